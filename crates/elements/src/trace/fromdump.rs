@@ -1,4 +1,4 @@
-//! `FromDump`: packets from a capture file.
+//! `FromDump`: reads packets from a capture file.
 
 use super::link;
 use super::playback::Playback;
@@ -83,37 +83,36 @@ pub struct FromDump {
     playback: Playback,
     file: TraceFile,
     decoder: Decoder,
-    /// What the packets of the file begin with, if that is said.
+    /// Link type of the file's packets, once known.
     link: Option<LinkType>,
-    /// The packet that was read and not emitted yet.
+    /// The packet that was read but not emitted yet.
     held: Option<(Packet, LinkType)>,
-    /// Whether the held packet has reached the end time, and the end was told.
-    told: bool,
-    /// Times between which packets are emitted, once the first packet has told what they are relative to.
+    /// Whether the held packet has reached the end time and the end was reported.
+    end_reported: bool,
+    /// Times between which packets are emitted. Relative times are resolved at the first packet.
     start: Option<Timestamp>,
     end: Timestamp,
-    /// Whether the end time counts: it was given, and has not been reached.
+    /// Whether an end time is set and has not been reached.
     ends: bool,
     times_known: bool,
-    /// Whether nothing more can be read.
+    /// Whether the file has been read to its end.
     exhausted: bool,
     count: u64,
 }
 
-/// Records looked at for each packet that may be emitted in a turn, so that a file of which nothing passes lets others
-/// run.
-const TRIES: usize = 16;
+/// Records read per packet that a turn may emit, so that other elements can run while a file has no matching packets.
+const RECORDS_PER_PACKET: usize = 16;
 
-/// What reading came to.
+/// The result of reading.
 enum Next {
     Packet(Packet),
-    /// A packet that is none: left out, or emitted elsewhere.
+    /// No packet: the record was skipped, or its packet left by another output.
     Nothing,
-    /// Its time has not come.
+    /// The packet is not due yet.
     Wait,
-    /// It is at or after the end time.
+    /// The packet is at or after the end time.
     Reached,
-    /// There are no more.
+    /// There are no more packets.
     End,
 }
 
@@ -168,7 +167,7 @@ impl Element for FromDump {
     ];
 
     fn new(mut args: FromDumpArgs, setup: &mut Setup) -> Result<FromDump, SetupError> {
-        // A time of zero is none.
+        // A time of zero means not given.
         for time in
             [&mut args.start, &mut args.start_after, &mut args.end, &mut args.end_after, &mut args.interval]
         {
@@ -189,7 +188,7 @@ impl Element for FromDump {
             decoder: Decoder::new(),
             link: None,
             held: None,
-            told: false,
+            end_reported: false,
             start: args.start,
             end: args.end.unwrap_or_default(),
             ends: args.end.is_some(),
@@ -228,7 +227,7 @@ impl Element for FromDump {
         let most = cx.turns().min(cx.batch_limit()).max(1);
         let mut sent = 0;
         let mut read = 0;
-        while sent < most && read < TRIES * most && self.playback.active {
+        while sent < most && read < RECORDS_PER_PACKET * most && self.playback.active {
             read += 1;
             match self.next(cx) {
                 Next::Packet(packet) => {
@@ -236,11 +235,11 @@ impl Element for FromDump {
                     sent += 1;
                 }
                 Next::Nothing => {}
-                // What was emitted must have arrived before the end is told: that is the next turn's.
+                // The end is reported in the next turn, when the emitted packets have arrived.
                 Next::Reached | Next::End if sent > 0 => break,
                 Next::Reached => self.reach_end(cx),
                 Next::End => {
-                    self.tell_end(cx);
+                    self.report_end(cx);
                     return false;
                 }
                 Next::Wait => {
@@ -272,7 +271,7 @@ impl Element for FromDump {
                 }
                 Next::End => {
                     cx.set_signal(Direction::Empty, false);
-                    self.tell_end(cx);
+                    self.report_end(cx);
                     break;
                 }
                 Next::Wait => {
@@ -300,7 +299,7 @@ impl Element for FromDump {
 }
 
 impl FromDump {
-    /// Reads the header, and checks it against what is asked for.
+    /// Reads the file header and checks it against the arguments.
     fn open(&mut self) -> Result<(), String> {
         loop {
             self.link = self.decoder.link_type().map_err(|error| error.to_string())?;
@@ -309,7 +308,7 @@ impl FromDump {
             }
             let count = self.file.read(self.decoder.space()).map_err(|error| error.to_string())?;
             if count == 0 {
-                // A capture without any interface has no packets either.
+                // A capture without an interface has no packets.
                 return match (self.decoder.position(), self.decoder.unread()) {
                     (0, 0) => Err("empty file".into()),
                     (0, _) => Err("not a tcpdump file (too short)".into()),
@@ -324,15 +323,15 @@ impl FromDump {
         }
     }
 
-    /// Whether it plays; a packet at which the end was told is left out if that has stopped it.
+    /// Whether playback is active. If reporting the end has stopped it, the packet held at that time is discarded.
     fn is_playing(&mut self) -> bool {
-        if core::mem::take(&mut self.told) && !self.playback.active {
+        if core::mem::take(&mut self.end_reported) && !self.playback.active {
             self.held = None;
         }
         self.playback.active
     }
 
-    /// The next packet, whose time has come.
+    /// The next packet, if it is due.
     fn next(&mut self, cx: &mut Context) -> Next {
         let (packet, link) = match self.held.take() {
             Some(held) => held,
@@ -353,15 +352,15 @@ impl FromDump {
         }
     }
 
-    /// Takes note that the end time is reached: whoever is told may move it.
+    /// Handles the end time. The handler called may set a new one.
     fn reach_end(&mut self, cx: &mut Context) {
         self.ends = false;
-        self.told = true;
-        self.tell_end(cx);
+        self.end_reported = true;
+        self.report_end(cx);
     }
 
-    /// Tells the end to whom the arguments say.
-    fn tell_end(&mut self, cx: &mut Context) {
+    /// Performs the action for the end of the packets.
+    fn report_end(&mut self, cx: &mut Context) {
         if let Some(call) = &self.args.end_call {
             call.defer(cx);
         } else if self.has_end_action() {
@@ -372,13 +371,13 @@ impl FromDump {
         }
     }
 
-    /// Whether anything happens at the end.
+    /// Whether there is an action for the end.
     fn has_end_action(&self) -> bool {
         let FromDumpArgs { stop, end_call, end, end_after, interval, .. } = &self.args;
         *stop || end_call.is_some() || end.is_some() || end_after.is_some() || interval.is_some()
     }
 
-    /// Reads a record that is of the sample and begins late enough.
+    /// Reads a record that is at or after the start time and in the sample.
     fn read(&mut self, cx: &mut Context) -> Result<(Packet, LinkType), Next> {
         loop {
             let record = match self.decoder.record() {
@@ -416,7 +415,7 @@ impl FromDump {
                 return Err(Next::Nothing);
             }
             self.start = None;
-            // The end comes before the sample, as every packet may be the one that tells it.
+            // The end time is checked before sampling, so that it does not depend on which packets are sampled.
             let ends = self.ends && time >= self.end;
             if !ends && !self.playback.is_sampled(cx) {
                 return Err(Next::Nothing);
@@ -430,7 +429,7 @@ impl FromDump {
     }
 }
 
-/// Marks the IP header of a packet; one without goes to output 1.
+/// Marks the IP header of a packet. A packet without one goes to output 1.
 fn mark(cx: &mut Context, mut packet: Packet, link: LinkType) -> Next {
     let Some((offset, length)) = link::ip_header(link, packet.data()) else {
         if cx.outputs() > 1 {

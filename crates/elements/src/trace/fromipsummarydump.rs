@@ -1,4 +1,4 @@
-//! `FromIPSummaryDump`: packets from a summary dump.
+//! `FromIPSummaryDump`: creates packets from an IP summary dump.
 
 use super::multipacket::{Multipacket, extra_packets};
 use super::playback::Playback;
@@ -90,17 +90,17 @@ pub struct FromIPSummaryDump {
     playback: Playback,
     reader: Reader,
     input: TraceFile,
-    /// The next packet, when its time has not come.
+    /// The next packet, if it is not due yet.
     held: Option<Packet>,
-    /// What is left of a packet that stands for several.
+    /// The rest of a packet that represents several.
     several: Option<Multipacket>,
     exhausted: bool,
 }
 
-/// What reading came to.
+/// The result of reading.
 enum Next {
     Packet(Packet),
-    /// Its time has not come.
+    /// The packet is not due yet.
     Wait,
     End,
 }
@@ -180,7 +180,7 @@ impl Element for FromIPSummaryDump {
         while batch.len() < most {
             match self.next(cx) {
                 Next::Packet(packet) => batch.push(packet),
-                // What was emitted must have arrived before the driver stops: that is the next turn's.
+                // The driver stops in the next turn, when the emitted packets have arrived.
                 Next::End if !batch.is_empty() => break,
                 Next::End => {
                     more = false;
@@ -261,7 +261,7 @@ impl FromIPSummaryDump {
         Ok(())
     }
 
-    /// The next packet of the sample, whose time has come.
+    /// The next packet in the sample, if it is due.
     fn next(&mut self, cx: &mut Context) -> Next {
         loop {
             let packet = if let Some(held) = self.held.take() {
@@ -289,7 +289,7 @@ impl FromIPSummaryDump {
         }
     }
 
-    /// Reads a packet from the dump; what is wrong with the dump is told.
+    /// Reads a packet from the dump, and logs problems of the dump.
     fn read(&mut self, cx: &mut Context) -> Option<Packet> {
         loop {
             match self.reader.item() {

@@ -1,10 +1,10 @@
-//! Link types: their names in the language, and where the IP header begins behind a link header.
+//! Link types: their names in the language, and the position of the IP header after a link header.
 
 use alloc::format;
 use alloc::string::String;
 use capture::LinkType;
 
-/// The names of link types in arguments and handlers. Of several names for one type, the first is printed.
+/// The names of link types in arguments and handlers. Of several names for a type, the first is printed.
 const NAMES: &[(&str, LinkType)] = &[
     ("NULL", LinkType::NULL),
     ("IP", LinkType::RAW),
@@ -26,7 +26,7 @@ const NAMES: &[(&str, LinkType)] = &[
     ("PRISM", LinkType::PRISM),
 ];
 
-/// The link types behind which IP headers can be found.
+/// The link types that can carry IP.
 const WITH_IP: &[LinkType] = &[
     LinkType::NULL,
     LinkType::ETHERNET,
@@ -64,12 +64,12 @@ pub(crate) fn name(link: LinkType) -> String {
     }
 }
 
-/// Whether IP headers can be found behind this link type.
+/// Whether packets of this link type can carry IP.
 pub(crate) fn can_hold_ip(link: LinkType) -> bool {
     WITH_IP.contains(&link)
 }
 
-/// Finds a sound IPv4 or IPv6 header: where it begins and how long it is, in bytes.
+/// Finds a valid IPv4 or IPv6 header. Returns its offset and length in bytes.
 pub(crate) fn ip_header(link: LinkType, bytes: &[u8]) -> Option<(usize, usize)> {
     let offset = network_offset(link, bytes)?;
     let network = bytes.get(offset..)?;
@@ -82,7 +82,7 @@ pub(crate) fn ip_header(link: LinkType, bytes: &[u8]) -> Option<(usize, usize)> 
     (network.len() >= length).then_some((offset, length))
 }
 
-/// Where the network header begins if the link header says that it is IP.
+/// Offset of the network header, if the link header says that it is IP.
 fn network_offset(link: LinkType, bytes: &[u8]) -> Option<usize> {
     let header = Header { bytes, offset: 0 };
     match link {
@@ -107,10 +107,10 @@ fn network_offset(link: LinkType, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The protocol numbers of PPP that mean IP.
+/// The PPP protocol numbers for IP.
 const PPP_IP: u8 = 0x21;
 const PPP_IP6: u8 = 0x57;
-/// The access point that LLC has for IP itself, and the one behind which a SNAP header follows.
+/// The LLC service access points for IP and for a following SNAP header.
 const LLC_IP: u8 = 0x06;
 const LLC_SNAP: u8 = 0xaa;
 
@@ -118,7 +118,7 @@ const LLC_SNAP: u8 = 0xaa;
 #[derive(Clone, Copy)]
 struct Header<'a> {
     bytes: &'a [u8],
-    /// Where it begins.
+    /// Its offset in the packet.
     offset: usize,
 }
 
@@ -135,12 +135,12 @@ impl Header<'_> {
         self.bytes.get(self.offset.checked_add(at)?).copied()
     }
 
-    /// An Ethernet type at an offset that says IP: the network header is behind it.
+    /// The network header after an EtherType at `offset`, if the type is IP.
     fn typed(self, offset: usize) -> Option<usize> {
         matches!(self.pair(offset)?, [0x08, 0x00] | [0x86, 0xdd]).then_some(self.offset + offset + 2)
     }
 
-    /// Ethernet, perhaps with a VLAN tag or two.
+    /// Ethernet, with up to two VLAN tags.
     fn ethernet(self) -> Option<usize> {
         let mut offset = 12;
         for _ in 0..2 {
@@ -152,7 +152,7 @@ impl Header<'_> {
     }
 
     fn fddi(self) -> Option<usize> {
-        // The frame control's upper bits say "asynchronous LLC"; then come two addresses.
+        // The upper bits of the frame control mean asynchronous LLC; two addresses follow.
         if self.byte(0)? & 0xf0 != 0x50 { None } else { self.behind(13).rfc1483() }
     }
 
@@ -168,10 +168,10 @@ impl Header<'_> {
         }
         let organisation = (self.byte(3)?, self.pair(4)?);
         match (organisation, self.pair(6)?) {
-            // Encapsulated Ethernet and Cisco bridging: only the type is left of the Ethernet header.
+            // Encapsulated Ethernet and Cisco bridging: of the Ethernet header only the type is present.
             ((0, [0, 0] | [0, 0xf8]), [0x81, 0x00]) => self.typed(10),
             ((0, [0, 0] | [0, 0xf8]), _) => self.typed(6),
-            // Bridged frames (RFC 2684), with and without their check sequence.
+            // Bridged frames (RFC 2684), with and without a frame check sequence.
             ((0, [0x80, 0xc2]), [0, 1 | 7]) => self.behind(8).ethernet(),
             ((0, [0x80, 0xc2]), [0, 4 | 10]) => self.behind(9).fddi(),
             _ => None,
@@ -191,7 +191,7 @@ impl Header<'_> {
         let protocol = self.pair(2)?;
         match self.byte(0)? {
             0xff if matches!(protocol, [0, PPP_IP | PPP_IP6]) => Some(self.offset + 4),
-            // Unicast and broadcast of Cisco HDLC.
+            // Cisco HDLC unicast and broadcast.
             0x0f | 0x8f => self.typed(2),
             _ => None,
         }
@@ -199,7 +199,7 @@ impl Header<'_> {
 
     fn ieee802_11(self) -> Option<usize> {
         self.byte(23)?;
-        // Data frames only; between two stations of a bridge there is a fourth address.
+        // Data frames only. Frames between two access points have a fourth address.
         if self.byte(0)? & 0x0c != 0x08 {
             return None;
         }
@@ -207,7 +207,7 @@ impl Header<'_> {
         self.behind(if bridged { 30 } else { 24 }).rfc1483()
     }
 
-    /// An address family in either byte order: INET, or INET6 as the BSDs number it.
+    /// An address family in either byte order: AF_INET, or AF_INET6 as numbered by the BSDs.
     fn family(self) -> Option<usize> {
         let low = u16::from_le_bytes(self.pair(0)?);
         let family = if low == 0 { u16::from_be_bytes(self.pair(2)?) } else { low };

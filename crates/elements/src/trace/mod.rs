@@ -1,6 +1,6 @@
 //! Traces: elements that read and write packets as captures (pcap, pcapng) and as summaries, which are lines of text.
 //!
-//! The capture formats are the `capture` crate's. Files come from the environment, which also decompresses them.
+//! The capture formats are in the `capture` crate. Files come from the environment, which also decompresses them.
 
 mod fromdump;
 mod fromipsummarydump;

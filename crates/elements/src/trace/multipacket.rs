@@ -1,9 +1,9 @@
-//! Packets that stand for several.
+//! Packets that represent several.
 
 use element::prelude::*;
 use packet::{Ip4ViewMut, Packet, UdpViewMut, annotation, protocol};
 
-/// Packets that a packet stands for beyond itself.
+/// Number of packets that a packet represents besides itself.
 pub(super) fn extra_packets(packet: &Packet) -> u32 {
     packet.annotation_u32(annotation::EXTRA_PACKETS.offset.into())
 }
@@ -12,18 +12,18 @@ fn set_extra_packets(packet: &mut Packet, count: u32) {
     packet.set_annotation_u32(annotation::EXTRA_PACKETS.offset.into(), count);
 }
 
-/// Gives the packets that one stands for, one by one: of equal lengths, at equal distances in time.
+/// Splits a packet that represents several into packets of equal length and spacing in time.
 pub(super) struct Multipacket {
-    /// What is left.
+    /// The rest of the packet.
     rest: Packet,
-    /// The length of all but the last packet, in bytes.
+    /// The length of all packets but the last, in bytes.
     length: u32,
     delta: Timestamp,
     end: Timestamp,
 }
 
 impl Multipacket {
-    /// Takes a packet that stands for at least two.
+    /// Takes a packet that represents at least two.
     pub(super) fn new(mut packet: Packet) -> Multipacket {
         let more = extra_packets(&packet).max(1);
         let own = packet.len() as u32;
@@ -43,7 +43,7 @@ impl Multipacket {
         Multipacket { rest: packet, length, delta, end }
     }
 
-    /// The next packet, unless the pool is exhausted, and what is left.
+    /// Returns the next packet, unless the pool is exhausted, and the rest.
     pub(super) fn next(mut self, cx: &mut Context) -> (Option<Packet>, Option<Multipacket>) {
         let Some(left) = extra_packets(&self.rest).checked_sub(1) else { return (Some(self.rest), None) };
         let mut packet = cx.duplicate(&self.rest);
@@ -58,7 +58,7 @@ impl Multipacket {
         let time = self.rest.timestamp() + self.delta;
         self.rest.set_timestamp(time);
         if left == 0 {
-            // The last one gets what the division left over.
+            // The last packet gets the remainder of the division.
             self.rest.set_timestamp(self.end);
             set_ip_length(&mut self.rest, own.saturating_add(extra));
         }
@@ -66,13 +66,13 @@ impl Multipacket {
     }
 }
 
-/// A part of a span of time, rounded to the nearest nanosecond.
+/// A fraction of a span of time, rounded to the nearest nanosecond.
 pub(super) fn share(span: Timestamp, parts: u32) -> Timestamp {
     let parts = i64::from(parts.max(1));
     Timestamp::from_nanos(span.nanos().saturating_add(parts / 2 * span.nanos().signum()) / parts)
 }
 
-/// Sets the length in the IP header, and in UDP's.
+/// Sets the length in the IP header and in a UDP header.
 fn set_ip_length(packet: &mut Packet, length: u32) {
     let length = length.min(0xffff) as u16;
     let Some(mut ip) = Ip4ViewMut::new(packet.network_mut()) else { return };

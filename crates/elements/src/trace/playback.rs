@@ -1,29 +1,29 @@
-//! What the elements that play packets from a file have in common: sampling, pacing, activity.
+//! Sampling, pacing and activation, shared by elements that replay packets from a file.
 
 use element::Direction;
 use element::prelude::*;
 
-/// Sampling probabilities are compared as numbers of so many bits.
+/// Sampling probabilities are fixed-point numbers with this many fraction bits.
 const SAMPLING_BITS: u32 = 28;
 
-/// When packets are let out.
+/// The state of a replay.
 #[derive(Clone, Debug)]
 pub(super) struct Playback {
-    /// Whether it plays.
+    /// Whether the replay is running.
     pub(super) active: bool,
-    /// The probability by which packets are let out, times 2^28.
+    /// The sampling probability, times 2^28.
     sampling: u32,
-    /// Whether packets keep their distances in time.
+    /// Whether packets keep their spacing in time.
     timing: bool,
-    /// What must be added to a packet's time to get the steady time at which it leaves.
+    /// The difference between monotonic time and packet timestamps.
     offset: Option<Timestamp>,
 }
 
-/// The number of the timer that waits for a packet's time.
+/// The timer for the next packet.
 pub(super) const TIMER: usize = 0;
 
 impl Playback {
-    /// Reads the probability, which must not exceed 1.
+    /// Checks the probability, which must be at most 1.
     pub(super) fn new(active: bool, timing: bool, sample: f64, setup: &mut Setup) -> Playback {
         let one = f64::from(1u32 << SAMPLING_BITS);
         if sample > 1.0 {
@@ -36,18 +36,18 @@ impl Playback {
         Playback { active, sampling, timing, offset: None }
     }
 
-    /// Whether the next packet is one of the sample.
+    /// Whether the next packet is in the sample.
     pub(super) fn is_sampled(&self, cx: &Context) -> bool {
         let all = 1 << SAMPLING_BITS;
         self.sampling >= all || cx.random() & (all - 1) < self.sampling
     }
 
-    /// The probability, as text.
+    /// The sampling probability as text.
     pub(super) fn sampling(&self) -> String {
         format!("{}", f64::from(self.sampling) / f64::from(1u32 << SAMPLING_BITS))
     }
 
-    /// Whether a packet's time has come; if not, a timer is set for it. The first packet's time is now.
+    /// Whether a packet is due. If not, sets a timer for it. The first packet is due at once.
     pub(super) fn is_due(&mut self, cx: &Context, packet: &Packet) -> bool {
         if !self.timing {
             return true;
@@ -62,17 +62,17 @@ impl Playback {
         false
     }
 
-    /// Takes a time for now, from which others are reckoned.
+    /// Maps `time` to the current time as the reference for later packets.
     pub(super) fn begin(&mut self, cx: &Context, time: Timestamp) {
         self.offset.get_or_insert(cx.steady() - time);
     }
 
-    /// Takes the next packet's time for now.
+    /// Makes the next packet the new reference.
     pub(super) fn reset_timing(&mut self) {
         self.offset = None;
     }
 
-    /// Starts, goes on or stops.
+    /// Starts, resumes or stops the replay.
     pub(super) fn set_active(&mut self, cx: &Context, active: bool) {
         self.active = active;
         if cx.outputs() > 0 && cx.is_push_output(0) {
@@ -84,7 +84,7 @@ impl Playback {
         }
     }
 
-    /// Goes on after a wait.
+    /// Resumes after a wait.
     pub(super) fn wake(&self, cx: &Context) {
         if self.active {
             if cx.is_push_output(0) {

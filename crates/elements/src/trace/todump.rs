@@ -1,4 +1,4 @@
-//! `ToDump`: packets to a capture file.
+//! `ToDump`: writes packets to a capture file.
 
 use super::link;
 use capture::{LinkType, PcapEncoder};
@@ -57,9 +57,9 @@ pub struct ToDump {
     encoder: PcapEncoder,
     link: LinkType,
     writer: Option<Box<dyn Writer>>,
-    /// Whether the file has its header.
+    /// Whether the file header is written.
     has_header: bool,
-    /// What is to be written next; kept for its memory.
+    /// Data to write next; kept to reuse its allocation.
     buffer: Vec<u8>,
     signal: Signal,
     count: u64,
@@ -145,7 +145,7 @@ impl Element for ToDump {
     }
 
     fn inherit(&mut self, old: &mut ToDump, _: &mut Context) {
-        // The old file goes on where it is.
+        // Continue the previous element's file.
         if old.args.filename == self.args.filename && old.link == self.link && old.writer.is_some() {
             self.writer = old.writer.take();
             self.has_header = old.has_header;
@@ -162,7 +162,7 @@ impl Element for ToDump {
 }
 
 impl ToDump {
-    /// Writes packets, until writing fails.
+    /// Writes packets, until an error occurs.
     fn dump(&mut self, cx: &mut Context, packets: &[Packet]) {
         if self.writer.is_none() {
             return;
@@ -178,10 +178,10 @@ impl ToDump {
         }
     }
 
-    /// Writes the buffer; on failure that is told once, and nothing is written any more.
+    /// Writes the buffer. An error is logged once and ends all writing.
     fn write(&mut self, cx: &Context) -> bool {
         let Some(writer) = &mut self.writer else { return false };
-        // The header is written late: the element may yet take a file over that has one.
+        // The header is not written earlier, because the element may take over a file that has one.
         let mut written = Ok(());
         if !core::mem::replace(&mut self.has_header, true) {
             written = writer.write(&self.encoder.file_header());
@@ -200,7 +200,7 @@ impl ToDump {
     }
 }
 
-/// The link type on which some elements agree.
+/// The link type that all named elements agree on.
 fn common_link(cx: &Context, names: &str) -> Result<LinkType, SetupError> {
     let mut common = None;
     for name in text::words(names) {

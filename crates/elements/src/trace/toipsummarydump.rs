@@ -1,4 +1,4 @@
-//! `ToIPSummaryDump`: a line about each packet.
+//! `ToIPSummaryDump`: writes a summary line for each packet.
 
 use super::multipacket::{extra_packets, share};
 use super::summary::{self, Field};
@@ -85,14 +85,14 @@ pub struct ToIPSummaryDump {
     args: ToIPSummaryDumpArgs,
     format: summary::Writer,
     file: Option<Box<dyn Writer>>,
-    /// The lines that begin the dump, until they are written.
+    /// The lines that start the dump, until they are written.
     header: Vec<u8>,
-    /// What is to be written next; kept for its memory.
+    /// Data to write next; kept to reuse its allocation.
     buffer: Vec<u8>,
     signal: Signal,
 }
 
-/// The most that is gathered before it is written.
+/// Buffer size at which it is written.
 const GATHERED: usize = 1 << 16;
 
 impl Element for ToIPSummaryDump {
@@ -105,7 +105,7 @@ impl Element for ToIPSummaryDump {
         })];
 
     fn new(args: ToIPSummaryDumpArgs, setup: &mut Setup) -> Result<ToIPSummaryDump, SetupError> {
-        // Lines of several dumps meet on standard output, packet by packet.
+        // Not batched, so that lines of several dumps are interleaved by packet on standard output.
         setup.unbatched = args.filename.0 == "-";
         let chosen = args.fields.as_ref().or(args.contents.as_ref()).or(args.data.as_ref());
         let names = chosen.map_or("timestamp ip_src", |Raw(names)| names);
@@ -185,7 +185,7 @@ impl Element for ToIPSummaryDump {
     }
 
     fn inherit(&mut self, old: &mut ToIPSummaryDump, _: &mut Context) {
-        // The old file goes on where it is.
+        // Continue the previous element's file.
         let same = old.args.filename == self.args.filename && old.format.fields == self.format.fields;
         if same && old.format.binary == self.format.binary && old.file.is_some() {
             self.file = old.file.take();
@@ -219,7 +219,7 @@ impl ToIPSummaryDump {
         self.write(cx);
     }
 
-    /// Writes a packet once for each that it stands for, at equal distances in time and of about equal lengths.
+    /// Writes a packet once for each packet that it represents, with equal spacing in time and about equal lengths.
     fn dump_several(&mut self, cx: &Context, packet: &mut Packet) {
         let more = extra_packets(packet);
         let count = u64::from(more) + 1;
@@ -248,10 +248,10 @@ impl ToIPSummaryDump {
         }
     }
 
-    /// Writes the buffer; on failure that is told once, and nothing is written any more.
+    /// Writes the buffer. An error is logged once and ends all writing.
     fn write(&mut self, cx: &Context) {
         let Some(file) = &mut self.file else { return };
-        // The header is written late: the element may yet take a file over that has one.
+        // The header is not written earlier, because the element may take over a file that has one.
         let header = core::mem::take(&mut self.header);
         let written = file.write(&header).and_then(|()| file.write(&self.buffer));
         self.buffer.clear();

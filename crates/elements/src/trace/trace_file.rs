@@ -1,4 +1,4 @@
-//! The file that a trace is read from.
+//! The source of a trace.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use element::{Environment, IoError, Reader};
 /// Bytes read at once by [`TraceFile::next`].
 const CHUNK: usize = 1 << 16;
 
-/// A file of the environment, or a text of the configuration that is read like one.
+/// A file of the environment, or text in the configuration that is read like a file.
 pub(super) struct TraceFile {
     source: Source,
     chunk: Vec<u8>,
@@ -41,7 +41,7 @@ impl TraceFile {
         TraceFile { source: Source::Ended, chunk: Vec::new(), name: String::new(), bytes_read: 0 }
     }
 
-    /// Reads into the start of `into`; returns how many bytes, 0 at the end.
+    /// Reads into the start of `into`. Returns the number of bytes, 0 at the end.
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
         let length = match &mut self.source {
             Source::Ended => 0,
@@ -59,7 +59,7 @@ impl TraceFile {
         Ok(length)
     }
 
-    /// The next bytes; none at the end.
+    /// The next bytes; empty at the end.
     pub(super) fn next(&mut self) -> Result<&[u8], IoError> {
         let mut chunk = core::mem::take(&mut self.chunk);
         chunk.resize(CHUNK, 0);
@@ -68,7 +68,7 @@ impl TraceFile {
         Ok(self.chunk.get(..read?).unwrap_or(&[]))
     }
 
-    /// The size of the stored file, as text; `-` if it is not known.
+    /// The size of the stored file as text; `-` if unknown.
     pub(super) fn size(&self) -> String {
         let size = match &self.source {
             Source::File(reader) => reader.size(),
@@ -78,7 +78,7 @@ impl TraceFile {
         size.map_or_else(|| "-".into(), |size| alloc::format!("{size}"))
     }
 
-    /// Bytes of the stored file that have been read.
+    /// Number of bytes of the stored file read so far.
     pub(super) fn position(&self) -> u64 {
         match &self.source {
             Source::File(reader) => reader.position(),

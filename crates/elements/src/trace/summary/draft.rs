@@ -1,4 +1,4 @@
-//! A packet in the making, from the fields of a dump.
+//! A packet under construction, from the fields of a dump.
 
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -11,16 +11,16 @@ use packet::{
 const ETHERNET: usize = 14;
 /// The length of an IPv4 header without options.
 pub(super) const IP: usize = 20;
-/// The longest IP or TCP header.
+/// The maximum length of an IP or TCP header.
 pub(super) const LONGEST_HEADER: usize = 60;
-/// The hop count of packets whose dump doesn't say.
+/// The TTL of packets whose dump has none.
 const DEFAULT_TTL: u8 = 100;
-/// Bytes behind the packet into which fields may be written: a whole header.
+/// Spare bytes after the packet into which fields may be written: one whole header.
 const SPARE: usize = 64;
-/// The most bytes of a packet: the longest IP packet with its link header. Lengths in dumps may claim more.
-const LONGEST: usize = 65_535 + ETHERNET;
+/// Maximum length of a packet: the longest IP packet with its link header. Lengths in dumps may be larger.
+const MAX_LENGTH: usize = 65_535 + ETHERNET;
 
-/// The addresses and ports of packets whose dump doesn't say.
+/// Default addresses and ports of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowId {
     /// The source address.
@@ -33,34 +33,33 @@ pub struct FlowId {
     pub destination_port: u16,
 }
 
-/// A packet that was read from a dump: bytes, places of headers, annotations. Bytes that the dump doesn't tell are
-/// zero.
+/// A packet read from a dump: bytes, header offsets and annotations. Bytes that the dump does not specify are zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// The packet's bytes.
     pub bytes: Vec<u8>,
-    /// Where the Ethernet header begins, if there is one.
+    /// Offset of the Ethernet header, if there is one.
     pub mac: Option<usize>,
-    /// Where the IP header begins, if there is one.
+    /// Offset of the IP header, if there is one.
     pub network: Option<usize>,
-    /// Where the transport header begins, if there is an IP header.
+    /// Offset of the transport header, if there is an IP header.
     pub transport: Option<usize>,
     /// The packet's time.
     pub timestamp: Timestamp,
-    /// The time of the first packet that this one stands for.
+    /// The time of the first packet that this one represents.
     pub first_timestamp: Option<Timestamp>,
-    /// Packets that this one stands for beyond itself.
+    /// Number of packets that this one represents besides itself.
     pub extra_packets: u32,
-    /// Bytes that this packet stands for beyond its own.
+    /// Number of bytes that this packet represents besides its own.
     pub extra_length: u32,
-    /// The colour.
+    /// The paint annotation.
     pub paint: u8,
-    /// The aggregate number.
+    /// The aggregate annotation.
     pub aggregate: u32,
     pub(super) maker: Maker,
 }
 
-/// What is known while a packet is made.
+/// State of the construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Maker {
     protocol: u8,
@@ -70,14 +69,14 @@ pub(super) struct Maker {
     pub(super) icmp_code_known: bool,
     pub(super) ip_length_fixed: bool,
     pub(super) tcp_length_fixed: bool,
-    /// The length from the start of the packet that some field asks for; zero for none.
+    /// The packet length that a field demands; zero for none.
     pub(super) wanted: usize,
-    /// The length of the packet. Behind it there are bytes that fields have set already, for when it grows.
+    /// The packet length. The bytes after it may already hold field values, in case the packet grows.
     pub(super) length: usize,
 }
 
 impl Draft {
-    /// An empty packet of a default protocol and flow.
+    /// An empty packet with a default protocol and flow.
     pub(super) fn new(protocol: u8, flow: Option<FlowId>) -> Draft {
         let maker = Maker {
             protocol,
@@ -105,7 +104,7 @@ impl Draft {
         }
     }
 
-    /// Makes a packet of it; `None` when the pool is exhausted.
+    /// Creates the packet; `None` if the pool is exhausted.
     pub fn packet(&self, pool: &Pool) -> Option<Packet> {
         let mut packet = pool.packet(&self.bytes)?;
         if let Some(mac) = self.mac {
@@ -129,7 +128,7 @@ impl Draft {
         Some(packet)
     }
 
-    /// The ICMP type, on which the meaning of codes depends.
+    /// The ICMP type, which determines the names of codes.
     pub(super) fn icmp_type(&self) -> Option<u8> {
         self.bytes.get(self.transport?).copied().filter(|_| self.maker.icmp_type_known)
     }
@@ -148,8 +147,8 @@ impl Draft {
         EthernetViewMut::new(&mut self.bytes)
     }
 
-    /// The IP header, made if it is not there; `None` if the packet is not IP or of another protocol than the one asked
-    /// for (zero for any).
+    /// The IP header, created if necessary; `None` if the packet is not IP or has another protocol than `protocol`
+    /// (zero for any).
     pub(super) fn make_ip(&mut self, protocol: u8) -> Option<Ip4ViewMut<'_>> {
         if !self.maker.is_ip {
             return None;
@@ -173,7 +172,7 @@ impl Draft {
         (protocol == 0 || found == 0 || found == protocol).then_some(ip)
     }
 
-    /// Makes the transport header that the IP header asks for; false if it doesn't begin in this packet.
+    /// Creates the transport header that the IP header demands. Returns false if it does not start in this packet.
     pub(super) fn make_transport(&mut self) -> bool {
         let Some(ip) = self.ip() else { return false };
         if !ip.view().is_first_fragment() {
@@ -226,7 +225,7 @@ impl Draft {
     }
 
     pub(super) fn grow(&mut self, length: usize) {
-        self.maker.length = self.maker.length.max(length.min(LONGEST));
+        self.maker.length = self.maker.length.max(length.min(MAX_LENGTH));
         self.bytes.resize(self.bytes.len().max(self.maker.length + SPARE), 0);
     }
 

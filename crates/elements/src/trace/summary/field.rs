@@ -1,6 +1,6 @@
-//! The fields that a summary dump can have.
+//! The fields of a summary dump.
 
-/// A field of a packet, of its headers or of its annotations.
+/// A field of a packet's headers, contents or annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is described in the table below")]
 pub enum Field {
@@ -61,10 +61,10 @@ pub enum Field {
     PayloadMd5Hex,
 }
 
-/// How a field stands in a binary record.
+/// The encoding of a field in a binary record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
-    /// So many bytes, most significant first.
+    /// This number of bytes, big-endian.
     Bytes(usize),
     /// Seconds and microseconds, four bytes each.
     Micros,
@@ -72,17 +72,17 @@ pub(super) enum Width {
     Nanos,
     /// A length byte, then the options.
     Options,
-    /// Not at all.
+    /// Not possible in binary records.
     Never,
 }
 
-/// What is known of a field.
+/// The properties of a field.
 struct Info {
     field: Field,
     name: &'static str,
     width: Width,
-    /// When a packet is made, fields are applied by rising order, so that lengths come before what they hold; zero for
-    /// fields that can't be read.
+    /// When a packet is constructed, fields are applied in this order, so that lengths precede what they measure; zero
+    /// for fields that can't be read.
     order: u16,
 }
 
@@ -95,7 +95,7 @@ use Width::{Bytes, Micros, Nanos, Never, Options};
 /// Every field.
 const FIELDS: &[Info] = &[
     info(Field::Nothing, "none", Bytes(0), 100),
-    // Annotations. Both timestamps are the packet's; they differ in binary dumps only.
+    // Annotations. Both timestamps are the packet's time; they differ in binary dumps only.
     info(Field::Timestamp, "timestamp", Micros, 100),
     info(Field::NanoTimestamp, "ntimestamp", Nanos, 100),
     info(Field::Seconds, "ts_sec", Bytes(4), 100),
@@ -109,11 +109,11 @@ const FIELDS: &[Info] = &[
     info(Field::Direction, "direction", Bytes(1), 100),
     info(Field::Aggregate, "aggregate", Bytes(4), 100),
     info(Field::WireLength, "wire_len", Bytes(4), 100),
-    // The Ethernet header.
+    // Fields of the Ethernet header.
     info(Field::EthSource, "eth_src", Bytes(6), 200),
     info(Field::EthDestination, "eth_dst", Bytes(6), 200),
     info(Field::EthType, "eth_type", Bytes(2), 200),
-    // The IP header. `ip_frag` is `F`, `f`, `!` or `.`; `ip_fragoff` is bytes with `+` and `!`.
+    // Fields of the IP header. `ip_frag` is `F`, `f`, `!` or `.`; `ip_fragoff` is bytes with `+` and `!`.
     info(Field::IpSource, "ip_src", Bytes(4), 300),
     info(Field::IpDestination, "ip_dst", Bytes(4), 300),
     info(Field::IpTos, "ip_tos", Bytes(1), 300),
@@ -129,7 +129,7 @@ const FIELDS: &[Info] = &[
     info(Field::IpLength, "ip_len", Bytes(4), 301),
     info(Field::IpCaptureLength, "ip_capture_len", Bytes(4), 502),
     info(Field::IpOptions, "ip_opt", Options, 300),
-    // Transport headers.
+    // Fields of transport headers.
     info(Field::SourcePort, "sport", Bytes(2), 400),
     info(Field::DestinationPort, "dport", Bytes(2), 400),
     info(Field::TcpSequence, "tcp_seq", Bytes(4), 400),
@@ -149,14 +149,14 @@ const FIELDS: &[Info] = &[
     info(Field::IcmpFlow, "icmp_flowid", Bytes(2), 402),
     info(Field::IcmpSequence, "icmp_seq", Bytes(2), 402),
     info(Field::IcmpNextMtu, "icmp_nextmtu", Bytes(2), 402),
-    // What the IP packet carries beyond IP, TCP and UDP headers.
+    // The data after the IP, TCP and UDP headers.
     info(Field::Payload, "payload", Never, 500),
     info(Field::PayloadLength, "payload_len", Bytes(4), 501),
     info(Field::PayloadMd5, "payload_md5", Bytes(16), 0),
     info(Field::PayloadMd5Hex, "payload_md5_hex", Bytes(16), 0),
 ];
 
-/// Other names of fields.
+/// Alternative names of fields.
 const SYNONYMS: &[(&str, &str)] = &[
     ("utimestamp", "timestamp"),
     ("ts", "timestamp"),
@@ -181,7 +181,7 @@ const SYNONYMS: &[(&str, &str)] = &[
 ];
 
 impl Field {
-    /// Finds a field by its name or another of its names. Old dumps write spaces for underscores and leave `ip_` out.
+    /// Finds a field by one of its names. Old dumps use spaces for underscores and omit `ip_`.
     pub fn find(name: &str) -> Option<Field> {
         let plain = SYNONYMS.iter().find(|(synonym, _)| *synonym == name).map_or(name, |(_, plain)| plain);
         if let Some(info) = FIELDS.iter().find(|info| info.name == plain) {
@@ -193,12 +193,12 @@ impl Field {
         if name.contains('_') { None } else { Field::find(&alloc::format!("ip_{name}")) }
     }
 
-    /// The name that dumps are written with.
+    /// The name written to dumps.
     pub fn name(self) -> &'static str {
         self.info().map_or("none", |info| info.name)
     }
 
-    /// Whether packets can be made from it.
+    /// Whether packets can be constructed from it.
     pub fn is_readable(self) -> bool {
         self.order() > 0
     }
@@ -211,7 +211,7 @@ impl Field {
         self.info().map_or(0, |info| info.order)
     }
 
-    /// Whether it is of the IP packet, rather than of the annotations or the Ethernet header.
+    /// Whether it belongs to the IP packet, rather than to the annotations or the Ethernet header.
     pub(super) fn needs_headers(self) -> bool {
         !matches!(self.order(), 100 | 200)
     }

@@ -1,4 +1,4 @@
-//! Sets the fields of a packet in the making.
+//! Sets the fields of a packet under construction.
 
 use super::draft::{Draft, IP, LONGEST_HEADER};
 use super::field::Field;
@@ -7,7 +7,7 @@ use packet::view::{icmp4, tcp, udp};
 use packet::{EtherType, Icmp4ViewMut, MacAddr, TcpViewMut, Timestamp, UdpViewMut, protocol};
 
 impl Draft {
-    /// Sets a field. Fields must come by rising order.
+    /// Sets a field. Fields must be set in their order.
     pub(super) fn set(&mut self, field: Field, value: Value) {
         match value {
             Value::Number(number) => self.set_number(field, number),
@@ -58,7 +58,7 @@ impl Draft {
                 let start = self.payload_start();
                 self.account_payload(start, number as usize);
             }
-            // Nothing comes of it, but there is an IP header.
+            // The value is ignored, but it implies an IP header.
             Field::IpCaptureLength => drop(self.make_ip(0)),
             _ if field.order() < 350 => self.set_ip(field, word),
             _ if field.order() < 500 => self.set_transport(field, long),
@@ -101,7 +101,7 @@ impl Draft {
             return;
         }
         match field {
-            // Ports may be set in a header of which no more than they is there.
+            // The ports may be set even if the rest of the header is missing.
             Field::SourcePort => self.store_port(0, value as u16),
             Field::DestinationPort => self.store_port(2, value as u16),
             Field::UdpLength => {
@@ -195,7 +195,7 @@ impl Draft {
         if options.is_empty() {
             return;
         }
-        // A longer header that was asked for stays.
+        // A longer header that was requested is kept.
         if self.ip().is_some_and(|ip| ip.view().header_length() < length) {
             self.set_ip_header_length(length);
         }
@@ -206,7 +206,7 @@ impl Draft {
         }
     }
 
-    /// Makes the IP header longer, or says in it that it is shorter.
+    /// Makes the IP header longer, or sets a shorter length in it.
     fn set_ip_header_length(&mut self, length: usize) {
         self.maker.ip_length_fixed = true;
         let length = length.next_multiple_of(4).min(LONGEST_HEADER);
@@ -240,7 +240,7 @@ impl Draft {
         }
         if let Some((place, rest)) = tcp.options_mut().split_at_mut_checked(options.len()) {
             place.copy_from_slice(options);
-            // Of several fields of options the last counts.
+            // Of several option fields, the last one counts.
             rest.fill(0);
         }
     }

@@ -1,4 +1,4 @@
-//! The end of a packet in the making: where its payload begins, what its headers say of lengths and checksums.
+//! Completes a packet under construction: start of the payload, lengths and checksums.
 
 use packet::checksum::Sum;
 use packet::view::{tcp, udp};
@@ -7,7 +7,7 @@ use packet::{Icmp4ViewMut, TcpViewMut, UdpViewMut, protocol};
 use super::draft::{Draft, IP, LONGEST_HEADER};
 
 impl Draft {
-    /// Where the payload begins: behind the headers, which are made if they are not there.
+    /// Offset of the payload, after the headers, which are created if necessary.
     pub(super) fn payload_start(&mut self) -> usize {
         if self.make_ip(0).is_some() {
             self.make_transport();
@@ -29,8 +29,8 @@ impl Draft {
         transport.unwrap_or(0) + header
     }
 
-    /// Takes note of a payload's length. If the IP length is known too, what is missing between them must be options,
-    /// of TCP first and then of IP.
+    /// Applies the payload's length. If the IP length is also known, the difference must be options, first of TCP and
+    /// then of IP.
     pub(super) fn account_payload(&mut self, start: usize, length: usize) {
         let known = self.ip().map(|ip| usize::from(ip.view().total_length())).filter(|_| self.maker.is_ip);
         let (Some(network), Some(known)) = (self.network, known) else {
@@ -72,7 +72,7 @@ impl Draft {
         }
     }
 
-    /// Inserts empty options at a place, as many as fit into a header and are asked for; gives their length.
+    /// Inserts empty options at an offset, as many of the wanted bytes as fit into a header. Returns their length.
     fn insert_options(&mut self, at: usize, wanted: usize, set: impl Fn(&mut Draft, usize)) -> usize {
         let length = (wanted - wanted % 4).min(LONGEST_HEADER - IP);
         if length > 0 && at <= self.maker.length {
@@ -85,7 +85,7 @@ impl Draft {
         }
     }
 
-    /// Completes the packet: lengths, and checksums if they are wanted.
+    /// Completes the packet: lengths, and checksums if requested.
     pub(super) fn finish(&mut self, checksums: bool) {
         if self.maker.flow.is_some() {
             let _ = self.make_ip(0);
@@ -154,7 +154,7 @@ impl Draft {
     }
 }
 
-/// Sets a UDP checksum over all of the bytes, whatever the header's length says.
+/// Sets a UDP checksum over all of the bytes, regardless of the header's length field.
 fn fill_udp(bytes: &mut [u8], pseudo: Sum) {
     let Some(mut udp) = UdpViewMut::new(bytes) else { return };
     udp.set_checksum(0);

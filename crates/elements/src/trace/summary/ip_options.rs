@@ -1,8 +1,8 @@
 //! IP options as text.
 //!
-//! `rr{1.0.0.1,1.0.0.2}+3` is a record route with two addresses before its pointer and room for three more; in
-//! `ssrr{..}` and `lsrr{..}` a `^` stands where the pointer is; `ts{..}`, `ts.ip{..}` and `ts.preip{..}` are
-//! timestamps, `!` marks nonstandard ones, `++5` is the overflow count. Others are `number=byte:byte`.
+//! `rr{1.0.0.1,1.0.0.2}+3` is a record route with two addresses before its pointer and room for three more. In
+//! `ssrr{..}` and `lsrr{..}`, `^` marks the pointer. `ts{..}`, `ts.ip{..}` and `ts.preip{..}` are timestamps, `!` marks
+//! nonstandard ones, and `++5` is the overflow count. Other options are `number=byte:byte`.
 
 use super::number::{take, take_address, take_decimal};
 use super::options;
@@ -12,7 +12,7 @@ use core::fmt::{self, Write};
 use core::net::Ipv4Addr;
 use packet::view::ip4::{OPTION_LOOSE_ROUTE, OPTION_RECORD_ROUTE, OPTION_STRICT_ROUTE, OPTION_TIMESTAMP};
 
-/// The timestamp option's flags: with addresses, and with addresses that the sender chose.
+/// The timestamp option's flags: with addresses, and with addresses chosen by the sender.
 const WITH_ADDRESS: u8 = 1;
 const CHOSEN_ADDRESS: u8 = 3;
 
@@ -64,7 +64,7 @@ fn write_timestamps(option: &[u8], out: &mut String) -> fmt::Result {
         CHOSEN_ADDRESS => out.write_str("ts.preip{")?,
         _ => write!(out, "ts.{flag}{{")?,
     }
-    // Flags that nobody has defined come with addresses too, but room is counted in single words for them.
+    // Undefined flags also have addresses, but their free space is counted in single words.
     let size = if matches!(flag, 1..=3) { 8 } else { 4 };
     let step = if flag == 0 { 4 } else { 8 };
     let mut at = 0;
@@ -84,7 +84,7 @@ fn write_timestamps(option: &[u8], out: &mut String) -> fmt::Result {
         if let Some(address) = address {
             write!(out, "{}", Ipv4Addr::from(address))?;
         }
-        // At and beyond the pointer a chosen address has no time yet.
+        // From the pointer on, a chosen address has no time yet.
         if flag != CHOSEN_ADDRESS || at < pointer {
             let time = u32::from_be_bytes(time);
             let equals = if address.is_some() { "=" } else { "" };
@@ -106,7 +106,7 @@ fn write_timestamps(option: &[u8], out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-/// Reads options; `None` if the text is malformed or they don't fit into a header.
+/// Parses options; `None` if the text is malformed or they don't fit into a header.
 pub(super) fn read(text: &str) -> Option<Vec<u8>> {
     options::read(text, read_one)
 }
@@ -127,7 +127,7 @@ fn read_one(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
     options::read_other(rest, options)
 }
 
-/// Sets the length of the option that begins at `start`; `None` if it doesn't fit.
+/// Sets the length of the option at `start`; `None` if it doesn't fit.
 fn close(options: &mut [u8], start: usize) -> Option<()> {
     let length = u8::try_from(options.len() - start).ok()?;
     *options.get_mut(start + 1)? = length;
@@ -158,7 +158,7 @@ fn read_route(kind: u8, rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
     close(options, start)
 }
 
-/// Reads `+N` and makes room for so many entries.
+/// Parses `+N` and adds room for that many entries.
 fn read_room(rest: &mut &[u8], size: usize, options: &mut Vec<u8>) -> Option<()> {
     if let [b'+', b'0'..=b'9', ..] = rest {
         *rest = &rest[1..];
@@ -198,7 +198,7 @@ fn read_timestamps(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
         if !matches!(rest.first(), Some(b'0'..=b'9' | b'!')) {
             break;
         }
-        // Without a flag, the first entry tells whether there are addresses.
+        // Without a flag, the first entry shows whether there are addresses.
         let with_address = flag.unwrap_or_else(|| {
             let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
             if rest.get(digits) == Some(&b'.') { WITH_ADDRESS } else { 0 }
@@ -211,7 +211,7 @@ fn read_timestamps(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
         }
         *rest = rest.strip_prefix(b",").unwrap_or(rest);
     }
-    // The brace may be missing at the end of the text.
+    // The closing brace may be missing at the end of the text.
     if !rest.is_empty() {
         *rest = rest.strip_prefix(b"}")?;
     }
@@ -227,7 +227,7 @@ fn read_timestamps(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
     close(options, start)
 }
 
-/// Reads one entry of a timestamp option; beyond the pointer an address may stand alone or with `=?`.
+/// Parses one entry of a timestamp option. After the pointer, an address may stand alone or with `=?`.
 fn read_entry(rest: &mut &[u8], address: bool, beyond: bool, options: &mut Vec<u8>) -> Option<()> {
     if address {
         options.extend(take_address(rest)?);
@@ -257,7 +257,7 @@ fn read_entry(rest: &mut &[u8], address: bool, beyond: bool, options: &mut Vec<u
 mod tests {
     use super::*;
 
-    /// Reads, writes, and expects the second text.
+    /// Parses and prints options, and compares with the second text.
     fn check(text: &str, expected: &str) {
         let options = read(text).unwrap_or_else(|| panic!("{text} can't be read"));
         let mut written = String::new();
@@ -313,7 +313,7 @@ mod tests {
         }
         assert_eq!(
             read(&"1;".repeat(60).trim_end_matches(';').replace('1', "nop")).map(|o| o.len()),
-            Some(options::MOST)
+            Some(options::MAX_LENGTH)
         );
         assert_eq!(read("rr{}+20"), None);
     }

@@ -1,11 +1,11 @@
-//! MD5 (RFC 1321), by which dumps tell payloads apart without holding them. It protects nothing.
+//! MD5 (RFC 1321), which identifies payloads in dumps without storing them. It is not used for security.
 
 use alloc::string::String;
 
 /// Rotations of the four rounds.
 const ROTATIONS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
-/// The whole part of 2^32 times the absolute sine of 1 to 64, in radians.
+/// The integer parts of 2^32 times the absolute sine of 1 to 64, in radians.
 const SINES: [u32; 64] = [
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,
@@ -24,7 +24,7 @@ pub(super) fn digest(bytes: &[u8]) -> [u8; 16] {
     for block in blocks {
         mix(&mut state, block);
     }
-    // A set bit, zeros, and the length in bits fill the last block or two.
+    // A one bit, zeros and the length in bits fill the last block or two.
     let mut last = [0; 64];
     last[..rest.len()].copy_from_slice(rest);
     last[rest.len()] = 0x80;
@@ -41,7 +41,7 @@ pub(super) fn digest(bytes: &[u8]) -> [u8; 16] {
     digest
 }
 
-/// The digest as 22 letters of six bits each, lowest bits first.
+/// The digest as 22 characters of six bits each, lowest bits first.
 pub(super) fn letters(digest: &[u8; 16]) -> String {
     const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@";
     let bits = u128::from_le_bytes(*digest);

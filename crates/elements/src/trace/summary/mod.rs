@@ -1,9 +1,9 @@
-//! IP summary dumps: a line, or a binary record, of chosen fields for each packet.
+//! IP summary dumps: one line or binary record of selected fields per packet.
 //!
-//! A dump begins with lines that start with `!`: version, fields (`!data`), perhaps `!binary`. [`Writer`] writes the
-//! fields of packets; [`Reader`] makes [`Draft`]s of packets from dumps, in which what the dump doesn't say is zero.
+//! A dump starts with lines that begin with `!`: the version, the fields (`!data`), optionally `!binary`. [`Writer`]
+//! writes the fields of packets. [`Reader`] creates [`Draft`]s of packets from dumps, with zeros for unspecified data.
 //!
-//! Absent: reading payload digests back (there is nothing to make of them).
+//! Absent: reading payload digests, from which no payload can be recovered.
 
 mod draft;
 mod field;
@@ -30,7 +30,7 @@ pub use read::{Item, Reader};
 pub(super) use record::quoted;
 pub use write::Writer;
 
-/// The version of the format that is written.
+/// The format version that is written.
 pub(super) const MAJOR: u32 = 1;
-/// Fragment offsets count bytes since minor version 1, digests are right since 3.
+/// Fragment offsets are in bytes since minor version 1, and digests are correct since 3.
 pub(super) const MINOR: u32 = 3;

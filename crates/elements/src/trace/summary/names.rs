@@ -48,7 +48,7 @@ pub(super) fn icmp_type(number: u8) -> Option<&'static str> {
     name(TYPES, number)
 }
 
-/// The ICMP type of a name.
+/// The number of an ICMP type, by name.
 pub(super) fn icmp_type_number(name: &str) -> Option<u8> {
     number(TYPES, name)
 }
@@ -58,7 +58,7 @@ pub(super) fn icmp_code(kind: u8, number: u8) -> Option<&'static str> {
     name(codes(kind), number)
 }
 
-/// The code of a name, for an ICMP type.
+/// The number of a code of an ICMP type, by name.
 pub(super) fn icmp_code_number(kind: u8, name: &str) -> Option<u8> {
     number(codes(kind), name)
 }

@@ -1,6 +1,6 @@
-//! Numbers in the text of a dump.
+//! Parses numbers in dumps.
 
-/// Takes a number off the front of a text: decimal, hexadecimal behind `0x`, octal behind `0`. Too large ones saturate.
+/// Removes a number from the start of a text: decimal, hexadecimal with `0x`, octal with `0`. Overflow saturates.
 pub(super) fn take(text: &mut &[u8]) -> Option<u32> {
     let (radix, digits) = match *text {
         [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => (16, rest),
@@ -13,7 +13,7 @@ pub(super) fn take(text: &mut &[u8]) -> Option<u32> {
     })
 }
 
-/// Takes a decimal number off the front of a text, leading zeros and all.
+/// Removes a decimal number from the start of a text, including leading zeros.
 pub(super) fn take_decimal(text: &mut &[u8]) -> Option<u32> {
     take_radix(text, 10).map(|(number, rest)| {
         *text = rest;
@@ -21,7 +21,7 @@ pub(super) fn take_decimal(text: &mut &[u8]) -> Option<u32> {
     })
 }
 
-/// Takes a dotted IPv4 address off the front of a text.
+/// Removes a dotted IPv4 address from the start of a text.
 pub(super) fn take_address(text: &mut &[u8]) -> Option<[u8; 4]> {
     let mut address = [0; 4];
     for (index, byte) in address.iter_mut().enumerate() {
@@ -33,7 +33,7 @@ pub(super) fn take_address(text: &mut &[u8]) -> Option<[u8; 4]> {
     Some(address)
 }
 
-/// Reads a whole text as a number, in the notations of [`take`].
+/// Parses a whole text as a number, in the formats of [`take`].
 pub(super) fn whole(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text);
     match text.as_bytes() {
@@ -43,7 +43,7 @@ pub(super) fn whole(text: &str) -> Option<u64> {
     }
 }
 
-/// Reads a time in seconds, exact to the nanosecond; further digits are cut.
+/// Parses a time in seconds. Digits beyond nanoseconds are truncated.
 pub(super) fn seconds(text: &str) -> Option<packet::Timestamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,6 +1,7 @@
-//! What the options of IP and TCP have in common, as bytes and as text.
+//! Conversion of options between bytes and text, common to IP and TCP.
 //!
-//! `;` separates options; `.` stands for none, `?` for malformed ones. End and padding are read, never written.
+//! `;` separates options; `.` means no options, `?` malformed ones. The end and padding options are read but never
+//! written.
 
 use super::number::take;
 use alloc::string::String;
@@ -8,11 +9,11 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use packet::view::ip4::{OPTION_END, OPTION_NOP};
 
-/// The most bytes of options that an IP or TCP header has room for.
-pub(super) const MOST: usize = 40;
+/// The maximum length of an IP or TCP header's options.
+pub(super) const MAX_LENGTH: usize = 40;
 
-/// Appends options as text, each by `one`, which is told where they begin in `out`. Its error means that an option is
-/// malformed.
+/// Appends options as text, each by `one`, which gets the position in `out` where the options start. It returns an
+/// error if an option is malformed.
 pub(super) fn write(
     options: &[u8],
     out: &mut String,
@@ -27,14 +28,14 @@ pub(super) fn write(
     }
 }
 
-/// Separates an option from what was written before it since `start`.
+/// Appends a separator, unless nothing was written since `start`.
 pub(super) fn separate(start: usize, out: &mut String) {
     if out.len() > start {
         out.push(';');
     }
 }
 
-/// Iterates over options, padding left out; an error ends it where one is malformed.
+/// Iterates over options without padding. A malformed option ends the iteration with an error.
 pub(super) fn split(mut options: &[u8]) -> impl Iterator<Item = Result<&[u8], fmt::Error>> {
     core::iter::from_fn(move || {
         loop {
@@ -64,7 +65,7 @@ pub(super) fn write_other(option: &[u8], out: &mut String) -> fmt::Result {
         .try_for_each(|(index, byte)| write!(out, "{}{byte}", if index == 0 { '=' } else { ':' }))
 }
 
-/// Reads options, each by `one`; `None` if the text is malformed or they don't fit into a header.
+/// Parses options, each by `one`; `None` if the text is malformed or they don't fit into a header.
 pub(super) fn read(
     text: &str,
     mut one: impl FnMut(&mut &[u8], &mut Vec<u8>) -> Option<()>,
@@ -80,21 +81,21 @@ pub(super) fn read(
     }
 }
 
-/// Takes padding off the front until the options fit; `None` if they don't.
+/// Removes leading padding until the options fit; `None` if they don't.
 fn fit(mut options: Vec<u8>) -> Option<Vec<u8>> {
-    let surplus = options.len().saturating_sub(MOST);
+    let surplus = options.len().saturating_sub(MAX_LENGTH);
     let padding = options.iter().take(surplus).take_while(|byte| **byte == OPTION_NOP).count();
     options.drain(..padding);
-    (options.len() <= MOST).then_some(options)
+    (options.len() <= MAX_LENGTH).then_some(options)
 }
 
-/// Reads `nop`, `eol`, or an option as `number=byte:byte`.
+/// Parses `nop`, `eol`, or an option as `number=byte:byte`.
 pub(super) fn read_other(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
     for (name, kind) in [(&b"nop"[..], OPTION_NOP), (b"eol", OPTION_END)] {
         if let Some(after) = rest.strip_prefix(name) {
             *rest = after;
             options.push(kind);
-            // Nothing can follow the end but another form of it.
+            // Only another form of the end option can follow it.
             return (kind != OPTION_END || !after.starts_with(b",")).then_some(());
         }
     }
@@ -110,7 +111,7 @@ pub(super) fn read_other(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> 
             options.push(0);
         }
         options.push(u8::try_from(take(rest)?).ok()?);
-        if options.len() > start + MOST {
+        if options.len() > start + MAX_LENGTH {
             return None;
         }
     }

@@ -1,4 +1,4 @@
-//! How values are read: from text and from binary records.
+//! Parses values from text and from binary records.
 
 use super::field::{Field, Width};
 use super::record::TCP_FLAGS;
@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use packet::{MacAddr, Timestamp, address, protocol};
 
-/// Reads a field's text. `icmp` is the ICMP type if it is known, `minor` the version of the dump; options and payload
-/// are held by `buffer`.
+/// Parses a field's text. `icmp` is the ICMP type if known, `minor` the dump's version. `buffer` stores options and
+/// payload.
 pub(super) fn text<'b>(
     field: Field,
     text: &str,
@@ -82,7 +82,7 @@ pub(super) fn text<'b>(
     fits.then_some(Value::Number(found))
 }
 
-/// Takes a field off the front of a binary record; `None`, and nothing left, if it is not all there.
+/// Removes a field from the start of a binary record. If it is incomplete, returns `None` and empties the record.
 pub(super) fn binary<'b>(field: Field, record: &mut &'b [u8]) -> Option<Value<'b>> {
     let size = match field.width() {
         Width::Bytes(size) => Some(size),
@@ -110,7 +110,7 @@ pub(super) fn binary<'b>(field: Field, record: &mut &'b [u8]) -> Option<Value<'b
             Value::Address(Ipv4Addr::from(*bytes.first_chunk::<4>()?))
         }
         (Width::Bytes(6), _) => Value::Mac(MacAddr(*bytes.first_chunk()?)),
-        // Letters, as the text has them.
+        // Letters, as in text.
         (_, Field::IpFragment) => Value::Number(letter(bytes)?.into()),
         (Width::Bytes(0 | 16), _) => return None,
         _ => Value::Number(number()),
@@ -122,20 +122,20 @@ fn letter(bytes: &[u8]) -> Option<u16> {
         b"." => Some(0),
         b"!" => Some(0x4000),
         b"F" => Some(0x2000),
-        // Somewhere behind the first.
+        // A later fragment, at an unknown offset.
         b"f" => Some(100),
         _ => None,
     }
 }
 
-/// A fragment's letter, or an offset with `!` for don't-fragment and `+` for more.
+/// Parses a fragment's letter, or an offset with `!` for don't-fragment and `+` for more.
 fn fragment(text: &str, minor: u32) -> Option<u16> {
     if let Some(field) = letter(text.as_bytes()) {
         return Some(field);
     }
     let mut rest = text.as_bytes();
     let offset = number::take(&mut rest)?;
-    // The first version counted in units of eight bytes.
+    // In version 0 the unit is eight bytes.
     let offset = if minor > 0 { offset >> 3 } else { offset };
     rest.iter().try_fold(u16::try_from(offset).ok()?, |field, mark| match mark {
         b'!' => Some(field | 0x4000),
@@ -144,7 +144,7 @@ fn fragment(text: &str, minor: u32) -> Option<u16> {
     })
 }
 
-/// TCP flags: letters, `.` for none, or a number. Old dumps write `W` or `Y` for `C` and `X` for `E`.
+/// Parses TCP flags: letters, `.` for none, or a number. Old dumps use `W` or `Y` for `C` and `X` for `E`.
 fn flags(text: &str) -> Option<u64> {
     match text.as_bytes() {
         b"." => Some(0),

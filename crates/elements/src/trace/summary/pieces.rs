@@ -1,31 +1,31 @@
-//! Lines and binary records of a summary dump, out of bytes that come in pieces of any size.
+//! Splits a summary dump, which arrives in chunks of any size, into lines and binary records.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The longest line or binary record: room for a whole packet's payload with every byte escaped. A longer one ends the
-/// dump, so that a file without line ends can't fill the memory.
+/// Maximum length of a line or binary record: room for a packet's payload with every byte escaped. A longer one ends
+/// the dump, so that a file without line ends can't fill the memory.
 pub const MAX_LINE: usize = 1 << 19;
 
 /// A line or record.
 pub(super) enum Piece {
-    /// A line of text, without its end.
+    /// A line of text without its terminator.
     Line(String),
     /// The bytes of a binary record.
     Record(Vec<u8>),
 }
 
-/// Takes a dump apart. Feed bytes, take pieces until there are none, feed again, and finish.
+/// Splits a dump. Feed bytes, take pieces until there are none, feed again, and finish.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    /// The number of the line that was taken last, from 1, or of the record that comes next.
+    /// The number of the last line, from 1, or of the next record.
     pub(super) place: u64,
-    /// Whether records come, rather than lines.
+    /// Whether the pieces are records rather than lines.
     pub(super) binary: bool,
     buffer: Vec<u8>,
     start: usize,
     finished: bool,
-    /// Whether the dump was given up.
+    /// Whether the dump was abandoned after an error.
     ended: bool,
 }
 
@@ -40,33 +40,33 @@ impl Pieces {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Says that no more bytes will come.
+    /// Marks the end of the dump.
     pub(super) fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// Bytes that are held.
+    /// Number of buffered bytes.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Records come from now on; they are counted anew.
+    /// Switches to records, which are counted from the start.
     pub(super) fn become_binary(&mut self) {
         (self.binary, self.place) = (true, 1);
     }
 
-    /// The first line, as much of it as has come; `None` if something was taken already.
+    /// The first line as far as it is buffered; `None` if a piece was already taken.
     pub(super) fn first_line(&self) -> Option<String> {
         let line = self.buffer.split(|byte| matches!(byte, b'\n' | b'\r')).next()?;
         (self.place == 0).then(|| String::from_utf8_lossy(line).into_owned())
     }
 
-    /// The next piece; `None` when more bytes must be fed first, or at the end.
+    /// The next piece; `None` if more bytes are needed, or at the end.
     ///
     /// # Errors
     ///
-    /// What is wrong with the dump, once: it is given up.
+    /// The problem of the dump, reported once. The dump is then abandoned.
     pub(super) fn next(&mut self) -> Result<Option<Piece>, &'static str> {
         let taken = if self.binary { self.take_record() } else { self.take_line() };
         if taken.is_err() {
@@ -77,11 +77,11 @@ impl Pieces {
         taken
     }
 
-    /// Takes a line off the buffer, without its end.
+    /// Removes a line from the buffer and returns it without its terminator.
     fn take_line(&mut self) -> Result<Option<Piece>, &'static str> {
         let unread = &self.buffer[self.start..];
         let (line, length) = match unread.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            // Whether a line feed belongs to it can't be told yet.
+            // A line feed that belongs to the terminator may follow.
             Some(at) if unread[at] == b'\r' && unread.len() == at + 1 && !self.finished => {
                 return Ok(None);
             }
@@ -96,7 +96,7 @@ impl Pieces {
         Ok(Some(Piece::Line(line)))
     }
 
-    /// Takes a binary record off the buffer; some are lines of text.
+    /// Removes a binary record from the buffer. Some records are lines of text.
     fn take_record(&mut self) -> Result<Option<Piece>, &'static str> {
         let Some((head, body)) = self.buffer[self.start..].split_first_chunk::<4>() else {
             return Ok(None);

@@ -12,42 +12,42 @@ use core::net::Ipv4Addr;
 use element::text::{unquote, words};
 use packet::{address, protocol};
 
-/// Fields of a packet that are read. Stops: a line of names that makes every packet take as long as it is itself.
+/// Maximum fields per packet, so that a long line of field names can't make every packet slow.
 const MAX_FIELDS: usize = 1_000;
 
-/// What a dump holds.
+/// An item of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A packet.
     Packet(Draft),
-    /// Something that the user should know of.
+    /// A message for the user.
     Notice {
-        /// The line, or in a binary dump the record, from 1.
+        /// The number of the line, or in a binary dump of the record, from 1.
         place: u64,
         /// Whether `place` counts records.
         binary: bool,
-        /// Whether something is lost by it.
+        /// Whether data are lost.
         error: bool,
-        /// What it is.
+        /// The message.
         text: String,
     },
 }
 
-/// Reads summary dumps, text and binary. Feed bytes, take items until there are none, feed again, and finish.
+/// Reads text and binary summary dumps. Feed bytes, take items until there are none, feed again, and finish.
 #[derive(Debug)]
 pub struct Reader {
-    /// The protocol of packets whose dump doesn't say.
+    /// The default protocol of packets.
     pub protocol: u8,
-    /// Whether packets get all of their bytes and right checksums.
+    /// Whether packets get all their bytes and correct checksums.
     pub checksums: bool,
     fields: Vec<Field>,
-    /// The places of the fields by rising order.
+    /// Indexes of the fields, in their order of application.
     order: Vec<usize>,
     flow: Option<FlowId>,
     aggregate: u32,
     minor: u32,
     pieces: Pieces,
-    /// Whether the first line was looked at.
+    /// Whether the first line has been examined.
     begun: bool,
     complained: bool,
     notices: VecDeque<Item>,
@@ -72,12 +72,12 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// A reader at the start of a dump.
+    /// Creates a reader for the start of a dump.
     pub fn new() -> Reader {
         Reader::default()
     }
 
-    /// Sets the fields that the dump has unless it says otherwise.
+    /// Sets the default fields of the dump.
     pub fn set_fields(&mut self, names: &str) {
         self.fields.clear();
         let words = words(names);
@@ -106,7 +106,7 @@ impl Reader {
         self.order.sort_by_key(|place| self.fields[*place].order());
     }
 
-    /// Sets addresses and ports of packets whose dump doesn't say: source, port, destination, port, perhaps protocol.
+    /// Sets the default addresses and ports: source, port, destination, port, optionally protocol.
     pub fn set_flow(&mut self, text: &str) {
         let words = words(text);
         let address = |at: usize| match words.get(at).map(String::as_str) {
@@ -129,7 +129,7 @@ impl Reader {
         }
     }
 
-    /// Looks at the first line among the bytes that were fed before anything is taken; says what is odd about it.
+    /// Examines the first line of the bytes fed so far, before any item is taken. Returns a warning about it.
     pub fn begin(&mut self) -> Option<String> {
         self.begun = true;
         let line = self.pieces.first_line()?;
@@ -141,12 +141,12 @@ impl Reader {
         self.pieces.feed(bytes);
     }
 
-    /// Says that no more bytes will come.
+    /// Marks the end of the dump.
     pub fn finish(&mut self) {
         self.pieces.finish();
     }
 
-    /// The next packet or notice; `None` when more bytes must be fed first, or at the end.
+    /// The next packet or message; `None` if more bytes are needed, or at the end.
     pub fn item(&mut self) -> Option<Item> {
         loop {
             if let Some(notice) = self.notices.pop_front() {
@@ -167,7 +167,7 @@ impl Reader {
         }
     }
 
-    /// Makes a packet of a line, or obeys it.
+    /// Constructs a packet from a line, or executes its directive.
     fn line(&mut self, line: &str) -> Option<Draft> {
         if !core::mem::replace(&mut self.begun, true)
             && let Some(text) = self.first_line(line)
@@ -199,7 +199,7 @@ impl Reader {
         self.complete(draft, known)
     }
 
-    /// Makes a packet of a binary record.
+    /// Constructs a packet from a binary record.
     fn record(&mut self, mut record: &[u8]) -> Option<Draft> {
         let values: Vec<_> = self.fields.iter().map(|field| parse::binary(*field, &mut record)).collect();
         let mut draft = self.draft();
@@ -221,7 +221,7 @@ impl Reader {
 
     fn complete(&mut self, mut draft: Draft, known: usize) -> Option<Draft> {
         if known == 0 {
-            // Once is enough: every further line would say the same.
+            // Reported once, since every further line has the same problem.
             if !core::mem::replace(&mut self.complained, true) {
                 let text = if self.fields.is_empty() { "no '!data' provided" } else { "packet parse error" };
                 self.notice(true, text.into());
@@ -232,7 +232,7 @@ impl Reader {
         Some(draft)
     }
 
-    /// Reads the banner, if the first line is one; says what is odd about it.
+    /// Parses the version line, if the first line is one. Returns a warning about it.
     fn first_line(&mut self, line: &str) -> Option<String> {
         if let Some(rest) = line.strip_prefix("!IPSummaryDump") {
             let mut numbers = rest.trim().split('.').map(|number| number.trim().parse::<u32>().ok());
@@ -250,7 +250,7 @@ impl Reader {
         is_odd.then(|| "missing banner line; is this an IP summary dump?".into())
     }
 
-    /// Obeys a line that begins with `!`; unknown ones are comments.
+    /// Executes a line that starts with `!`. Unknown directives are comments.
     fn obey(&mut self, line: &str) {
         let (command, rest) = line.split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((line, ""));
         let list = words(rest);
@@ -300,7 +300,7 @@ impl Reader {
     }
 }
 
-/// Splits a line at spaces that are not in double quotes. Before a space at its start there is an empty word.
+/// Splits a line at spaces outside double quotes. A leading space produces an empty word.
 fn split(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     core::iter::from_fn(move || {
@@ -327,7 +327,7 @@ mod tests {
     use alloc::string::ToString;
     use packet::Pool;
 
-    /// Reads a dump in pieces of some size.
+    /// Reads a dump in chunks of `size` bytes.
     fn read(dump: &[u8], size: usize, checksums: bool) -> (Vec<Draft>, Vec<String>) {
         let mut reader = Reader { checksums, ..Reader::new() };
         let (mut drafts, mut notices) = (Vec::new(), Vec::new());
@@ -346,7 +346,7 @@ mod tests {
         (drafts, notices)
     }
 
-    /// Reads a dump, writes the packets' fields, as text or binary, with some packets cut.
+    /// Reads a dump and writes the packets' fields, as text or binary, with some packets truncated.
     fn write(dump: &str, fields: &str, binary: bool, cut: Option<usize>) -> Vec<u8> {
         let (drafts, notices) = read(dump.as_bytes(), 7, false);
         assert_eq!(notices, Vec::<String>::new());
@@ -365,7 +365,7 @@ mod tests {
         out
     }
 
-    /// What is written of the packets' fields is what was read.
+    /// Checks that writing the packets' fields reproduces the dump.
     fn check(fields: &str, lines: &str) {
         let dump = format!("!IPSummaryDump 1.3\n!data {fields}\n{lines}");
         let text = write(&dump, fields, false, None);

@@ -1,4 +1,4 @@
-//! How values are written: as text and in binary records.
+//! Writes values as text and in binary records.
 
 use super::field::{Field, Width};
 use super::value::Value;
@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use packet::{Timestamp, protocol, view::icmp4};
 
-/// The letters of TCP flags, lowest bit first.
+/// The letters of the TCP flags, lowest bit first.
 pub(super) const TCP_FLAGS: &[u8; 9] = b"FSRPAUECN";
 
-/// Appends a value as text. `icmp` is the ICMP type, of which the names of codes depend.
+/// Appends a value as text. `icmp` is the ICMP type, which determines the names of codes.
 pub(super) fn text(field: Field, value: Value, icmp: u8, out: &mut String) {
     // Writing to a string can't fail.
     let _ = match value {
@@ -38,7 +38,7 @@ pub(super) fn text(field: Field, value: Value, icmp: u8, out: &mut String) {
     };
 }
 
-/// Appends a value, or what stands for a missing one, to a binary record.
+/// Appends a value, or the placeholder for a missing one, to a binary record.
 pub(super) fn binary(field: Field, value: Option<Value>, out: &mut Vec<u8>) {
     match (field.width(), value) {
         (Width::Bytes(16), value) => {
@@ -107,7 +107,7 @@ fn name_or_number(name: Option<&str>, number: u64, out: &mut String) -> core::fm
     }
 }
 
-/// A time with microseconds, or nanoseconds where they say more.
+/// Appends a time in microseconds, or in nanoseconds if these are not zero.
 fn write_time(time: Timestamp, out: &mut String) -> core::fmt::Result {
     if time.subsecond_nanos().is_multiple_of(1_000) {
         write!(out, "{time:.6}")
@@ -116,7 +116,7 @@ fn write_time(time: Timestamp, out: &mut String) -> core::fmt::Result {
     }
 }
 
-/// Bytes in double quotes, with backslashes before what is not plain text.
+/// Bytes in double quotes, with non-text bytes escaped.
 pub(in super::super) fn quoted(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
     for byte in bytes {
@@ -134,7 +134,7 @@ pub(in super::super) fn quoted(bytes: &[u8]) -> String {
     out
 }
 
-/// The ICMP type that the name of a code depends on.
+/// The ICMP type, which determines the names of codes.
 pub(super) fn icmp_type(transport: &[u8]) -> u8 {
     transport.first().copied().unwrap_or(icmp4::kind::ECHO)
 }

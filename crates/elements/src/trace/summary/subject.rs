@@ -1,15 +1,15 @@
-//! A packet as summaries see it: which of its headers are sound, and what is wrong with the others.
+//! A packet to summarize: which of its headers are valid, and what is wrong with the others.
 
 use alloc::format;
 use alloc::string::String;
 use packet::{Packet, protocol};
 
-/// What a field needs that a packet doesn't have.
+/// What a field requires that the packet lacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     Ethernet,
     Ip,
-    /// A header of this name and protocol, of at least so many bytes.
+    /// A header with this name and one of these protocols, of at least this many bytes.
     Transport(&'static str, &'static [u8], usize),
 }
 
@@ -31,26 +31,26 @@ impl Needs {
     }
 }
 
-/// A packet and its headers. Bytes that pad the packet beyond its IP length are left out everywhere.
+/// A packet and its headers. Padding beyond the IP length is excluded everywhere.
 pub(super) struct Subject<'a> {
     pub(super) packet: &'a Packet,
-    /// From the IPv4 header to the end of the packet, if the header is sound.
+    /// From the IPv4 header to the end of the packet, if the header is valid.
     pub(super) ip: Option<&'a [u8]>,
-    /// From the transport header to the end of the packet; empty if it is not there.
+    /// From the transport header to the end of the packet; empty if it is missing.
     pub(super) transport: &'a [u8],
-    /// The same, if it is a sound TCP header that begins in this packet.
+    /// The same, if it is a valid TCP header that starts in this packet.
     pub(super) tcp: Option<&'a [u8]>,
-    /// The bytes of the packet without padding.
+    /// The length of the packet without padding.
     pub(super) length: usize,
-    /// What the packet stands for beyond its bytes, as far as its IP length doesn't say so.
+    /// Bytes that the packet represents besides its own, beyond the IP length.
     pub(super) extra: u32,
-    /// The first thing found to be wrong.
+    /// The first problem found.
     pub(super) bad: Option<String>,
 }
 
 impl<'a> Subject<'a> {
-    /// Looks at a packet, and at its IP and transport headers if they are needed. `careful` says whether a packet
-    /// shorter than its IP length is worth a complaint.
+    /// Examines a packet, and with `headers` its IP and transport headers. `careful` reports packets shorter than their
+    /// IP length.
     pub(super) fn new(packet: &'a Packet, headers: bool, careful: bool) -> Subject<'a> {
         let extra = packet.extra_length();
         let mut subject =
@@ -81,7 +81,7 @@ impl<'a> Subject<'a> {
         }
         self.ip = Some(&network[..there]);
         self.length -= padding.min(self.length);
-        // The IP length tells what was not captured; only what its sixteen bits can't say is kept.
+        // The IP length includes bytes that were not captured. Only bytes beyond its 16 bits are counted here.
         let whole = there + behind;
         self.extra = if length == 0xffff && whole > 0xffff { (whole - 0xffff) as u32 } else { 0 };
         if there > header && self.packet.has_transport() {
@@ -97,7 +97,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// From the transport header on, if it is of this protocol and begins in this packet.
+    /// From the transport header on, if it is of this protocol and starts in this packet.
     pub(super) fn transport_of(&self, protocol: u8) -> Option<&'a [u8]> {
         let found =
             self.protocol() == Some(protocol) && self.is_first_fragment() && !self.transport.is_empty();
@@ -109,12 +109,12 @@ impl<'a> Subject<'a> {
         self.ip?.get(9).copied()
     }
 
-    /// Whether the transport header begins in this packet, as far as its header tells.
+    /// Whether the transport header starts in this packet, according to the IP header.
     pub(super) fn is_first_fragment(&self) -> bool {
         !matches!(self.ip, Some([_, _, _, _, _, _, high, low, ..]) if high & 0x1f != 0 || *low != 0)
     }
 
-    /// Notes what is wrong because a field is missing; a packet of another protocol is not wrong.
+    /// Records the problem of a missing field. Another protocol is not a problem.
     pub(super) fn miss(&mut self, needs: Needs) {
         let Needs::Transport(name, protocols, length) = needs else {
             let text = match (needs, self.ip) {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use packet::view::tcp::option;
 
-/// Which options are of interest.
+/// A selection of options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kinds {
     sack: bool,
@@ -16,11 +16,11 @@ pub(super) struct Kinds {
 }
 
 impl Kinds {
-    /// All of them.
+    /// All options.
     pub(super) const ALL: Kinds = Kinds { sack: true, timestamp: true, others: true };
-    /// All but timestamps and padding.
+    /// All options except timestamps and padding.
     pub(super) const PLAIN: Kinds = Kinds { timestamp: false, ..Kinds::ALL };
-    /// Selective acknowledgement only.
+    /// Selective acknowledgements only.
     pub(super) const SACK: Kinds = Kinds { sack: true, timestamp: false, others: false };
 
     fn have(self, kind: u8) -> bool {
@@ -32,12 +32,12 @@ impl Kinds {
     }
 }
 
-/// Appends the options of some kinds as text.
+/// Appends the selected options as text.
 pub(super) fn write(options: &[u8], kinds: Kinds, out: &mut String) {
     options::write(options, out, |option, start, out| write_one(option, kinds, start, out));
 }
 
-/// An error means that the option is malformed, which counts even where its kind is of no interest.
+/// Appends one option. The error means that it is malformed, even if it is not selected.
 fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt::Result {
     let (kind, data) = (option[0], &option[2..]);
     let right = match kind {
@@ -72,7 +72,7 @@ fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt
     }
 }
 
-/// Appends the bytes of the options of some kinds, up to the first that is malformed.
+/// Appends the bytes of the selected options, up to the first malformed one.
 pub(super) fn pick(options: &[u8], kinds: Kinds, out: &mut Vec<u8>) {
     options::split(options)
         .map_while(Result::ok)
@@ -80,7 +80,7 @@ pub(super) fn pick(options: &[u8], kinds: Kinds, out: &mut Vec<u8>) {
         .for_each(|option| out.extend(option));
 }
 
-/// Reads options of some kinds; `None` if the text is malformed or they don't fit into a header.
+/// Parses the selected options; `None` if the text is malformed or they don't fit into a header.
 pub(super) fn read(text: &str, kinds: Kinds) -> Option<Vec<u8>> {
     options::read(text, |rest, options| read_one(rest, kinds, options))
 }
@@ -105,7 +105,7 @@ fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()>
         let clock = take(rest)?;
         *rest = rest.strip_prefix(b":")?;
         let echo = take(rest)?;
-        // Alone or first, it is aligned as everybody does.
+        // A leading timestamp is aligned by two padding bytes, as is usual.
         if options.is_empty() {
             options.extend([option::NOP; 2]);
         }
@@ -113,7 +113,7 @@ fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()>
         options.extend(clock.to_be_bytes());
         options.extend(echo.to_be_bytes());
     } else if kinds.others && (kinds.timestamp || rest.first().is_some_and(u8::is_ascii_digit)) {
-        // Padding is of interest only where everything is.
+        // Padding is accepted only if everything is selected.
         return options::read_other(rest, options);
     } else {
         return None;
@@ -121,7 +121,7 @@ fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()>
     Some(())
 }
 
-/// Reads the blocks of one option: those that follow each other with commas.
+/// Parses the blocks of one option, which are separated by commas.
 fn read_blocks(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
     let start = options.len();
     options.extend([option::SACK, 0]);

@@ -1,4 +1,4 @@
-//! The values of fields in packets.
+//! Extracts the values of fields from packets.
 
 use super::field::Field;
 use super::subject::{Needs, Subject};
@@ -12,7 +12,7 @@ pub(super) enum Value<'a> {
     Address(Ipv4Addr),
     Mac(MacAddr),
     Time(Timestamp),
-    /// The options of an IP or TCP header, padding included.
+    /// The options of an IP or TCP header, including padding.
     Options(&'a [u8]),
     Payload(&'a [u8]),
 }
@@ -21,11 +21,11 @@ use Value::Number;
 
 /// ICMP types that carry an identifier and a sequence number.
 const ICMP_SEQUENCED: [u8; 6] = [0, 8, 13, 14, 15, 16];
-/// A TCP header whose only options are two bytes of padding and a timestamp.
+/// The first bytes of TCP options that consist of padding and a timestamp only.
 const ONLY_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
 
-/// A field's value in a packet; `None` if the packet has none, which is noted in the subject if that is a fault.
-/// `extra` says whether lengths include what the packet stands for beyond its bytes.
+/// A field's value; `None` if the packet has none, which is recorded in the subject if it is a fault. `extra` says
+/// whether lengths include the bytes that the packet represents besides its own.
 pub(super) fn value<'a>(subject: &mut Subject<'a>, field: Field, extra: bool) -> Option<Value<'a>> {
     match found(subject, field, extra) {
         Ok(value) => Some(value),
@@ -37,7 +37,7 @@ pub(super) fn value<'a>(subject: &mut Subject<'a>, field: Field, extra: bool) ->
     }
 }
 
-/// The error is what the field needs; none if the field just doesn't apply.
+/// A field's value. The error is what the field requires; `None` if the field does not apply.
 fn found<'a>(subject: &Subject<'a>, field: Field, extra: bool) -> Result<Value<'a>, Option<Needs>> {
     let packet = subject.packet;
     let behind = if extra { subject.extra } else { 0 };
@@ -134,7 +134,7 @@ fn found<'a>(subject: &Subject<'a>, field: Field, extra: bool) -> Result<Value<'
     })
 }
 
-/// The Ethernet header, if one stands right before the network header, or alone.
+/// The Ethernet header, if one directly precedes the network header or stands alone.
 fn ethernet<'a>(subject: &Subject<'a>) -> Result<packet::EthernetView<'a>, Option<Needs>> {
     let packet = subject.packet;
     let network = packet.network_offset();
@@ -150,7 +150,7 @@ fn ethernet<'a>(subject: &Subject<'a>) -> Result<packet::EthernetView<'a>, Optio
         .ok_or(Some(Needs::Ethernet))
 }
 
-/// The port that ends at byte `end` of the transport header, for the protocols whose headers begin with ports.
+/// The port that ends at byte `end` of the transport header, for protocols whose headers start with ports.
 fn ports(subject: &Subject, end: usize) -> Result<u64, Option<Needs>> {
     let known = [protocol::TCP, protocol::UDP, protocol::DCCP, protocol::UDP_LITE];
     let transport = subject
@@ -160,7 +160,7 @@ fn ports(subject: &Subject, end: usize) -> Result<u64, Option<Needs>> {
     Ok(word(transport.ok_or(Some(Needs::ports(end)))?, end - 2).into())
 }
 
-/// Where the payload most likely begins in the packet's data, and how long it most likely is.
+/// The probable offset of the payload in the packet's data, and its probable length.
 fn payload_place(subject: &Subject) -> (usize, u32) {
     let Some(ip) = subject.ip else { return (0, subject.length as u32) };
     let Some(header) = Ip4View::new(ip) else { return (subject.packet.len(), 0) };
@@ -176,7 +176,7 @@ fn payload_place(subject: &Subject) -> (usize, u32) {
     (usize::try_from(start).unwrap_or(0), u32::from(header.total_length()).wrapping_sub(skipped as u32))
 }
 
-/// A fragment's kind: `F` the first, `f` a later one, `!` and `.` none, with and without the don't-fragment flag.
+/// A fragment's kind: `F` first, `f` later, `!` and `.` unfragmented with and without the don't-fragment flag.
 fn fragment_letter(field: u16) -> u8 {
     match field {
         _ if field & 0x1fff != 0 => b'f',
@@ -186,17 +186,17 @@ fn fragment_letter(field: u16) -> u8 {
     }
 }
 
-/// The 16-bit number at a place that the caller has found to exist.
+/// The 16-bit number at an offset that the caller has checked.
 fn word(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u16::from_be_bytes(*bytes))
 }
 
-/// The 32-bit number at a place that the caller has found to exist.
+/// The 32-bit number at an offset that the caller has checked.
 fn long(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The address at a place that the caller has found to exist.
+/// The address at an offset that the caller has checked.
 fn quad(bytes: &[u8], at: usize) -> Ipv4Addr {
     Ipv4Addr::from(long(bytes, at))
 }

@@ -9,18 +9,18 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use packet::Packet;
 
-/// Writes the fields of packets. Everything is appended to buffers; whoever calls it writes them out.
+/// Writes the fields of packets to buffers; the caller writes these to a file.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    /// The fields, in the order of the dump.
+    /// The fields in the order of the dump.
     pub fields: Vec<Field>,
     /// Whether records are binary rather than lines.
     pub binary: bool,
-    /// Whether a line before a packet tells what is wrong with its headers.
+    /// Whether to precede a packet with a line about invalid headers.
     pub bad_packets: bool,
-    /// Whether packets shorter than their IP length are worth such a line.
+    /// Whether to report packets shorter than their IP length.
     pub careful: bool,
-    /// Whether lengths include what packets stand for beyond their bytes.
+    /// Whether lengths include the bytes that packets represent besides their own.
     pub extra_length: bool,
 }
 
@@ -28,17 +28,17 @@ pub struct Writer {
 const TEXT_RECORD: u32 = 1 << 31;
 
 impl Writer {
-    /// Writes some fields as lines.
+    /// Creates a writer of lines with these fields.
     pub fn new(fields: Vec<Field>) -> Writer {
         Writer { fields, binary: false, bad_packets: false, careful: true, extra_length: true }
     }
 
-    /// The first field that a binary dump can't hold.
+    /// The first field that can't be stored in a binary dump.
     pub fn not_binary(&self) -> Option<Field> {
         self.fields.iter().copied().find(|field| field.width() == Width::Never)
     }
 
-    /// Appends the lines that begin a dump. `comments` come after the version, each a whole line without its end.
+    /// Appends the lines that start a dump. `comments` follow the version, each a line without its terminator.
     pub fn header(&self, comments: &[String], out: &mut Vec<u8>) {
         let mut text = alloc::format!("!IPSummaryDump {MAJOR}.{MINOR}\n");
         for comment in comments {
@@ -46,7 +46,7 @@ impl Writer {
         }
         text.push_str("!data");
         for field in &self.fields {
-            // As text the two timestamps are the same.
+            // In text both timestamps are the same.
             let plain = *field == Field::NanoTimestamp && !self.binary;
             let _ = write!(text, " {}", if plain { Field::Timestamp.name() } else { field.name() });
         }
@@ -54,7 +54,7 @@ impl Writer {
         out.extend(text.bytes());
     }
 
-    /// Appends a packet. Its extra length is set to what its IP length doesn't tell.
+    /// Appends a packet. Its extra length is set to what exceeds the IP length.
     pub fn packet(&self, packet: &mut Packet, out: &mut Vec<u8>) {
         let extra = {
             let headers = self.fields.iter().any(|field| field.needs_headers());
@@ -77,7 +77,7 @@ impl Writer {
         }
     }
 
-    /// Appends a line of text between the packets.
+    /// Appends a line of text between packets.
     pub fn note(&self, line: &str, out: &mut Vec<u8>) {
         if self.binary {
             out.extend(((line.len() as u32 + 1) | TEXT_RECORD).to_be_bytes());
