@@ -1,4 +1,4 @@
-//! What the processor can do, how fast its clock is, what time it is.
+//! The processor: its features, the rate of its clock, and the time.
 
 use boundary::CpuFeatures;
 use std::arch::x86_64::_rdtsc;
@@ -6,7 +6,7 @@ use std::io::Read;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long the time stamp counter is measured when nothing tells its rate.
+/// How long the time stamp counter is measured if its rate is not reported.
 const MEASURE: Duration = Duration::from_millis(10);
 
 /// The time stamp counter.
@@ -20,17 +20,18 @@ pub(crate) fn thread_time() -> Duration {
     clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The time of a clock of the kernel's; zero for one that is gone.
+/// The time of a kernel clock; zero if the clock no longer exists.
 pub(crate) fn clock_time(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time goes to a live variable.
+    // SAFETY: the kernel writes the time to a live variable.
     unsafe { libc::clock_gettime(clock, &mut time) };
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// Has a thread, or the only thread of a process, run on these processors and no others, where the kernel lets it.
+/// Pins a thread, or a single-threaded process, to these processors, if the kernel permits it.
 pub(crate) fn pin(thread: libc::pid_t, processors: &[usize]) {
-    // SAFETY: an all-zero set is valid and empty; numbers beyond its size are left out; it is read for its size.
+    // SAFETY: an all-zero set is valid and empty; numbers beyond its size are ignored; the kernel reads exactly its
+    // size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for processor in processors.iter().filter(|processor| **processor < libc::CPU_SETSIZE as usize) {
@@ -40,7 +41,7 @@ pub(crate) fn pin(thread: libc::pid_t, processors: &[usize]) {
     }
 }
 
-/// What the image is told of the processor.
+/// The processor features that are reported to the image.
 pub(crate) fn features() -> CpuFeatures {
     let all = [
         (std::is_x86_feature_detected!("avx2"), CpuFeatures::AVX2),
@@ -49,11 +50,11 @@ pub(crate) fn features() -> CpuFeatures {
         (std::is_x86_feature_detected!("rdrand"), CpuFeatures::RDRAND),
         (std::is_x86_feature_detected!("bmi1") && std::is_x86_feature_detected!("bmi2"), CpuFeatures::BMI),
     ];
-    // AVX-512 is not told: a box's extended state ends at 256 bits.
+    // AVX-512 is not reported: a box's extended state is limited to 256-bit vectors.
     all.into_iter().filter(|(there, _)| *there).fold(CpuFeatures::default(), |set, (_, one)| set.with(one))
 }
 
-/// What the image is compiled for and this processor lacks.
+/// A feature that the image is compiled for and that this processor lacks.
 pub(crate) fn missing() -> Option<&'static str> {
     let needed = [
         (std::is_x86_feature_detected!("avx2"), "AVX2"),
@@ -80,19 +81,19 @@ pub(crate) fn tsc_hz() -> u64 {
     })
 }
 
-/// How long the counter takes for so many cycles.
+/// The time in which the counter advances by `cycles`.
 pub(crate) fn time(cycles: u64) -> Duration {
     let nanoseconds = u128::from(cycles) * 1_000_000_000 / u128::from(tsc_hz().max(1));
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
-/// How many cycles the counter counts in such a time.
+/// The number of cycles that the counter advances in `time`.
 pub(crate) fn ticks(time: Duration) -> u64 {
     let cycles = time.as_nanos() * u128::from(tsc_hz()) / 1_000_000_000;
     u64::try_from(cycles).unwrap_or(u64::MAX)
 }
 
-/// The counter, and nanoseconds since 1970 at the same moment.
+/// The counter, and the nanoseconds since 1970 at the same moment.
 pub(crate) fn clock() -> (u64, u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (cycles(), u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! What can go wrong before a box runs.
+//! Errors before a box runs.
 
 use boundary::{BootError, LayoutError, NoteError, RingError};
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 /// A system call that failed.
 #[derive(Debug)]
 pub struct SystemError {
-    /// What was to be done, as in "can't ...".
+    /// The failed action, as in "can't ...".
     pub action: &'static str,
-    /// What the system says.
+    /// The system's error.
     pub cause: std::io::Error,
 }
 
@@ -17,7 +17,7 @@ impl SystemError {
         Self { action, cause: std::io::Error::last_os_error() }
     }
 
-    /// For the errors of the KVM crates, which carry a number.
+    /// Converts errors of the KVM crates, which carry an error number.
     pub(crate) fn kvm(action: &'static str) -> impl Fn(kvm_ioctls::Error) -> Self {
         move |error| Self { action, cause: std::io::Error::from_raw_os_error(error.errno()) }
     }
@@ -35,14 +35,14 @@ impl std::error::Error for SystemError {
     }
 }
 
-/// Why an image can't be used.
+/// Why an image cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageError {
     /// Not a 64-bit x86 ELF program.
     NotElf,
     /// A header or segment lies outside the file.
     Truncated,
-    /// A segment is where it can't be, or there are none.
+    /// A segment has an invalid address, or there are no segments.
     Layout(u64),
     /// Its version note is missing or of another version.
     Note(NoteError),
@@ -61,17 +61,17 @@ impl fmt::Display for ImageError {
 
 impl std::error::Error for ImageError {}
 
-/// Least private memory of a box: stack, variables, and a heap for a small configuration.
+/// Minimum private memory of a box: stack, variables, and a heap for a small configuration.
 pub(crate) const MIN_MEMORY: usize = 512 << 10;
 
-/// Most private memory of a box. Limits page tables, which the host writes before the box runs, to 32 KB
-/// a gigabyte.
+/// Maximum private memory of a box. Limits the page tables, which the host writes before the box starts, to 32 KB per
+/// gigabyte.
 pub(crate) const MAX_MEMORY: usize = 64 << 30;
 
-/// Settings that no box can have.
+/// Invalid settings of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingsError {
-    /// Private memory out of its range.
+    /// The private memory is out of range.
     Memory(usize),
 }
 
@@ -88,21 +88,21 @@ impl fmt::Display for SettingsError {
 
 impl std::error::Error for SettingsError {}
 
-/// Why a box's process couldn't be made.
+/// Why a box's process could not be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupError {
-    /// The system call filter couldn't be made.
+    /// The system call filter could not be compiled.
     Filter,
     /// The kernel refused a new process.
     Clone(i32),
-    /// The child failed before it ran the image: the step, and the error's number.
+    /// The child failed before it executed the image.
     Child {
-        /// What it was to do.
+        /// The failed step.
         step: &'static str,
         /// The error's number.
         errno: i32,
     },
-    /// The thread that makes processes has ended.
+    /// The spawner thread has ended.
     Gone,
 }
 
@@ -120,16 +120,16 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// Why a host can't be made.
+/// Why a host cannot be created.
 #[derive(Debug)]
 pub enum HostError {
-    /// The image.
+    /// The image is invalid.
     Image(ImageError),
-    /// The system.
+    /// A system call failed.
     System(SystemError),
-    /// What processes of boxes need.
+    /// The process that boxes need could not be prepared.
     Process(SetupError),
-    /// The processor lacks what the image is compiled for.
+    /// The processor lacks a feature that the image is compiled for.
     Processor(&'static str),
 }
 
@@ -148,30 +148,30 @@ impl fmt::Display for HostError {
 
 impl std::error::Error for HostError {}
 
-/// Why a box can't be made.
+/// Why a box cannot be created.
 #[derive(Debug)]
 pub enum CreateError {
-    /// The settings.
+    /// The settings are invalid.
     Settings(SettingsError),
-    /// The ports.
+    /// The ports do not fit the shared region.
     Layout(LayoutError),
-    /// The rings.
+    /// The rings are invalid.
     Ring(RingError),
-    /// The boot info.
+    /// The boot info is invalid.
     Boot(BootError),
-    /// The system.
+    /// A system call failed.
     System(SystemError),
-    /// All of the memory that is set aside for boxes is in use.
+    /// All memory that is reserved for boxes is in use.
     NoMemory,
     /// There is no usable `/dev/kvm`.
     NoKvm,
     /// All buffers of a shared packet pool are in use.
     PoolFull,
-    /// A packet pool of machines was to be one of processes.
+    /// A packet pool for virtual machines was given to a process.
     PoolTarget,
-    /// A snapshot of a machine was to become a process, or the other way round.
+    /// A snapshot of a virtual machine was given to a process, or the reverse.
     SnapshotTarget,
-    /// The box's process couldn't be set up.
+    /// The box's process could not be set up.
     Process(SetupError),
 }
 

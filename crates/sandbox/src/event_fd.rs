@@ -1,17 +1,17 @@
-//! `EventFd`: how a box wakes its host.
+//! `EventFd`: wakes the host of a box.
 
 use crate::error::SystemError;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A descriptor that boxes signal and that the host can poll together with others.
+/// A descriptor that boxes signal and that the host polls together with others.
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// An eventfd that has not been signalled.
+    /// Creates an eventfd that is not signalled.
     pub fn new() -> Result<Self, SystemError> {
-        // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
+        // SAFETY: the call has no preconditions; the descriptor that it returns is owned by this value alone.
         unsafe {
             match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
                 descriptor if descriptor >= 0 => Ok(Self(OwnedFd::from_raw_fd(descriptor))),
@@ -23,15 +23,15 @@ impl EventFd {
     /// Signals it.
     pub fn ring(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes are read from a live variable. The write fails only if the counter is at its maximum, and
-        // then the descriptor is readable already.
+        // SAFETY: the kernel reads eight bytes of a live variable. The write fails only if the counter is at its
+        // maximum, in which case the descriptor is already readable.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
     /// Whether it was signalled since the last call.
     pub fn rang(&self) -> bool {
         let mut count = 0u64;
-        // SAFETY: eight bytes are written to a live variable.
+        // SAFETY: the kernel writes eight bytes to a live variable.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
     }
 
@@ -46,7 +46,7 @@ impl EventFd {
 }
 
 impl From<OwnedFd> for EventFd {
-    /// Takes over an eventfd that something else made, such as a switch. It should be non-blocking.
+    /// Takes ownership of an eventfd, for example a switch's bell. It should be non-blocking.
     fn from(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }

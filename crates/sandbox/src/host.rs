@@ -1,4 +1,4 @@
-//! What makes boxes: an image, memory, and what carries them.
+//! The host: creates boxes from an image, memory, and a virtual machine or a process.
 
 use crate::cpu;
 use crate::error::{CreateError, HostError};
@@ -14,22 +14,23 @@ use crate::vm::{Hypervisor, VirtualMachine, Worker};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Addresses set aside for what is small and touched at once: a box's first pieces and its area.
+/// Reserved address space for memory that is small and touched at once: the first pieces and the shared regions of
+/// virtual machines.
 const DENSE_SPACE: usize = 64 << 30;
 
-/// Addresses set aside for heaps.
+/// Reserved address space for heaps.
 const SPARSE_SPACE: usize = 1 << 40;
 
-/// Where a box is to run.
+/// What runs a box.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
-    /// In a virtual machine, in this worker's care.
+    /// A virtual machine, run by this worker.
     Vm(&'a Worker),
-    /// In a process of its own.
+    /// A process of its own.
     Process,
 }
 
-/// What makes boxes of one image.
+/// Creates boxes of one image.
 pub struct Host {
     hypervisor: Option<Arc<Hypervisor>>,
     program: Arc<Program>,
@@ -44,13 +45,13 @@ impl std::fmt::Debug for Host {
 }
 
 impl Host {
-    /// Checks an image and makes it ready to be run many times.
+    /// Verifies an image and prepares it to be run many times.
     pub fn new(image: &[u8]) -> Result<Self, HostError> {
         if let Some(feature) = cpu::missing() {
             return Err(HostError::Processor(feature));
         }
         let image = Arc::new(Image::parse(image)?);
-        // Measured here once, not when the first box is waited for.
+        // Measured once here, so that the first box does not wait for it.
         cpu::tsc_hz();
         let hypervisor = Hypervisor::open(&image)?.map(Arc::new);
         Ok(Self {
@@ -64,12 +65,12 @@ impl Host {
         })
     }
 
-    /// Whether virtual machines can be had here.
+    /// Whether virtual machines are available.
     pub fn has_vms(&self) -> bool {
         self.hypervisor.is_some()
     }
 
-    /// Makes a box. It doesn't run before [`Sandbox::start`].
+    /// Creates a box. It runs after [`Sandbox::start`].
     pub fn create(&self, target: Target, settings: &Settings) -> Result<Sandbox, CreateError> {
         settings.check()?;
         match target {
@@ -88,9 +89,8 @@ impl Host {
         }
     }
 
-    /// Makes a box that goes on where a snapshot was taken, in the same kind of target. It gets fresh
-    /// seeds, the time, and the addresses of its ports from `settings`; memory, ports' slots and the rest
-    /// are as in the box that the snapshot was taken of.
+    /// Creates a box that continues from a snapshot, with the same kind of target. Seeds, time, and port addresses are
+    /// fresh or come from `settings`; the memory, the ports' slots and everything else are those of the snapshot.
     pub fn restore(
         &self,
         target: Target,
@@ -116,7 +116,7 @@ impl Host {
         }
     }
 
-    /// Makes a machine without a worker: the caller enters it when it likes.
+    /// Creates a virtual machine without a worker: the caller enters it directly.
     pub fn create_vm(
         &self,
         settings: &Settings,
@@ -141,7 +141,7 @@ impl Host {
     }
 }
 
-/// An area that can be shared with a process, and its file.
+/// A shared region that can be passed to a process, and its file.
 fn process_region(settings: &Settings) -> Result<(OwnedFd, Arc<SharedRegion>), CreateError> {
     let layout = RegionPlan::new(settings, true)?;
     if layout.membership.as_ref().is_some_and(|membership| membership.file().is_none()) {
@@ -152,7 +152,7 @@ fn process_region(settings: &Settings) -> Result<(OwnedFd, Arc<SharedRegion>), C
     Ok((file, SharedRegion::new(mapping.mapped(), layout, Backing::Mapping(mapping))))
 }
 
-/// The host's ends of an area that goes on where another stood.
+/// The host's ends of a shared region that continues from a snapshot.
 fn endpoints_at(
     region: &Arc<SharedRegion>,
     shared: &SharedState,
@@ -162,7 +162,7 @@ fn endpoints_at(
     Ok((Mailbox::at(region.clone(), shared.channels)?, ports.collect::<Result<_, _>>()?))
 }
 
-/// The host's ends of an area's mailbox and ports.
+/// The host's ends of the mailbox and the ports of a shared region.
 fn endpoints(region: &Arc<SharedRegion>) -> Result<(Mailbox, Vec<HostPort>), CreateError> {
     Ok((Mailbox::new(region.clone())?, region.ports()?))
 }

@@ -1,48 +1,48 @@
-//! The image: an ELF program, read once.
+//! The image: an ELF program, parsed once.
 
 use crate::error::ImageError;
 use crate::memory::{HUGE_PAGE, PAGE};
 use boundary::{MemoryKind, MemoryRegion, VersionNote};
 
-/// Where shared areas begin in a box's addresses; the image's shared part must end before.
+/// Address of the shared region in a box; the image's shared part must end below it.
 pub(crate) const AREA_ADDRESS: u64 = 0x1000_0000;
 
-/// First address of private memory: variables, heap. Stack and page tables lie below, above the longest
-/// area.
+/// Lowest address of private memory: variables and heap. Stack and page tables lie below it, above the longest shared
+/// region.
 const PRIVATE_FLOOR: u64 = 0x4000_0000;
 
-/// First address that the shared part may have: one page below it holds the processor's tables.
+/// Lowest address of the shared part: the page below it holds the descriptor tables.
 const SHARED_FLOOR: u64 = 0x2000;
 
-/// The most bytes of an image's variables and of its stack. Stops: a note or a header of nonsense that takes all memory.
+/// Maximum bytes of an image's variables and of its stack. Stops a corrupt note or header from claiming all memory.
 const MAX_DATA: u64 = 64 << 20;
 const MAX_STACK: u64 = 1 << 20;
 
-/// The most loaded segments; a linker makes about five. Stops: headers that all name the same bytes, of which each segment
-/// is a copy.
+/// Maximum loaded segments; a linker creates about five. Stops headers that all refer to the same bytes, because each
+/// segment is a copy.
 const MOST_SEGMENTS: usize = 16;
 
-/// What a loaded segment is.
+/// A loaded segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) address: u64,
-    /// Bytes in memory; those after the file's are zero.
+    /// Size in memory; bytes beyond those of the file are zero.
     pub(crate) size: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) execute: bool,
     pub(crate) write: bool,
 }
 
-/// A checked image.
+/// A verified image.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
     pub(crate) entry: u64,
     pub(crate) note: VersionNote,
-    /// Text and constants.
+    /// Code and constants.
     pub(crate) shared: Vec<Segment>,
     /// Variables.
     pub(crate) data: Segment,
-    /// The file, for running it as a process.
+    /// The file, to be executed as a process.
     pub(crate) file: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ fn u64_at(file: &[u8], offset: usize) -> Result<u64, ImageError> {
 }
 
 impl Image {
-    /// Reads an ELF file.
+    /// Parses an ELF file.
     pub(crate) fn parse(file: &[u8]) -> Result<Self, ImageError> {
         // 64-bit, little endian, version 1; x86-64, executable at fixed addresses.
         if file.get(..7) != Some(b"\x7fELF\x02\x01\x01") || file.get(16..20) != Some(&[2, 0, 62, 0]) {
@@ -107,13 +107,13 @@ impl Image {
         Ok(Self { entry, note, shared, data, file: file.to_vec() })
     }
 
-    /// First address of the shared part.
+    /// Lowest address of the shared part.
     pub(crate) fn shared_start(&self) -> u64 {
         self.shared.first().map_or(AREA_ADDRESS, |segment| segment.address)
     }
 
-    /// The shared segments, each with the bytes that are mapped for it: whole large pages where that leads into no
-    /// other segment.
+    /// The shared segments, each with the number of bytes that are mapped for it: rounded up to whole huge pages unless
+    /// this would overlap another segment.
     pub(crate) fn shared_parts(&self) -> impl Iterator<Item = (&Segment, u64)> {
         let ends = self.shared.iter().skip(1).map(|segment| segment.address).chain([AREA_ADDRESS]);
         self.shared.iter().zip(ends).map(|(segment, limit)| {
@@ -123,12 +123,12 @@ impl Image {
         })
     }
 
-    /// First address after the shared part as it is mapped.
+    /// End address of the shared part as it is mapped.
     pub(crate) fn shared_end(&self) -> u64 {
         self.shared_parts().last().map_or(AREA_ADDRESS, |(segment, size)| segment.address + size)
     }
 
-    /// The private memory of a box that is given `size` bytes, in whole pages: variables, heap above them, and stack
+    /// The private memory of a box with `size` bytes, in whole pages: variables, the heap above them, and the stack
     /// below them.
     pub(crate) fn private_regions(&self, size: usize) -> [MemoryRegion; 3] {
         let page = PAGE as u64;
@@ -145,7 +145,7 @@ impl Image {
 }
 
 impl Segment {
-    /// First address after it, at a page's end.
+    /// The segment's end address, rounded up to a page.
     pub(crate) fn end(&self) -> u64 {
         (self.address + self.size).next_multiple_of(PAGE as u64)
     }
@@ -164,7 +164,8 @@ impl Segment {
     }
 }
 
-/// Reads any bytes as an image, alone and behind a correct ELF header; the memory map of what is read makes sense.
+/// Parses arbitrary bytes as an image, alone and after a valid ELF header, and checks that the resulting memory map is
+/// consistent.
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "the fuzz target calls it"))]
 pub fn survive(bytes: &[u8]) {
@@ -192,7 +193,7 @@ pub fn survive(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// An image file with these program headers, each (kind, flags, offset, address, stored, size).
+    /// An image file with these program headers, each (kind, flags, offset, address, stored size, size in memory).
     fn file(headers: &[(u32, u32, u64, u64, u64, u64)]) -> Vec<u8> {
         let mut file = image::PROBE[..64].to_vec();
         file[32..40].copy_from_slice(&64u64.to_le_bytes());
@@ -242,8 +243,8 @@ mod tests {
         assert!(image.shared.iter().filter(|segment| segment.execute).count() == 1);
     }
 
-    /// A copy of a box in a process fills its variables with what the box had made of them before it is confined: so none
-    /// of them may say where to go.
+    /// A copied process fills its variables with the original's values before it is confined, so no variable may hold a
+    /// code address.
     #[test]
     fn no_variable_leads_into_the_text() {
         for file in [image::PROBE, image::CLICKBOX] {

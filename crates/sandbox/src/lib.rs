@@ -1,16 +1,16 @@
-//! Starts, watches and ends boxes: one lifecycle over virtual machines, processes and, for tests and benchmarks, threads.
+//! Starts, watches and ends boxes: one lifecycle for virtual machines, processes and, in tests and benchmarks, threads.
 //!
-//! A [`Host`] loads an image once; every [`Sandbox`] runs it with memory, mailbox and ports of its own.
+//! A [`Host`] loads an image once; every [`Sandbox`] runs it with its own memory, mailbox and ports.
 //!
 //! Invariants:
-//! - A box reaches its own memory, the read-only image, the area that it shares with its host and the packet pool that
-//!   it was given, and nothing else. In a virtual machine the page tables and memory slots see to that, in a process
-//!   its address space and a system call filter; in a thread nothing does ([`thread`]).
-//! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error of this crate,
-//!   never in a panic of the host.
-//! - A new box gets zeroed memory: nothing of the box that had it before.
+//! - A box can access only its own memory, the read-only image, the region that it shares with its host, and its packet
+//!   pool. Page tables and memory slots enforce this for a virtual machine, the address space and a system call filter
+//!   for a process. Nothing enforces it for a thread ([`thread`]).
+//! - Whatever a box does (faults, loops, arbitrary writes to the shared region) results in a [`State`] or an error of
+//!   this crate, never in a panic of the host.
+//! - A new box gets zeroed memory, without data of an earlier box.
 //!
-//! Absent on purpose: what runs inside (packets' contents, elements, Click), and where packets go.
+//! Absent on purpose: what runs inside (packet contents, elements, Click), and where packets go.
 
 #![allow(unsafe_code, reason = "system calls, and memory that boxes share")]
 
@@ -34,7 +34,7 @@ mod snapshot;
 pub mod thread;
 mod vm;
 
-/// What the fuzz targets call.
+/// Entry points of the fuzz targets.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::image::survive as image;

@@ -1,8 +1,9 @@
-//! Locks that outlive a panic.
+//! Locks that ignore poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a mutex holds, even where a thread panicked that held it: what is behind these is right after each step.
+/// Locks a mutex even if a thread panicked while holding it: the data behind these mutexes is consistent after each
+/// step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

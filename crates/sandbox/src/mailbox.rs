@@ -9,18 +9,18 @@ use boundary::{
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a request has no answer.
+/// Why a request has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The box broke the mailbox's protocol: it is faulty, and its mailbox of no more use.
+    /// The box violated the mailbox protocol; its mailbox can no longer be used.
     Channel(ChannelError),
-    /// A reply means nothing.
+    /// A reply cannot be decoded.
     Reply(boundary::DecodeError),
-    /// The box refused, with a reason that it wrote.
+    /// The box refused, with this reason.
     Refused(String),
-    /// There is no such configuration, element or handler in the box, as it says.
+    /// The box reports that it has no such configuration, element or handler.
     Missing(String),
-    /// The configuration can't run in the box; what it found, which is shown escaped.
+    /// The box rejected the configuration, with these diagnostics. They must be escaped before display.
     Rejected(Vec<Diagnostic>),
     /// No reply came in time.
     TimedOut,
@@ -62,7 +62,7 @@ pub struct Mailbox {
     inbox: Inbox,
     event_inbox: Inbox,
     number: u32,
-    /// Keeps the memory that the channels lie in.
+    /// Keeps alive the memory that contains the channels.
     _region: Arc<SharedRegion>,
 }
 
@@ -86,15 +86,14 @@ impl Mailbox {
         })
     }
 
-    /// Queues a request; its number, which the reply will carry.
+    /// Queues a request. Returns its number, which the reply will carry.
     pub fn ask(&mut self, request: &Request) -> u32 {
         self.number = self.number.wrapping_add(1);
         self.outbox.push(request.encode(self.number));
         self.number
     }
 
-    /// Sends what fits of the queued requests. True: the box sleeps, and the caller is to ring its
-    /// doorbell.
+    /// Sends as many queued requests as fit. Returns true if the box sleeps and the caller must ring its doorbell.
     pub fn flush(&mut self) -> Result<bool, CallError> {
         match self.outbox.is_empty() {
             true => Ok(false),
@@ -102,18 +101,18 @@ impl Mailbox {
         }
     }
 
-    /// Takes a request back that nobody waits for any more, unless its sending has begun.
+    /// Removes a request that is no longer waited for, unless sending it has begun.
     pub fn withdraw(&mut self, number: u32) {
         self.outbox.withdraw(number);
     }
 
-    /// The next reply, and whether the box sleeps for want of room, so that its doorbell is to be rung.
+    /// The next reply, and whether the box sleeps for lack of room, so that the caller must ring its doorbell.
     pub fn reply(&mut self) -> Result<(Option<Message>, bool), CallError> {
         let message = self.inbox.poll(&mut self.replies)?;
         Ok((message, self.replies.release()))
     }
 
-    /// The next event, and whether the box sleeps for want of room, so that its doorbell is to be rung.
+    /// The next event, and whether the box sleeps for lack of room, so that the caller must ring its doorbell.
     pub fn event(&mut self) -> Result<(Option<Message>, bool), CallError> {
         let message = self.event_inbox.poll(&mut self.events)?;
         Ok((message, self.events.release()))

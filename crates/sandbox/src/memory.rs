@@ -1,7 +1,6 @@
 //! Memory for boxes: whole mappings, and chunks of arenas that are mapped once.
 //!
-//! While virtual machines exist, every mapping made or taken away costs time for each of them; a chunk
-//! costs none.
+//! While virtual machines exist, creating or removing a mapping costs time for each of them; taking a chunk does not.
 
 use crate::error::{CreateError, SystemError};
 use boundary::{Mapped, SharedMemory};
@@ -11,16 +10,16 @@ use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 pub(crate) const PAGE: usize = 4096;
 
-/// Bytes of a large page.
+/// Size of a huge page in bytes.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// Most bytes of large pages that an arena takes of those that the system has set aside: it keeps them while it lives.
+/// Maximum bytes of reserved huge pages (hugetlb) that an arena takes. It keeps them as long as it exists.
 const MAX_HUGETLB: usize = 1 << 30;
 
-/// Pages of a piece of memory, by number.
+/// Pages of a piece of memory, with their numbers.
 pub(crate) type Pages = Vec<(usize, Box<[u8; PAGE]>)>;
 
 /// A page of a piece of memory, unless it is zero.
@@ -42,29 +41,29 @@ pub(crate) fn write_pages(memory: &Mapped, pages: &Pages) {
     }
 }
 
-/// A mapping, taken away when it is dropped.
+/// A mapping. It is unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     size: usize,
 }
 
-// SAFETY: it is a range of addresses; what is done with them is for `Mapped` to keep safe.
+// SAFETY: it is a range of addresses; `Mapped` makes accesses to it safe.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps zeroed private memory, aligned to 2 MB, of which nothing is taken before it is touched.
+    /// Maps zeroed private memory, aligned to 2 MB. Pages are allocated when they are touched.
     pub(crate) fn anonymous(size: usize) -> Result<Self, SystemError> {
         let whole = size.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let mapping = Self::map(None, whole, flags, -1)?;
-        // The start is skipped to the next boundary; it stays mapped and untouched.
+        // The start up to the next boundary is skipped; it stays mapped and untouched.
         let skip = mapping.base.as_ptr().align_offset(HUGE_PAGE);
         let base = mapping.base;
         std::mem::forget(mapping);
-        // SAFETY: both pieces lie in the mapping just made, and nobody uses them.
+        // SAFETY: both pieces lie in the mapping that was just created, and are not used.
         unsafe {
             let start = base.add(skip);
             let size = size.next_multiple_of(HUGE_PAGE);
@@ -74,28 +73,28 @@ impl Mapping {
         }
     }
 
-    /// Maps zeroed private memory in large pages that the system has set aside (`vm.nr_hugepages`): at most half of
-    /// those that nobody has, and at most `most` bytes. Nothing: there are none.
+    /// Maps zeroed private memory from the huge pages that the system has reserved (`vm.nr_hugepages`): at most half of
+    /// the free ones, and at most `most` bytes. `None` if there are none.
     ///
-    /// What of it is to be used has to be [taken](Self::populate) first: a page that a control group keeps back would end
-    /// whoever touches it.
+    /// A range must be [populated](Self::populate) before use: touching a page that the control group refuses would
+    /// kill the process.
     fn hugetlb(most: usize) -> Option<Self> {
         let size = (free_hugetlb_pages() / 2).saturating_mul(HUGE_PAGE).min(most);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
         if size == 0 { None } else { Self::map(None, size, flags, -1).ok() }
     }
 
-    /// Takes the pages of a range, as if each was written to; whether they can be had.
+    /// Allocates the pages of a range, as if each was written to. Returns whether they are available.
     fn populate(&self, offset: usize, size: usize) -> bool {
         let (start, end) = (offset / HUGE_PAGE * HUGE_PAGE, (offset + size).next_multiple_of(HUGE_PAGE));
-        // SAFETY: the range lies in this mapping, which is of whole large pages; what is in it stays.
+        // SAFETY: the range lies in this mapping, which consists of whole huge pages; its contents stay.
         unsafe {
             let address = self.base.add(start).as_ptr().cast();
             libc::madvise(address, end - start, libc::MADV_POPULATE_WRITE) == 0
         }
     }
 
-    /// Maps a file's first `size` bytes, shared; where that is a large page or more, at the start of one.
+    /// Maps the first `size` bytes of a file, shared. From the size of a huge page on, the mapping is aligned to one.
     pub(crate) fn shared(file: &OwnedFd, size: usize) -> Result<Self, SystemError> {
         let file = file.as_raw_fd();
         if size < HUGE_PAGE {
@@ -105,19 +104,19 @@ impl Mapping {
         let mapping = Self::map(Some(&place), size, libc::MAP_SHARED, file)?;
         let whole = place.size;
         std::mem::forget(place);
-        // SAFETY: what the file does not fill of the place is nobody's.
+        // SAFETY: the rest of the reserved range, which the file does not cover, is not used.
         unsafe { libc::munmap(mapping.base.add(size).as_ptr().cast(), whole - size) };
         Ok(mapping)
     }
 
-    /// Makes a mapping: in the place of one that nobody uses, or where the kernel likes.
+    /// Creates a mapping: in place of `place`, which must be unused, or at an address that the kernel chooses.
     fn map(place: Option<&Self>, size: usize, flags: i32, file: i32) -> Result<Self, SystemError> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let (address, fixed) = match place {
             Some(place) => (place.base.as_ptr().cast(), libc::MAP_FIXED),
             None => (std::ptr::null_mut(), 0),
         };
-        // SAFETY: a new mapping, which touches no existing memory but that of `place`, where nothing lies.
+        // SAFETY: a new mapping, which affects no existing memory except that of `place`, which is unused.
         let at = unsafe { libc::mmap(address, size, protection, flags | fixed, file, 0) };
         match NonNull::new(at.cast::<u8>()) {
             Some(base) if at != libc::MAP_FAILED => Ok(Self { base, size }),
@@ -125,13 +124,13 @@ impl Mapping {
         }
     }
 
-    /// Has it backed by large pages, where the kernel has them to give.
+    /// Asks for huge pages, if the kernel has them.
     pub(crate) fn prefer_huge_pages(&self) {
         self.advise(0, self.size, libc::MADV_HUGEPAGE);
     }
 
-    /// Gathers what was touched of a range into large pages now, wherever the kernel can: what is in it stays, and whoever
-    /// maps the same file finds large pages, too. It takes up to a millisecond for each.
+    /// Collapses the touched pages of a range into huge pages now, where the kernel can. The contents stay, and other
+    /// mappings of the same file get huge pages too. This takes up to a millisecond per huge page.
     pub(crate) fn collapse(&self, offset: usize, size: usize) {
         let end = offset.saturating_add(size).min(self.size) / HUGE_PAGE * HUGE_PAGE;
         for start in (offset / HUGE_PAGE * HUGE_PAGE..end).step_by(HUGE_PAGE) {
@@ -140,12 +139,12 @@ impl Mapping {
     }
 
     fn advise(&self, offset: usize, size: usize, advice: i32) {
-        // SAFETY: the range lies in this mapping; the advices used don't change what is seen of live
+        // SAFETY: the range lies in this mapping; the advice values in use don't change the visible contents of live
         // chunks.
         unsafe { libc::madvise(self.base.add(offset).as_ptr().cast(), size, advice) };
     }
 
-    /// The whole, for shared use.
+    /// The whole mapping, for shared use.
     pub(crate) fn mapped(&self) -> Mapped {
         // SAFETY: the mapping lives as long as self, and every holder of a part keeps self alive with it.
         unsafe { Mapped::new(self.base, self.size) }
@@ -154,12 +153,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: whoever used the mapping held it, and nobody holds it any more.
+        // SAFETY: every user of the mapping held a reference to it, and none is left.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.size) };
     }
 }
 
-/// Large pages that the system has set aside and nobody has or is promised.
+/// The number of reserved huge pages that are neither in use nor promised.
 fn free_hugetlb_pages() -> usize {
     let read = |name: &str| {
         let text = std::fs::read_to_string(format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}"));
@@ -168,25 +167,25 @@ fn free_hugetlb_pages() -> usize {
     read("free_hugepages").saturating_sub(read("resv_hugepages"))
 }
 
-/// How an arena's memory is used.
+/// The use of an arena's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArenaKind {
-    /// Small chunks, all of which is touched: backed by large pages.
+    /// Small chunks that are touched completely: backed by huge pages.
     Dense,
-    /// The same, of large pages that the system has set aside.
+    /// Like `Dense`, backed by huge pages that the system has reserved.
     Hugetlb,
-    /// Large chunks, of which little is touched: backed by small pages.
+    /// Large chunks that are touched sparsely: backed by small pages.
     Sparse,
 }
 
-/// A large mapping, made once, from which chunks are taken.
+/// A large mapping, created once, from which chunks are allocated.
 #[derive(Debug)]
 pub(crate) struct Arena {
     mapping: Mapping,
     kind: ArenaKind,
     /// Free ranges: offset to size.
     free: Mutex<BTreeMap<usize, usize>>,
-    /// Where there may be room that is better.
+    /// A preferred arena, tried first.
     better: Option<Arc<Arena>>,
 }
 
@@ -201,8 +200,7 @@ impl Arena {
         Ok(Arc::new(Self::of(mapping, kind, None)))
     }
 
-    /// An arena for small chunks, which come from large pages that the system has set aside, where it has, as long as
-    /// there is room.
+    /// An arena for small chunks, which are taken from reserved huge pages while there are any.
     pub(crate) fn with_hugetlb(size: usize) -> Result<Arc<Self>, SystemError> {
         let better = Mapping::hugetlb(MAX_HUGETLB);
         let better = better.map(|mapping| Arc::new(Self::of(mapping, ArenaKind::Hugetlb, None)));
@@ -216,7 +214,7 @@ impl Arena {
         Self { mapping, kind, free, better }
     }
 
-    /// Takes zeroed memory of whole pages, which begins at a multiple of `align`.
+    /// Allocates zeroed memory of whole pages, aligned to `align`.
     pub(crate) fn take(self: &Arc<Self>, size: usize, align: usize) -> Result<Part, CreateError> {
         if let Some(part) = self.better.as_ref().and_then(|arena| arena.take(size, align).ok()) {
             return Ok(part);
@@ -265,7 +263,7 @@ impl Arena {
     }
 }
 
-/// A chunk of an arena, given back zeroed when it is dropped.
+/// A chunk of an arena. On drop it is zeroed and returned.
 #[derive(Debug)]
 struct Chunk {
     arena: Arc<Arena>,
@@ -279,7 +277,7 @@ impl Drop for Chunk {
     }
 }
 
-/// A part of a chunk, or all of it. The chunk is given back with the last of its parts.
+/// A part of a chunk, or the whole chunk. The chunk is returned when its last part is dropped.
 #[derive(Debug)]
 pub(crate) struct Part {
     chunk: Arc<Chunk>,
@@ -288,7 +286,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// So many bytes of it from `offset` on, both of whole pages.
+    /// A part of `size` bytes from `offset`, both in whole pages.
     pub(crate) fn part(&self, offset: usize, size: usize) -> Result<Self, CreateError> {
         match offset.checked_add(size) {
             Some(end) if end <= self.size => {
@@ -303,25 +301,25 @@ impl Part {
         unsafe { self.chunk.arena.mapping.base.add(self.chunk.offset + self.offset) }
     }
 
-    /// The memory, for shared use. Whoever keeps it keeps the part.
+    /// The memory, for shared use. The holder must keep the part alive.
     pub(crate) fn mapped(&self) -> Mapped {
-        // SAFETY: the chunk is its parts' alone, and lives as long as any of them; every holder of the result keeps
-        // self.
+        // SAFETY: only the chunk's parts use it, and it lives as long as any of them; every holder of the result keeps
+        // self alive.
         unsafe { Mapped::new(self.address(), self.size) }
     }
 
-    /// Its pages that are not zero, by number, with their bytes. Pages that were never touched aren't now.
+    /// Its pages that are not zero, with their numbers. This does not touch untouched pages.
     pub(crate) fn touched_pages(&self) -> std::io::Result<Pages> {
         let memory = self.mapped();
         Ok(self.touched()?.into_iter().filter_map(|number| page(&memory, number)).collect())
     }
 
-    /// Bytes of memory that it takes: those of its pages that were touched.
+    /// Resident bytes: those of the pages that were touched.
     pub(crate) fn resident(&self) -> std::io::Result<usize> {
         Ok(self.touched()?.len() * PAGE)
     }
 
-    /// Numbers of the pages that were touched.
+    /// Numbers of the touched pages.
     fn touched(&self) -> std::io::Result<Vec<usize>> {
         let first = self.address().as_ptr() as usize / PAGE;
         let mut entries = vec![0; self.size / PAGE * 8];
@@ -332,7 +330,7 @@ impl Part {
         Ok(numbered.filter(|(_, entry)| touched(entry)).map(|(number, _)| number).collect())
     }
 
-    /// Writes pages that another part of this size had.
+    /// Writes the pages of another part of the same size.
     pub(crate) fn write_pages(&self, pages: &Pages) {
         write_pages(&self.mapped(), pages);
     }
@@ -352,7 +350,7 @@ mod tests {
         };
         let (first, second) = (arena.take(1, PAGE).unwrap(), arena.take(better.mapping.size, PAGE).ok());
         assert!(Arc::ptr_eq(&first.chunk.arena, better));
-        // What has no room there is taken elsewhere.
+        // What does not fit there is allocated elsewhere.
         assert!(second.is_none_or(|part| Arc::ptr_eq(&part.chunk.arena, &arena)));
         first.mapped().write(0, &[9; PAGE]);
         drop(first);
@@ -361,7 +359,7 @@ mod tests {
         assert_eq!(bytes, [0; PAGE]);
     }
 
-    /// Bytes of large pages at the mapping that begins at an address.
+    /// Bytes of huge pages in the mapping that starts at an address.
     fn large_bytes(base: NonNull<u8>) -> usize {
         let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut lines =
@@ -406,7 +404,7 @@ mod tests {
                 let offsets: Vec<usize> = chunks.iter().map(|chunk| chunk.chunk.offset).collect();
                 assert_eq!(offsets, [0, 8192, HUGE_PAGE, 12288]);
                 assert!(matches!(arena.take(8 << 20, PAGE), Err(CreateError::NoMemory)));
-                // A part keeps the whole.
+                // A part keeps the whole chunk.
                 let part = chunks[2].part(PAGE, 2 * PAGE).unwrap();
                 assert!(chunks[2].part(0, 2 << 20).is_err());
                 drop(chunks);

@@ -10,25 +10,25 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Bytes of a pool: all buffers that a descriptor can name. Only those that boxes have are really taken.
+/// Size of a pool in bytes: all buffers that a descriptor can name. Memory is allocated only for those that boxes use.
 pub(crate) const POOL_SIZE: usize = MAX_BUFFERS as usize * BUFFER_SIZE;
 
-/// A packet pool that several boxes map: what one of them sends to another, by a link between two ports, goes there
-/// with the buffer in which it lies, and is not copied.
+/// A packet pool that several boxes map. A packet that one of them sends to another over a link between two ports moves
+/// with its buffer and is not copied.
 ///
-/// Each of the boxes can read and write all packets of all of them at any time. So they are to be one owner's, and of
-/// those whom that owner trusts with each other's packets.
+/// Each of these boxes can read and write the packets of all of them at any time. They must therefore belong to one
+/// owner, who trusts all of them with these packets.
 #[derive(Debug)]
 pub struct PacketPool {
     mapping: Mapping,
-    /// What processes map; a pool of machines has none.
+    /// The file that processes map. A pool for virtual machines has none.
     file: Option<OwnedFd>,
     holders: Arc<BufferOwners>,
     members: Mutex<BTreeSet<PoolMember>>,
 }
 
 impl PacketPool {
-    /// A pool for boxes in machines.
+    /// A pool for boxes in virtual machines.
     pub fn for_machines() -> Result<Arc<Self>, SystemError> {
         let mapping = Mapping::anonymous(POOL_SIZE)?;
         mapping.prefer_huge_pages();
@@ -51,7 +51,7 @@ impl PacketPool {
         lock(&self.members)
     }
 
-    /// Makes a box one of those that share the pool, with so many buffers.
+    /// Adds a box to the pool, with `buffers` buffers of its own.
     pub(crate) fn join(self: &Arc<Self>, buffers: usize) -> Result<Membership, CreateError> {
         let holder = {
             let mut members = self.members();
@@ -66,17 +66,17 @@ impl PacketPool {
     }
 }
 
-/// A box's part in a pool. Dropped, the box's buffers are free.
+/// A box's membership in a pool. Dropping it frees the box's buffers.
 #[derive(Debug)]
 pub(crate) struct Membership {
     pool: Arc<PacketPool>,
     holder: PoolMember,
-    /// What its rings start with.
+    /// The buffers that its rings start with.
     pub(crate) own: Vec<u16>,
 }
 
 impl Membership {
-    /// The buffers, for whoever keeps the membership.
+    /// The pool's buffers. The caller must keep the membership alive.
     pub(crate) fn buffers(&self) -> Mapped {
         self.pool.mapping.mapped()
     }
@@ -85,7 +85,7 @@ impl Membership {
         (self.pool.holders.clone(), self.holder)
     }
 
-    /// Gathers the buffers with which its box began into large pages, where the pool isn't of such from its start.
+    /// Collapses the box's initial buffers into huge pages, unless the pool has huge pages from the start.
     pub(crate) fn collapse(&self) {
         if self.pool.file.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! A box, from its creation to its end.
+//! A box, from creation to end.
 
 use crate::error::{CreateError, SystemError};
 use crate::mailbox::{CallError, Mailbox};
@@ -9,33 +9,33 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a waiting caller looks for a reply without letting others run,
-const HASTE: Duration = Duration::from_micros(250);
+/// How long a waiting caller polls for a reply without yielding the processor.
+const SPIN_TIME: Duration = Duration::from_micros(250);
 
-/// and how long before it begins to sleep between looks.
-const PATIENCE: Duration = Duration::from_millis(2);
+/// How long it polls in total before it sleeps between polls.
+const YIELD_TIME: Duration = Duration::from_millis(2);
 
-/// How long it sleeps between looks.
-const NAP: Duration = Duration::from_micros(100);
+/// How long it sleeps between polls.
+const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// How a box ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// It was asked to stop, and did.
+    /// It stopped on request.
     Stopped,
     /// It was killed.
     Killed,
-    /// It couldn't go on, and left a report.
+    /// It could not continue, and left a report.
     Crashed(Box<CrashReport>),
-    /// It ended without a report; the status tells how, where there is one.
+    /// It ended without a report.
     Vanished {
-        /// A process's exit status, or minus the number of the signal that ended it; 0 for a machine.
+        /// A process's exit status, or the negated number of the signal that ended it; 0 for a virtual machine.
         status: i32,
     },
 }
 
 impl ExitStatus {
-    /// The end of a box that crashed, with the address of its last page fault.
+    /// The end of a crashed box. `address` is the address of its last page fault.
     pub(crate) fn crashed(region: &SharedRegion, address: u64) -> Self {
         match region.crash().ok().and_then(|page| page.report()) {
             Some(mut report) => {
@@ -49,116 +49,117 @@ impl ExitStatus {
     }
 }
 
-/// What a box is doing.
+/// The state of a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// It has not been started.
     Created,
-    /// It runs, or rests until there is work.
+    /// It runs, or is idle.
     Running,
-    /// It stands still, on request.
+    /// It was suspended.
     Suspended,
     /// It has ended.
     Ended(ExitStatus),
 }
 
-/// What a box has used.
+/// The resources that a box has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time.
     pub time: Duration,
-    /// RunQueue, where a worker runs it.
+    /// Turns, if a worker runs it.
     pub turns: u64,
-    /// RunQueue that it did not end by itself.
+    /// Turns that the worker had to end.
     pub overruns: u64,
 }
 
-/// What carries a box: one contract for machines and processes.
+/// What runs a box: one contract for virtual machines and processes.
 pub(crate) trait Backend: Send + Sync + std::fmt::Debug {
-    /// Tells the box that there is work.
+    /// Notifies the box of work.
     fn ring(&self);
-    /// Lets it begin.
+    /// Starts it.
     fn start(&self) -> Result<(), CreateError>;
-    /// Makes it stand still.
+    /// Suspends it.
     fn suspend(&self);
-    /// Lets it go on.
+    /// Resumes it.
     fn resume(&self);
-    /// Ends it at once.
+    /// Kills it.
     fn kill(&self);
-    /// How it ended, if it has.
+    /// How it ended, if it has ended.
     fn end(&self) -> Option<ExitStatus>;
-    /// Has its process, when it has one of its own, run on these processors and no others.
+    /// Pins its process, if it has one, to these processors.
     fn pin(&self, _processors: &[usize]) {}
-    /// Sets its share, where boxes share a worker.
+    /// Sets its share among the boxes of a worker.
     fn set_weight(&self, _hundredths: u32) {}
-    /// Gathers rings and buffers into large pages, where they aren't in such from their start.
+    /// Collapses rings and buffers into huge pages, unless they have huge pages from the start.
     fn collapse_pages(&self) {}
-    /// What it has used.
+    /// The resources that it has used.
     fn usage(&self) -> Usage;
-    /// Bytes of memory that it has for itself.
+    /// Bytes of its private memory.
     fn private_memory(&self) -> std::io::Result<usize>;
-    /// Everything that is in it, while it stands still.
+    /// Its complete state. It must be suspended.
     fn snapshot(&self) -> Result<Snapshot, SnapshotError>;
-    /// What becomes readable when its process ends, when it has one of its own.
+    /// A descriptor that becomes readable when its process ends, if it has one.
     fn end_descriptor(&self) -> Option<OwnedFd> {
         None
     }
-    /// The number of its process, when it has one of its own.
+    /// The id of its process, if it has one.
     fn process_id(&self) -> Option<i32> {
         None
     }
 }
 
-/// By this, whoever puts work into a box's rings wakes it.
+/// Wakes a box after work was put into its rings.
 #[derive(Clone, Debug)]
 pub struct Doorbell(Arc<dyn Backend>);
 
 impl Doorbell {
-    /// Tells the box that there is work.
+    /// Notifies the box of work.
     pub fn ring(&self) {
         self.0.ring();
     }
 }
 
-/// By this, what needs no answer of a box is done to it from any thread, also while another one waits for its answer.
+/// Controls a box from any thread, with operations that need no reply of the box. They also work while another thread
+/// waits for its reply.
 #[derive(Clone, Debug)]
 pub struct ControlHandle(Arc<dyn Backend>);
 
 impl ControlHandle {
-    /// Ends the box at once. Whoever waits for its answer is told so.
+    /// Kills the box. A thread that waits for its reply gets an error.
     pub fn kill(&self) {
         self.0.kill();
     }
 
-    /// The number of the box's process, while it has one of its own.
+    /// The id of the box's process, while it has one.
     pub fn process_id(&self) -> Option<i32> {
         self.0.process_id()
     }
 
-    /// Has the box's process run on these processors and no others, once it has been started. Where the kernel forbids
-    /// that it runs where the kernel likes: slower, and still right. Where a machine runs is its worker's business.
+    /// Pins the box's process to these processors, once it was started. If the kernel refuses, it may run anywhere:
+    /// slower, but correct. A virtual machine runs where its worker runs.
     pub fn pin(&self, processors: &[usize]) {
         self.0.pin(processors);
     }
 
-    /// Gathers what was touched of the box's rings and buffers into large pages, where the kernel has them: for a box in
-    /// a process that turns out to have much to do, so that neither it nor the switch waits for the translation of
-    /// addresses with every packet. Machines have such pages from their start.
+    /// Collapses the touched pages of the box's rings and buffers into huge pages, if the kernel has them. This is for
+    /// a busy box in a process: it saves the box and the switch address translation costs with every packet. Virtual
+    /// machines have huge pages from the start.
     ///
-    /// It takes up to a millisecond for each 2 MB, during which packets there may wait.
+    /// It takes up to a millisecond per 2 MB, during which packets in these pages may be delayed.
     pub fn collapse_pages(&self) {
         self.0.collapse_pages();
     }
 }
 
-/// A box. Dropped, it is killed.
+/// A box. Dropping it kills it.
 #[derive(Debug)]
 pub struct Sandbox {
     backend: Arc<dyn Backend>,
     mailbox: Mailbox,
     ports: Vec<Option<HostPort>>,
     region: Arc<SharedRegion>,
-    /// Between `start` and the end: running or suspended.
+    /// After `start` and before the end: running or suspended.
     state: State,
 }
 
@@ -172,7 +173,7 @@ impl Sandbox {
         Self { backend, mailbox, ports: ports.into_iter().map(Some).collect(), region, state: State::Created }
     }
 
-    /// Lets a new box begin. A box that was started already is left as it is.
+    /// Starts a new box. Does nothing if it was already started.
     pub fn start(&mut self) -> Result<(), CreateError> {
         if self.state == State::Created {
             self.backend.start()?;
@@ -181,7 +182,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// What the box is doing.
+    /// The box's state.
     pub fn state(&mut self) -> State {
         if let (State::Running | State::Suspended, Some(end)) = (&self.state, self.backend.end()) {
             self.state = State::Ended(end);
@@ -189,17 +190,17 @@ impl Sandbox {
         self.state.clone()
     }
 
-    /// Whether the box says that it serves its mailbox.
+    /// Whether the box reports that it serves its mailbox.
     pub fn is_ready(&self) -> bool {
         self.region.status().is_ok_and(|status| status.state() == Some(BoxState::Ready))
     }
 
-    /// Packets that are in the box, in no ring, as it said last.
+    /// Packets inside the box, in none of its rings, as it last reported.
     pub fn held(&self) -> u64 {
         self.region.status().map_or(0, |status| status.packets_held())
     }
 
-    /// Makes a running box stand still.
+    /// Suspends a running box.
     pub fn suspend(&mut self) {
         if self.state() == State::Running {
             self.backend.suspend();
@@ -207,7 +208,7 @@ impl Sandbox {
         }
     }
 
-    /// Lets a suspended box go on.
+    /// Resumes a suspended box.
     pub fn resume(&mut self) {
         if self.state() == State::Suspended {
             self.state = State::Running;
@@ -215,7 +216,7 @@ impl Sandbox {
         }
     }
 
-    /// Wishes the box to stop by itself. It may not: see [`kill`](Self::kill).
+    /// Asks the box to stop. It may not comply: see [`kill`](Self::kill).
     pub fn stop(&mut self) {
         if let Ok(status) = self.region.status() {
             status.set_stop(true);
@@ -223,7 +224,7 @@ impl Sandbox {
         self.backend.ring();
     }
 
-    /// Ends the box at once.
+    /// Kills the box.
     pub fn kill(&mut self) {
         if !matches!(self.state(), State::Ended(_)) {
             self.backend.kill();
@@ -231,12 +232,12 @@ impl Sandbox {
         }
     }
 
-    /// Sends a request and waits for its reply: what [`Reply::Done`] holds.
+    /// Sends a request and waits for its reply: the contents of [`Reply::Done`].
     ///
     /// # Errors
     ///
-    /// [`CallError::Refused`], [`CallError::Missing`] and [`CallError::Rejected`] with the box's reason; the others
-    /// when it doesn't answer, or not as it should.
+    /// [`CallError::Refused`], [`CallError::Missing`] and [`CallError::Rejected`] carry the box's reason. The other
+    /// errors mean that it did not reply, or not correctly.
     pub fn call(&mut self, request: &Request, timeout: Duration) -> Result<Vec<u8>, CallError> {
         let start = Instant::now();
         let number = self.mailbox.ask(request);
@@ -263,33 +264,33 @@ impl Sandbox {
             }
             let waited = start.elapsed();
             if waited >= timeout {
-                // Else requests would pile up before a box that takes none, and be done when nobody expects it.
+                // Otherwise requests would pile up for a box that takes none, and be executed later, unexpectedly.
                 self.mailbox.withdraw(number);
                 return Err(CallError::TimedOut);
             }
-            if waited < HASTE {
+            if waited < SPIN_TIME {
                 std::hint::spin_loop();
-            } else if waited < PATIENCE {
+            } else if waited < YIELD_TIME {
                 std::thread::yield_now();
             } else if matches!(self.state(), State::Ended(_)) {
                 return Err(CallError::Ended);
             } else {
-                std::thread::sleep(NAP);
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
     }
 
-    /// Runs a configuration under a name.
+    /// Installs a configuration under a name.
     pub fn install(&mut self, name: &str, configuration: &str, timeout: Duration) -> Result<(), CallError> {
         self.call(&Request::Install { name, configuration }, timeout).map(drop)
     }
 
-    /// Copies the box as it is: boxes like it are made by [`Host::restore`](crate::Host::restore). It
-    /// rests meanwhile, and goes on afterwards.
+    /// Takes a snapshot, from which [`Host::restore`](crate::Host::restore) creates copies. The box is suspended
+    /// meanwhile and then resumes.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Busy`] while packets, requests or events are under way.
+    /// [`SnapshotError::Busy`] while packets, requests or events are in transit.
     pub fn snapshot(&mut self) -> Result<Snapshot, SnapshotError> {
         let running = self.state() == State::Running;
         self.suspend();
@@ -312,56 +313,56 @@ impl Sandbox {
         Ok(event)
     }
 
-    /// The host's end of a port, once: for the switch.
+    /// The host's end of a port, for the switch. It can be taken once.
     pub fn take_port(&mut self, index: usize) -> Option<HostPort> {
         self.ports.get_mut(index)?.take()
     }
 
-    /// What wakes the box.
+    /// The doorbell that wakes the box.
     pub fn doorbell(&self) -> Doorbell {
         Doorbell(self.backend.clone())
     }
 
-    /// What ends the box, and says on which processors its process runs, from any thread.
+    /// A handle to kill the box and to pin its process, from any thread.
     pub fn control_handle(&self) -> ControlHandle {
         ControlHandle(self.backend.clone())
     }
 
-    /// The number of the box's process, while it has one of its own.
+    /// The id of the box's process, while it has one.
     pub fn process_id(&self) -> Option<i32> {
         self.backend.process_id()
     }
 
-    /// What becomes readable when the box's process ends, while it has one of its own (a pidfd). For a box
-    /// in a machine [`Settings::end_bell`](crate::Settings::end_bell) rings.
+    /// A descriptor (pidfd) that becomes readable when the box's process ends, while it has one. For a virtual machine
+    /// [`Settings::end_bell`](crate::Settings::end_bell) rings.
     pub fn end_descriptor(&self) -> Option<OwnedFd> {
         self.backend.end_descriptor()
     }
 
-    /// Sets the packets after which the box gives its turn back: its weight beside others; 0: when it has
-    /// nothing to do. The box may not keep to it: then it is called out.
+    /// Sets the number of packets after which the box ends its turn, which is its weight relative to others. 0: it ends
+    /// its turn when it is idle. A box that ignores this is preempted.
     pub fn set_quantum(&self, packets: u32) {
         if let Ok(status) = self.region.status() {
             status.set_quantum(packets);
         }
     }
 
-    /// Sets the box's share, in hundredths of the usual one, of a worker's time that several boxes want who don't give
-    /// their turns back by themselves. The kernel, which divides the time of processes, is told by who made the box.
+    /// Sets the box's share of its worker's time, in hundredths of the default, among boxes that do not end their turns
+    /// on their own. The kernel divides the time of processes; their priority is set by whoever created the box.
     pub fn set_weight(&self, hundredths: u32) {
         self.backend.set_weight(hundredths);
     }
 
-    /// What the box has used.
+    /// The resources that the box has used.
     pub fn usage(&self) -> Usage {
         self.backend.usage()
     }
 
-    /// Bytes of memory that the box has for itself: variables, stack, the touched part of its heap, and
-    /// page tables. The image and the area that it shares with the host are not in it, nor what the kernel
-    /// keeps to run it. Nothing is left of a box that has ended.
+    /// Bytes of the box's private memory: variables, stack, the touched part of its heap, and page tables. This
+    /// excludes the image, the region shared with the host, and what the kernel allocates to run it. A box that has
+    /// ended has none.
     ///
-    /// It reads `/proc`, so it is nothing to do for every packet.
+    /// It reads `/proc`, so it is too slow to be called per packet.
     pub fn private_memory(&self) -> Result<usize, SystemError> {
         let system = |cause| SystemError { action: "read what memory a box takes", cause };
         self.backend.private_memory().map_err(system)

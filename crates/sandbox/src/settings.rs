@@ -1,4 +1,4 @@
-//! What a box is made of.
+//! Settings of a box.
 
 use crate::error::{MAX_MEMORY, MIN_MEMORY, SettingsError};
 use crate::event_fd::EventFd;
@@ -6,45 +6,45 @@ use crate::pool::PacketPool;
 use boundary::Slots;
 use std::sync::Arc;
 
-/// A port of a box to be.
+/// Settings of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSettings {
-    /// Slots of each of its two rings.
+    /// The number of slots of each of its two rings.
     pub slots: Slots,
-    /// Its Ethernet address.
+    /// Its MAC address.
     pub mac: [u8; 6],
-    /// Longest packet without its Ethernet header, bytes.
+    /// The longest packet in bytes, without its Ethernet header.
     pub mtu: u16,
 }
 
-/// A box to be.
+/// Settings of a box.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Private memory in bytes: variables, heap and stack. Only what the box touches is really taken.
+    /// Private memory in bytes: variables, heap and stack. Only touched memory is allocated.
     pub memory: usize,
     /// Its ports.
     pub ports: Vec<PortSettings>,
-    /// Packets after which the box gives its turn back; 0: when it has nothing to do.
+    /// Packets after which the box ends its turn; 0: when it is idle.
     pub quantum: u32,
-    /// Whether it looks for work without ever resting, which takes a processor of its own.
+    /// Whether it polls for work without ever sleeping, which takes a whole processor.
     pub polls: bool,
-    /// The pool that its packets lie in, shared with others of the same owner; else it has buffers of its own. Boxes in
-    /// threads always have.
+    /// The packet pool that it shares with other boxes of its owner. `None`: it has its own buffers. A box in a thread
+    /// always has its own.
     pub pool: Option<Arc<PacketPool>>,
-    /// What the box rings when the host sleeps beside its packets.
+    /// Rung by the box to wake a host that sleeps while waiting for packets.
     pub bell: Option<Arc<EventFd>>,
-    /// What rings when the box ends and has no process of its own, beside the bell above: for whoever
-    /// looks after many boxes, and not after their packets.
+    /// Rung, in addition to `bell`, when a box without a process ends: for a thread that watches many boxes but not
+    /// their packets.
     pub end_bell: Option<Arc<EventFd>>,
 }
 
 impl Settings {
-    /// A box with so much memory, no ports, and no quantum.
+    /// A box with `memory` bytes, no ports, and no quantum.
     pub fn new(memory: usize) -> Self {
         Self { memory, ports: Vec::new(), quantum: 0, polls: false, pool: None, bell: None, end_bell: None }
     }
 
-    /// Checks the memory. Slots are checked by their type, the number of ports by the area's layout.
+    /// Checks the memory size. The type of `slots` checks the slots, the region's layout the number of ports.
     pub(crate) fn check(&self) -> Result<(), SettingsError> {
         match (MIN_MEMORY..=MAX_MEMORY).contains(&self.memory) {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! The area that a box and its host share, as the host holds it.
+//! The region that a box and its host share, on the host's side.
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// The host's end of a box's port. It keeps the box's shared memory alive, not the box.
 pub type HostPort = boundary::HostPort<Arc<SharedRegion>>;
 
-/// What keeps an area's memory.
+/// The owner of a region's memory.
 #[derive(Debug)]
 pub(crate) enum Backing {
     Part(Part),
     Mapping(Mapping),
 }
 
-/// An area. Whoever uses a part of it holds the area.
+/// A shared region. Every user of a part of it holds the region.
 #[derive(Debug)]
 pub struct SharedRegion {
     memory: Mapped,
@@ -30,16 +30,16 @@ pub struct SharedRegion {
     backing: Backing,
 }
 
-/// What an area is made of but its memory.
+/// The layout of a region, without its memory.
 #[derive(Debug)]
 pub(crate) struct RegionPlan {
     pub(crate) area: RegionLayout,
-    /// The pool that holds the buffers, if it is shared.
+    /// The membership in the shared pool that holds the buffers, if there is one.
     pub(crate) membership: Option<Membership>,
 }
 
 impl RegionPlan {
-    /// The layout of the area of a box to be. Where a pool can't be shared its wish is passed over.
+    /// The region layout for a box with these settings. The pool is ignored unless `shares`.
     pub(crate) fn new(settings: &Settings, shares: bool) -> Result<Self, CreateError> {
         let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
         match &settings.pool {
@@ -52,12 +52,12 @@ impl RegionPlan {
         }
     }
 
-    /// Where in the area's addresses the shared pool begins, if there is one.
+    /// Offset of the shared pool in the region's addresses, if there is one.
     pub(crate) fn pool_offset(&self) -> Option<usize> {
         self.membership.as_ref().map(|_| self.area.extent - POOL_SIZE)
     }
 
-    /// What the box is told of area and pool, of which the area begins at `address`.
+    /// The memory regions that the box is told of, with this region at `address`, and the pool.
     pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
         let area = MemoryRegion { kind: MemoryKind::SharedRegion, address, size: self.area.extent as u64 };
         let pool = self.pool_offset().map(|offset| MemoryRegion {
@@ -74,7 +74,7 @@ impl SharedRegion {
         Arc::new(Self { memory, layout, backing })
     }
 
-    /// The host's ends of the ports of a new area.
+    /// The host's ends of the ports of a new region.
     pub(crate) fn ports(self: &Arc<Self>) -> Result<Vec<HostPort>, CreateError> {
         let port = |layout| match self.membership() {
             Some(membership) => {
@@ -86,13 +86,13 @@ impl SharedRegion {
         Ok(self.layout.area.ports.iter().map(port).collect::<Result<_, _>>()?)
     }
 
-    /// The box's part in a shared pool, if it has one.
+    /// The box's membership in a shared pool, if there is one.
     pub(crate) fn membership(&self) -> Option<&Membership> {
         self.layout.membership.as_ref()
     }
 
-    /// Gathers what was touched of the area, and of the box's part of a shared pool, into large pages, where they aren't
-    /// from their start.
+    /// Collapses the touched pages of the region, and of the box's buffers in a shared pool, into huge pages, unless
+    /// they have huge pages from the start.
     pub(crate) fn collapse(&self) {
         if let Backing::Mapping(mapping) = &self.backing {
             mapping.collapse(0, self.layout.area.size);
@@ -102,12 +102,12 @@ impl SharedRegion {
         }
     }
 
-    /// What the area holds, while its box stands still.
+    /// The contents of the region. The box must be suspended.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Busy`] while anything is under way in its rings, [`SnapshotError::Pooled`] when its packets lie
-    /// in a shared pool.
+    /// [`SnapshotError::Busy`] if its rings are not empty, [`SnapshotError::Pooled`] if its packets are in a shared
+    /// pool.
     pub(crate) fn snapshot(&self) -> Result<SharedState, SnapshotError> {
         if self.membership().is_some() {
             return Err(SnapshotError::Pooled);
@@ -133,7 +133,7 @@ impl SharedRegion {
         Ok(SharedState { area, channels, ports, generation, clone_safe })
     }
 
-    /// Fills a new area with what another held.
+    /// Fills a new region with the contents of another.
     pub(crate) fn restore(&self, shared: &SharedState) {
         memory::write_pages(&self.memory, &shared.area);
     }
@@ -142,7 +142,7 @@ impl SharedRegion {
         self.memory
     }
 
-    /// A part that the layout names.
+    /// A part of the region, at an offset from its layout.
     pub(crate) fn part(&self, offset: usize, size: usize) -> Result<Mapped, CreateError> {
         self.memory.part(offset, size).ok_or(CreateError::NoMemory)
     }
@@ -155,7 +155,7 @@ impl SharedRegion {
         self.part(control::CRASH, control::PAGE_SIZE).map(CrashPage)
     }
 
-    /// Writes what the box is told, and its quantum.
+    /// Writes the boot info and the quantum.
     pub(crate) fn write_boot_info(
         &self,
         settings: &Settings,

@@ -1,8 +1,8 @@
-//! A box as it is at one moment, from which others are made.
+//! Snapshots: the state of a box at one moment, from which copies are created.
 //!
-//! A box that has been installed and initialised once is copied many times, without parsing its
-//! configuration again. The copies share nothing; each learns by its status page's generation that it is
-//! one, and finds other seeds, the time, and the addresses of its ports in its boot page.
+//! A box that was installed and initialised once can be copied many times, without parsing its configuration again. The
+//! copies share nothing. A copy recognises itself by the generation in its status page, and finds new seeds, the time,
+//! and the addresses of its ports in its boot page.
 
 use crate::memory::{PAGE, Pages};
 use crate::settings::Settings;
@@ -10,34 +10,34 @@ use kvm_bindings::{kvm_regs, kvm_xsave};
 use std::fmt;
 use std::os::fd::OwnedFd;
 
-/// What a box had for itself.
+/// The private state of a box.
 pub(crate) enum PrivateState {
-    /// A machine's registers and memory.
+    /// The registers and the memory of a virtual machine.
     Vm { registers: Box<kvm_regs>, vectors: Box<kvm_xsave>, dense: Pages, sparse: Pages },
-    /// A process's memory, in a file as the image reads it; its registers are on its stack.
+    /// The memory of a process, in a file in the format that the image reads. Its registers are on its stack.
     Process { file: OwnedFd, size: usize },
 }
 
-/// A box as it was.
+/// The state of a box.
 pub struct Snapshot {
     pub(crate) settings: Settings,
     pub(crate) private: PrivateState,
     pub(crate) shared: SharedState,
 }
 
-/// What a box shared with its host.
+/// The state that a box shares with its host.
 pub(crate) struct SharedState {
     pub(crate) area: Pages,
-    /// Where the mailbox's channels stood: requests, replies, events.
+    /// Positions of the mailbox's channels: requests, replies, events.
     pub(crate) channels: [u32; 3],
-    /// Where each port's rings stood: receive, transmit.
+    /// Positions of each port's rings: receive, transmit.
     pub(crate) ports: Vec<[u32; 2]>,
     pub(crate) generation: u32,
     pub(crate) clone_safe: Option<bool>,
 }
 
 impl Snapshot {
-    /// Bytes of memory that it holds.
+    /// The snapshot's size in bytes.
     pub fn size(&self) -> usize {
         let private = match &self.private {
             PrivateState::Vm { dense, sparse, .. } => (dense.len() + sparse.len()) * PAGE,
@@ -46,15 +46,14 @@ impl Snapshot {
         private + self.shared.area.len() * PAGE
     }
 
-    /// Whether the box said that a copy of it is as good as a box that is installed anew: it has made nothing of its
-    /// ports' addresses, which may be others for copies, has no seed of its own choice, and waits for no moment. `None`
-    /// if it was taken while the box did not rest.
+    /// Whether the box reported that a copy is equivalent to a fresh installation: it has derived nothing from its
+    /// ports' addresses, which may differ in copies, has no fixed seed, and waits for no point in time. `None` if the
+    /// box was not idle.
     pub fn is_clone_safe(&self) -> Option<bool> {
         self.shared.clone_safe
     }
 
-    /// The settings of a copy: what the box is made of as it was, what it is told and how it is run as
-    /// requested.
+    /// The settings of a copy: the structure of the snapshotted box, with addresses and run-time settings as requested.
     pub(crate) fn merge(&self, requested: &Settings) -> Settings {
         let mut settings = self.settings.clone();
         settings.quantum = requested.quantum;
@@ -74,18 +73,18 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-/// Why a box can't be copied.
+/// Why a box cannot be copied.
 #[derive(Debug)]
 pub enum SnapshotError {
-    /// It isn't running.
+    /// It is not running.
     NotRunning,
-    /// Packets, requests or events are under way.
+    /// Packets, requests or events are in transit.
     Busy,
-    /// Its packets lie in a pool that it shares with others.
+    /// Its packets are in a pool that it shares with other boxes.
     Pooled,
-    /// It is a thread, which can't be copied.
+    /// It runs in a thread, which cannot be copied.
     Thread,
-    /// The system.
+    /// A system call failed.
     System(crate::error::SystemError),
 }
 

@@ -1,10 +1,10 @@
 //! Boxes as threads of this process, for tests and benchmarks only: nothing confines them.
 //!
 //! [`create`] needs the box's program as a function, so only a program that links the engine can use it. The daemon
-//! links no engine, and its API has no name for such boxes.
+//! does not link the engine, and its API has no name for such boxes.
 //!
 //! A thread box can do whatever this process can. It suspends and ends only where it calls `pause_point` or checks the
-//! stop flag, between two rounds. A box that never finishes a round can't be suspended; when it is killed, its thread
+//! stop flag, between two rounds. A box that never finishes a round cannot be suspended; if it is killed, its thread
 //! and memory stay until the process ends. A panic is caught and reported; a fault ends the process.
 
 use crate::cpu;
@@ -28,31 +28,31 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Addresses set aside for the areas of all threads. They are never unmapped: whatever a program keeps of its area
-/// leads into memory.
+/// Reserved address space for the regions of all thread boxes. They are never unmapped, so that pointers that a program
+/// keeps into its region stay valid.
 const SPACE: usize = 16 << 30;
 
-/// How long a box in a thread has to come to the end of its round.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a box in a thread has to finish its round.
+const ROUND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes of stack.
 const STACK_SIZE: usize = 2 << 20;
 
-/// The program of a box in a thread. It runs until the host wishes it to stop.
+/// The program of a box in a thread. It runs until the host asks it to stop.
 pub type Entry = fn(Start);
 
-/// What a program in a thread begins with.
+/// The inputs of a program in a thread.
 #[derive(Debug)]
 pub struct Start {
-    /// What the host tells.
+    /// The boot info from the host.
     pub info: BootInfo,
     /// The region that it shares with the host.
     pub region: BoxRegion,
-    /// What it stands on.
+    /// Its platform.
     pub platform: ThreadPlatform,
 }
 
-/// What a box in a thread stands on.
+/// The platform of a box in a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadPlatform(Arc<ThreadShared>);
 
@@ -68,14 +68,14 @@ struct ThreadShared {
 
 #[derive(Debug, Default)]
 struct ThreadState {
-    /// It is to stand still.
+    /// It must suspend.
     held: bool,
-    /// It does.
+    /// It is suspended.
     stands: bool,
-    /// It is to end, and whoever hears of its end hears that.
+    /// It must end, and its end counts as killed.
     killed: bool,
     end: Option<ExitStatus>,
-    /// Processor time, when it has ended.
+    /// Processor time, set when it has ended.
     time: Duration,
 }
 
@@ -92,8 +92,8 @@ impl std::fmt::Debug for ThreadBackend {
     }
 }
 
-/// Makes a box that runs `entry` in a thread of this process. [`Sandbox::start`] starts the thread. The box has its own
-/// packet buffers, even where the settings name a pool.
+/// Creates a box that runs `entry` in a thread of this process. [`Sandbox::start`] starts the thread. The box has its
+/// own packet buffers, even if the settings name a pool.
 pub fn create(entry: Entry, settings: &Settings) -> Result<Sandbox, CreateError> {
     settings.check()?;
     let region = shared_region(RegionPlan::new(settings, false)?)?;
@@ -135,12 +135,12 @@ impl ThreadShared {
         lock(&self.state)
     }
 
-    /// Waits until `done`, at most so long.
+    /// Waits until `done` returns true, but at most [`ROUND_TIMEOUT`].
     fn wait_for(&self, done: impl Fn(&ThreadState) -> bool) {
         let start = Instant::now();
         let mut state = self.state();
         while !done(&state) {
-            let Some(left) = PATIENCE.checked_sub(start.elapsed()) else { return };
+            let Some(left) = ROUND_TIMEOUT.checked_sub(start.elapsed()) else { return };
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -148,7 +148,7 @@ impl ThreadShared {
     /// Runs the program to its end.
     fn run(self: &Arc<Self>, entry: Entry) {
         let memory = self.region.memory();
-        // What a program has leased may outlive it, in a variable of the process: so the region is never used again.
+        // Leased buffers may outlive the program, in a variable of the process, so the region is never reused.
         std::mem::forget(self.region.clone());
         // SAFETY: the region is mapped until the process ends, since neither its arena nor its part of that is ever
         // given back; this runs once for it. The host's ends touch a buffer only while a ring holds it.
@@ -231,7 +231,7 @@ impl Platform for ThreadPlatform {
 impl Backend for ThreadBackend {
     fn ring(&self) {
         self.shared.status.ring();
-        // Whoever is about to sleep has either seen the bell, or waits for this already.
+        // A thread about to sleep has either seen the bell, or holds this lock until it sleeps.
         drop(self.shared.state());
         self.shared.changed.notify_all();
     }
@@ -268,7 +268,7 @@ impl Backend for ThreadBackend {
         let mut state = self.shared.state();
         if state.end.replace(ExitStatus::Killed).is_some() {
             drop(state);
-            // It has said its last; what is left of it is joined, or was a panic that is told already.
+            // The thread has reported its end. An error is a panic that was already reported.
             let _ = thread.join();
         }
     }
@@ -291,16 +291,16 @@ impl Backend for ThreadBackend {
         Err(SnapshotError::Thread)
     }
 
-    /// A thread has this process' memory, and none of its own.
+    /// A thread uses this process's memory and has none of its own.
     fn private_memory(&self) -> std::io::Result<usize> {
         Ok(0)
     }
 }
 
-/// Processor time that a thread has used, which is not joined yet.
+/// Processor time that a thread has used, before it is joined.
 fn thread_time(thread: &JoinHandle<()>) -> Duration {
     let mut clock = 0;
-    // SAFETY: the thread's handle is held, so its number is its own; the clock goes to a live variable.
+    // SAFETY: the thread's handle is held, so its id is valid; the clock is written to a live variable.
     match unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &mut clock) } {
         0 => cpu::clock_time(clock),
         _ => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! A box from its creation to its end, in each kind of sandbox.
+//! A box from creation to end, in each kind of sandbox.
 
 mod support;
 
@@ -72,7 +72,7 @@ fn requests_are_answered_whatever_their_size() {
     });
 }
 
-/// Requests that were given up before their turn came are not done afterwards, and take no memory.
+/// Withdrawn requests are not executed later, and take no memory.
 #[test]
 fn what_was_given_up_is_not_done_later() {
     in_each(&settings(0), |place, mut sandbox| {
@@ -84,7 +84,7 @@ fn what_was_given_up_is_not_done_later() {
             assert_eq!(sandbox.call(&write(value), Duration::ZERO), Err(CallError::TimedOut), "{place}");
         }
         sandbox.resume();
-        // Of the first one a part was sent already.
+        // A part of the first request was already sent.
         let read = Request::Read { name: "", handler: "value", argument: b"" };
         assert_eq!(sandbox.call(&read, PATIENCE).unwrap(), long, "{place}");
     });
@@ -104,8 +104,7 @@ fn console_lines_arrive() {
     });
 }
 
-/// A box that rests is woken at the time that it has set, though nothing comes, and rests meanwhile: also
-/// after it stood still.
+/// An idle box is woken by its alarm, without other events, and idles until then; also after it was suspended.
 #[test]
 fn a_box_is_woken_by_its_alarm() {
     in_each(&settings(1), |place, mut sandbox| {
@@ -132,7 +131,7 @@ fn a_box_is_woken_by_its_alarm() {
     });
 }
 
-/// Every kind of fault ends in a report that names it; the host goes on.
+/// Every kind of fault results in a report that names it; the host keeps running.
 #[test]
 fn faults_end_in_reports() {
     let cases = [
@@ -185,7 +184,7 @@ fn panics_and_used_up_memory_end_in_reports() {
     });
 }
 
-/// System calls and ports that a box may not use end it.
+/// A forbidden system call or port ends the box.
 #[test]
 fn what_is_not_allowed_ends_the_box() {
     for command in ["fault system-call", "fault other-port"] {
@@ -213,7 +212,7 @@ fn an_endless_loop_is_killed() {
     });
 }
 
-/// A box that doesn't answer is ended while somebody waits for its answer, who is told at once.
+/// If a box that does not reply is killed, the thread that waits for its reply is notified at once.
 #[test]
 fn whoever_waits_for_a_box_that_is_ended_is_told() {
     in_each(&settings(0), |place, mut sandbox| {
@@ -231,8 +230,7 @@ fn whoever_waits_for_a_box_that_is_ended_is_told() {
     });
 }
 
-/// Whoever looks after boxes hears of the end of each: by the bell for machines, by a descriptor for
-/// processes.
+/// The end of each box is reported: by the bell for virtual machines, by a descriptor for processes.
 #[test]
 fn an_end_is_told() {
     let end_bell = Arc::new(sandbox::EventFd::new().unwrap());
@@ -267,7 +265,7 @@ fn a_suspended_box_stands_still_and_goes_on() {
     });
 }
 
-/// A box takes what it touches of its memory, and a value that it is given is in it.
+/// A box's memory usage is what it has touched, and includes a value that it was given.
 #[test]
 fn private_memory_is_what_the_box_touched() {
     in_each(&Settings::new(8 << 20), |place, mut sandbox| {

@@ -1,4 +1,4 @@
-//! Boxes that do all they can against their host and each other.
+//! Hostile boxes that attack their host and each other.
 
 #![allow(unsafe_code, reason = "system calls that no safe interface has")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use support::{PATIENCE, begin, ended, exchange, host, in_each, settings, until};
 use test_support::{Capability, require};
 
-/// A box writes random words over everything that it shares, while the host goes on using its ends.
+/// A box writes random words over all its shared memory, while the host keeps using its ends.
 #[test]
 fn a_scribbling_box_harms_only_itself() {
     for seed in [3, 77, 1234] {
@@ -46,7 +46,7 @@ fn a_scribbling_box_harms_only_itself() {
     }
 }
 
-/// Beside boxes that loop, crash and scribble, one goes on and loses nothing.
+/// Next to boxes that loop, crash and scribble, a working box loses no packet.
 #[test]
 fn neighbours_lose_nothing() {
     let settings = settings(1);
@@ -74,7 +74,7 @@ fn neighbours_lose_nothing() {
     check(Target::Process, "process");
 }
 
-/// A loop is called out of its turn, counted, and takes about its share.
+/// A loop is kicked, counted, and uses about its share.
 #[test]
 fn a_loop_shares_its_worker() {
     if !require(Capability::Kvm) {
@@ -87,7 +87,7 @@ fn a_loop_shares_its_worker() {
     let mut polite = host().create(Target::Vm(&worker), &settings(0)).unwrap();
     polite.start().unwrap();
     until("the loop is called out again and again", || looping.usage().overruns >= 5);
-    // The first turns may be long where each page of memory takes long to come.
+    // The first turns may be long if allocating memory pages is slow.
     until("ten answers need no turn too long", || {
         let before = polite.usage().overruns;
         (0..10).for_each(|_| polite.install("", "drop", PATIENCE).unwrap());
@@ -95,8 +95,8 @@ fn a_loop_shares_its_worker() {
     });
 }
 
-/// One that does nothing but ring for its host, which lets it go on each time, is called out as any other loop, and
-/// keeps nobody waiting.
+/// A box that only rings its host, which lets it continue each time, is kicked like any other loop and delays no other
+/// box.
 #[test]
 fn one_that_rings_without_end_shares_its_worker() {
     if !require(Capability::Kvm) {
@@ -116,8 +116,8 @@ fn one_that_rings_without_end_shares_its_worker() {
     assert_eq!(ringing.state(), State::Ended(ExitStatus::Killed));
 }
 
-/// A process that is killed from outside is noticed: here by the filter of system calls, for one that it does not allow,
-/// or for one that it allows in another way.
+/// A process that is killed is noticed: here it is killed by the system call filter, for a forbidden call, or for a
+/// permitted call with forbidden arguments.
 #[test]
 fn a_process_that_vanishes_is_noticed() {
     for call in ["fault system-call", "fault other-futex"] {
@@ -132,7 +132,7 @@ fn a_process_that_vanishes_is_noticed() {
     }
 }
 
-/// What a process still has, as the kernel tells it: no descriptors but the bell, a filter, no privileges.
+/// What a process still has, as the kernel reports it: no descriptors but the bell, a filter, no privileges.
 #[test]
 fn a_process_has_nothing_left() {
     let mut sandbox = host().create(Target::Process, &settings(1)).unwrap();
@@ -164,7 +164,7 @@ fn the_next_box_finds_nothing() {
         while port.send(&[0xaa; 2048]).unwrap() {}
         port.publish();
         drop((port, sandbox));
-        // The same chunk, taken again: its packets' bytes are gone.
+        // The same chunk is allocated again: the packets' bytes are gone.
         let mut next = host().create(Target::Vm(&worker), &settings(1)).unwrap();
         begin(&mut next, "send 2048");
         let mut port = next.take_port(0).unwrap();

@@ -1,4 +1,4 @@
-//! Machines that share a worker: answers beside loops, and weights.
+//! Virtual machines that share a worker: replies next to loops, and weights.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::{begin, exchange, host, settings, until};
 use test_support::{Capability, require};
 
-/// A worker, where there are machines.
+/// A worker, if virtual machines are available.
 fn worker() -> Option<Worker> {
     require(Capability::Kvm).then(|| Worker::start().unwrap())
 }
@@ -20,8 +20,8 @@ fn make(worker: &Worker, settings: &Settings, command: &str) -> Sandbox {
     sandbox
 }
 
-/// Most packets are answered before any of the loops beside the box has used up a slice. (Some are not, when
-/// the kernel has this thread wait.)
+/// Most packets are answered before any of the neighbouring loops has used up a slice. (Some are not, if the kernel
+/// delays this thread.)
 #[test]
 fn loops_keep_no_answer_waiting() {
     let Some(worker) = worker() else { return };
@@ -38,7 +38,7 @@ fn loops_keep_no_answer_waiting() {
         late += usize::from(overruns() - before > 1);
     }
     assert!(late < 100, "{late} of 200 packets waited for loops");
-    // The loops have their share of what is left.
+    // The loops share the rest of the time.
     let times = || loops.iter().map(|sandbox| sandbox.usage().time).collect::<Vec<Duration>>();
     let before = times();
     until("every loop goes on", || {
@@ -46,8 +46,8 @@ fn loops_keep_no_answer_waiting() {
     });
 }
 
-/// A turn ends with the quantum, and machines that end their turns by themselves have as many turns as each
-/// other: quanta are weights.
+/// A turn ends with the quantum, and machines that end their turns on their own get equally many turns: quanta are
+/// weights.
 #[test]
 fn a_quantum_is_what_a_turn_sends() {
     if !require(Capability::Kvm) {

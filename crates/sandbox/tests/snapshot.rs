@@ -1,4 +1,4 @@
-//! Boxes made from a snapshot of one.
+//! Boxes created from a snapshot.
 
 mod support;
 
@@ -13,7 +13,7 @@ fn write(value: &[u8]) -> Request<'_> {
 
 const READ: Request = Request::Read { name: "", handler: "value", argument: b"" };
 
-/// Takes a snapshot as soon as the box rests.
+/// Takes a snapshot as soon as the box is idle.
 fn snapshot(sandbox: &mut Sandbox) -> Snapshot {
     let mut taken = None;
     until("the box rests", || {
@@ -41,7 +41,7 @@ fn check(place: Target) {
     let mut port = original.take_port(0).unwrap();
     let packets: Vec<_> = (0..700u16).map(|number| [&[9; 58], &number.to_be_bytes()[..]].concat()).collect();
     exchange(&original.doorbell(), (&mut port, None), &packets, packets.len());
-    // The line that the box says at its installation is still on its way.
+    // The line that the box prints at installation is still in transit.
     assert!(matches!(original.snapshot(), Err(SnapshotError::Busy)));
     while original.event().unwrap().is_none() {}
     let snapshot = snapshot(&mut original);

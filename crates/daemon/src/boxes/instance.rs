@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Poll interval of a caller that waits for another thread's request to the box.
-const NAP: Duration = Duration::from_micros(200);
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 /// The state of a box as far as it can be seen without blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Instance {
             match self.try_lock() {
                 Some(guard) => return Ok(guard),
                 None if start.elapsed() >= time => return Err(CallError::TimedOut),
-                None => std::thread::sleep(NAP),
+                None => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
@@ -179,7 +179,7 @@ impl Instance {
     /// A snapshot of the box as soon as it is idle. `None` if it does not become idle in time, has sent a message, or
     /// reports that a copy would not be equivalent to a fresh installation.
     pub(crate) fn snapshot(&self, time: Duration) -> Option<Snapshot> {
-        let (start, mut sandbox, mut nap) = (Instant::now(), self.lock(), NAP);
+        let (start, mut sandbox, mut nap) = (Instant::now(), self.lock(), POLL_INTERVAL);
         loop {
             // A line printed at the start would be missing in the logs of copies.
             if !matches!(sandbox.event(), Ok(None)) {
@@ -223,7 +223,7 @@ impl Instance {
                 if self.look() == Look::Ended {
                     return;
                 }
-                std::thread::sleep(NAP);
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
         self.remote.kill();

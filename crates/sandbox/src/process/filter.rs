@@ -10,7 +10,7 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The filter: any other call ends the process.
+/// The filter. Any other system call ends the process.
 pub(crate) fn program() -> Result<BpfProgram, SetupError> {
     let only = |argument, value: i32| {
         let condition =
@@ -18,9 +18,9 @@ pub(crate) fn program() -> Result<BpfProgram, SetupError> {
         condition.and_then(|condition| SeccompRule::new(vec![condition])).map_err(|_| SetupError::Filter)
     };
     let calls = BTreeMap::from([
-        // To sleep, and none of the other things that the kernel does with such words.
+        // Only waiting is allowed, no other futex operation.
         (libc::SYS_futex, vec![only(1, libc::FUTEX_WAIT)?]),
-        // By this the kernel goes on with a sleep until some time, after the process stood still.
+        // The kernel uses this to continue a timed sleep after the process was stopped and continued.
         (libc::SYS_restart_syscall, vec![]),
         (libc::SYS_sched_yield, vec![]),
         (libc::SYS_write, vec![only(0, BELL_DESCRIPTOR)?]),
@@ -31,7 +31,7 @@ pub(crate) fn program() -> Result<BpfProgram, SetupError> {
     filter.and_then(BpfProgram::try_from).map_err(|_| SetupError::Filter)
 }
 
-/// Puts a filter where the image looks for it.
+/// Writes a filter to the place where the image expects it.
 pub(crate) fn write(program: &BpfProgram, area: &Mapped) -> Result<(), SetupError> {
     if program.len() > control::FILTER_LENGTH {
         return Err(SetupError::Filter);

@@ -1,9 +1,9 @@
-//! Boxes as processes: the same image, executed by the kernel, with nothing left but its own memory.
+//! Boxes as processes: the kernel executes the same image, with access to nothing but its own memory.
 //!
-//! The child is made without copying this process (it borrows its memory until it executes the image), in
-//! namespaces of its own. It inherits descriptors of the area and, where there are such, of a bell, a shared packet pool
-//! and a snapshot. The image uses them, closes all but the bell, and installs the filter that lies in the area: sleep,
-//! give way, ring, end are the calls that remain.
+//! The child is created without copying this process (it borrows its memory until it executes the image), in its own
+//! namespaces. It inherits descriptors of the shared region and, if present, of a bell, a shared packet pool and a
+//! snapshot. The image uses them, closes all but the bell, and installs the filter that lies in the shared region. The
+//! remaining system calls are for sleeping, yielding, ringing the bell and exiting.
 
 mod filter;
 mod process_backend;

@@ -23,15 +23,15 @@ pub(crate) struct ProcessBackend {
     program: Arc<Program>,
     pub(super) region: Arc<SharedRegion>,
     pub(super) settings: Settings,
-    /// What the image is told of its own memory.
+    /// The image's own memory regions.
     pub(super) regions: Vec<MemoryRegion>,
-    /// The memory of the box that it is a copy of.
+    /// The memory of the box that this one is a copy of.
     snapshot: Option<OwnedFd>,
     life: Mutex<Life>,
 }
 
 enum Life {
-    /// Not started; the area's file is to be passed on.
+    /// Not started. Holds the shared region's file, which is passed to the process.
     Made(OwnedFd),
     Running {
         pid: libc::pid_t,
@@ -67,7 +67,7 @@ impl ProcessBackend {
         })
     }
 
-    /// A box that goes on where a snapshot of a process was taken.
+    /// A box that continues from a snapshot of a process.
     pub(crate) fn restored(
         program: &Arc<Program>,
         region: &Arc<SharedRegion>,
@@ -90,13 +90,13 @@ impl ProcessBackend {
     }
 }
 
-/// A descriptor of the same file, to be passed on.
+/// Duplicates a descriptor, to be passed on.
 fn copied(file: &impl AsFd) -> Result<OwnedFd, SystemError> {
     let failed = |cause| SystemError { action: "pass a descriptor on", cause };
     file.as_fd().try_clone_to_owned().map_err(failed)
 }
 
-/// A figure that the kernel shows of a process in kilobytes, in bytes.
+/// A value of a process that the kernel reports in kilobytes, in bytes.
 fn kilobytes(pid: libc::pid_t, file: &str, name: &str) -> std::io::Result<usize> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/{file}"))?;
     let figure = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
@@ -104,9 +104,9 @@ fn kilobytes(pid: libc::pid_t, file: &str, name: &str) -> std::io::Result<usize>
     number.map(|number| number * 1024).ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }
 
-/// Sends a signal to a process by its descriptor, which can't mean another process.
+/// Sends a signal to a process by its pidfd, so that it cannot reach another process.
 fn send(process: &OwnedFd, signal: i32) {
-    // SAFETY: the descriptor is open; no information is passed along.
+    // SAFETY: the descriptor is open; no siginfo is passed.
     unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
@@ -118,10 +118,9 @@ fn send(process: &OwnedFd, signal: i32) {
     };
 }
 
-/// Waits until a process stands still, or has ended.
+/// Waits until a process has stopped or ended.
 fn stopped(process: &OwnedFd) {
-    // SAFETY: an all-zero siginfo is valid, and is written only by this call. What it tells stays to be
-    // told again.
+    // SAFETY: an all-zero siginfo is valid, and only this call writes it. The status remains available to later waits.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let options = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
@@ -129,9 +128,9 @@ fn stopped(process: &OwnedFd) {
     }
 }
 
-/// The status of a process that has ended: its exit status, or minus the signal that ended it.
+/// The status of a process that has ended: its exit status, or the negated number of the signal that ended it.
 fn wait(process: &OwnedFd, options: i32) -> Option<i32> {
-    // SAFETY: an all-zero siginfo is valid, and is written only by this call.
+    // SAFETY: an all-zero siginfo is valid, and only this call writes it.
     let (result, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let result = libc::waitid(
@@ -148,7 +147,7 @@ fn wait(process: &OwnedFd, options: i32) -> Option<i32> {
         (0, _) if pid == 0 => None,
         (0, libc::CLD_EXITED) => Some(status),
         (0, _) => Some(-status),
-        // Somebody else has waited for it: it is gone, and nobody knows how.
+        // Another thread has reaped it: it is gone, and its status is unknown.
         _ => Some(0),
     }
 }
@@ -159,7 +158,7 @@ impl Backend for ProcessBackend {
         status.ring();
         let word = self.region.memory().pointer(control::STATUS + StatusPage::<Mapped>::doorbell_offset(), 4);
         if let Some(word) = word {
-            // SAFETY: the word lies in the area, which is mapped.
+            // SAFETY: the word lies in the shared region, which is mapped.
             unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
         }
     }
@@ -180,7 +179,7 @@ impl Backend for ProcessBackend {
     }
 
     fn pin(&self, processors: &[usize]) {
-        // While it counts as running nobody has waited for it, so that its number is no other process's.
+        // While it counts as running it has not been reaped, so its id belongs to no other process.
         if let Life::Running { pid, .. } = &*self.life() {
             cpu::pin(*pid, processors);
         }
@@ -243,7 +242,7 @@ impl Backend for ProcessBackend {
 
     fn private_memory(&self) -> std::io::Result<usize> {
         let Some(pid) = self.process_id() else { return Ok(0) };
-        // The area is a file's, as is the image; what is anonymous is the box's own.
+        // The shared region and the image are file mappings; anonymous memory is the box's own.
         Ok(kilobytes(pid, "smaps_rollup", "Anonymous:")? + kilobytes(pid, "status", "VmPTE:")?)
     }
 
@@ -257,7 +256,7 @@ impl Backend for ProcessBackend {
     fn usage(&self) -> Usage {
         let Some(pid) = self.process_id() else { return Usage::default() };
         let mut clock = 0;
-        // SAFETY: the clock goes to a live variable; a process that has ended has none.
+        // SAFETY: the kernel writes the clock to a live variable; for a process that has ended it reports an error.
         let found = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
         let time = if found == 0 { cpu::clock_time(clock) } else { Duration::ZERO };
         Usage { time, ..Usage::default() }

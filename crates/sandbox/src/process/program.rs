@@ -1,4 +1,4 @@
-//! The image as a file that can be executed, and areas as files that can be shared.
+//! The image as an executable file, and shared regions as files that can be passed on.
 
 use crate::error::{CreateError, HostError, SystemError};
 use crate::image::Image;
@@ -30,7 +30,7 @@ impl Program {
     }
 }
 
-/// A zeroed file in memory for an area. Its size is fixed: a file that shrank would fault the host.
+/// A zeroed memory file for a shared region. Its size is sealed: if the file shrank, accesses of the host would fault.
 pub(crate) fn region_file(size: usize) -> Result<OwnedFd, CreateError> {
     let file = File::from(memory_file(c"box-region")?);
     file.set_len(size as u64).map_err(|cause| SystemError { action: "size a shared area", cause })?;
@@ -40,7 +40,7 @@ pub(crate) fn region_file(size: usize) -> Result<OwnedFd, CreateError> {
 }
 
 pub(super) fn memory_file(name: &std::ffi::CStr) -> Result<OwnedFd, SystemError> {
-    // SAFETY: the name is a C string; a descriptor that is returned is the caller's own.
+    // SAFETY: the name is a C string; a returned descriptor is owned by the caller.
     unsafe {
         match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
             descriptor if descriptor >= 0 => Ok(OwnedFd::from_raw_fd(descriptor)),

@@ -1,4 +1,4 @@
-//! Copying a process: into a snapshot. Out of one it is the image's own first steps that copy.
+//! Takes snapshots of a process. A snapshot is restored by the image itself, in its first steps.
 
 use crate::error::SystemError;
 use crate::memory::PAGE;
@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 impl ProcessBackend {
-    /// Everything that is in the process. The caller has it stand still; it must be at rest.
+    /// The complete state of the process. The caller has stopped it; it must be idle.
     pub(super) fn copy(&self, pid: libc::pid_t) -> Result<Snapshot, SnapshotError> {
         let status = self.region.status().map_err(|_| SnapshotError::NotRunning)?;
         if status.state() != Some(BoxState::Ready) {
@@ -45,7 +45,7 @@ impl ProcessBackend {
     }
 }
 
-/// Adds the touched pages of a region that are not zero, each after its address.
+/// Appends the touched, nonzero pages of a region, each after its address.
 fn add_pages(memory: &File, map: &File, region: MemoryRegion, bytes: &mut Vec<u8>) -> io::Result<()> {
     let pages = region.size as usize / PAGE;
     let mut entries = vec![0; pages * 8];

@@ -1,7 +1,7 @@
-//! Making a process that runs an image.
+//! Creates the process that runs an image.
 //!
-//! One thread makes them all and lives as long as the host: the kernel ends a box when the thread that
-//! made it ends, so that no box outlives its host.
+//! A single thread creates all processes and lives as long as the host. The kernel kills a box when the thread that
+//! created it ends, so no box outlives its host.
 
 use crate::error::{SetupError, SystemError};
 use boundary::exit::{BELL_DESCRIPTOR, POOL_DESCRIPTOR, REGION_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
@@ -11,22 +11,22 @@ use std::ptr::null;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-/// Namespaces of a box. Network is left out, as it costs more than all the others and no socket can be
-/// made anyway.
+/// Namespaces of a box. The network namespace is left out: it costs more than all the others, and the filter permits no
+/// sockets anyway.
 const NAMESPACES: i32 =
     libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
 /// Bytes of stack for the steps between clone and exec.
 const STACK_SIZE: usize = 32 << 10;
 
-/// Descriptors are moved here first, so that none is overwritten before it is used.
+/// Descriptors are first moved to numbers from here on, so that none is overwritten before it is used.
 const HIGH: i32 = 100;
 
-/// A box needs no file but the few that it inherits, and no dump of its memory goes to a disk.
+/// A box needs no files except the few that it inherits, and no core dump of its memory may be written to disk.
 const LIMITS: [(libc::__rlimit_resource_t, libc::rlim_t); 3] =
     [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_STACK, 1 << 20), (libc::RLIMIT_NOFILE, 256)];
 
-/// What the kernel's `sched_setattr` is told: the first version of its structure.
+/// The first version of the structure of `sched_setattr`.
 #[repr(C)]
 struct Scheduling {
     size: u32,
@@ -34,14 +34,14 @@ struct Scheduling {
     flags: u64,
     nice: i32,
     priority: u32,
-    /// Nanoseconds: for an ordinary process the slice after which others have a turn (Linux 6.12).
+    /// Nanoseconds: for a normal process, the slice after which others get a turn (Linux 6.12).
     runtime: u64,
     deadline: u64,
     period: u64,
 }
 
-/// The shortest slice that the kernel gives: a box in an endless loop keeps the answer of one beside it
-/// waiting for a tenth of a millisecond, not for several.
+/// The shortest slice that the kernel grants: a box in an endless loop delays the reply of another one by a tenth of a
+/// millisecond instead of several.
 static SCHEDULING: Scheduling = Scheduling {
     size: size_of::<Scheduling>() as u32,
     policy: libc::SCHED_OTHER as u32,
@@ -53,7 +53,7 @@ static SCHEDULING: Scheduling = Scheduling {
     period: 0,
 };
 
-/// What a new process is made of.
+/// What a new process is created from.
 pub(crate) struct SpawnRequest {
     pub(crate) image: OwnedFd,
     pub(crate) area: OwnedFd,
@@ -64,12 +64,12 @@ pub(crate) struct SpawnRequest {
     pub(crate) pool: Option<OwnedFd>,
 }
 
-/// A process that was made: its number and a descriptor of it.
+/// A created process: its id and its pidfd.
 pub(crate) type Spawned = (libc::pid_t, OwnedFd);
 
 type Job = (SpawnRequest, Sender<Result<Spawned, SetupError>>);
 
-/// The thread that makes processes.
+/// The thread that creates processes.
 pub(crate) struct Spawner {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
@@ -81,8 +81,7 @@ impl Spawner {
         let run = move || {
             let mut stack = vec![0u8; STACK_SIZE];
             while let Ok((order, answer)) = orders.recv() {
-                // Nobody listening means that the process isn't wanted; its descriptor is dropped, and
-                // the area's end of it with the caller.
+                // If the receiver is gone, the process isn't wanted any more: its pidfd is dropped here.
                 let _ = answer.send(make(&order, &mut stack));
             }
         };
@@ -105,14 +104,13 @@ impl Drop for Spawner {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing left to end.
+            // A thread that panicked needs no further cleanup.
             let _ = thread.join();
         }
     }
 }
 
-/// What the child needs, and where it leaves its failure. It shares this memory until it executes the
-/// image.
+/// The child's inputs, and where it stores its failure. The child shares this memory until it executes the image.
 struct ChildSetup {
     image: i32,
     area: i32,
@@ -133,14 +131,14 @@ fn make(order: &SpawnRequest, stack: &mut [u8]) -> Result<Spawned, SetupError> {
     };
     let mut made = try_clone(&mut setup, stack, NAMESPACES);
     if matches!(made, Err(libc::EPERM | libc::ENOSPC | libc::EINVAL | libc::EUSERS)) {
-        // Where namespaces are forbidden the filter is still there.
+        // If namespaces are forbidden, the filter still confines the box.
         made = try_clone(&mut setup, stack, 0);
     }
     let (pid, descriptor) = made.map_err(SetupError::Clone)?;
     match setup.failed {
         None => Ok((pid, descriptor)),
         Some((step, errno)) => {
-            // SAFETY: it waits for the child just made, which has ended; the status goes to a live
+            // SAFETY: it reaps the child that was just created and has ended; the kernel writes the status to a live
             // variable.
             unsafe { libc::waitpid(pid, &mut 0, libc::__WALL) };
             Err(SetupError::Child { step, errno })
@@ -152,9 +150,8 @@ fn try_clone(setup: &mut ChildSetup, stack: &mut [u8], namespaces: i32) -> Resul
     let mut descriptor = -1;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
     let top = stack.as_mut_ptr_range().end.map_addr(|address| address & !15);
-    // SAFETY: the child runs `child` on a stack of its own while this thread is held (CLONE_VFORK), so
-    // that `setup` is used by one of the two at a time; it makes only system calls, and ends in exec or
-    // _exit.
+    // SAFETY: the child runs `child` on its own stack while this thread is suspended (CLONE_VFORK), so only one of the
+    // two uses `setup` at a time. It makes only system calls, and ends in exec or _exit.
     let pid = unsafe {
         libc::clone(child, top.cast::<c_void>(), flags, (&raw mut *setup).cast(), &raw mut descriptor)
     };
@@ -169,11 +166,11 @@ extern "C" fn child(setup: *mut c_void) -> i32 {
     // SAFETY: `try_clone` passes its setup, and waits.
     let setup = unsafe { &mut *setup.cast::<ChildSetup>() };
     setup.failed = Some(become_image(setup));
-    // SAFETY: the end of a process that shares its parent's memory: no destructors.
+    // SAFETY: ends a process that shares its parent's memory, without running destructors.
     unsafe { libc::_exit(1) }
 }
 
-/// The steps to the image. Returning is failure: the step, and the error's number.
+/// The steps to the image. It returns only on failure: the step, and the error's number.
 fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
     let step = |name, result: i64| match result {
         0.. => Ok(result as i32),
@@ -181,7 +178,7 @@ fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
         _ => Err((name, unsafe { *libc::__errno_location() })),
     };
     let steps = || {
-        // SAFETY: plain system calls on descriptors that are open, with pointers to live memory.
+        // SAFETY: plain system calls on open descriptors, with pointers to live memory.
         unsafe {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
@@ -216,7 +213,7 @@ fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
                 let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
                 step("limit itself", libc::setrlimit(resource, &limit).into())?;
             }
-            // A kernel that knows no slices refuses or ignores it: then boxes wait for each other longer.
+            // A kernel without custom slices refuses or ignores it; boxes then wait longer for each other.
             libc::syscall(libc::SYS_sched_setattr, 0, &raw const SCHEDULING, 0);
             step("give up new privileges", libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
             let arguments = [c"box".as_ptr(), null()];

@@ -1,4 +1,4 @@
-//! What all virtual machines share: KVM itself, the processor's features, the image.
+//! State that all virtual machines share: KVM itself, the processor's features, the image.
 
 use crate::error::SystemError;
 use crate::image::Image;
@@ -9,23 +9,23 @@ use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES};
 use kvm_ioctls::{Cap, Kvm};
 use std::sync::Arc;
 
-/// The instruction that fills what is mapped behind the text: to run it is a fault.
+/// The instruction that fills the mapped space after the code: executing it faults.
 const BREAKPOINT: u8 = 0xcc;
 
-/// KVM, and an image made ready for it.
+/// KVM, and an image prepared for it.
 pub(crate) struct Hypervisor {
     pub(crate) kvm: Kvm,
     pub(crate) features: CpuId,
     pub(crate) image: Arc<Image>,
-    /// The descriptor page, then the image's shared part: at a box's addresses from `shared_address` on, and a large
-    /// page there is one here.
+    /// The descriptor page, followed by the image's shared part. It starts at `shared_address` in a box's addresses;
+    /// huge pages are aligned in both.
     pub(crate) shared: Mapping,
     pub(crate) shared_address: u64,
     pub(crate) shared_size: usize,
 }
 
 impl Hypervisor {
-    /// Opens KVM. Nothing: there is none, or it lacks what boxes need.
+    /// Opens KVM. Returns `None` if it is missing or lacks what boxes need.
     pub(crate) fn open(image: &Arc<Image>) -> Result<Option<Self>, SystemError> {
         let Ok(kvm) = Kvm::new() else { return Ok(None) };
         let needed = [Cap::ReadonlyMem, Cap::ImmediateExit, Cap::Xcrs, Cap::ExtCpuid];
@@ -53,7 +53,7 @@ impl Hypervisor {
         Ok(Some(Self { kvm, features, image: image.clone(), shared, shared_address, shared_size }))
     }
 
-    /// Where the descriptor page lies in a box's addresses.
+    /// Address of the descriptor page in a box.
     pub(crate) fn descriptors(&self) -> u64 {
         descriptors(&self.image)
     }

@@ -44,7 +44,7 @@ pub(crate) fn install() -> Result<(), SystemError> {
     if result == 0 { Ok(()) } else { Err(SystemError::last("install a signal handler")) }
 }
 
-/// Runs a vCPU until it exits, and hands the exit to `read`. A [`VcpuThread::kick`] meanwhile makes it exit at once.
+/// Runs a vCPU until it exits, and passes the exit to `read`. A concurrent [`VcpuThread::kick`] makes it exit at once.
 pub(crate) fn run<T>(
     vcpu: &mut VcpuFd,
     read: impl FnOnce(Result<VcpuExit<'_>, kvm_ioctls::Error>) -> T,
@@ -56,7 +56,7 @@ pub(crate) fn run<T>(
     result
 }
 
-/// The time during which the signal handler may write to the flag of a vCPU. Dropped, also by a panic, it ends.
+/// While this exists, the signal handler may write to the flag of a vCPU. Dropping it, also by a panic, ends this.
 struct Registered;
 
 impl Registered {
@@ -83,14 +83,14 @@ impl VcpuThread {
         Self(unsafe { libc::gettid() })
     }
 
-    /// The thread's number.
+    /// The thread's id.
     pub(crate) fn number(self) -> i32 {
         self.0
     }
 
     /// Makes the thread leave the vCPU that it runs, if any.
     pub(crate) fn kick(self) {
-        // SAFETY: a signal with a handler that is installed; a thread that has ended gets none.
+        // SAFETY: the signal has an installed handler; a thread that has ended receives none.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.0, signal()) };
     }
 }
@@ -119,21 +119,21 @@ impl PreemptionTimer {
         }
     }
 
-    /// Ticks at this interval from now on; a zero interval stops it.
+    /// Ticks at this interval from now on; a zero interval stops the timer.
     pub(crate) fn set(&self, interval: Duration) {
         let time = libc::timespec {
             tv_sec: interval.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(interval.subsec_nanos() as i32),
         };
         let setting = libc::itimerspec { it_interval: time, it_value: time };
-        // SAFETY: the timer is this value's own.
+        // SAFETY: this value owns the timer.
         unsafe { libc::timer_settime(self.0, 0, &setting, null_mut()) };
     }
 }
 
 impl Drop for PreemptionTimer {
     fn drop(&mut self) {
-        // SAFETY: as above, and nobody uses it afterwards.
+        // SAFETY: this value owns the timer, which is not used afterwards.
         unsafe { libc::timer_delete(self.0) };
     }
 }

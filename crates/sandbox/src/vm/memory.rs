@@ -1,16 +1,19 @@
-//! A machine's memory.
+//! The memory of a virtual machine.
 //!
-//! Two pieces of the host's memory, each a memory slot. The first is small and touched at once: the area that the
-//! machine shares with its host, page tables, the top of the stack, the image's variables, the start of the heap; it
-//! comes from memory with large pages, packed with other machines' first pieces. The second is the rest of heap and
-//! stack, taken page by page as the box needs it. Each slot costs its time when a machine is made, so there is no
-//! third. What is next to what in the box's addresses is the page tables' doing:
+//! It consists of two pieces of the host's memory, each a memory slot:
+//! - The first is small and touched at once: the shared region, page tables, the top of the stack, the image's
+//!   variables, and the start of the heap. It is backed by huge pages and packed together with the first pieces of
+//!   other machines.
+//! - The second is the rest of heap and stack, allocated page by page as the box touches it.
 //!
-//! ```text
-//! box's addresses:   area ...   guard | stack | variables | heap ...
-//! first piece:       area | tables | top of the stack | variables | start of the heap
-//! second piece:      rest of the heap | rest of the stack
-//! ```
+//! Each slot adds to the creation time of a machine, so there is no third. The page tables arrange the pieces in the
+//! box's addresses:
+//!
+//! //! ```text
+//! //! box's addresses:   area ...   guard | stack | variables | heap ...
+//! //! first piece:       area | tables | top of the stack | variables | start of the heap
+//! //! second piece:      rest of the heap | rest of the stack
+//! //! ```
 
 use crate::error::CreateError;
 use crate::image::{AREA_ADDRESS, Image};
@@ -21,43 +24,42 @@ use crate::vm::tables::{Access, PageTables, Range};
 use boundary::{MemoryRegion, SharedMemory};
 use std::sync::Arc;
 
-/// Bytes of heap in the first piece: what a small configuration needs.
+/// Bytes of heap in the first piece: enough for a small configuration.
 const DENSE_HEAP: u64 = 64 << 10;
 
-/// Bytes of stack in the first piece: what most configurations need.
+/// Bytes of stack in the first piece: enough for most configurations.
 const DENSE_STACK: u64 = 16 << 10;
 
-/// Where the second piece lies in the machine's memory slots: above all others, and above what processors keep for
-/// themselves below 4 GB.
+/// Physical address of the second piece: above all others, and above the addresses below 4 GB that processors reserve.
 const SPARSE_ADDRESS: u64 = 4 << 30;
 
-/// Where a packet pool that the machine shares with others lies in its memory slots: between its own two pieces.
+/// Physical address of a shared packet pool: between the machine's own two pieces.
 pub(crate) const POOL_ADDRESS: u64 = 2 << 30;
 
-/// A machine's memory but for the image, and for a packet pool that is shared.
+/// The memory of a virtual machine, without the image and without a shared packet pool.
 #[derive(Debug)]
 pub(crate) struct VmMemory {
     /// The first piece.
     pub(crate) first: Part,
-    /// What of it is private.
+    /// The private part of the first piece.
     pub(crate) dense: Part,
     /// The second piece.
     pub(crate) sparse: Option<Part>,
-    /// Physical address of the page tables, where the private part of the first piece begins.
+    /// Physical address of the page tables, which start the private part of the first piece.
     pub(crate) tables_address: u64,
     /// Physical address of the second piece.
     pub(crate) sparse_address: u64,
     pub(crate) stack_top: u64,
-    /// What the box is told.
+    /// The regions that the box is told of.
     pub(crate) regions: Vec<MemoryRegion>,
 }
 
-/// Physical address of the first piece: where its area lies in the box's addresses too, so that large areas are mapped
-/// by large pages.
+/// Physical address of the first piece. It equals the shared region's address in the box, so that large regions can be
+/// mapped by huge pages.
 pub(crate) const FIRST_ADDRESS: u64 = AREA_ADDRESS;
 
 impl VmMemory {
-    /// Takes and fills memory for an image: an area, and `size` private bytes.
+    /// Allocates and fills memory for an image: a shared region, and `size` private bytes.
     pub(crate) fn new(
         image: &Image,
         descriptors: u64,
@@ -71,7 +73,7 @@ impl VmMemory {
         let own @ [data, heap, stack] = image.private_regions(size);
         let (dense_heap, dense_stack) = (heap.size.min(DENSE_HEAP), stack.size.min(DENSE_STACK));
         let (stack_rest, heap_rest) = (stack.size - dense_stack, heap.size - dense_heap);
-        // The heap's rest begins at the same place of a large page as in the box's addresses.
+        // The rest of the heap has the same offset in a huge page as in the box's addresses.
         let sparse_address = SPARSE_ADDRESS + (heap.address + dense_heap) % HUGE_PAGE as u64;
 
         let write = |address, physical, size| Range { address, physical, size, access: Access::Write };
@@ -99,7 +101,7 @@ impl VmMemory {
         ranges.push(write(data.address - dense_stack, 0, above_stack));
         ranges.push(write(heap.address + dense_heap, sparse_address, heap_rest));
         ranges.push(write(stack.address, sparse_address + heap_rest, stack_rest));
-        // How many tables there are doesn't depend on where in its small pages a range lies.
+        // The number of tables doesn't depend on the offset of a range that is mapped by small pages.
         let tables_address = FIRST_ADDRESS + region_size;
         let tables_size = PageTables::pages(&ranges) as u64 * page;
         if let Some(range) = ranges.get_mut(fixed) {
@@ -107,7 +109,7 @@ impl VmMemory {
         }
         let tables = PageTables::new(tables_address, &ranges).bytes();
 
-        // An area of large pages begins at one.
+        // A region of at least a huge page is aligned to one.
         let align = if region_size >= HUGE_PAGE as u64 { HUGE_PAGE } else { PAGE };
         let first = dense.take((region_size + tables_size + above_stack) as usize, align)?;
         let area = first.part(0, layout.area.size)?;

@@ -1,7 +1,7 @@
-//! Boxes as virtual machines of KVM.
+//! Boxes as KVM virtual machines.
 //!
-//! One processor, no device, no interrupt, no kernel: the image runs in ring 3 from its first
-//! instruction, over tables that the host prepares and that the box can't write.
+//! A machine has one vCPU and no devices, interrupts or kernel: the image runs in ring 3 from its first instruction,
+//! with tables that the host prepares and the box cannot write.
 
 mod hypervisor;
 mod kick;

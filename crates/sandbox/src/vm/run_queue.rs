@@ -1,19 +1,18 @@
-//! Who has the next turn.
+//! The run queue: decides which machine gets the next turn.
 //!
-//! Machines that end their turns by themselves come first, in the order in which they rang. Those that had
-//! to be called out of their last turn, cpu_bound, come after them and give way in the middle of a turn: an
-//! endless loop doesn't keep another box's answer waiting. Yet all are owed the same time: each of the two
-//! classes has a clock, which runs by the time that its machines use, divided by how many they are, and
-//! the class whose clock is behind comes first.
+//! Machines that end their turns on their own come first, in the order in which they rang. CPU-bound machines, whose
+//! last turn the timer had to end, come after them and can be preempted in the middle of a turn: an endless loop does
+//! not delay another box's reply. Both classes are still owed equal time per machine. Each class has a clock that
+//! advances by the time that its machines use, divided by their number; the class whose clock is behind comes first.
 
 use std::collections::VecDeque;
 
-/// What a machine is by its last turn.
+/// The class of a machine, by its last turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskClass {
-    /// It ended its turn by itself.
+    /// It ended its turn on its own.
     Yielding,
-    /// It was called out.
+    /// The timer ended its turn.
     CpuBound,
 }
 
@@ -22,25 +21,25 @@ pub(super) enum TaskClass {
 pub(super) struct RunQueue<T> {
     yielding: VecDeque<T>,
     cpu_bound: VecDeque<T>,
-    /// What one machine of each class has used: yielding, cpu_bound.
+    /// Time used per machine of each class: yielding, CPU-bound.
     clocks: [u64; 2],
-    /// How far the clock of the yielding may be behind when they come back: what they can use before cpu_bound
-    /// are served again.
+    /// How far the clock of the yielding class may be behind when it becomes active again: the time that it may use
+    /// before CPU-bound machines get another turn.
     credit: u64,
 }
 
 impl<T> RunQueue<T> {
-    /// Nobody waits yet. `credit` is in the unit in which [`used`](Self::used) counts.
+    /// An empty queue. `credit` is in the unit of [`used`](Self::used).
     pub(super) fn new(credit: u64) -> Self {
         Self { yielding: VecDeque::new(), cpu_bound: VecDeque::new(), clocks: [0; 2], credit }
     }
 
-    /// Machines that wait.
+    /// The number of machines that wait.
     pub(super) fn len(&self) -> usize {
         self.yielding.len() + self.cpu_bound.len()
     }
 
-    /// Adds a machine behind those of its class.
+    /// Adds a machine at the end of its class.
     pub(super) fn push(&mut self, machine: T, class: TaskClass) {
         let [yielding, cpu_bound] = self.clocks;
         match class {
@@ -59,12 +58,12 @@ impl<T> RunQueue<T> {
         }
     }
 
-    /// Puts a machine back that gave way: it goes on where it was, before the others.
+    /// Returns a preempted machine to the front of its class: it continues its turn before the others.
     pub(super) fn put_back(&mut self, machine: T) {
         self.cpu_bound.push_front(machine);
     }
 
-    /// Takes out whose turn it is.
+    /// Removes the machine that has the next turn.
     pub(super) fn pop(&mut self) -> Option<(T, TaskClass)> {
         let yielding_first = self.cpu_bound.is_empty() || self.clocks[0] <= self.clocks[1];
         if yielding_first && let Some(machine) = self.yielding.pop_front() {
@@ -73,7 +72,7 @@ impl<T> RunQueue<T> {
         self.cpu_bound.pop_front().map(|machine| (machine, TaskClass::CpuBound))
     }
 
-    /// Counts what a machine that was taken out has used.
+    /// Charges the time that a removed machine has used.
     pub(super) fn used(&mut self, class: TaskClass, time: u64) {
         let (waiting, clock) = match class {
             TaskClass::Yielding => (self.yielding.len(), &mut self.clocks[0]),
@@ -82,12 +81,12 @@ impl<T> RunQueue<T> {
         *clock = clock.saturating_add(time / (waiting as u64 + 1));
     }
 
-    /// Whether a machine that has its turn should give way.
+    /// Whether the running CPU-bound machine should be preempted.
     pub(super) fn should_preempt(&self) -> bool {
         !self.yielding.is_empty() && self.clocks[0] < self.clocks[1]
     }
 
-    /// Takes all out.
+    /// Removes all machines.
     pub(super) fn clear(&mut self) {
         self.yielding.clear();
         self.cpu_bound.clear();
@@ -98,8 +97,8 @@ impl<T> RunQueue<T> {
 mod tests {
     use super::*;
 
-    /// Runs so many turns; each machine's time. The `yielding` use a fortieth of what the cpu_bound use, and come
-    /// back at once.
+    /// Runs this many turns and returns each machine's time. Yielding machines use a fortieth of what CPU-bound ones
+    /// use, and return at once.
     fn compete(yielding: usize, cpu_bound: usize, turns: usize) -> Vec<u64> {
         let mut queue = RunQueue::new(80_000);
         for machine in 0..yielding {

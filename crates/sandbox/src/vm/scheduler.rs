@@ -1,4 +1,4 @@
-//! Who wants a turn of a worker: now, or when an alarm comes.
+//! The scheduler of a worker: the tasks that want a turn now, and those with an alarm.
 
 use crate::cpu;
 use crate::vm::run_queue::{RunQueue, TaskClass};
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What machines that end their turns by themselves may use, after a rest, before cpu_bound are served again.
+/// The time that yielding machines may use after an idle period before CPU-bound ones get another turn.
 const YIELDING_CREDIT: Duration = Duration::from_millis(20);
 
-/// What the scheduler has to know of a task.
+/// What the scheduler needs from a task.
 pub(super) trait Schedulable {
-    /// Whether the task is in the run queue, or is about to be put there.
+    /// Whether the task is in the run queue, or about to be added.
     fn queued(&self) -> &AtomicBool;
-    /// Whether its last turn had to be ended by the timer.
+    /// Whether the timer ended its last turn.
     fn is_cpu_bound(&self) -> bool;
-    /// The time stamp at which it is to be woken; 0 for none. Only the holder of the scheduler changes it.
+    /// The time stamp at which it must be woken; 0 for none. Only the holder of the scheduler's lock changes it.
     fn alarm(&self) -> &AtomicU64;
     /// Lets the task exceed its quantum until this time stamp.
     fn set_uncontended_until(&self, tsc: u64);
@@ -26,11 +26,11 @@ pub(super) trait Schedulable {
 #[derive(Debug)]
 pub(super) struct Scheduler<T> {
     pub(super) ready: RunQueue<Arc<T>>,
-    /// Who wants to be woken when, by time stamp counter and address: one entry a task.
+    /// Alarms by time stamp and task address: at most one per task.
     pub(super) alarms: BTreeMap<(u64, usize), Arc<T>>,
-    /// What has its turn.
+    /// The task that has its turn.
     pub(super) running: Option<(Arc<T>, TaskClass)>,
-    /// The worker waits to be notified.
+    /// The worker sleeps until it is notified.
     pub(super) sleeping: bool,
     pub(super) ended: bool,
 }
@@ -41,14 +41,14 @@ impl<T: Schedulable> Scheduler<T> {
         Self { ready, alarms: BTreeMap::new(), running: None, sleeping: false, ended: false }
     }
 
-    /// Adds a task, unless it is there already.
+    /// Adds a task, unless it is already queued.
     pub(super) fn add(&mut self, task: Arc<T>) {
         if !task.queued().swap(true, Ordering::SeqCst) {
             self.push(task);
         }
     }
 
-    /// Adds a task that says of itself that it is there. Who has a turn may no longer overdraw it.
+    /// Adds a task whose `queued` flag is already set. The running task may then no longer exceed its quantum.
     pub(super) fn push(&mut self, task: Arc<T>) {
         if let Some((running, _)) = &self.running {
             running.set_uncontended_until(0);
@@ -60,7 +60,7 @@ impl<T: Schedulable> Scheduler<T> {
         self.ready.push(task, class);
     }
 
-    /// Sets a task's alarm, instead of the one that it has; 0 for none.
+    /// Replaces a task's alarm; 0 for none.
     pub(super) fn set_alarm(&mut self, task: &Arc<T>, at: u64) {
         let key = |at| (at, Arc::as_ptr(task) as usize);
         let before = task.alarm().swap(at, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl<T: Schedulable> Scheduler<T> {
         }
     }
 
-    /// Makes ready whose alarm has come; the time until the next one.
+    /// Queues the tasks whose alarm is due. Returns the time until the next alarm.
     pub(super) fn wake(&mut self) -> Option<Duration> {
         while let Some(alarm) = self.alarms.first_entry() {
             let left = alarm.key().0.saturating_sub(cpu::cycles());

@@ -1,4 +1,4 @@
-//! Copying a machine: into a snapshot, and out of one.
+//! Takes snapshots of a virtual machine, and restores them.
 
 use crate::error::{CreateError, SystemError};
 use crate::settings::Settings;
@@ -7,7 +7,7 @@ use crate::vm::virtual_machine::VirtualMachine;
 use boundary::{BoxState, PlatformKind};
 
 impl VirtualMachine {
-    /// Everything that is in the machine. The caller has it stand still.
+    /// The complete state of the machine. The caller has suspended it.
     pub(crate) fn snapshot(&mut self) -> Result<Snapshot, SnapshotError> {
         let ready = self.region.status().is_ok_and(|status| status.state() == Some(BoxState::Ready));
         if self.ended || !ready {
@@ -31,7 +31,7 @@ impl VirtualMachine {
         Ok(Snapshot { settings: self.settings.clone(), private, shared })
     }
 
-    /// Fills a new machine with what is in a snapshot of a machine.
+    /// Fills a new machine from a snapshot of a machine.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot, settings: &Settings) -> Result<(), CreateError> {
         let PrivateState::Vm { registers, vectors, dense, sparse } = &snapshot.private else {
             return Err(CreateError::SnapshotTarget);
@@ -45,8 +45,7 @@ impl VirtualMachine {
         self.region.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
         let processor = &self.processor;
         processor.set_regs(registers).map_err(SystemError::kvm("set a processor's registers"))?;
-        // SAFETY: the state is one that this call's counterpart has read, with the features that every
-        // machine has.
+        // SAFETY: the state was read by `snapshot`, with the features that every machine has.
         unsafe { processor.set_xsave(vectors) }.map_err(SystemError::kvm("set a processor's vectors"))?;
         Ok(())
     }

@@ -1,9 +1,8 @@
-//! What the processor wants in memory: page tables, and one page with its descriptor tables.
+//! Tables that the processor needs in memory: page tables, and one page with the descriptor tables.
 //!
-//! The descriptor page is shared by all boxes and read-only: segments' accessed bits are set beforehand,
-//! so that the processor never writes there. Page tables lie in each box's private memory, outside what
-//! the box can address: the processor sets bits in them, which a read-only slot would turn into an
-//! endless fault on real hardware.
+//! All boxes share the descriptor page, which is read-only: the accessed bits of its segments are preset, so that the
+//! processor never writes to it. Page tables lie in each box's private memory, outside the addresses that the box can
+//! access. The processor sets bits in them, so a read-only slot would cause endless faults on real hardware.
 
 use crate::memory::{HUGE_PAGE, PAGE};
 use boundary::VersionNote;
@@ -17,13 +16,13 @@ const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// What may be done with mapped memory.
+/// Permissions of mapped memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Execute,
     Read,
     Write,
-    /// Only the processor itself, never the box.
+    /// Only for the processor itself, never for the box.
     Processor,
 }
 
@@ -38,7 +37,7 @@ impl Access {
     }
 }
 
-/// A range of a box's addresses, and where it lies in the machine's memory slots.
+/// A range of a box's addresses, and its physical address in the machine's memory slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) address: u64,
@@ -47,15 +46,15 @@ pub(crate) struct Range {
     pub(crate) access: Access,
 }
 
-/// Page tables in the making. `base` is the physical address of the first.
+/// Page tables under construction. `base` is the physical address of the first.
 pub(crate) struct PageTables {
     base: u64,
     entries: Vec<u64>,
 }
 
 impl PageTables {
-    /// The tables that map `ranges`. Ranges are of whole pages and apart; where one begins at the same place of a large
-    /// page in both kinds of addresses, it is mapped by large pages.
+    /// Tables that map `ranges`, which must consist of whole pages and not overlap. Where a range has the same offset
+    /// in a huge page in both kinds of addresses, it is mapped by huge pages.
     pub(crate) fn new(base: u64, ranges: &[Range]) -> Self {
         let mut tables = Self { base, entries: vec![0; PAGE / 8] };
         for range in ranges {
@@ -72,12 +71,12 @@ impl PageTables {
         tables
     }
 
-    /// Pages that the tables of `ranges` take.
+    /// The number of pages that the tables for `ranges` need.
     pub(crate) fn pages(ranges: &[Range]) -> usize {
         Self::new(0, ranges).entries.len() * 8 / PAGE
     }
 
-    /// The tables' bytes, to lie at `base`.
+    /// The tables' bytes, to be stored at `base`.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.entries.iter().flat_map(|entry| entry.to_le_bytes()).collect()
     }
@@ -98,7 +97,7 @@ impl PageTables {
         PAGE as u64
     }
 
-    /// The table that an entry points to, made when there is none.
+    /// The table that an entry points to, created if it doesn't exist.
     fn below(&mut self, entry: usize) -> usize {
         let value = self.entries.get(entry).copied().unwrap_or(0);
         if value & PRESENT != 0 {
@@ -123,7 +122,7 @@ pub(crate) const GDT_LIMIT: u16 = 16 * 8 - 1;
 pub(crate) const IDT: u64 = 0x100;
 pub(crate) const IDT_LIMIT: u16 = 32 * 16 - 1;
 pub(crate) const TSS: u64 = 0x400;
-/// The I/O bitmap begins after the task's 104 bytes.
+/// The I/O bitmap follows the 104 bytes of the task state segment.
 const BITMAP: u64 = 104;
 /// It covers ports 0 to 63, and ends with a byte of ones.
 const BITMAP_SIZE: u64 = 8;
@@ -142,7 +141,7 @@ pub(crate) fn descriptor_page(note: &VersionNote) -> Vec<u8> {
             *to = *from;
         }
     };
-    // Flat segments of ring 3, accessed already. Rings 0's are there for form: nothing ever uses them.
+    // Flat ring-3 segments with the accessed bit set. The ring-0 segments are formally required but never used.
     for (slot, descriptor) in [
         (2, 0x00af_9b00_0000_ffff),
         (3, 0x00cf_9300_0000_ffff),
@@ -151,8 +150,8 @@ pub(crate) fn descriptor_page(note: &VersionNote) -> Vec<u8> {
     ] {
         put(GDT + slot * 8, &u64::to_le_bytes(descriptor));
     }
-    // Gates of all 32 exceptions: present, ring 3, interrupt, to ring-3 code, on the task's first extra
-    // stack.
+    // Gates of all 32 exceptions: present, ring 3, interrupt, to ring-3 code, on the first interrupt stack (IST1) of
+    // the task state segment.
     for vector in 0..32 {
         let handler = note.fault_table + vector * 16;
         let low = (handler & 0xffff)
@@ -163,7 +162,7 @@ pub(crate) fn descriptor_page(note: &VersionNote) -> Vec<u8> {
         put(IDT + vector * 16, &low.to_le_bytes());
         put(IDT + vector * 16 + 8, &(handler >> 32).to_le_bytes());
     }
-    // The task: stack of ring 0 (never used), first extra stack, where the bitmap begins.
+    // The task state segment: the ring-0 stack (never used), IST1, and the offset of the bitmap.
     put(TSS + 4, &note.fault_stack.to_le_bytes());
     put(TSS + 0x24, &note.fault_stack.to_le_bytes());
     put(TSS + 102, &(BITMAP as u16).to_le_bytes());
@@ -180,7 +179,7 @@ pub(crate) fn descriptor_page(note: &VersionNote) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What the tables say of an address: where it leads, and the flags.
+    /// Translates an address: its physical address and the flags.
     fn walk(tables: &PageTables, address: u64) -> Option<(u64, u64)> {
         let mut table = 0;
         for level in [3u64, 2, 1, 0] {

@@ -1,4 +1,4 @@
-//! A machine's slot in the care of its worker: its turns, and what its owner wants of it.
+//! A virtual machine as a task of its worker: its turns, and the requests of its owner.
 
 use crate::cpu;
 use crate::error::CreateError;
@@ -16,34 +16,33 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Bounds of a weight, in hundredths: one that waits has to come to its turn, one that runs to its end.
+/// Bounds of a weight, in hundredths: a waiting machine must get a turn, and a running one's turn must end.
 const MIN_WEIGHT: u32 = 1;
 const MAX_WEIGHT: u32 = 1000;
 
-/// A machine's slot in its worker's care.
+/// A virtual machine as a task of its worker.
 #[derive(Debug)]
 pub(crate) struct VcpuTask {
-    /// Taken out when the machine has ended, and its memory with it.
+    /// `None` once the machine has ended, which frees its memory.
     machine: Mutex<Option<VirtualMachine>>,
     end: Mutex<Option<ExitStatus>>,
-    /// In the queue, or about to be.
+    /// In the run queue, or about to be added.
     pub(super) queued: AtomicBool,
-    /// It had to be called out of its last turn.
+    /// The timer ended its last turn.
     cpu_bound: AtomicBool,
-    /// It was called out in the middle of whatever it did, perhaps between its last look for work and its rest.
+    /// It was kicked at an arbitrary point, possibly between its last check for work and going idle.
     interrupted: AtomicBool,
-    /// Its doorbell rang since its turn began, or since it was called out.
+    /// Its doorbell rang since its turn began, or since it was kicked.
     rung: AtomicBool,
-    /// Suspended: not to be entered.
+    /// Suspended: must not be entered.
     suspended: AtomicBool,
     killed: AtomicBool,
-    /// Nanoseconds that a turn is worth, and those that are left of the turns so far; less than nothing when more was
-    /// used.
+    /// Nanoseconds per turn, and those left of the turns so far, which is negative if it used more.
     slice: AtomicU64,
     credit: AtomicI64,
-    /// It gave way in the middle of a turn, which goes on.
+    /// It was preempted in the middle of a turn, which continues.
     preempted: AtomicBool,
-    /// When the machine wants to be woken, 0 for never; changed by who holds the queue.
+    /// When the machine must be woken, 0 for never. Only the holder of the queue's lock changes it.
     alarm: AtomicU64,
     pub(super) busy_cycles: AtomicU64,
     turns: AtomicU64,
@@ -54,18 +53,18 @@ pub(crate) struct VcpuTask {
     worker: Arc<WorkerState<VcpuTask>>,
 }
 
-/// What becomes of a machine after its turn.
+/// The state of a machine after its turn.
 pub(super) enum TurnEnd {
     /// It waits for its doorbell, or has ended.
     Waiting,
-    /// It has more to do.
+    /// It has more work.
     Ready,
-    /// It would have gone on, if nobody else had wanted the turn.
+    /// It was preempted in the middle of a turn for another machine.
     Preempted,
 }
 
 impl VcpuTask {
-    /// A slot for a machine, which has its first turn when its doorbell rings.
+    /// A task for a machine. It gets its first turn when its doorbell rings.
     pub(super) fn new(
         machine: VirtualMachine,
         region: &Arc<SharedRegion>,
@@ -95,7 +94,7 @@ impl VcpuTask {
         }
     }
 
-    /// Gives the machine a turn, at the beginning of which the thread had `spent` so much time.
+    /// Gives the machine a turn. `spent` is the thread's processor time at the start of the turn.
     pub(super) fn turn(self: &Arc<Self>, spent: Duration) -> TurnEnd {
         let mut slot = lock(&self.machine);
         let Some(machine) = slot.as_mut() else { return TurnEnd::Waiting };
@@ -104,14 +103,14 @@ impl VcpuTask {
         }
         let cpu_bound = self.cpu_bound.load(Ordering::Relaxed);
         let Some(slice) = self.begin(cpu_bound) else { return TurnEnd::Ready };
-        // One that left by itself looks for work first of all; one that was called out may have looked already.
+        // A machine that left on its own checks for work first; a kicked one may already have checked.
         if !self.interrupted.swap(true, Ordering::SeqCst) {
             self.rung.store(false, Ordering::SeqCst);
         }
         let preempt = &self.worker.preempt;
         let leave = loop {
             match machine.enter() {
-                // A call that came while it left is not receiver of any more: one that rings is looked at as one that was called.
+                // A kick that arrived while the machine left has no effect, so an exit to ring is handled like a kick.
                 VmExit::Ring => self.bell.iter().for_each(|bell| bell.ring()),
                 VmExit::Kicked => {}
                 leave => break leave,
@@ -124,7 +123,7 @@ impl VcpuTask {
                 self.preempted.store(true, Ordering::Relaxed);
                 return TurnEnd::Preempted;
             }
-            // The timer doesn't know who came when, nor who was kept waiting by the kernel.
+            // The timer knows neither when the turn began, nor how long the kernel ran other threads.
             if cpu::thread_time() - spent >= slice {
                 break VmExit::Kicked;
             }
@@ -135,7 +134,7 @@ impl VcpuTask {
             self.credit.store(0, Ordering::Relaxed);
         }
         self.turns.fetch_add(1, Ordering::Relaxed);
-        // Where nobody else waits nobody can overrun.
+        // A machine with a dedicated worker keeps no other machine waiting, so it cannot overrun.
         let cpu_bound = leave == VmExit::Kicked && !self.worker.dedicated;
         self.cpu_bound.store(cpu_bound, Ordering::Relaxed);
         self.interrupted.store(leave == VmExit::Kicked, Ordering::SeqCst);
@@ -161,7 +160,7 @@ impl VcpuTask {
         TurnEnd::Waiting
     }
 
-    /// How long its turn may last. Nothing: it has overdrawn so much that it has none now.
+    /// How long its turn may last. `None` if it has used so much more than its slices that it gets no turn now.
     fn begin(&self, cpu_bound: bool) -> Option<Duration> {
         if !cpu_bound {
             return Some(self.worker.slice());
@@ -172,7 +171,7 @@ impl VcpuTask {
         };
         let credit = self.credit.load(Ordering::Relaxed).saturating_add(worth);
         self.credit.store(credit, Ordering::Relaxed);
-        // RunQueue end when the timer ticks: what is nearer to nothing than to a tick is nothing.
+        // Turns end at timer ticks, so a credit of less than half a tick counts as none.
         let least = TIME_SLICE.as_nanos() as i64 / 2;
         (credit >= least).then(|| Duration::from_nanos((credit - least + 1).unsigned_abs()))
     }
@@ -181,7 +180,7 @@ impl VcpuTask {
         self.credit.fetch_sub(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Whether someone wants the machine to leave for another reason than time.
+    /// Whether the machine must leave for another reason than time.
     fn must_leave(&self) -> bool {
         self.suspended.load(Ordering::SeqCst)
             || self.killed.load(Ordering::SeqCst)
@@ -216,7 +215,7 @@ impl Schedulable for VcpuTask {
 
 impl Backend for Arc<VcpuTask> {
     fn ring(&self) {
-        // Noted first: who is about to be entered may be past its last look for work.
+        // Set first: a machine that is about to be entered may be past its last check for work.
         self.rung.store(true, Ordering::SeqCst);
         if self.queued.swap(true, Ordering::SeqCst) {
             return;
@@ -245,7 +244,7 @@ impl Backend for Arc<VcpuTask> {
     fn suspend(&self) {
         self.suspended.store(true, Ordering::SeqCst);
         self.worker.thread.kick();
-        // When this can be had, the machine is not running, and won't.
+        // Once this lock was acquired, the machine does not run and will not be entered.
         drop(lock(&self.machine));
     }
 

@@ -1,4 +1,4 @@
-//! One virtual machine.
+//! A virtual machine.
 
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
@@ -20,32 +20,32 @@ use std::os::fd::AsRawFd;
 use std::ptr::addr_of_mut;
 use std::sync::Arc;
 
-/// Why a machine was left.
+/// Why a virtual machine was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmExit {
-    /// It has nothing to do, and waits for its doorbell.
+    /// It is idle and waits for its doorbell.
     Idle,
-    /// Its quantum is used up.
+    /// It has used its quantum.
     TurnOver,
-    /// It rings for the host, and goes on when it is entered again.
+    /// It rings its host's bell, and continues when it is entered again.
     Ring,
-    /// It was called out.
+    /// It was kicked.
     Kicked,
-    /// It obeyed the wish to stop.
+    /// It stopped on request.
     Stopped,
-    /// It can't go on: the crash page may say why.
+    /// It cannot continue. The crash page may contain the reason.
     Crashed {
-        /// The address of a page fault, when the machine was left by one.
+        /// The address of the page fault, if a page fault was the cause.
         address: u64,
     },
 }
 
-/// A virtual machine that is ready to run an image.
+/// A virtual machine with an image.
 pub struct VirtualMachine {
     pub(super) processor: VcpuFd,
     pub(super) ended: bool,
     pub(super) settings: Settings,
-    /// The machine's memory slots point into these; they go after it.
+    /// The machine's memory slots point into the following fields, so it is dropped before them.
     _vm: VmFd,
     pub(super) private: VmMemory,
     _hypervisor: Arc<Hypervisor>,
@@ -58,16 +58,16 @@ impl std::fmt::Debug for VirtualMachine {
     }
 }
 
-/// `KVM_SET_DEVICE_ATTR`, which the library offers for other processors only.
+/// `KVM_SET_DEVICE_ATTR`, which the library only offers for other architectures.
 const SET_DEVICE_ATTR: libc::c_ulong = 0x4018_aee1;
 
-/// Mailbox registers for 64-bit mode with paging, 256-bit vectors and no system calls.
+/// Control registers for 64-bit mode with paging, 256-bit vectors and no system calls.
 const CR0: u64 = 0x8005_0033;
 const CR4: u64 = 1 << 5 | 1 << 9 | 1 << 10 | 1 << 18;
 const EFER: u64 = 1 << 8 | 1 << 10 | 1 << 11;
 /// x87, 128-bit and 256-bit state.
 const XCR0: u64 = 7;
-/// Reserved bit, and I/O privilege for ring 3: some processors go by this, some by the task's bitmap.
+/// Reserved bit, and I/O privilege level 3: some processors check this, others the task's bitmap.
 const RFLAGS: u64 = 2 | 3 << 12;
 
 impl VirtualMachine {
@@ -147,7 +147,7 @@ impl VirtualMachine {
         self.align_clock()
     }
 
-    /// Makes the box's time stamp counter the host's.
+    /// Sets the box's time stamp counter to the host's.
     fn align_clock(&self) -> Result<(), SystemError> {
         let mut offset = 0u64;
         let attribute = kvm_device_attr {
@@ -163,7 +163,7 @@ impl VirtualMachine {
         }
     }
 
-    /// Runs the box until it leaves or is called out. An ended box stays ended.
+    /// Runs the box until it leaves or is kicked. Once ended, it stays ended.
     pub fn enter(&mut self) -> VmExit {
         if self.ended {
             return VmExit::Crashed { address: 0 };
@@ -186,22 +186,22 @@ impl VirtualMachine {
         exit
     }
 
-    /// Bytes of memory that the machine has for itself. What is private of the first piece is packed into large pages
-    /// with that of other machines, and counts whole.
+    /// Bytes of the machine's private memory. The private part of the first piece shares huge pages with other
+    /// machines, and counts in full.
     pub(super) fn private_memory(&self) -> std::io::Result<usize> {
         let sparse = self.private.sparse.as_ref().map_or(Ok(0), Part::resident)?;
         Ok(self.private.dense.size + sparse)
     }
 
-    /// Ends the instruction by which the box left last, which otherwise ends when it is entered again.
+    /// Completes the instruction of the last exit, which otherwise completes at the next entry.
     pub(super) fn complete_exit(&mut self) {
         self.processor.set_kvm_immediate_exit(1);
-        // It comes back at once, with an error that says so.
+        // It returns at once, with an error that says so.
         let _ = self.processor.run();
         self.processor.set_kvm_immediate_exit(0);
     }
 
-    /// The address of the last page fault, which the box itself can't read.
+    /// The address of the last page fault, which the box itself cannot read.
     fn fault_address(&self) -> u64 {
         self.processor.get_sregs().map_or(0, |system| system.cr2)
     }

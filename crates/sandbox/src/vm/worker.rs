@@ -1,11 +1,13 @@
-//! A thread that runs machines in turn.
+//! A thread that runs virtual machines in turn.
 //!
-//! A machine gets its turn when its doorbell was rung, and keeps it until it leaves: with nothing to do,
-//! or with its quantum used up while others wait, when it goes to the end of the queue. One that doesn't leave by
-//! itself is called out by a timer, counted, and from then on gives way to the others until it leaves by itself: a
-//! loop costs its own box's share and no more, and keeps nobody's answer waiting. Machines that are called out share
-//! the time by their weights: each turn gives one its slice, what it overdraws it has to save up again. A machine that
-//! rests may have set an alarm: then its doorbell rings by itself.
+//! - A machine gets a turn when its doorbell rings, and keeps it until it leaves: because it is idle, or because it has
+//!   used its quantum while others wait. In the latter case it goes to the end of the queue.
+//! - A machine that does not leave on its own is kicked by a timer, which is counted. From then on it is CPU-bound and
+//!   yields to the others until it leaves on its own again. A loop therefore costs only its own box's share, and delays
+//!   no other box's reply.
+//! - CPU-bound machines share the time by weight: each turn grants a machine its slice, and it must save up again what
+//!   it used beyond that.
+//! - An idle machine may have set an alarm: its doorbell then rings on its own.
 
 use crate::cpu;
 use crate::error::SystemError;
@@ -23,17 +25,17 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A turn in which something else may have run, too.
+/// A turn from this length on may include time of other threads.
 const LONG_TURN: Duration = Duration::from_micros(500);
 
-/// How long a machine may go on with its turn while nobody else waits for one: it ends before it is called out.
+/// How long a machine may exceed its quantum while no other waits. It is shorter than a time slice, so that the turn
+/// ends before the timer ends it.
 const FREE_RUN: Duration = Duration::from_millis(3);
 
-/// How long a worker without work looks for some before it sleeps: waking a thread costs about as much.
+/// How long an idle worker polls for work before it sleeps: waking a thread costs about as much.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
-/// A thread that runs machines. Dropped, it finishes the turn that it is in and ends; its machines stand
-/// still.
+/// A thread that runs virtual machines. On drop it finishes the current turn and ends; its machines no longer run.
 #[derive(Debug)]
 pub struct Worker {
     state: Arc<WorkerState<VcpuTask>>,
@@ -46,8 +48,7 @@ impl Worker {
         Self::begin(false)
     }
 
-    /// Starts a worker for one machine that has a processor for itself: it may stay as long as it
-    /// likes.
+    /// Starts a worker for one machine with a reserved processor, which may run without a limit.
     pub fn dedicated() -> Result<Self, SystemError> {
         Self::begin(true)
     }
@@ -70,7 +71,7 @@ impl Worker {
             match started {
                 Ok((state, timer)) if sender.send(Ok(state.clone())).is_ok() => state.run(&timer),
                 Ok(_) => {}
-                // Nobody listening means that nobody wants a worker.
+                // A closed channel means that the worker is not wanted.
                 Err(error) => drop(sender.send(Err(error))),
             }
         };
@@ -80,13 +81,13 @@ impl Worker {
         Ok(Self { state, thread: Some(thread) })
     }
 
-    /// Has the thread, and with it the machines, run on these processors and no others. Where the kernel forbids that
-    /// they run where the kernel likes: slower, and still right.
+    /// Pins the thread, and with it its machines, to these processors. If the kernel refuses, it may run anywhere:
+    /// slower, but correct.
     pub fn pin(&self, processors: &[usize]) {
         cpu::pin(self.state.thread.number(), processors);
     }
 
-    /// Takes a machine into care. It has its first turn when its doorbell rings.
+    /// Adds a machine. It gets its first turn when its doorbell rings.
     pub(crate) fn add(
         &self,
         machine: VirtualMachine,
@@ -103,7 +104,7 @@ impl Drop for Worker {
         self.state.work.notify_one();
         self.state.thread.kick();
         if let Some(thread) = self.thread.take() {
-            // A worker that panicked has nothing left to end.
+            // A worker that panicked needs no further cleanup.
             let _ = thread.join();
         }
     }
@@ -113,7 +114,7 @@ impl WorkerState<VcpuTask> {
     fn run(&self, timer: &PreemptionTimer) {
         timer.set(self.slice());
         while let Some((task, class)) = self.next(timer) {
-            // From here on a doorbell puts the machine into the queue again.
+            // From here on a doorbell queues the machine again.
             task.queued.store(false, Ordering::SeqCst);
             let (from, spent) = (cpu::cycles(), cpu::thread_time());
             let after = task.turn(spent);
@@ -126,14 +127,14 @@ impl WorkerState<VcpuTask> {
                 TurnEnd::Waiting => {}
                 TurnEnd::Ready => queue.add(task),
                 TurnEnd::Preempted if !task.queued.swap(true, Ordering::SeqCst) => queue.ready.put_back(task),
-                // Its doorbell rang meanwhile.
+                // Its doorbell rang meanwhile, which queued it.
                 TurnEnd::Preempted => {}
             }
             self.waiting.store(queue.ready.len(), Ordering::Release);
         }
     }
 
-    /// The next machine, waiting for one as long as it takes. Nothing: the worker is to end.
+    /// The next task; waits for one without a limit. `None` when the worker must end.
     fn next(&self, timer: &PreemptionTimer) -> Option<(Arc<VcpuTask>, TaskClass)> {
         let since = Instant::now();
         while self.waiting.load(Ordering::Acquire) == 0 && since.elapsed() < SPIN_TIME {
@@ -143,7 +144,7 @@ impl WorkerState<VcpuTask> {
         let mut resting = false;
         loop {
             if queue.ended {
-                // Seats know their worker: what knows tasks is let go.
+                // Tasks hold the worker's state, so its references to tasks are dropped.
                 queue.ready.clear();
                 queue.alarms.clear();
                 return None;
@@ -178,8 +179,8 @@ impl WorkerState<VcpuTask> {
     }
 }
 
-/// How many of the cycles of a turn were the machine's: in a long one the kernel may have run something else on the
-/// processor, and only the thread's own time tells. In a short one that is not worth a system call.
+/// The cycles of a turn that the machine used. During a long turn the kernel may have run another thread, so the
+/// thread's own time counts; for a short turn this is not worth a system call.
 fn task_cycles(cycles: u64, spent: Duration) -> u64 {
     if cpu::time(cycles) < LONG_TURN {
         return cycles;

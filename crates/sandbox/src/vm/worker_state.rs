@@ -1,4 +1,4 @@
-//! What a worker shares with the tasks of its virtual machines.
+//! The state that a worker shares with the tasks of its virtual machines.
 
 use crate::vm::kick::VcpuThread;
 use crate::vm::scheduler::Scheduler;
@@ -6,28 +6,28 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// How long a machine of usual weight may stay without leaving by itself.
+/// How long a machine with the default weight may run without leaving on its own.
 pub(super) const TIME_SLICE: Duration = Duration::from_millis(4);
 
-/// How long one may stay that has a processor for itself: it is called out for its use of time to be known.
+/// The same for a machine with a reserved processor: it is kicked only so that its usage is updated.
 const DEDICATED_TIME_SLICE: Duration = Duration::from_millis(100);
 
-/// What a worker and the tasks of its machines share.
+/// The state that a worker shares with the tasks of its machines.
 #[derive(Debug)]
 pub(super) struct WorkerState<T> {
     pub(super) queue: Mutex<Scheduler<T>>,
     pub(super) work: Condvar,
-    /// Tasks in the run queue, for a worker that spins before it sleeps.
+    /// The number of tasks in the run queue, for a worker that polls before it sleeps.
     pub(super) waiting: AtomicUsize,
-    /// The running CPU-bound task has to give way.
+    /// The running CPU-bound task must yield.
     pub(super) preempt: AtomicBool,
     pub(super) thread: VcpuThread,
-    /// Whether its only machine has a processor for itself.
+    /// Whether its only machine has a reserved processor.
     pub(super) dedicated: bool,
 }
 
 impl<T> WorkerState<T> {
-    /// How long a machine may stay without leaving by itself.
+    /// How long a machine may run without leaving on its own.
     pub(super) fn slice(&self) -> Duration {
         if self.dedicated { DEDICATED_TIME_SLICE } else { TIME_SLICE }
     }

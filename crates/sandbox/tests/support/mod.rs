@@ -1,4 +1,4 @@
-//! What the tests of boxes share: a host, and a box in each kind of sandbox.
+//! Helpers shared by the tests of boxes: a host, and a box in each kind of sandbox.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use boundary::Slots;
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use test_support::{Capability, require};
 
-/// Long enough for a loaded machine; only a failure takes as long.
+/// A timeout long enough for a loaded machine; only a failure takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The host that all tests of a program share.
@@ -17,7 +17,7 @@ pub(crate) fn host() -> &'static Host {
     HOST.get_or_init(|| Host::new(image::PROBE).unwrap())
 }
 
-/// Runs `check` on a box in a machine, where there are any, and on one in a process.
+/// Runs `check` on a box in a virtual machine, if available, and on one in a process.
 pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
     if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
@@ -26,7 +26,7 @@ pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
     check("process", host().create(Target::Process, settings).unwrap());
 }
 
-/// Settings with 1 MB and so many ports of 256 slots.
+/// Settings with 1 MB and this many ports of 256 slots.
 pub(crate) fn settings(ports: usize) -> Settings {
     let port = PortSettings { slots: Slots::new(256).unwrap(), mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
     let bell = Some(Arc::new(EventFd::new().unwrap()));
@@ -39,7 +39,7 @@ pub(crate) fn begin(sandbox: &mut Sandbox, command: &str) {
     sandbox.install("", command, PATIENCE).unwrap();
 }
 
-/// Waits until `done` says so.
+/// Waits until `done` returns true.
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -57,7 +57,7 @@ pub(crate) fn ended(sandbox: &mut Sandbox) -> sandbox::ExitStatus {
     }
 }
 
-/// Sends all of `packets` and takes what comes back on another port, until so many have come.
+/// Sends all packets and receives `expected` packets on another port.
 pub(crate) fn exchange(
     doorbell: &Doorbell,
     (to, from): (&mut HostPort, Option<&mut HostPort>),
