@@ -96,7 +96,7 @@ pub struct CreateBox {
 }
 
 impl CreateBox {
-    /// A box with everything else as usual.
+    /// A box with defaults for everything else.
     pub fn new(name: BoxName, configuration: impl Into<String>) -> Self {
         Self {
             name,
@@ -119,7 +119,7 @@ impl CreateBox {
     }
 }
 
-/// Private memory of a box of which nothing else is said: enough for a firewall of thousands of rules.
+/// The default private memory of a box: enough for a firewall of thousands of rules.
 fn default_memory() -> Size {
     Size(8 << 20)
 }

@@ -140,8 +140,8 @@ impl fmt::Display for ApiError {
 
 impl Error for ApiError {}
 
-/// An error and its causes in one line, `opening the store: disk is full`. A cause that its error's text ends with
-/// already is not repeated.
+/// An error and its causes in one line, `opening the store: disk is full`. A cause that already ends the text is not
+/// repeated.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,15 +1,15 @@
-//! The daemon's interface: the types that go over the wire, the table of operations, and a client.
+//! The daemon's API: the wire types, the table of operations, and a client.
 //!
-//! HTTP with JSON, over a Unix socket or over TCP with TLS and a token. The table ([`operation`]) is data: the daemon
-//! routes by it, the client calls by it, and the OpenAPI document ([`openapi`]) is made from it.
+//! The protocol is HTTP with JSON, over a Unix socket or over TCP with TLS and a token. The table ([`operation`]) is
+//! data: the daemon routes by it, the client calls by it, and the OpenAPI document ([`openapi`]) is generated from it.
 //!
 //! Invariants:
-//! - What the types accept is valid: names, sizes, addresses are checked while they are read, and nowhere again.
-//! - A request with a field that is not known is refused; a reply may have fields that this version does not know.
-//! - Nothing of the workspace is linked: a program that talks to the daemon needs this crate only.
+//! - The types hold valid values only: names, sizes and addresses are checked once, during parsing.
+//! - Requests with unknown fields are rejected; replies may have fields that this version does not know.
+//! - No other crate of the workspace is linked: a client needs only this crate.
 //!
-//! Absent on purpose: what the operations do, which is the daemon's; files of the caller, whose contents are sent, not
-//! their paths; rendering for people.
+//! Absent: the implementation of the operations, which is the daemon's; the caller's files, whose contents are sent
+//! instead of their paths; output formatting.
 
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,7 @@ use crate::text::as_text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddr(pub [u8; 6]);
 
-/// A text that is no Ethernet address.
+/// Text that is not an Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacAddrError;
 

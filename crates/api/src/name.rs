@@ -1,17 +1,17 @@
-//! Names of boxes, switches and what belongs to them.
+//! Names of boxes, switches and the objects that belong to them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::text::as_text;
 
-/// Longest name in bytes: that of a DNS label, so that a name can become one.
+/// Maximum length of a name in bytes: that of a DNS label, so that a name can be used as one.
 const MAX_LENGTH: usize = 63;
 
-/// What all names look like: they can stand in a URL, in a path and on a command line without quotes.
+/// The pattern of all names. A name needs no quoting in a URL, in a path and on a command line.
 const PATTERN: &str = "^[a-z0-9][a-z0-9._-]{0,62}$";
 
-/// A text that is no name.
+/// Text that is not a valid name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameError(String);
 
@@ -34,7 +34,7 @@ fn check(text: &str) -> Result<(), NameError> {
     let good = bytes.len() <= MAX_LENGTH
         && bytes.first().is_some_and(|first| plain(*first))
         && bytes.iter().all(|byte| plain(*byte) || b"._-".contains(byte));
-    // What is refused is shown, but not at any length.
+    // The message quotes the rejected text, up to a maximum length.
     if good { Ok(()) } else { Err(NameError(text.chars().take(2 * MAX_LENGTH).collect())) }
 }
 
@@ -93,7 +93,7 @@ impl ConfigurationName {
 }
 
 impl Default for Owner {
-    /// Who owns a box of which nothing else is said.
+    /// The default owner of a box.
     fn default() -> Self {
         Self("default".into())
     }

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the table of operations.
+//! The OpenAPI document, generated from the table of operations.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::operation::{Entry, TABLE};
 use crate::{ErrorCode, ErrorReply};
 
-/// Why any operation may fail.
+/// Errors that any operation can return.
 const COMMON_ERRORS: [ErrorCode; 3] = [ErrorCode::Invalid, ErrorCode::Forbidden, ErrorCode::Internal];
 
 /// The document: OpenAPI 3.1.
@@ -45,7 +45,8 @@ pub fn document() -> Value {
     document
 }
 
-/// Makes a line of each paragraph of the descriptions: where comments are broken is nothing to a reader of the document.
+/// Joins the lines of each paragraph in the descriptions, because the line breaks of comments have no meaning in the
+/// document.
 fn join_lines(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(join_lines),
@@ -99,7 +100,7 @@ pub(crate) fn parameters(path: &str) -> impl Iterator<Item = &str> {
     path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
 }
 
-/// A reply for each status of failures, which says the codes that have it.
+/// A reply for each error status, which lists its error codes.
 fn failures(generator: &mut SchemaGenerator) -> Value {
     let mut names: BTreeMap<u16, Vec<Value>> = BTreeMap::new();
     for code in ErrorCode::ALL {
@@ -117,8 +118,8 @@ fn failures(generator: &mut SchemaGenerator) -> Value {
     names.iter().map(reply).collect::<Map<String, Value>>().into()
 }
 
-/// The body of a request or reply. A schema that accepts any value is written as `{}`: it means the same as `true`, which
-/// some generators of clients do not read.
+/// The body of a request or reply. A schema that accepts any value is written as `{}`, which is equivalent to `true`
+/// but accepted by more client generators.
 fn content(media: &str, schema: Option<Schema>) -> Value {
     match schema.map(Schema::to_value) {
         Some(Value::Bool(true)) => json!({ media: { "schema": {} } }),

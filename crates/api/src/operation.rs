@@ -1,8 +1,8 @@
-//! The table of operations: method, path, summary, and the types that go in and come out.
+//! The table of operations: method, path, summary, and the types of requests and replies.
 //!
-//! A path has its parameters in braces, as OpenAPI and axum write them; they are percent-encoded one by one, so a
-//! handler may have slashes as `%2F`. Parameters are names of this crate's types, except `{handler}`, which is what
-//! [`HandlerPath::of`](crate::HandlerPath::of) reads: `element.handler` or `configuration:element.handler`.
+//! A path has its parameters in braces, in the notation of OpenAPI and axum. Each parameter is percent-encoded, so a
+//! handler may contain slashes as `%2F`. Parameters are names of this crate's types, except `{handler}`, which
+//! [`HandlerPath::of`](crate::HandlerPath::of) parses: `element.handler` or `configuration:element.handler`.
 
 use std::marker::PhantomData;
 
@@ -14,18 +14,18 @@ use crate::*;
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Reads, and changes nothing.
+    /// Reads without side effects.
     Get,
     /// Performs an action.
     Post,
-    /// Sets something; doing it twice has the same effect as once.
+    /// Sets something; idempotent.
     Put,
     /// Removes something.
     Delete,
 }
 
 impl Method {
-    /// As HTTP writes it.
+    /// The method's name in HTTP.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -36,12 +36,12 @@ impl Method {
     }
 }
 
-/// What a body is: of a request, or of a reply whose status is 200 (204 for [`Nothing`]).
+/// The type of a request body, or of the body of a reply with status 200 (204 for [`Nothing`]).
 pub trait Body {
-    /// Its media type; none: there is no body.
+    /// The media type; `None` if there is no body.
     const MEDIA: Option<&'static str>;
 
-    /// The schema of its JSON, or of each line of it.
+    /// The JSON schema of the body, or of each of its lines.
     fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
         None
     }
@@ -55,15 +55,15 @@ pub struct Nothing;
 #[derive(Debug)]
 pub struct Json<T>(PhantomData<T>);
 
-/// Values as JSON, one a line, which may go on for as long as the caller listens.
+/// Values as JSON, one per line; the stream may be endless.
 #[derive(Debug)]
 pub struct Lines<T>(PhantomData<T>);
 
-/// A capture in libpcap's format with nanoseconds, which goes on for as long as the caller listens.
+/// A capture in libpcap's format with nanosecond timestamps; the stream may be endless.
 #[derive(Debug)]
 pub struct Capture;
 
-/// Bytes as they are.
+/// Raw bytes.
 #[derive(Debug)]
 pub struct Bytes;
 
@@ -103,9 +103,9 @@ impl Body for Metrics {
     const MEDIA: Option<&'static str> = Some("text/plain; version=0.0.4; charset=utf-8");
 }
 
-/// What the query of a URL is.
+/// The type of a URL query.
 pub trait Query {
-    /// The schema of an object whose properties are the parameters.
+    /// The schema of an object whose properties are the query parameters.
     fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
         None
     }
@@ -125,7 +125,7 @@ macro_rules! queries {
 
 queries!(ApplyQuery, LogQuery, EventQuery, CaptureQuery);
 
-/// An operation with its types: the query `Q`, the body of the request `I`, that of the reply `O`.
+/// An operation with its types: the query `Q`, the request body `I` and the reply body `O`.
 #[derive(Debug)]
 pub struct Operation<Q, I, O> {
     /// Its name, in OpenAPI and in code.
@@ -136,14 +136,14 @@ pub struct Operation<Q, I, O> {
     pub path: &'static str,
     /// What it does, in a sentence.
     pub summary: &'static str,
-    /// The codes of its failures, beside those of any operation (`invalid`, `forbidden`, `internal`).
+    /// The error codes that it can return, in addition to those of any operation (`invalid`, `forbidden`, `internal`).
     pub errors: &'static [ErrorCode],
     types: PhantomData<fn(Q, I) -> O>,
 }
 
 /// An operation without its types, as an entry of the [`TABLE`].
 pub trait Entry: Sync {
-    /// What it is called.
+    /// The operation's name.
     fn name(&self) -> &'static str;
     /// The method.
     fn method(&self) -> Method;
@@ -151,13 +151,13 @@ pub trait Entry: Sync {
     fn path(&self) -> &'static str;
     /// What it does, in a sentence.
     fn summary(&self) -> &'static str;
-    /// Why it may fail.
+    /// The error codes that it can return.
     fn errors(&self) -> &'static [ErrorCode];
-    /// The query's schema.
+    /// The schema of the query.
     fn query(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
-    /// Media type and schema of the request's body.
+    /// Media type and schema of the request body.
     fn request(&self, generator: &mut SchemaGenerator) -> (Option<&'static str>, Option<Schema>);
-    /// Media type and schema of the reply's body.
+    /// Media type and schema of the reply body.
     fn reply(&self, generator: &mut SchemaGenerator) -> (Option<&'static str>, Option<Schema>);
 }
 

@@ -1,4 +1,4 @@
-//! Where something is: a handler in a box, a point where packets pass, what a port is attached to.
+//! Paths: a handler in a box, a capture point, the attachment of a port.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::name::{BoxName, ConfigurationName, NameError, PipeName, PortName, SwitchName};
 use crate::text::as_text;
 
-/// A text that names no place.
+/// Text that is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathError {
-    /// One of the names in it is none.
+    /// One of its names is invalid.
     Name(NameError),
-    /// It is not of the form that is wanted.
+    /// It does not have the expected form.
     Form {
-        /// The form, with an example.
+        /// The expected form, with an example.
         wanted: &'static str,
     },
 }
@@ -33,7 +33,7 @@ impl fmt::Display for PathError {
 impl std::error::Error for PathError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // The name's error is the whole message.
+            // The message of this error is the name error's.
             Self::Name(error) => std::error::Error::source(error),
             Self::Form { .. } => None,
         }
@@ -59,13 +59,13 @@ pub struct HandlerPath {
 }
 
 impl HandlerPath {
-    /// A handler of a box by what stands behind the box's name: `element.handler` or `configuration:element.handler`.
+    /// The handler of a box from the path after the box's name: `element.handler` or `configuration:element.handler`.
     ///
     /// # Errors
     ///
-    /// The configuration's name is none, or nothing is left for the handler.
+    /// The configuration's name is invalid, or the handler is empty.
     pub fn of(name: BoxName, rest: &str) -> Result<Self, PathError> {
-        // No name of an element has a colon.
+        // Element names contain no colons.
         let (configuration, handler) = match rest.split_once(':') {
             Some((configuration, handler)) => (configuration.parse()?, handler),
             None => (ConfigurationName::main(), rest),
@@ -78,7 +78,7 @@ impl HandlerPath {
         Ok(Self { name, configuration, handler: handler.to_string() })
     }
 
-    /// What stands behind the box's name, as in the URL of the handler: see [`of`](Self::of).
+    /// The path after the box's name, as in the handler's URL: see [`of`](Self::of).
     pub fn rest(&self) -> String {
         if self.configuration == ConfigurationName::main() {
             self.handler.clone()
@@ -201,7 +201,7 @@ pub struct CaptureQuery {
 mod tests {
     use super::*;
 
-    /// Reads a text, and checks that it is written in the same way again.
+    /// Parses a text and asserts that it prints the same again.
     fn same<T: FromStr<Err = PathError> + fmt::Display>(text: &str) -> T {
         let place: T = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(place.to_string(), text);

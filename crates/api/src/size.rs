@@ -1,4 +1,4 @@
-//! Amounts: bytes, slots, shares of processors.
+//! Quantities: bytes, slots, shares of processor time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// A text that is no size.
+/// Text that is not a valid size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeError;
 
@@ -56,7 +56,7 @@ impl FromStr for Size {
 }
 
 impl fmt::Display for Size {
-    /// In the largest unit that leaves a whole number.
+    /// Prints the size in the largest unit that gives a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exact = UNITS.into_iter().find(|(_, shift)| self.0 > 0 && self.0.is_multiple_of(1 << shift));
         match exact {
@@ -190,7 +190,7 @@ pub struct Cores {
     thousandths: u32,
 }
 
-/// A number of processors that nobody can have.
+/// A number of processors out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoresError;
 
@@ -214,7 +214,7 @@ impl TryFrom<f64> for Cores {
 
     fn try_from(number: f64) -> Result<Self, CoresError> {
         let thousandths = (number * 1e3).round();
-        // The comparison refuses what is no number as well.
+        // The comparison also rejects NaN.
         if (1.0..=4_096_000.0).contains(&thousandths) {
             Ok(Self { thousandths: thousandths as u32 })
         } else {

@@ -47,7 +47,7 @@ pub struct CreateSwitch {
 }
 
 impl CreateSwitch {
-    /// A switch with everything else as usual.
+    /// A switch with defaults for everything else.
     pub fn new(name: SwitchName) -> Self {
         Self {
             name,
@@ -144,7 +144,7 @@ fn once() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device(String);
 
-/// A text that is no name of a network device.
+/// Text that is not a valid name of a network device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceError;
 

@@ -1,4 +1,4 @@
-//! How a type that is written as a text, such as a name or an address, gets onto the wire and into the schema.
+//! The wire format and the schema of types that are written as text, such as names and addresses.
 
 /// Makes a type with `FromStr` and `Display` a JSON string, and describes it by a pattern.
 macro_rules! as_text {

@@ -10,7 +10,7 @@ use crate::text::as_text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(SystemTime);
 
-/// A text that is no point in time.
+/// Text that is not a valid point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeError;
 
@@ -23,21 +23,21 @@ impl fmt::Display for TimeError {
 impl std::error::Error for TimeError {}
 
 impl Time {
-    /// The present.
+    /// The current time.
     pub fn now() -> Self {
         Self::from(SystemTime::now())
     }
 
-    /// The system's time.
+    /// As system time.
     pub fn system(self) -> SystemTime {
         self.0
     }
 }
 
 impl From<SystemTime> for Time {
-    /// Cuts to whole milliseconds; what lies outside of the years 1970 to 9999 becomes the nearer end.
+    /// Truncates to whole milliseconds; times outside the years 1970 to 9999 become the nearer limit.
     fn from(time: SystemTime) -> Self {
-        /// 9999-12-31T23:59:59Z, the last second that RFC 3339 can say.
+        /// 9999-12-31T23:59:59Z, the last second that RFC 3339 can represent.
         const LAST: u64 = 253_402_300_799;
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let whole = Duration::new(since.as_secs().min(LAST), since.subsec_millis() * 1_000_000);

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Value(pub Vec<u8>);
 
 impl Value {
-    /// The bytes as text; what is not UTF-8 is replaced.
+    /// The bytes as text; invalid UTF-8 is replaced.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }

@@ -1,4 +1,4 @@
-//! The client against a server that says what each test wants: over a Unix socket, and over TCP with TLS.
+//! The client against a test server: over a Unix socket, and over TCP with TLS.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use api::client::{Address, Client, ClientError, Credentials};
 use api::{CreateBox, ErrorCode, EventQuery, HandlerWrite, operation};
 
-/// A folder of this test's own, gone with it.
+/// A folder of this test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,7 +27,7 @@ impl Drop for Folder {
     }
 }
 
-/// Reads a request from a connection, answers it, and returns its head and body.
+/// Reads a request from a connection, sends the reply, and returns the request's head and body.
 fn serve(connection: &mut (impl Read + Write), reply: &str) -> (String, String) {
     let mut reader = BufReader::new(connection);
     let mut head = String::new();
@@ -44,12 +44,12 @@ fn serve(connection: &mut (impl Read + Write), reply: &str) -> (String, String) 
     (head, String::from_utf8(body).expect("text"))
 }
 
-/// A reply with a body whose length is said.
+/// A reply with a `Content-Length`.
 fn reply(status: u16, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
 }
 
-/// A client, and the server of its one call.
+/// A client, and a server for one call of it.
 fn unix(name: &str, reply: String) -> (Client, JoinHandle<(String, String)>, Folder) {
     let folder = Folder::new(name);
     let path = folder.0.join("socket");
@@ -101,7 +101,7 @@ fn lines_are_read_as_they_come() {
     };
     let mut text = "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n".to_string();
     for part in [line(7), "\n".into(), line(8), "{\"nonsense\":1}\n".into(), line(9)] {
-        // A chunk of its own for each half of a line.
+        // Splits each line into two chunks.
         let (first, second) = part.split_at(part.len() / 2);
         for half in [first, second].into_iter().filter(|half| !half.is_empty()) {
             text += &format!("{:x}\r\n{half}\r\n", half.len());

@@ -1,4 +1,4 @@
-//! The OpenAPI document in `docs/` is the one that the table of operations gives.
+//! The OpenAPI document in `docs/` equals the one generated from the table of operations.
 //!
 //! `UPDATE_DOCS=1 cargo test -p api --test openapi` writes it.
 

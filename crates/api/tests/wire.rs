@@ -1,4 +1,4 @@
-//! What requests look like in JSON, what of it may be left out, and what is refused.
+//! Requests in JSON: their form, optional fields, and rejected input.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,7 @@ use api::{AddPort, CreateBox, CreateSwitch, ErrorCode, ErrorReply, EventKind, Po
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Reads a request, and checks that it is the same after another trip.
+/// Parses a request and asserts that a round trip preserves it.
 fn read<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> T {
     let request: T = serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let again = serde_json::to_string(&request).expect("JSON");
@@ -14,7 +14,7 @@ fn read<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> T {
     request
 }
 
-/// Checks that a request is refused, and what is said about it.
+/// Asserts that a request is rejected with this message.
 fn refused<T: DeserializeOwned + Debug>(text: &str, why: &str) {
     let error = serde_json::from_str::<T>(text).expect_err(text).to_string();
     assert!(error.contains(why), "{text}: {error}");

@@ -1,28 +1,28 @@
-//! Where a daemon listens.
+//! The address of a daemon.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The variable of the environment that says where the daemon listens.
+/// The environment variable with the daemon's address.
 pub const SOCKET_VARIABLE: &str = "CLICKBOX_SOCKET";
 
-/// Where the daemon of the system listens.
+/// The socket of the system's daemon.
 const SYSTEM_SOCKET: &str = "/run/clickbox/clickbox.sock";
 
-/// Where a daemon listens.
+/// The address of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// At a Unix socket.
+    /// A Unix socket.
     Unix(PathBuf),
-    /// At a port of TCP, with TLS.
+    /// A TCP port, with TLS.
     Tls {
         /// `HOST` or `HOST:PORT`, as in a URL.
         authority: String,
     },
 }
 
-/// A text that is no address.
+/// Text that is not a valid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressError;
 
@@ -65,12 +65,12 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// What the environment says: `$CLICKBOX_SOCKET`, else the first of the usual [`sockets`] that is there; when none
-    /// is, the one at which a daemon of this user would be.
+    /// The daemon's address: `$CLICKBOX_SOCKET`, else the first of the default [`sockets`] that exists, else the
+    /// default socket of this user's daemon.
     ///
     /// # Errors
     ///
-    /// The variable is set, and is no address.
+    /// The variable is set to an invalid address.
     pub fn from_environment() -> Result<Self, AddressError> {
         if let Some(text) = std::env::var_os(SOCKET_VARIABLE).filter(|text| !text.is_empty()) {
             return text.to_str().ok_or(AddressError)?.parse();
@@ -81,8 +81,8 @@ impl Address {
     }
 }
 
-/// Where daemons listen that are told nothing else: in the user's folder for what runs, if there is one, and the
-/// system's. A daemon takes the first.
+/// The default sockets of daemons: in the user's runtime directory, if there is one, then the system's. A daemon uses
+/// the first.
 pub fn sockets() -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let own = own.map(|folder| PathBuf::from(folder).join("clickbox.sock"));

@@ -1,4 +1,4 @@
-//! Calls.
+//! API calls.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,25 +17,26 @@ use super::socket::{NoResolver, UnixConnector};
 use crate::error::ErrorReply;
 use crate::operation::{Method, Nothing, Operation};
 
-/// How long it may take until a daemon at another host is connected.
+/// The time limit for connecting to a daemon on another host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where systems keep the certificates that they trust.
+/// The system's file of trusted certificates.
 const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// What may stand in a path as it is.
+/// The characters that are not percent-encoded in a path.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What a daemon behind TLS wants to see, and whom the caller believes that it is the daemon.
+/// The caller's credentials for a daemon behind TLS, and the certificates that the caller trusts.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    /// The token; none: no `Authorization` is sent.
+    /// The token; if absent, no `Authorization` header is sent.
     pub token: Option<String>,
-    /// A file of certificates (PEM) one of which has to have signed the daemon's, or to be it; none: the system's.
+    /// A PEM file of certificates that must contain the daemon's certificate or its issuer's; if absent, the system's
+    /// file.
     pub certificates: Option<PathBuf>,
 }
 
-/// A caller of one daemon.
+/// A client of one daemon.
 #[derive(Debug)]
 pub struct Client {
     agent: Agent,
@@ -44,7 +45,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A caller of the daemon at an address. Nothing is connected before the first call.
+    /// A client of the daemon at an address. It connects at the first call.
     ///
     /// # Errors
     ///
@@ -70,12 +71,12 @@ impl Client {
         Ok(Self { agent, address, token })
     }
 
-    /// Where the daemon is.
+    /// The daemon's address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Calls an operation that takes nothing but the parameters of its path, which are given in order.
+    /// Calls an operation that takes only path parameters, given in order.
     ///
     /// # Errors
     ///
@@ -128,7 +129,7 @@ impl Client {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let body = I::encode(body).map_err(invalid)?;
-        // A method that may have a body says that it has none by an empty one.
+        // For a method that may have a body, an empty body stands for none.
         let body = body.or_else(|| matches!(operation.method, Method::Post | Method::Put).then(Vec::new));
         let response = match body {
             Some(body) => {
@@ -169,7 +170,7 @@ impl Client {
     }
 }
 
-/// Whether an error says that nobody listens, rather than that somebody hung up.
+/// Whether an error means that nothing listens at the address, rather than that the peer closed the connection.
 fn is_absence(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -181,7 +182,7 @@ fn is_absence(error: &io::Error) -> bool {
     )
 }
 
-/// TLS that believes nobody but those in the file.
+/// A TLS configuration that trusts only the certificates in the file.
 fn tls(credentials: &Credentials) -> Result<TlsConfig, ClientError> {
     let path = credentials.certificates.clone().unwrap_or_else(|| SYSTEM_CERTIFICATES.into());
     let failed = |cause| ClientError::Certificates { path: path.clone(), cause };
@@ -204,7 +205,7 @@ fn tls(credentials: &Credentials) -> Result<TlsConfig, ClientError> {
         .build())
 }
 
-/// A path with its parameters.
+/// Fills the parameters into a path.
 fn fill(path: &str, parameters: &[&str]) -> String {
     let mut parameters = parameters.iter();
     let mut pieces = path.split('{');
@@ -217,7 +218,7 @@ fn fill(path: &str, parameters: &[&str]) -> String {
     filled
 }
 
-/// A query with its question mark, or nothing. It is a structure of plain values.
+/// Encodes a structure of plain values as a query with its question mark, or as an empty string.
 fn encode_query(query: &impl Serialize) -> serde_json::Result<String> {
     let value = serde_json::to_value(query)?;
     let mut text = String::new();

@@ -84,7 +84,7 @@ impl fmt::Display for ClientError {
 impl std::error::Error for ClientError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // The text says all that this cause does.
+            // The message already contains the cause.
             Self::NoDaemon { address: Address::Unix(_), cause }
                 if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
             {

@@ -1,4 +1,4 @@
-//! Bodies: what is sent with a call, and what is made of its reply.
+//! The bodies of requests and replies.
 
 use std::io::{BufRead, BufReader, Read};
 use std::marker::PhantomData;
@@ -11,22 +11,23 @@ use ureq::BodyReader;
 use super::error::ClientError;
 use crate::operation::{Body, Bytes, Capture, Json, Lines, Metrics, Nothing};
 
-/// Longest reply that is read at once; a box's largest is 16 MB. Stops what listens there from filling the memory.
+/// The maximum size of a reply that is read at once; the largest reply of a box has 16 MB. Stops: a peer that fills the
+/// memory.
 const MAX_REPLY: u64 = 64 << 20;
 
-/// Longest line of a stream.
+/// The maximum length of a line in a stream.
 const MAX_LINE: u64 = 1 << 20;
 
-/// A body that a caller sends.
+/// A request body.
 pub trait Send: Body {
-    /// What it is made from.
+    /// The value that it encodes.
     type Value: ?Sized;
 
-    /// Its bytes.
+    /// Encodes the value.
     ///
     /// # Errors
     ///
-    /// The value has no JSON.
+    /// The value can't be represented in JSON.
     fn encode(value: &Self::Value) -> serde_json::Result<Option<Vec<u8>>>;
 }
 
@@ -46,16 +47,16 @@ impl<T: Serialize + JsonSchema> Send for Json<T> {
     }
 }
 
-/// A body that a caller gets.
+/// A reply body.
 pub trait Receive: Body {
-    /// What is made of it.
+    /// The decoded value.
     type Value;
 
-    /// Makes it.
+    /// Decodes the body.
     ///
     /// # Errors
     ///
-    /// The body is not what it should be.
+    /// The body does not have the expected form.
     fn decode(status: u16, body: BodyReader<'static>) -> Result<Self::Value, ClientError>;
 }
 
@@ -125,7 +126,7 @@ impl<T: DeserializeOwned + JsonSchema> Receive for Lines<T> {
     }
 }
 
-/// The values of a stream, as they come. It ends when the daemon ends it, or with the first error.
+/// An iterator over the values of a stream. It ends when the daemon closes the stream, or after the first error.
 pub struct LineStream<T> {
     status: u16,
     body: BufReader<BodyReader<'static>>,
@@ -144,7 +145,7 @@ impl<T> std::fmt::Debug for LineStream<T> {
 }
 
 impl<T: DeserializeOwned> LineStream<T> {
-    /// The next value, if there is one. Empty lines are there to show that the connection lives.
+    /// The next value, if there is one. Empty lines are keep-alives.
     fn read(&mut self) -> Result<Option<T>, ClientError> {
         loop {
             self.line.clear();

@@ -1,4 +1,4 @@
-//! Unix sockets under HTTP.
+//! HTTP over Unix sockets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
 };
 
-/// Connects to one socket, whatever the URL says.
+/// Connects to one socket, regardless of the URL.
 #[derive(Debug)]
 pub(crate) struct UnixConnector(pub(crate) PathBuf);
 
@@ -27,7 +27,7 @@ impl Connector for UnixConnector {
     }
 }
 
-/// Resolves nothing: a socket needs no address. The library wants one all the same.
+/// A resolver without addresses: a socket needs none, but the HTTP library requires a resolver.
 #[derive(Debug)]
 pub(crate) struct NoResolver;
 
@@ -46,7 +46,7 @@ pub(crate) struct UnixTransport {
     buffers: LazyBuffers,
 }
 
-/// The error of a system call that had so much time.
+/// The error of a system call under a timeout.
 fn failed(error: std::io::Error, timeout: &NextTimeout) -> Error {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => Error::Timeout(timeout.reason),
@@ -63,7 +63,8 @@ impl Transport for UnixTransport {
         self.stream.set_write_timeout(timeout.not_zero().map(|time| *time))?;
         let output = self.buffers.output().get(..amount).unwrap_or_default();
         match self.stream.write_all(output) {
-            // A daemon that refuses a body before its end answers and hangs up: what it said is still there to be read.
+            // A daemon that rejects a request body early replies and closes the connection. The reply can still be
+            // read.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                 Ok(())
             }
@@ -85,7 +86,7 @@ impl Transport for UnixTransport {
     }
 
     fn is_open(&mut self) -> bool {
-        // No connection is used twice.
+        // Connections are not reused.
         false
     }
 }
