@@ -1,48 +1,48 @@
-//! Why something could not be measured.
+//! The error of a measurement.
 
 use boundary::{LayoutError, PortFault, RingError};
 use sandbox::{CallError, CreateError, HostError, SystemError};
 use std::fmt;
 use switch::SwitchError;
 
-/// Why something could not be measured.
+/// The error of a measurement.
 #[derive(Debug)]
 pub enum MeasureError {
     /// This host can't run boxes.
     Host(HostError),
     /// There is no usable `/dev/kvm`.
     NoKvm,
-    /// Boxes in threads run the engine, and the caller gave no entry into it.
+    /// Boxes in threads run the engine, and the caller provided no entry point for it.
     NoEntry,
-    /// A box can't be made.
+    /// A box can't be created.
     Create(CreateError),
     /// A request to a box failed.
     Control(CallError),
-    /// A box broke its port.
+    /// A box violated the protocol of its port.
     Port(PortFault),
-    /// The system refused.
+    /// A system call failed.
     System(SystemError),
-    /// A box has no such port, or it is taken.
+    /// A box has no such port, or the port is in use.
     NoPort(usize),
     /// Ports can't be laid out.
     Layout(LayoutError),
     /// The switch has no room.
     Switch(SwitchError),
-    /// A ring can't have so many slots.
+    /// The ring size is not allowed.
     Ring(RingError),
-    /// The engine on its own can't be measured.
+    /// The measurement of the engine failed.
     Engine(Box<crate::engine::ComparisonError>),
-    /// There is no folder for temporary files.
+    /// The temporary folder can't be created.
     Folder(std::io::Error),
     /// A daemon can't be started.
     Daemon(std::io::Error),
     /// A call to the daemon failed.
     Client(Box<api::client::ClientError>),
-    /// A name is none of the API's.
+    /// A name is invalid in the API.
     Name(api::NameError),
-    /// Nothing came for so long that nothing will.
+    /// A time limit expired.
     Late {
-        /// What was waited for.
+        /// The event that was expected.
         what: &'static str,
     },
 }
@@ -74,7 +74,7 @@ impl fmt::Display for MeasureError {
 }
 
 impl std::error::Error for MeasureError {
-    /// The cause, where the message has it as a part; where it is the whole message, the cause's own cause.
+    /// The cause, if the message only includes it; if the message is the cause's, the cause's own cause.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Control(error) => Some(error),

@@ -1,20 +1,21 @@
-//! Benchmarks: of the engine, of boxes, of the daemon; and the report that shows them beside the papers' figures.
+//! Benchmarks of the engine, of boxes and of the daemon, and a report that compares them with the papers' figures.
 //!
 //! - [`engine`] runs configurations in programs with Click's command line, this one and a peer, on the same capture.
-//! - `boxes` measures start, packets, replies and memory of boxes on a [`TestBed`].
-//! - `report` measures everything and makes a page of it.
+//! - `boxes` measures start, packets, responses and memory of boxes on a [`TestBed`].
+//! - `report` runs all measurements and renders them as a page.
 //!
-//! Each measurement returns a type that serialises to the fields that `clickbox bench` promises.
+//! Each measurement returns a type that serialises to the documented fields of `clickbox bench`.
 //!
 //! Invariants:
-//! - What is measured is what users get: boxes are made by `sandbox` or by a daemon, frames are moved by `switch` or by the
-//!   host ports that it uses.
-//! - A figure of boxes is the median of the runs of a [`SamplePlan`]. A figure of the engine is the minimum, since on a
-//!   shared machine minima of two programs that run in turn are comparable and medians are not; the spread is beside it.
-//! - Boxes run on one core and the code that feeds them on another, where there are two.
+//! - Measurements use the production code: boxes are created by `sandbox` or by a daemon, frames are moved by `switch`
+//!   or by the host ports that it uses.
+//! - A figure of boxes is the median of the runs of a [`SamplePlan`]. A figure of the engine is the minimum, given with
+//!   its spread, because on a shared machine minima of two programs that run alternately are comparable and medians are
+//!   not.
+//! - Boxes run on one core and the code that feeds them on another, if there are two.
 //!
-//! Absent on purpose: the arguments of the commands, which are the program's; the daemon's code, which runs in a process
-//! of its own.
+//! Absent: the arguments of the commands, which are in the program; the daemon's code, which runs in a separate
+//! process.
 #![forbid(unsafe_code)]
 
 mod boxes;

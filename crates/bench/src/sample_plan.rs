@@ -1,16 +1,16 @@
-//! How much is measured.
+//! The extent of a measurement.
 
 use crate::error::MeasureError;
 use crate::statistics::microseconds;
 use serde::{Serialize, Serializer};
 use std::time::{Duration, Instant};
 
-/// How often and how long something is measured.
+/// The number and duration of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SamplePlan {
-    /// Runs; their median is the figure.
+    /// Number of runs; the figure is their median.
     pub runs: u32,
-    /// How long a run takes, where it doesn't end by itself.
+    /// Duration of a run, if it does not end by itself.
     #[serde(rename = "time_ms", serialize_with = "in_milliseconds")]
     pub time: Duration,
 }
@@ -19,12 +19,11 @@ fn in_milliseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::O
     serializer.serialize_u128(time.as_millis())
 }
 
-/// Fewest questions in a run: fewer have no percentiles to speak of.
+/// Minimum number of samples per run: percentiles of fewer are meaningless.
 const ROUNDS: usize = 20;
 
 impl SamplePlan {
-    /// Times something again and again for as long as a run takes, with a pause before each; microseconds,
-    /// in order of size.
+    /// Times an action repeatedly for the duration of a run, with a pause before each; returns sorted microseconds.
     pub(crate) fn sample(
         self,
         pause: Duration,

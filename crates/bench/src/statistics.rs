@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use std::time::Duration;
 
-/// The middle of some numbers, or the mean of the two in the middle; of none, 0.
+/// The median; for an even count the mean of the middle two; 0 for an empty list.
 pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -14,18 +14,18 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     }
 }
 
-/// The smallest of some numbers; of none, 0.
+/// The minimum; 0 for an empty list.
 pub(crate) fn minimum(numbers: &[f64]) -> f64 {
     numbers.iter().copied().min_by(f64::total_cmp).unwrap_or_default()
 }
 
-/// The number below which so many percent of sorted numbers are.
+/// The percentile of sorted numbers.
 pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
     sorted.get(index).copied().unwrap_or_default()
 }
 
-/// Standard deviation over mean; 0 where the mean is 0.
+/// Standard deviation divided by mean; 0 if the mean is 0.
 pub(crate) fn spread(numbers: &[f64]) -> f64 {
     let count = numbers.len().max(1) as f64;
     let mean = numbers.iter().sum::<f64>() / count;
@@ -33,7 +33,7 @@ pub(crate) fn spread(numbers: &[f64]) -> f64 {
     if mean == 0.0 { 0.0 } else { variance.sqrt() / mean }
 }
 
-/// A figure with three places: more than a measurement is good for.
+/// Serialises a figure with three decimals, which exceeds any measurement's precision.
 pub(crate) fn rounded<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((number * 1e3).round() / 1e3)
 }
@@ -46,16 +46,16 @@ pub(crate) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// How long something took that happened many times, one after the other.
+/// Statistics of a repeated operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
     /// The median.
     #[serde(serialize_with = "rounded")]
     pub p50: f64,
-    /// Ninety-nine percent took no longer.
+    /// The 99th percentile.
     #[serde(serialize_with = "rounded")]
     pub p99: f64,
-    /// The longest.
+    /// The maximum.
     #[serde(serialize_with = "rounded")]
     pub max: f64,
     /// The first.
@@ -67,7 +67,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of times in the order in which they were taken.
+    /// From times in the order of measurement.
     pub(crate) fn of(times: &[f64]) -> Self {
         let mut sorted = times.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -80,7 +80,7 @@ impl Times {
         }
     }
 
-    /// The median of each figure over some runs.
+    /// The median of each figure over several runs.
     pub(crate) fn median(runs: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| median(runs.iter().map(figure).collect());
         Self {

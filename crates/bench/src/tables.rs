@@ -1,4 +1,4 @@
-//! The figures of `clickbox bench` as tables for people.
+//! The figures of `clickbox bench` as text tables.
 
 use std::fmt::Write;
 
@@ -12,14 +12,14 @@ pub struct Rows<T> {
     pub rows: Vec<T>,
 }
 
-/// Figures for people.
+/// A text table of figures.
 pub trait Table {
-    /// What stands above the lines.
+    /// The heading.
     fn head() -> String;
     /// One or more lines.
     fn lines(&self) -> String;
 
-    /// The head and the lines.
+    /// The heading and the lines.
     fn table(&self) -> String {
         format!("{}\n{}", Self::head(), self.lines())
     }

@@ -1,4 +1,4 @@
-//! Each measurement, as short as it can be, in each kind of sandbox: that it ends, and that its figures can be.
+//! The shortest possible run of each measurement in each kind of sandbox: it must finish with plausible figures.
 
 use bench::{
     Backend, BoxProgram, IdleMode, Interconnect, IoMode, Machine, MeasureError, NeighbourLoad, ReportScope,
@@ -117,7 +117,7 @@ fn settings_that_cannot_be_are_refused() {
     });
 }
 
-/// A report of almost nothing: every chapter of the page is there, and the page needs nothing from elsewhere.
+/// A minimal report: the page has every chapter and needs no other resources.
 #[test]
 fn a_report_becomes_a_page() {
     let scope = ReportScope {
@@ -156,7 +156,7 @@ fn a_report_becomes_a_page() {
     ] {
         assert!(page.contains(text), "{text}");
     }
-    // The machines and what to know about the figures come before the figures.
+    // Machines and caveats come before the figures.
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(at("Xeon E3-1220") < at("class=\"caveats\"") && at("class=\"caveats\"") < at("<table"));
     assert_eq!(page.matches("<svg").count(), 8);

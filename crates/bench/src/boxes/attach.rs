@@ -1,4 +1,4 @@
-//! Boxes on switches.
+//! Attachment of boxes to switches.
 
 use crate::error::MeasureError;
 use sandbox::{Sandbox, SharedRegion, SystemError};
@@ -13,7 +13,7 @@ pub(crate) fn port(sandbox: &mut Sandbox, index: usize) -> Result<BoxPort<Arc<Sh
     Ok(BoxPort::new(port, move || doorbell.ring()))
 }
 
-/// Puts a port of a box on a switch.
+/// Attaches a port of a box to a switch.
 pub(crate) fn attach<F: Forward>(
     switch: &mut SwitchRunner<F>,
     sandbox: &mut Sandbox,

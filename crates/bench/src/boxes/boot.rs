@@ -1,4 +1,5 @@
-//! How long a box takes to start and to process its first packet: a firewall of ten rules, where it runs Click.
+//! The time that a box takes to start and to process its first packet. Boxes that run Click run a firewall of ten
+//! rules.
 
 use crate::boxes::daemon_boot::{DaemonBoot, daemon_boot};
 use crate::boxes::feed_port::FeedPort;
@@ -13,39 +14,38 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Slots of the box's port: as few as can be, as their number is no part of the question.
+/// Slots of the box's port: the minimum, since the measurement does not depend on it.
 const SLOTS: u32 = 64;
 
-/// How long to sleep between looks whether a box rests.
+/// Interval between two checks whether a box is idle.
 const NAP: Duration = Duration::from_micros(200);
 
-/// Points of the curve of starts.
+/// Maximum number of points of the start-up curve.
 const STRETCHES: usize = 40;
 
-/// How boxes started, one after the other, all of them kept. Milliseconds.
+/// Start-up times of boxes that are started one after the other and all kept, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Boot {
-    /// Boxes.
+    /// Number of boxes.
     pub boxes: usize,
     /// From the request to a daemon to the first packet on a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daemon_ms: Option<DaemonBoot>,
-    /// By the sandbox library alone, from the call to the first packet processed: without daemon and switch.
+    /// With the sandbox library alone, from the call to the first processed packet: without daemon and switch.
     pub boot_ms: Times,
-    /// Its parts.
+    /// The steps of a start.
     pub steps_ms: BootSteps,
-    /// From the request to install a configuration to the answer.
+    /// From the request to install a configuration to the reply.
     pub install_ms: Times,
-    /// Private memory of a box without its rings, in kilobytes: the mean.
+    /// Mean private memory of a box without its rings, in kilobytes.
     #[serde(serialize_with = "rounded")]
     pub private_kb: f64,
-    /// From the call to the first packet processed, for boxes that are copies of one that was installed before: for
-    /// boxes that can be copied.
+    /// From the call to the first processed packet, for copies of an installed box, if boxes can be copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy_ms: Option<Times>,
-    /// How long a start took when so many boxes were there already: medians of stretches.
+    /// Start-up time by the number of boxes that already exist: medians over stretches of the sequence.
     pub curve_ms: Vec<(f64, f64)>,
-    /// Taking a box away.
+    /// Removal of a box.
     #[serde(serialize_with = "rounded")]
     pub remove_ms: f64,
 }
@@ -53,32 +53,32 @@ pub struct Boot {
 /// The medians of the steps of a start, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BootSteps {
-    /// Memory, mailbox, ports; for a machine, the machine.
+    /// Memory, mailbox, ports and, for a virtual machine, the machine.
     #[serde(serialize_with = "rounded")]
     pub create: f64,
-    /// For a process, the process.
+    /// For a process, its start.
     #[serde(serialize_with = "rounded")]
     pub start: f64,
-    /// From the request to the answer; the box's own first steps are in it.
+    /// From the request to the reply, including the box's own initialisation.
     #[serde(serialize_with = "rounded")]
     pub install: f64,
-    /// From the packet to its answer.
+    /// From the packet to the reply.
     #[serde(serialize_with = "rounded")]
     pub first_packet: f64,
 }
 
-/// The times of one start: each step's own, in the order of [`BootSteps`].
+/// The duration of each step of one start, in the order of [`BootSteps`].
 pub(crate) type Start = [f64; 4];
 
-/// Starts `count` boxes one after the other: by the sandbox library, then by copying one of them, and, where `program`
-/// is the path of the `clickbox` program, by a daemon.
+/// Starts `count` boxes one after the other: with the sandbox library, then as copies of one of them, and, if `program`
+/// is the path of the `clickbox` program, with a daemon.
 pub fn boot(
     bed: &TestBed,
     count: usize,
     plan: SamplePlan,
     program: Option<&Path>,
 ) -> Result<Boot, MeasureError> {
-    // Before this process has made many boxes, so that the machine is as free as it is for a daemon.
+    // First, before this process has created many boxes, so that the machine is as free as for a daemon.
     let daemon = match program {
         Some(program) => daemon_boot(bed, program, count, plan)?,
         None => None,
@@ -123,8 +123,8 @@ pub fn boot(
     })
 }
 
-/// Copies one box again and again, keeping all copies; how long each took to its first packet. Installing the original
-/// and taking the snapshot are not in it: they are done once.
+/// Makes `count` copies of one box and keeps them; returns the time that each took to its first packet. The
+/// installation of the original and the snapshot happen once and are excluded.
 fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
     let program = Workload::Firewall;
     let settings = TestBed::settings(program, Slots::new(SLOTS)?, None);
@@ -142,7 +142,7 @@ fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
     Ok(times)
 }
 
-/// A snapshot of a box, as soon as it has said what it has to say, and rests.
+/// Takes a snapshot of a box as soon as it has reported its start and is idle.
 fn rested(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
     let begin = Instant::now();
     loop {
@@ -155,7 +155,7 @@ fn rested(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
     }
 }
 
-/// The medians, over all runs, of stretches of starts: at most so many.
+/// The medians, over all runs, of stretches of starts.
 fn curve(count: usize, runs: &[Vec<f64>]) -> Vec<(f64, f64)> {
     let stretch = count.div_ceil(STRETCHES).max(1);
     let middle = |from: usize| {

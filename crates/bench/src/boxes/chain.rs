@@ -1,4 +1,4 @@
-//! Packets a second through a chain of boxes.
+//! Packets per second through a chain of boxes.
 
 use crate::boxes::attach;
 use crate::boxes::io::gbps;
@@ -13,48 +13,48 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use switch::{BoxLink, PIPE_RINGS, PortId, StaticTable, SwitchRunner};
 
-/// What comes before the first run: packets have reached the end.
+/// Duration of the warm-up, during which packets reach the end of the chain.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// What joins the boxes of a chain.
+/// The connections between the boxes of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interconnect {
-    /// Switches, which hand packets on with their buffers: boxes of one owner that share a packet pool.
+    /// Switches that pass packets on in their buffers: boxes of one owner that share a packet pool.
     Pool,
-    /// Switches, which copy packets: boxes that share nothing.
+    /// Switches that copy packets: boxes that share nothing.
     Copy,
-    /// Pipes, between boxes that share a packet pool.
+    /// Pipes between boxes that share a packet pool.
     Pipe,
 }
 
 impl Interconnect {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Pool, Self::Copy, Self::Pipe];
 }
 
-/// How fast a chain of boxes is.
+/// Throughput of a chain of boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Chain {
-    /// Boxes: the first sends, the last takes, those between send on.
+    /// Number of boxes: the first sends, the last receives, the others forward.
     pub length: usize,
-    /// What joins them.
+    /// The connections.
     pub joint: Interconnect,
     /// Bytes of a frame.
     pub size: u16,
     /// Slots of a ring.
     pub ring: u32,
-    /// Millions of packets a second that reach the last box.
+    /// Millions of packets per second that reach the last box.
     #[serde(serialize_with = "rounded")]
     pub mpps: f64,
-    /// Gigabits of frames a second that reach the last box.
+    /// Gigabits of frames per second that reach the last box.
     #[serde(serialize_with = "rounded")]
     pub gbps: f64,
 }
 
-/// Lets the first of `length` boxes send as fast as it can to the last, through all others. All boxes are
-/// on one core; between each two is a switch of its own, or a pipe. Boxes in threads can share no pool: their packets
-/// are copied.
+/// Measures the rate at which the first of `length` boxes can send to the last, through all others. All boxes run on
+/// one core; each pair is connected by a switch of its own or by a pipe. Boxes in threads can't share a pool, so their
+/// packets are copied.
 pub fn chain(
     bed: &TestBed,
     length: usize,
@@ -66,7 +66,7 @@ pub fn chain(
     let slots = Slots::new(ring)?;
     let pool = if joint == Interconnect::Copy { None } else { bed.pool()? };
     let joint = if pool.is_none() && joint == Interconnect::Pool { Interconnect::Copy } else { joint };
-    // As in the daemon.
+    // The same as in the daemon.
     let quantum = slots.count() * if joint == Interconnect::Pipe { PIPE_RINGS } else { 1 };
     let run = |program| {
         let settings = Settings { pool: pool.clone(), quantum, ..TestBed::settings(program, slots, None) };
@@ -81,7 +81,7 @@ pub fn chain(
     for (index, pair) in (0..).zip(1..boxes.len()) {
         let (before, after) = boxes.split_at_mut(pair);
         let (Some(from), Some(to)) = (before.last_mut(), after.first_mut()) else { break };
-        // The first box has one port; the others send on by their second.
+        // The first box has one port; the others send at their second port.
         let from_port = usize::from(index > 0);
         let mut table = StaticTable::new();
         table.set_default(Some(PortId(1)));
@@ -104,7 +104,7 @@ pub fn chain(
     Ok(Chain { length, joint, size, ring, mpps, gbps: gbps(mpps, size) })
 }
 
-/// Moves packets for so long, and until one reached the last box; how many did in a second.
+/// Moves packets for `time` and until one has reached the last box; returns packets per second.
 fn carry(
     hops: &mut [SwitchRunner<StaticTable>],
     joint: Interconnect,
@@ -128,7 +128,7 @@ fn carry(
     }
 }
 
-/// Packets that were given to the last box.
+/// Packets delivered to the last box.
 fn arrived(hops: &mut [SwitchRunner<StaticTable>], joint: Interconnect) -> f64 {
     let Some(last) = hops.last_mut() else { return 0.0 };
     let counters = match joint {

@@ -1,5 +1,5 @@
-//! How long a box takes from the request to a daemon to its first packet on a switch: the daemon, the attachment, the
-//! installation of the configuration and the packet's way are in it.
+//! The time from the request to a daemon to the first packet of a box on a switch. It includes the daemon, the
+//! attachment, the installation of the configuration and the packet's way.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -21,26 +21,27 @@ use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
 use crate::statistics::{Times, milliseconds};
 
-/// The switch, and its port that takes what boxes send.
+/// The switch, and its port that receives the boxes' packets.
 const SWITCH: &str = "bench";
 const SINK: &str = "sink";
 
-/// Where identifier and sequence number are in the echo request.
+/// Offset of identifier and sequence number in the echo request.
 const ECHO_IDENTIFIER: usize = 14 + 20 + 4;
 
-/// How boxes of a daemon started, one after the other, all of them kept. Milliseconds.
+/// Start-up times of a daemon's boxes that are started one after the other and all kept, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DaemonBoot {
-    /// Boxes.
+    /// Number of boxes.
     pub boxes: usize,
-    /// From the request to the moment at which the first packet of the box passed the switch.
+    /// From the request to the box's first packet on the switch.
     pub first_packet_ms: Times,
     /// From the request to the daemon's reply.
     pub reply_ms: Times,
 }
 
-/// Starts `count` boxes by a daemon of its own, `program daemon`: each is created by one request, attached to a switch,
-/// and has a firewall of ten rules with a packet in front of it. No two are alike, so none is a copy of another.
+/// Starts `count` boxes with a daemon of its own, `program daemon`. Each is created by one request, is attached to a
+/// switch, and runs a firewall of ten rules that is sent one packet. All configurations differ, so no box is a copy of
+/// another.
 pub(crate) fn daemon_boot(
     bed: &TestBed,
     program: &Path,
@@ -54,7 +55,7 @@ pub(crate) fn daemon_boot(
     };
     let (mut packets, mut replies) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
-        // The daemon has all cores, as it has without a benchmark.
+        // The daemon may use all cores, as without a benchmark.
         let daemon = bed.on_all_cores(|| Daemon::start(program))?;
         let arrivals = daemon.prepare()?;
         let starts = (0..count as u32).map(|number| daemon.boot(sandbox, number, &arrivals));
@@ -69,10 +70,10 @@ pub(crate) fn daemon_boot(
     }))
 }
 
-/// A frame that came to the sink: the number of the box that sent it, and when.
+/// A frame received at the sink: the number of its box, and its arrival time.
 type Arrival = (u32, Duration);
 
-/// A daemon, which ends when this is dropped.
+/// A daemon that ends when this is dropped.
 struct Daemon {
     child: Child,
     folder: PathBuf,
@@ -96,12 +97,12 @@ impl Daemon {
         let mut child = match spawned {
             Ok(child) => child,
             Err(error) => {
-                // What can't be removed stays in the system's folder of temporary files.
+                // A leftover stays in the system's temporary folder.
                 let _ = std::fs::remove_dir_all(&folder);
                 return Err(MeasureError::Daemon(error));
             }
         };
-        // It prints a line when it can be reached; none if it ends before.
+        // The daemon prints a line when it is ready, or none if it fails.
         let mut line = String::new();
         let ready = child.stdout.take().map(|pipe| BufReader::new(pipe).read_line(&mut line));
         let client = Client::new(Address::Unix(socket), &Credentials::default())?;
@@ -113,7 +114,7 @@ impl Daemon {
         }
     }
 
-    /// Makes the switch, and listens to what comes to its sink.
+    /// Creates the switch and listens at its sink.
     fn prepare(&self) -> Result<Receiver<Arrival>, MeasureError> {
         let sink = AddPort {
             name: name::<PortName>(SINK)?,
@@ -132,7 +133,7 @@ impl Daemon {
         let query = CaptureQuery { port, snap: None, count: None };
         let capture = self.client.call(&operation::CAPTURE, &[], &query, &())?;
         let (sender, arrivals) = channel();
-        // It ends with the daemon.
+        // The thread ends with the daemon.
         std::thread::spawn(move || {
             let (mut capture, mut decoder) = (capture, Decoder::new());
             while let Ok(count @ 1..) = capture.read(decoder.space()) {
@@ -149,7 +150,7 @@ impl Daemon {
         Ok(arrivals)
     }
 
-    /// Starts one box; milliseconds to its first packet, and to the daemon's reply.
+    /// Starts one box; returns the milliseconds to its first packet and to the daemon's reply.
     fn boot(
         &self,
         sandbox: Sandbox,
@@ -182,7 +183,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // The end of its input ends the daemon.
+        // The daemon exits when its standard input closes.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
@@ -193,8 +194,8 @@ fn name<T: std::str::FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureE
     text.parse().map_err(MeasureError::Name)
 }
 
-/// A firewall that gets a single packet, with the number of the box in place of identifier and sequence number of its
-/// echo request: the last bytes, since what follows the IP packet is cut off when its header is checked.
+/// A firewall that is sent a single packet, whose echo request has the number of the box as identifier and sequence
+/// number. These are its last bytes, because the header check cuts off what follows the IP packet.
 fn configuration(number: u32) -> String {
     let (packet, _) = PACKET.split_at(ECHO_IDENTIFIER);
     let bytes =

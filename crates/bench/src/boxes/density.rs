@@ -1,4 +1,4 @@
-//! How fast many boxes on one core send in sum, and how evenly.
+//! The total rate at which many boxes on one core send, and its fairness.
 
 use crate::boxes::attach;
 use crate::boxes::io::gbps;
@@ -13,34 +13,34 @@ use std::time::{Duration, Instant};
 use switch::driver::Null;
 use switch::{PortId, PortSettings, StaticTable, SwitchRunner};
 
-/// What each box gets of a run, at least: about a hundred turns of the largest ring. With a few, the spread would tell
-/// whose turn it was when the run ended, and not who gets more.
+/// Minimum time per box and run: about a hundred turns with the largest ring. With only a few turns, the spread would
+/// depend on whose turn it was at the end of the run.
 const SHARE: Duration = Duration::from_millis(20);
 
-/// What comes before the first run: every box has had turns.
+/// Duration of the warm-up, during which every box gets turns.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// How fast many boxes send.
+/// The send rate of many boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Density {
-    /// Boxes, all on one core.
+    /// Number of boxes, all on one core.
     pub boxes: usize,
     /// Bytes of a frame.
     pub size: u16,
-    /// Slots of each box's ring: what it sends in one turn.
+    /// Slots of each box's ring: the packets that it sends in one turn.
     pub ring: u32,
-    /// Millions of packets a second, in sum.
+    /// Millions of packets per second, total.
     #[serde(serialize_with = "rounded")]
     pub mpps: f64,
-    /// Gigabits of frames a second, in sum.
+    /// Gigabits of frames per second, total.
     #[serde(serialize_with = "rounded")]
     pub gbps: f64,
-    /// Standard deviation of the boxes' rates over their mean.
+    /// Standard deviation of the boxes' rates divided by their mean.
     #[serde(serialize_with = "rounded")]
     pub spread: f64,
 }
 
-/// Lets boxes send as fast as they can, through one switch, to a port that takes everything.
+/// Measures boxes that send at full speed through one switch to a port that accepts everything.
 pub fn density(
     bed: &TestBed,
     boxes: usize,
@@ -71,7 +71,7 @@ pub fn density(
     Ok(Density { boxes, size, ring, mpps, gbps: gbps(mpps, size), spread: median(spreads) })
 }
 
-/// Moves packets for so long, and until one came; how many each port sent in a second.
+/// Moves packets for `time` and until one has arrived; returns the packets per second of each port.
 fn run(
     switch: &mut SwitchRunner<StaticTable>,
     ports: &[PortId],
@@ -96,7 +96,7 @@ fn run(
     }
 }
 
-/// What each port has sent.
+/// Packets sent by each port.
 fn counts(switch: &mut SwitchRunner<StaticTable>, ports: &[PortId]) -> Vec<f64> {
     let mut count =
         |port: &PortId| switch.switch().counters(*port).map_or(0, |counters| counters.received_frames);

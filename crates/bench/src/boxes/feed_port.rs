@@ -1,4 +1,4 @@
-//! The host's end of a box's port, with what wakes the box.
+//! The host's end of a box's port, with the bell that wakes the box.
 
 use crate::boxes::test_bed::REPLY_TIMEOUT;
 use crate::error::MeasureError;
@@ -6,7 +6,7 @@ use boundary::limits::BUFFER_SIZE;
 use sandbox::{Doorbell, HostPort, Sandbox};
 use std::time::Instant;
 
-/// The host end of a port of a box.
+/// The host's end of a port of a box.
 #[derive(Debug)]
 pub(crate) struct FeedPort {
     port: HostPort,
@@ -15,13 +15,13 @@ pub(crate) struct FeedPort {
 }
 
 impl FeedPort {
-    /// Takes a port that is still free.
+    /// Takes a free port.
     pub(crate) fn take(sandbox: &mut Sandbox, index: usize) -> Result<Self, MeasureError> {
         let port = sandbox.take_port(index).ok_or(MeasureError::NoPort(index))?;
         Ok(Self { port, doorbell: sandbox.doorbell(), buffer: Box::new([0; BUFFER_SIZE]) })
     }
 
-    /// Sends a packet as often as there is room; how often.
+    /// Sends a packet as often as there is room; returns the number sent.
     pub(crate) fn fill(&mut self, packet: &[u8]) -> Result<u64, MeasureError> {
         let room = self.port.room(u32::MAX)?;
         let mut sent = 0;
@@ -34,7 +34,7 @@ impl FeedPort {
         Ok(sent.into())
     }
 
-    /// Takes every packet that is there; how many.
+    /// Receives all waiting packets; returns their number.
     pub(crate) fn drain(&mut self) -> Result<u64, MeasureError> {
         let mut received = 0;
         for _ in 0..self.port.available(u32::MAX)? {
@@ -46,7 +46,7 @@ impl FeedPort {
         Ok(received)
     }
 
-    /// Sends one packet and waits for one; how long that took is for the caller to say.
+    /// Sends one packet and waits for one. The caller measures the time.
     pub(crate) fn exchange(&mut self, packet: &[u8]) -> Result<(), MeasureError> {
         self.port.room(1)?;
         self.port.send(packet)?;
@@ -58,7 +58,7 @@ impl FeedPort {
         while self.port.available(1)? == 0 {
             std::hint::spin_loop();
             looks += 1;
-            // The clock is far from free, and the answer usually near.
+            // Reading the clock is expensive, and the reply usually arrives soon.
             if looks.is_multiple_of(4096) && since.get_or_insert_with(Instant::now).elapsed() > REPLY_TIMEOUT
             {
                 return Err(MeasureError::Late { what: "the box's answer" });

@@ -1,4 +1,4 @@
-//! Packets a second through one box.
+//! Packets per second through one box.
 
 use crate::boxes::feed_port::FeedPort;
 use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
@@ -10,49 +10,49 @@ use boundary::Slots;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// What comes before a run, so that memory is touched and caches are as they will be.
+/// Duration of the warm-up, which touches the memory and fills the caches.
 const WARM_UP: Duration = Duration::from_millis(50);
 
-/// Visits to the box between looks at the clock.
+/// Visits to the box between two readings of the clock.
 const VISITS: u32 = 16;
 
-/// What the box does.
+/// The box's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoMode {
-    /// It makes packets.
+    /// Generates packets.
     Send,
-    /// It takes packets.
+    /// Discards packets.
     Receive,
-    /// It sends packets on, from one port to another.
+    /// Forwards packets from one port to another.
     Forward,
-    /// It sends packets back where they came from, addresses exchanged.
+    /// Returns packets with their addresses swapped.
     Mirror,
 }
 
-/// How fast one box moves packets.
+/// Packet rate of one box.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Io {
-    /// What it does.
+    /// Its task.
     pub mode: IoMode,
     /// Bytes of a frame.
     pub size: u16,
     /// Slots of a ring.
     pub ring: u32,
-    /// Millions of packets a second.
+    /// Millions of packets per second.
     #[serde(serialize_with = "rounded")]
     pub mpps: f64,
-    /// Gigabits of frames a second.
+    /// Gigabits of frames per second.
     #[serde(serialize_with = "rounded")]
     pub gbps: f64,
 }
 
-/// Gigabits a second of so many million frames.
+/// Gigabits per second of `mpps` million frames per second.
 pub(crate) fn gbps(mpps: f64, size: u16) -> f64 {
     mpps * f64::from(size) * 8.0 / 1e3
 }
 
-/// Feeds one box as fast as it takes packets, and takes from it what it sends.
+/// Feeds one box at full speed, and receives what it sends.
 pub fn io(bed: &TestBed, mode: IoMode, size: u16, ring: u32, plan: SamplePlan) -> Result<Io, MeasureError> {
     let program = match mode {
         IoMode::Send => Workload::Send(size),
@@ -74,7 +74,7 @@ pub fn io(bed: &TestBed, mode: IoMode, size: u16, ring: u32, plan: SamplePlan) -
     Ok(Io { mode, size, ring, mpps, gbps: gbps(mpps, size) })
 }
 
-/// Moves packets for so long, and until one came through; how many did in a second.
+/// Moves packets for `time` and until one has passed; returns packets per second.
 fn run(lines: &mut [FeedPort], mode: IoMode, packet: &[u8], time: Duration) -> Result<f64, MeasureError> {
     let begin = Instant::now();
     let mut moved = 0;

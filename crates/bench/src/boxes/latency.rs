@@ -1,4 +1,4 @@
-//! How long a box takes to answer, alone and beside others.
+//! The response time of a box, alone and beside other boxes.
 
 use crate::boxes::feed_port::FeedPort;
 use crate::boxes::test_bed::TestBed;
@@ -14,33 +14,33 @@ use std::time::Duration;
 /// Slots of the box's port.
 const SLOTS: u32 = 256;
 
-/// A pause between questions: long enough for a box to go to sleep.
+/// Pause between requests: long enough for a box to go to sleep.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// What a box does while there is nothing to do.
+/// How a box waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IdleMode {
     /// It sleeps.
     Idle,
-    /// It looks for work all the time.
+    /// It polls.
     Polling,
 }
 
-/// What the other boxes do.
+/// The load of the other boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NeighbourLoad {
-    /// Nothing.
+    /// None.
     Idle,
-    /// They use all of the processor that they get.
+    /// They use all the CPU time that they get.
     Cpu,
-    /// They use all of it, too, to write to more memory than the caches of a core hold.
+    /// They use all the CPU time that they get, and write to more memory than a core's caches hold.
     Memory,
 }
 
 impl NeighbourLoad {
-    /// What others can do, by what is inside.
+    /// The loads that the box program supports.
     pub fn all(box_program: BoxProgram) -> &'static [Self] {
         match box_program {
             BoxProgram::Click => &[Self::Idle, Self::Cpu, Self::Memory],
@@ -49,32 +49,32 @@ impl NeighbourLoad {
     }
 }
 
-/// How long boxes take to answer.
+/// Response times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
-    /// One row for each number and kind of neighbours.
+    /// One row for each number of neighbours and load.
     pub rows: Vec<LatencyRow>,
 }
 
-/// How long one box takes to answer beside others.
+/// The response time of one box beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyRow {
     /// How the box waits.
     #[serde(rename = "box")]
     pub waiting: IdleMode,
-    /// Other boxes on its core.
+    /// Number of other boxes on its core.
     pub others: usize,
-    /// What they do.
+    /// Their load.
     pub load: NeighbourLoad,
     /// The median, in microseconds.
     #[serde(serialize_with = "rounded")]
     pub p50_us: f64,
-    /// Ninety-nine percent took no longer.
+    /// The 99th percentile, in microseconds.
     #[serde(serialize_with = "rounded")]
     pub p99_us: f64,
 }
 
-/// Asks a box again and again, each time after it came to rest.
+/// Measures a box repeatedly, each time after it has become idle.
 pub fn latency(
     bed: &TestBed,
     waiting: IdleMode,
@@ -84,8 +84,7 @@ pub fn latency(
 ) -> Result<LatencyRow, MeasureError> {
     let slots = Slots::new(SLOTS)?;
     let settings = TestBed::settings(Workload::Ping, slots, None);
-    // As a box polls that has a processor for itself. Others are on the same core here, where the kernel divides the
-    // time.
+    // A box with a dedicated core polls. Here others share the core, and the kernel divides the time.
     let alone = if waiting == IdleMode::Polling { bed.worker_alone()? } else { None };
     let settings = match waiting {
         IdleMode::Idle => settings,

@@ -1,4 +1,4 @@
-//! What the memory of a box is made of.
+//! The components of a box's memory.
 
 use crate::boxes::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::{BoxProgram, TableKind};
@@ -8,43 +8,44 @@ use boundary::{RegionLayout, Request, Slots, Stats, control};
 use serde::Serialize;
 use std::time::Duration;
 
-/// How long the largest table may take to be installed.
+/// Time limit for installing the largest table.
 const INSTALL_TIME: Duration = Duration::from_secs(60);
 
-/// Rings that the ClickOS paper's TableKind 3 lists.
+/// The ring sizes in Table 3 of the ClickOS paper.
 const RINGS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
 
-/// What the memory of a box is made of.
+/// The components of a box's memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// What ports take, for each number of slots.
+    /// The memory of a port, for each ring size.
     pub rings: Vec<RingMemory>,
     /// The mailbox, boot, status and crash pages of a box, in kilobytes.
     pub control_kb: usize,
-    /// What entries of tables add, where boxes run Click over a heap of their own: not in threads.
+    /// The memory of table entries. Only for boxes that run Click with a heap of their own, so not for threads.
     pub tables: Vec<TableMemory>,
 }
 
-/// What the entries of a table add to a box.
+/// The memory that the entries of a table add to a box.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TableMemory {
-    /// Routes, rules or patterns.
+    /// The kind of entry: routes, rules or patterns.
     pub entries: &'static str,
-    /// How many.
+    /// Number of entries.
     pub count: u32,
-    /// What a box with so many has on its heap beyond what one with a single entry has, in kilobytes: the table, and
-    /// the text of the configuration, which the box keeps.
+    /// Heap of a box with this many entries minus that of a box with one entry, in kilobytes: the table, and the text
+    /// of the configuration, which the box keeps.
     #[serde(serialize_with = "rounded")]
     pub adds_kb: f64,
-    /// Of that the text's.
+    /// The part of the text.
     #[serde(serialize_with = "rounded")]
     pub text_kb: f64,
-    /// Private memory of the box without its rings, as its host sees it: what installing took for a while is in it.
+    /// Private memory of the box without its rings, as the host sees it. It includes memory that the installation used
+    /// temporarily.
     #[serde(serialize_with = "rounded")]
     pub private_kb: f64,
 }
 
-/// What one port takes.
+/// The memory of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RingMemory {
     /// Slots of each of its two rings.
@@ -53,8 +54,8 @@ pub struct RingMemory {
     pub kb: usize,
 }
 
-/// The memory of ports of all sizes, and of tables in boxes of a test bed: of so many routes, as many rules, and two
-/// patterns for five of them, as in the ClickOS paper, which had a thousand.
+/// Measures the memory of ports with all ring sizes, and of tables in boxes of a test bed: `entries` routes, as many
+/// rules, and two patterns for five of them. The ClickOS paper has 1,000.
 pub fn memory(bed: &TestBed, entries: u32) -> Result<Memory, MeasureError> {
     let tables = match (bed.backend(), bed.box_program()) {
         (Backend::Vm | Backend::Process, BoxProgram::Click) => {
@@ -79,7 +80,7 @@ fn measure(bed: &TestBed, table: TableKind, entries: u32) -> Result<TableMemory,
     })
 }
 
-/// Bytes that a box with a configuration uses of its heap, and those that are private to it.
+/// The heap usage of a box with a configuration, and its private memory, in bytes.
 fn filled(bed: &TestBed, configuration: &str) -> Result<(u64, usize), MeasureError> {
     let mut sandbox = bed.create(&TestBed::roomy())?;
     bed.start(&mut sandbox)?;
@@ -105,7 +106,7 @@ fn ports() -> Result<Memory, MeasureError> {
 mod tests {
     use super::*;
 
-    /// As in the paper, a slot of a port costs about 4 KB; the rings themselves round up to a few pages.
+    /// As in the paper, a slot of a port takes about 4 KB; the rings themselves are rounded up to a few pages.
     #[test]
     fn a_slot_costs_four_kilobytes() {
         for RingMemory { ring, kb } in ports().unwrap().rings {

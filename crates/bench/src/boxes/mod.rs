@@ -1,4 +1,4 @@
-//! Measurements of boxes: start, packets, replies, memory. Each makes its boxes on a [`TestBed`].
+//! Measurements of boxes: start, packets, responses, memory. Each creates its boxes on a [`TestBed`].
 
 mod attach;
 mod boot;

@@ -1,4 +1,4 @@
-//! How long a handler of a box takes to be written and read.
+//! The time to write and read a handler of a box.
 
 use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::Workload;
@@ -10,13 +10,13 @@ use sandbox::Sandbox;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Slots of a ring, of which there is none.
+/// Slots of a ring; the box has none.
 const SLOTS: u32 = 64;
 
-/// A pause between them: long enough for a box to go to sleep.
+/// Pause between requests: long enough for a box to go to sleep.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// How long handlers take.
+/// Handler access times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct State {
     /// Writing a value of one byte.
@@ -27,10 +27,10 @@ pub struct State {
     pub rows: Vec<StateRow>,
 }
 
-/// How long handlers take for values of one length.
+/// Handler access times for values of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StateRow {
-    /// Bytes of the value.
+    /// Length of the value in bytes.
     pub size: usize,
     /// Writing it.
     pub write_us: Transaction,
@@ -38,18 +38,18 @@ pub struct StateRow {
     pub read_us: Transaction,
 }
 
-/// How long requests took, in microseconds.
+/// Duration of requests, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Transaction {
     /// The median.
     #[serde(serialize_with = "rounded")]
     pub p50: f64,
-    /// Ninety-nine percent took no longer.
+    /// The 99th percentile.
     #[serde(serialize_with = "rounded")]
     pub p99: f64,
 }
 
-/// Writes and reads a handler of a box that rests in between, with values of each length.
+/// Writes and reads a handler of a box that is idle in between, with values of each length.
 pub fn state(bed: &TestBed, sizes: &[usize], plan: SamplePlan) -> Result<State, MeasureError> {
     let mut sandbox = bed.run(Workload::Store, Slots::new(SLOTS)?, None)?;
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! A test bed: the host, the worker and the cores that boxes are measured with.
+//! A test bed: the host, the worker and the cores for measurements of boxes.
 
 use crate::boxes::workload::{BoxProgram, Workload};
 use crate::error::MeasureError;
@@ -10,10 +10,10 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a box may take to answer before it counts as broken.
+/// Time limit for a box's reply.
 pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Private memory of a box, of which only what it touches is taken.
+/// Private memory of a box, which is allocated when touched.
 const MEMORY: usize = 8 << 20;
 
 /// The kind of sandbox that boxes run in.
@@ -28,11 +28,11 @@ pub enum Backend {
     Thread,
 }
 
-/// A host for boxes of one backend, with a core for them and another core for the code that feeds them. The thread that
-/// makes it is pinned to that other core until it is dropped.
+/// A host for boxes of one backend, with one core for them and another for the code that feeds them. The thread that
+/// creates it is pinned to that other core until it is dropped.
 #[derive(Debug)]
 pub struct TestBed {
-    // Machines go before the worker that runs them: fields are dropped in order.
+    // Virtual machines must be dropped before the worker that runs them: fields are dropped in order.
     worker: Option<Worker>,
     host: Host,
     backend: Backend,
@@ -53,8 +53,7 @@ impl TestBed {
     ) -> Result<Self, MeasureError> {
         let before = sched_getaffinity(None).ok();
         let cores = before.as_ref().map(allowed).unwrap_or_default();
-        // Threads stay on the core on which they are made, and processes on that of the thread that makes
-        // them.
+        // A thread stays on the core where it was created, and a process on the core of the thread that created it.
         pin(cores.last());
         let host = Host::new(box_program.image())?;
         let worker = match backend {
@@ -74,17 +73,17 @@ impl TestBed {
         self.backend
     }
 
-    /// What runs in its boxes.
+    /// The program that its boxes run.
     pub fn box_program(&self) -> BoxProgram {
         self.box_program
     }
 
-    /// What the host is to run a box in. Thread boxes have no target: see [`create`](Self::create).
+    /// The sandbox that the host uses. Thread boxes have none: see [`create`](Self::create).
     pub(crate) fn target(&self) -> Target<'_> {
         self.worker.as_ref().map_or(Target::Process, Target::Vm)
     }
 
-    /// Makes a box without starting it.
+    /// Creates a box without starting it.
     pub(crate) fn create(&self, settings: &Settings) -> Result<Sandbox, MeasureError> {
         Ok(match self.entry {
             Some(entry) if self.backend == Backend::Thread => thread::create(entry, settings)?,
@@ -92,15 +91,15 @@ impl TestBed {
         })
     }
 
-    /// Lets a box begin, on the core for boxes.
+    /// Starts a box on the core for boxes.
     pub(crate) fn start(&self, sandbox: &mut Sandbox) -> Result<(), MeasureError> {
         if self.backend == Backend::Thread {
-            // A thread stays on the core on which it is made.
+            // A thread stays on the core where it was created.
             let here = sched_getaffinity(None).ok();
             pin(self.boxes.as_ref());
             let started = sandbox.start();
             if let Some(here) = here {
-                // A thread that can't have its core back goes on with those that it has.
+                // If it fails, the thread continues on its current cores.
                 let _ = sched_setaffinity(None, &here);
             }
             return Ok(started?);
@@ -108,11 +107,11 @@ impl TestBed {
         Ok(sandbox.start()?)
     }
 
-    /// Does something on all cores that this thread had before: what it starts inherits them.
+    /// Runs `action` on all cores that this thread originally had; what it starts inherits them.
     pub(crate) fn on_all_cores<T>(&self, action: impl FnOnce() -> T) -> T {
         let here = sched_getaffinity(None).ok();
         if let Some(before) = &self.before {
-            // A thread that can't have its cores back goes on with those that it has.
+            // If it fails, the thread continues on its current cores.
             let _ = sched_setaffinity(None, before);
         }
         let result = action();
@@ -126,19 +125,19 @@ impl TestBed {
         &self.host
     }
 
-    /// What a box is made of that runs a program, with so many slots to a ring.
+    /// The settings of a box that runs a program, with the given number of slots per ring.
     pub(crate) fn settings(program: Workload, slots: Slots, bell: Option<Arc<EventFd>>) -> Settings {
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
         let ports = vec![port; program.ports()];
         Settings { ports, quantum: slots.count(), bell, ..Settings::new(MEMORY) }
     }
 
-    /// A box without ports, with room for large tables.
+    /// The settings of a box without ports, with room for large tables.
     pub(crate) fn roomy() -> Settings {
         Settings::new(4 * MEMORY)
     }
 
-    /// A box that runs a program.
+    /// Creates and starts a box that runs a program.
     pub(crate) fn run(
         &self,
         program: Workload,
@@ -148,7 +147,7 @@ impl TestBed {
         self.run_with(program, &Self::settings(program, slots, bell))
     }
 
-    /// A packet pool for boxes of this kind to share, where they can.
+    /// A packet pool that boxes of this backend can share, if they can.
     pub(crate) fn pool(&self) -> Result<Option<Arc<PacketPool>>, MeasureError> {
         Ok(match self.backend {
             Backend::Vm => Some(PacketPool::for_machines()?),
@@ -157,19 +156,19 @@ impl TestBed {
         })
     }
 
-    /// A box that runs a program, of these settings.
+    /// Creates and starts a box that runs a program, with these settings.
     pub(crate) fn run_with(&self, program: Workload, settings: &Settings) -> Result<Sandbox, MeasureError> {
         self.install(self.create(settings)?, program)
     }
 
-    /// Does for boxes that have warmed up what a daemon does for busy ones.
+    /// Performs for warmed-up boxes what a daemon does for busy ones.
     pub(crate) fn settle<'a>(boxes: impl IntoIterator<Item = &'a Sandbox>) {
         for sandbox in boxes {
             sandbox.control_handle().collapse_pages();
         }
     }
 
-    /// A worker for a single machine, on the core for boxes. Nothing where boxes are no machines.
+    /// A worker for a single virtual machine, on the core for boxes; `None` for other backends.
     pub(crate) fn worker_alone(&self) -> Result<Option<Worker>, MeasureError> {
         if self.backend != Backend::Vm {
             return Ok(None);
@@ -179,7 +178,7 @@ impl TestBed {
         Ok(Some(worker))
     }
 
-    /// A box that runs a program, of these settings, in the care of another worker than all others.
+    /// Creates and starts a box that runs a program, with these settings, on a worker of its own.
     pub(crate) fn run_alone(
         &self,
         worker: Option<&Worker>,
@@ -204,18 +203,18 @@ impl TestBed {
 impl Drop for TestBed {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // A thread that can't have its cores back goes on with those that it has.
+            // If it fails, the thread continues on its current cores.
             let _ = sched_setaffinity(None, before);
         }
     }
 }
 
-/// The cores that a thread may run on.
+/// The cores that a thread may use.
 fn allowed(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
-/// Keeps this thread on one core. Where that is forbidden the figures are noisier, and still true.
+/// Pins this thread to one core. If that is not permitted, the figures are noisier but still valid.
 fn pin(core: Option<&usize>) {
     if let Some(core) = core {
         let mut set = CpuSet::new();

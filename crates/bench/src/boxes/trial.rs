@@ -1,20 +1,20 @@
-//! A trial: whether boxes of a kind run here at all.
+//! A trial run: checks that boxes of a backend work on this host.
 
 use crate::boxes::boot::start;
 use crate::boxes::test_bed::TestBed;
 use crate::error::MeasureError;
 use std::fs::read_link;
 
-/// What a box did that was tried.
+/// The result of a trial run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// Milliseconds from the call that makes it to its first packet.
+    /// Milliseconds from the call that creates the box to its first packet.
     pub boot_ms: f64,
-    /// Whether it has namespaces of its own; nothing: it is no process.
+    /// Whether the box has its own namespaces; `None` if it is not a process.
     pub namespaces: Option<bool>,
 }
 
-/// Makes one box, sends a packet through it, and takes it away.
+/// Creates a box, sends a packet through it, and removes it.
 pub fn trial(bed: &TestBed) -> Result<Trial, MeasureError> {
     let (sandbox, steps) = start(bed)?;
     let namespaces = sandbox.process_id().map(|id| {

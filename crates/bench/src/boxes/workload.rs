@@ -1,19 +1,19 @@
-//! What boxes do while they are measured.
+//! The workloads of measured boxes.
 
 use serde::Serialize;
 
-/// What runs in the boxes.
+/// The program in the boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoxProgram {
     /// The engine, with a Click configuration.
     Click,
-    /// A small program that does nothing but move packets: what is measured then is sandbox, rings and switch.
+    /// A small program that only moves packets, to measure sandbox, rings and switch alone.
     Probe,
 }
 
 impl BoxProgram {
-    /// The image that holds it.
+    /// The image that contains it.
     pub(crate) fn image(self) -> &'static [u8] {
         match self {
             Self::Click => image::CLICKBOX,
@@ -21,7 +21,7 @@ impl BoxProgram {
         }
     }
 
-    /// The handler that is written, and what comes before the value.
+    /// The write handler, and the prefix of its value.
     pub(crate) fn write_handler(self) -> (&'static str, &'static str) {
         match self {
             Self::Click => ("state.set", "value "),
@@ -29,7 +29,7 @@ impl BoxProgram {
         }
     }
 
-    /// The handler that reads it back.
+    /// The handler that returns the value.
     pub(crate) fn read_handler(self) -> &'static str {
         match self {
             Self::Click => "state.run",
@@ -38,45 +38,45 @@ impl BoxProgram {
     }
 }
 
-/// What a box does.
+/// A workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workload {
-    /// Takes packets.
+    /// Discards packets.
     Drop,
-    /// Sends packets of so many bytes as fast as it can.
+    /// Sends packets of this many bytes at full speed.
     Send(u16),
-    /// Sends packets back with their Ethernet addresses exchanged.
+    /// Returns packets with their Ethernet addresses swapped.
     Mirror,
-    /// Sends packets back that ten rules let through.
+    /// Returns the packets that ten rules allow.
     Firewall,
     /// Answers pings.
     Ping,
-    /// Sends packets on, from port 0 to 1 and back.
+    /// Forwards packets, from port 0 to 1 and back.
     Forward,
-    /// Uses its core without end.
+    /// Uses its core continuously.
     Loop,
-    /// Uses its core, and more memory than the core's caches hold.
+    /// Uses its core continuously, and more memory than the core's caches hold.
     Memory,
-    /// Keeps a value.
+    /// Stores a value.
     Store,
 }
 
-/// A table of many entries, of which the size is of interest and not the speed.
+/// A table of many entries, for measurements of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableKind {
-    /// Routes to prefixes of 24 bits.
+    /// Routes to /24 prefixes.
     Routes,
-    /// Rules of a firewall.
+    /// Firewall rules.
     Rules,
-    /// Patterns that payloads begin with.
+    /// Patterns at the start of payloads.
     Patterns,
 }
 
 impl TableKind {
-    /// All of them.
+    /// All kinds.
     pub(crate) const ALL: [Self; 3] = [Self::Routes, Self::Rules, Self::Patterns];
 
-    /// What its entries are.
+    /// What its entries are called.
     pub(crate) fn entries(self) -> &'static str {
         match self {
             Self::Routes => "routes",
@@ -85,7 +85,7 @@ impl TableKind {
         }
     }
 
-    /// How many there are beside so many routes.
+    /// The number of entries that corresponds to this number of routes.
     pub(crate) fn count(self, entries: u32) -> u32 {
         match self {
             Self::Routes | Self::Rules => entries,
@@ -93,7 +93,7 @@ impl TableKind {
         }
     }
 
-    /// A configuration with so many entries.
+    /// A configuration with this many entries.
     pub(crate) fn configuration(self, count: u32) -> String {
         let list = |entry: &dyn Fn(u32) -> String| (0..count).map(entry).collect::<Vec<_>>().join(", ");
         let net = |number: u32| format!("10.{}.{}.0/24", number / 256 % 256, number % 256);
@@ -118,12 +118,12 @@ impl TableKind {
     }
 }
 
-/// Ten rules of which the last lets [`PACKET`] through.
+/// Ten rules, of which the last allows [`PACKET`].
 pub(crate) const RULES: &str = "deny src net 127.0.0.0/8, deny src net 192.0.2.0/24, deny dst net 172.16.0.0/12, deny ip frag, \
     deny tcp and dst port 23, deny tcp and dst port 445, allow tcp and dst host 192.0.2.9 and dst port 443, \
     deny udp and dst port 137, deny udp and dst port 53, allow icmp";
 
-/// An echo request of 10.1.2.3 to 192.0.2.9, in a frame of the least size.
+/// An echo request from 10.1.2.3 to 192.0.2.9, in a frame of minimum size.
 pub(crate) const PACKET: [u8; 60] = {
     let mut packet = [0; 60];
     let head = [
@@ -140,7 +140,7 @@ pub(crate) const PACKET: [u8; 60] = {
 };
 
 impl Workload {
-    /// The text that is installed.
+    /// The configuration text.
     pub(crate) fn configuration(self, box_program: BoxProgram) -> String {
         match box_program {
             BoxProgram::Click => self.click(),
@@ -163,7 +163,7 @@ impl Workload {
             Self::Ping => PING.into(),
             Self::Forward => "FromDevice(0) -> ToDevice(1); FromDevice(1) -> ToDevice(0);".into(),
             Self::Loop => "InfiniteSource(BURST 256, TIMESTAMP false) -> Discard;".into(),
-            // Each packet waits until a thousand others were written: 2 MB of buffers.
+            // Each packet waits until a thousand others are written: 2 MB of buffers.
             Self::Memory => {
                 "InfiniteSource(LENGTH 1500, BURST 32, TIMESTAMP false) -> EtherMirror -> Queue(1000)
                 -> Unqueue(BURST 32) -> Discard;"
@@ -183,7 +183,7 @@ impl Workload {
         }
     }
 
-    /// Ports that it uses.
+    /// The number of ports that it uses.
     pub(crate) fn ports(self) -> usize {
         match self {
             Self::Forward => 2,
@@ -197,7 +197,7 @@ impl Workload {
 mod tests {
     use super::*;
 
-    /// The sum of 16-bit words, carries added: of what carries its checksum, all ones.
+    /// The ones' complement sum of 16-bit words: all ones if the data includes its checksum.
     fn sum(bytes: &[u8]) -> u16 {
         let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
         let sum: u32 = words.sum();

@@ -1,28 +1,28 @@
-//! Runs a program with Click's command line and reads from it how long its packets took.
+//! Runs a program with Click's command line and reads the time that its packets took.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time between two looks whether a program has ended.
+/// Interval between two checks whether a program has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Bytes that are read of a program's output, which is a few lines.
+/// Limit on a program's output in bytes. A few lines are expected.
 const MAX_OUTPUT: u64 = 1 << 16;
 
 /// Why a program could not be measured.
 #[derive(Debug)]
 pub enum RunError {
-    /// It could not be started, or its output not read.
+    /// It could not be started, or its output could not be read.
     Start(io::Error),
     /// It failed with this message.
     Failed(String),
-    /// It ran longer than this and was ended.
+    /// It exceeded this time limit and was killed.
     Timeout(Duration),
-    /// It did not print how long it took.
+    /// It did not print its time.
     NoTime,
-    /// It did not print the handler that it was asked for.
+    /// It did not print the requested handler.
     NoHandler,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for RunError {
         match self {
             Self::Start(_) => f.write_str("cannot be started"),
             Self::Failed(text) => {
-                // The first lines say what is wrong, the others what follows from it.
+                // The first lines name the error, the others its consequences.
                 let text: Vec<&str> =
                     text.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
                 write!(f, "fails: {}", text.join(" "))
@@ -52,12 +52,12 @@ impl std::error::Error for RunError {
     }
 }
 
-/// What a run of a program gave.
+/// The result of a program's run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Run {
-    /// Seconds of processor time, of user and system, from the end of the start-up on.
+    /// CPU time in seconds, user and system, after start-up.
     pub(crate) seconds: f64,
-    /// The values of the handlers, in the order in which they were asked for.
+    /// The values of the requested handlers, in order.
     pub(crate) handlers: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ pub struct ClickProgram {
     path: PathBuf,
     /// Arguments before Click's own.
     prefix: Vec<&'static str>,
-    /// A run that takes longer is ended: a program that hangs must not hang the measurement.
+    /// Time limit of a run, so that a hanging program can't block the measurement.
     timeout: Duration,
 }
 
@@ -81,7 +81,7 @@ impl ClickProgram {
         Ok(Self::clickbox(&std::env::current_exe()?, timeout))
     }
 
-    /// The `clickbox` program of this path.
+    /// The `clickbox` program at this path.
     pub fn clickbox(path: &Path, timeout: Duration) -> Self {
         Self { path: path.to_path_buf(), prefix: vec!["click"], timeout }
     }
@@ -91,7 +91,7 @@ impl ClickProgram {
         Self { path: path.to_path_buf(), prefix: Vec::new(), timeout }
     }
 
-    /// Runs a configuration to its end, and reads handlers then.
+    /// Runs a configuration to its end, then reads handlers.
     pub(crate) fn run(&self, file: &Path, handlers: &[&str]) -> Result<Run, RunError> {
         let handler_arguments = handlers.iter().flat_map(|handler| ["-h", handler]);
         let mut child = Command::new(&self.path)
@@ -109,7 +109,7 @@ impl ClickProgram {
             match child.try_wait().map_err(RunError::Start)? {
                 Some(status) => break status,
                 None if started.elapsed() > self.timeout => {
-                    // It may have ended by itself meanwhile.
+                    // It may have exited in the meantime.
                     let _ = child.kill();
                     let _ = child.wait();
                     return Err(RunError::Timeout(self.timeout));
@@ -117,7 +117,7 @@ impl ClickProgram {
                 None => std::thread::sleep(POLL_INTERVAL),
             }
         };
-        // A program prints a few lines here. One that fills a pipe never ends, and so is timed out.
+        // A program prints a few lines. One that fills the pipe blocks and hits the time limit.
         let output = text(child.stdout.take())?;
         let messages = text(child.stderr.take())?;
         if !status.success() {
@@ -141,7 +141,7 @@ fn text(pipe: Option<impl Read>) -> Result<String, RunError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The seconds in a line of `-t`: `USERu SYSTEMs WALL`.
+/// The seconds in a line of `-t` output: `USERu SYSTEMs WALL`.
 fn seconds(line: &str) -> Option<f64> {
     let mut words = line.split_whitespace();
     let user: f64 = words.next()?.strip_suffix('u')?.parse().ok()?;
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(seconds("warning: 3"), None);
     }
 
-    /// A shell script stands for the program.
+    /// A shell script replaces the program.
     #[test]
     fn failures_are_told_apart() {
         let folder = std::env::temp_dir().join(format!("clickbox-program-test-{}", std::process::id()));

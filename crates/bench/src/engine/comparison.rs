@@ -1,4 +1,4 @@
-//! Measures configurations in this program and in a peer, in turn.
+//! Measures configurations in this program and in a peer, alternately.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use super::configuration::{Chain, Load, REPETITIONS, argument_count, baseline, h
 use super::traffic::{Capture, FrameSize, Traffic, TrafficError};
 use crate::statistics::{median, minimum, rounded};
 
-/// Nanoseconds below which a chain stands several times in a row to be measured.
+/// A chain below this many nanoseconds is repeated for the measurement.
 const SHORT_CHAIN_NS: f64 = 5.0;
 
-/// The least that a chain can cost and be compared: less is lost in the noise.
+/// The minimum cost of a chain in a comparison; anything less is noise.
 const RESOLUTION_NS: f64 = 0.05;
 
-/// Rules of a filter under mixed traffic, unless said otherwise.
+/// The default number of filter rules for mixed traffic.
 const USUAL_RULES: u32 = 10;
 
 /// A configuration to measure.
@@ -26,70 +26,70 @@ pub struct Comparison {
     pub config: String,
     /// Its text.
     pub text: String,
-    /// Where packets come from.
+    /// The source of the packets.
     pub traffic: Traffic,
-    /// Bytes of their frames.
+    /// The sizes of their frames.
     pub size: FrameSize,
-    /// Flows of mixed traffic.
+    /// Number of flows of mixed traffic.
     pub flows: u32,
-    /// Rules and routes.
+    /// Number of rules and routes.
     pub load: Load,
-    /// Packets of a run, if they fit into the capture that is made for it.
+    /// Number of packets per run, limited by the size of the generated capture.
     pub packets: u64,
-    /// Runs of each program.
+    /// Number of runs of each program.
     pub runs: u32,
     /// Seed of the traffic, the rules and the routes.
     pub seed: u64,
 }
 
-/// What was measured of a configuration.
+/// The results for one configuration.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Its name.
     pub config: String,
-    /// Where packets came from.
+    /// The source of the packets.
     #[serde(serialize_with = "as_text")]
     pub traffic: Traffic,
-    /// Bytes of their frames.
+    /// The sizes of their frames.
     pub size: FrameSize,
-    /// Rules of the filter.
+    /// Number of filter rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<u32>,
-    /// Routes of the table.
+    /// Number of routes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routes: Option<u32>,
-    /// Flows of the traffic.
+    /// Number of flows.
     pub flows: u64,
-    /// Packets of a run.
+    /// Number of packets per run.
     pub packets: u64,
-    /// The mean number of packets in a batch at the end of the chain; nothing if the chain has no Counter `out`.
+    /// Mean number of packets per batch at the end of the chain; `None` if the chain has no Counter `out`.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_option")]
     pub batch: Option<f64>,
-    /// How many times the chain stood in a row when it was measured alone.
+    /// How many copies of the chain were measured in series.
     pub repeated: u32,
     /// This program's figures.
     #[serde(flatten)]
     pub ours: Figures,
-    /// The peer's figures, and how they compare.
+    /// The peer's figures, and the comparison.
     pub peer: Option<PeerFigures>,
-    /// Why there are no figures of the peer's, or what is to be known about them.
+    /// Why the peer has no figures, or a remark about them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What a program takes for a packet.
+/// The cost of a packet in one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Millions of packets a second, reading included.
+    /// Millions of packets per second, including reading them.
     #[serde(serialize_with = "rounded")]
     pub mpps: f64,
-    /// Nanoseconds of processor time a packet, reading included: the minimum of the runs.
+    /// Nanoseconds of CPU time per packet, including reading it: the minimum of the runs.
     #[serde(serialize_with = "rounded")]
     pub ns_per_packet: f64,
-    /// Nanoseconds of the chain alone: above reading and dropping.
+    /// Nanoseconds of the chain alone, without reading and dropping the packet.
     #[serde(serialize_with = "rounded")]
     pub chain_ns: f64,
-    /// How much the median of the runs is above the minimum, as a share.
+    /// The difference between median and minimum of the runs, relative to the minimum.
     #[serde(serialize_with = "rounded")]
     pub spread: f64,
 }
@@ -97,13 +97,13 @@ pub struct Figures {
 /// A peer's figures.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PeerFigures {
-    /// What it takes.
+    /// Its cost.
     #[serde(flatten)]
     pub figures: Figures,
-    /// How many times as long as this program the peer takes, reading included.
+    /// The peer's time divided by this program's, including reading the packets.
     #[serde(serialize_with = "rounded")]
     pub ratio: f64,
-    /// The same for the chain alone; nothing if it takes too little to be compared.
+    /// The same for the chain alone; `None` if the chain is too short to compare.
     #[serde(serialize_with = "rounded_option")]
     pub chain_ratio: Option<f64>,
 }
@@ -119,12 +119,12 @@ fn as_text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S:
     serializer.collect_str(value)
 }
 
-/// Why a configuration has no figures.
+/// Why a configuration could not be measured.
 #[derive(Debug)]
 pub enum ComparisonError {
-    /// There is no traffic.
+    /// The traffic could not be made.
     Capture(TrafficError),
-    /// The configuration can't be given the traffic.
+    /// The configuration can't be used with the traffic.
     Configuration(String),
     /// A file could not be written.
     File(PathBuf, std::io::Error),
@@ -160,7 +160,7 @@ impl From<TrafficError> for ComparisonError {
     }
 }
 
-/// Programs to measure, and a folder for captures and configurations.
+/// The programs to measure, and a folder for captures and configurations.
 #[derive(Debug)]
 pub struct Workbench {
     /// This program.
@@ -168,31 +168,31 @@ pub struct Workbench {
     /// Another program.
     peer: Option<ClickProgram>,
     folder: PathBuf,
-    /// The capture that was made last, with what it was made from.
+    /// The last generated capture, with its parameters.
     capture: Option<(CaptureKey, Capture)>,
 }
 
 type CaptureKey = (Traffic, FrameSize, u32, bool, u64, u64);
 
-/// The configurations of one comparison, as files.
+/// The files with the configurations of one comparison.
 struct Files {
     baseline: PathBuf,
     whole: PathBuf,
     repeated: Option<PathBuf>,
 }
 
-/// Seconds that the runs of a program took.
+/// The run times of a program in seconds.
 #[derive(Clone, Debug, Default)]
 struct Times {
     baseline: Vec<f64>,
     whole: Vec<f64>,
     repeated: Vec<f64>,
-    /// Packets that came out, if a Counter says so.
+    /// Number of packets that left the chain, if a Counter counts them.
     packets_out: Option<u64>,
 }
 
 impl Workbench {
-    /// Measures in this folder, which must exist.
+    /// A workbench in this folder, which must exist.
     pub fn new(own: ClickProgram, peer: Option<ClickProgram>, folder: &Path) -> Self {
         Self { own, peer, folder: folder.into(), capture: None }
     }
@@ -201,7 +201,7 @@ impl Workbench {
     ///
     /// # Errors
     ///
-    /// This program can't run it. If the peer can't, the row says so in its note.
+    /// This program can't run it. If only the peer can't, the row's note says so.
     pub fn measure(&mut self, comparison: &Comparison) -> Result<Row, ComparisonError> {
         let is_pppoe = comparison.text.contains("12/8864");
         let capture = self.capture(comparison, is_pppoe)?;
@@ -271,7 +271,7 @@ impl Workbench {
         })
     }
 
-    /// The capture of a comparison: the last one if it fits.
+    /// The capture for a comparison: the last one if it matches.
     fn capture(&mut self, comparison: &Comparison, is_pppoe: bool) -> Result<Capture, ComparisonError> {
         let Comparison { traffic, size, flows, seed, packets, .. } = comparison;
         let key = (traffic.clone(), *size, *flows, is_pppoe, *seed, *packets);
@@ -304,8 +304,8 @@ impl Workbench {
         })
     }
 
-    /// The mean number of packets in a batch at the Counter `out`; nothing if none came there. A run of its own, which is
-    /// not timed.
+    /// The mean number of packets per batch at the Counter `out`; `None` if no packet arrived. Uses a separate run that
+    /// is not timed.
     fn batch(&self, files: &Files) -> Result<Option<f64>, ComparisonError> {
         let handlers = ["chain/out.count", "chain/out.batches"];
         let run = self.own.run(&files.whole, &handlers).map_err(ComparisonError::Own)?;
@@ -317,7 +317,7 @@ impl Workbench {
 }
 
 impl Times {
-    /// Runs baseline and whole one after the other.
+    /// Runs baseline and chain alternately.
     fn run(&mut self, program: &ClickProgram, files: &Files, has_counter: bool) -> Result<(), RunError> {
         self.baseline.push(program.run(&files.baseline, &[])?.seconds);
         let handlers: &[&str] = if has_counter { &["chain/out.count"] } else { &[] };
@@ -361,7 +361,7 @@ impl PeerFigures {
     }
 }
 
-/// What the programs disagree on.
+/// The difference between the programs' results.
 fn difference(ours: &Times, theirs: &Times) -> Option<String> {
     let (ours, theirs) = (ours.packets_out?, theirs.packets_out?);
     (ours != theirs).then(|| format!("{ours} packets came out here, {theirs} in the peer"))
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    /// A million packets: a second is a thousand nanoseconds each.
+    /// A million packets: each second is a thousand nanoseconds per packet.
     #[test]
     fn figures_are_minima_above_the_baseline() {
         let ours = times(&[0.030, 0.050], &[0.080, 0.060, 0.090], &[0.048]);

@@ -1,9 +1,9 @@
-//! Makes a configuration read a capture, and gives it a number of rules and routes.
+//! Prepares a configuration for a measurement: makes it read a capture, and sets the number of rules and routes.
 //!
-//! A configuration of `examples/` runs on a source of its own, the element `source`. Here all that follows `source`
-//! becomes the compound element `Chain`, in front of which stands FromDump. Elements are known by their names:
-//! `source`, `out` (a Counter that ends the main path), `rules` (an IPFilter) and `routes` (a route table). The same
-//! text is given to all programs.
+//! A configuration in `examples/` generates its own packets with the element `source`. Here everything after `source`
+//! becomes the compound element `Chain`, which FromDump feeds. Elements are identified by name: `source`, `out` (a
+//! Counter at the end of the main path), `rules` (an IPFilter) and `routes` (a route table). All programs get the same
+//! text.
 
 use std::path::Path;
 
@@ -12,31 +12,31 @@ use random::Random;
 use super::rules::{routes_text, rules, rules_text};
 use super::traffic::Capture;
 
-/// Flows for which a public address of a rewriter has ports, rounded down.
+/// The number of flows for which one public address of a rewriter has enough ports, rounded down.
 const FLOWS_PER_ADDRESS: usize = 60_000;
 
-/// Copies of a chain in a row where one is too short to be measured.
+/// The number of copies in series of a chain that is too short to be measured alone.
 pub(crate) const REPETITIONS: u32 = 9;
 
-/// What a configuration is measured with. What is `None` stays as it is in the configuration.
+/// The parameters of a measurement. `None` keeps the value in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Rules of the filter, the last of which allows everything.
+    /// Number of filter rules; the last one allows everything.
     pub rules: Option<u32>,
-    /// Routes, one of which is the default.
+    /// Number of routes; one is the default route.
     pub routes: Option<u32>,
 }
 
-/// A configuration whose `source` is cut off.
+/// A configuration without its `source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
     /// The compound element's body.
     body: String,
-    /// Whether it has an output, so that another chain can follow it.
+    /// Whether it has an output, so that another chain can follow.
     pub(crate) has_output: bool,
 }
 
-/// Why a configuration can't be measured.
+/// The error for a configuration without `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoSource;
 
@@ -51,7 +51,7 @@ impl std::fmt::Display for NoSource {
 impl std::error::Error for NoSource {}
 
 impl Chain {
-    /// The chain of a configuration under a load. Rules and routes are drawn from the flows of the capture.
+    /// Prepares the chain of a configuration. Rules and routes are drawn from the flows of the capture.
     pub(crate) fn new(text: &str, load: &Load, capture: &Capture, seed: u64) -> Result<Self, NoSource> {
         let mut body = without_comments(text);
         let mut variables = take_definitions(&mut body);
@@ -59,7 +59,7 @@ impl Chain {
             let last = 1 + capture.flows.len().div_ceil(FLOWS_PER_ADDRESS);
             *public = format!("198.51.0.1-198.51.{}.{}", last / 250, 1 + last % 250);
         }
-        // The longest names first, since one may begin with another.
+        // Longest names first, because one name may be a prefix of another.
         variables.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         for (name, value) in &variables {
             body = body.replace(name, value);
@@ -87,7 +87,7 @@ impl Chain {
         Ok(Self { body, has_output: end.is_some() })
     }
 
-    /// The text that sends the packets of a capture through `copies` of the chain, one behind the other.
+    /// The text that sends the packets of a capture through `copies` of the chain in series.
     pub(crate) fn text(&self, capture: &Capture, copies: u32) -> String {
         let more = (1..copies).map(|_| " -> Chain").collect::<String>();
         let end = if self.has_output { " -> Discard" } else { "" };
@@ -106,12 +106,12 @@ fn source(path: &Path) -> String {
     format!("FromDump(\"{path}\", STOP true)")
 }
 
-/// Whether a configuration has an element of this name with arguments.
+/// Whether a configuration has an element with this name and with arguments.
 pub fn has_element(text: &str, name: &str) -> bool {
     arguments_of(&without_comments(text), name).is_some()
 }
 
-/// How many arguments an element has that have no commas in them, as rules have none.
+/// The number of arguments of an element whose arguments contain no commas, such as rules.
 pub(super) fn argument_count(text: &str, name: &str) -> Option<u32> {
     let text = without_comments(text);
     let (start, end) = arguments_of(&text, name)?;
@@ -125,7 +125,7 @@ fn arguments_of(text: &str, name: &str) -> Option<(usize, usize)> {
     Some((start, start + closing(&text[start..])?))
 }
 
-/// Where the parenthesis is closed that was opened before the text.
+/// The offset of the parenthesis that closes one opened before the text.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 1usize;
     text.char_indices().find_map(|(at, character)| {
@@ -138,14 +138,14 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// The text without comments that go to the end of a line.
+/// The text without line comments.
 fn without_comments(text: &str) -> String {
     text.lines()
         .map(|line| line.split_once("//").map_or(line, |(code, _)| code))
         .fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Takes `define(...)` out of the text: names with their values.
+/// Removes `define(...)` from the text; returns the names with their values.
 fn take_definitions(text: &mut String) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     while let Some(at) = text.find("define(") {

@@ -1,9 +1,9 @@
 //! The configurations of `examples/`.
 
-/// A configuration that ships with the program.
+/// A configuration that is included in the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// Its name: that of the file without its ending.
+    /// Its name: the file name without its extension.
     pub name: &'static str,
     /// Its text.
     pub text: &'static str,
@@ -15,7 +15,7 @@ macro_rules! example {
     };
 }
 
-/// The nine middleboxes that the ClickOS paper measures, in its order.
+/// The nine middleboxes of the ClickOS paper, in its order.
 pub const EXAMPLES: &[Example] = &[
     example!("wire"),
     example!("ethermirror"),

@@ -1,14 +1,14 @@
-//! The flows of the traffic, and how often each of them sends.
+//! The flows of the traffic, and their frequencies.
 
 use std::collections::HashSet;
 
 use super::frame::{TCP, UDP};
 use random::Random;
 
-/// Servers that the flows go to.
+/// The number of servers.
 const SERVERS: usize = 2_000;
 
-/// Protocol, port and weight in percent of the servers' services. What is missing to a hundred are other ports.
+/// Protocol, port and weight in percent of the servers' services. The remaining percent use other ports.
 const SERVICES: [(u8, u16, u64); 12] = [
     (TCP, 443, 42),
     (TCP, 80, 14),
@@ -24,7 +24,7 @@ const SERVICES: [(u8, u16, u64); 12] = [
     (UDP, 137, 1),
 ];
 
-/// The five fields that tell one flow from another.
+/// The 5-tuple of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Flow {
     /// IPv4 address of the client.
@@ -35,11 +35,11 @@ pub(crate) struct Flow {
     pub(crate) source_port: u16,
     /// Port of the server.
     pub(crate) destination_port: u16,
-    /// TCP or UDP; other protocols have ports of zero.
+    /// TCP or UDP; for other protocols the ports are zero.
     pub(crate) protocol: u8,
 }
 
-/// Makes `count` different flows, from clients in 10.0.0.0/8 to servers: seven in ten on the Internet, the others in
+/// Generates `count` distinct flows from clients in 10.0.0.0/8 to servers: 70 % on the Internet, the others in
 /// 10.0.0.0/8 and 172.16.0.0/12.
 pub(crate) fn population(count: usize, random: &mut Random) -> Vec<Flow> {
     let networks: Vec<u32> = (0..200).map(|_| public_network(random)).collect();
@@ -58,7 +58,7 @@ pub(crate) fn population(count: usize, random: &mut Random) -> Vec<Flow> {
     let mut known = HashSet::with_capacity(count);
     let mut flows = Vec::with_capacity(count);
     while flows.len() < count {
-        // A few servers are popular: the lower an index, the more often it comes.
+        // A few servers are popular: lower indices are more frequent.
         let bound = random.below_u64(SERVERS as u64) + 1;
         let (destination, protocol, destination_port) = servers[random.below_u64(bound) as usize];
         let source = 0x0a00_0000
@@ -74,7 +74,7 @@ pub(crate) fn population(count: usize, random: &mut Random) -> Vec<Flow> {
     flows
 }
 
-/// A network of 16 bits that is neither private nor reserved.
+/// A /16 network that is neither private nor reserved.
 fn public_network(random: &mut Random) -> u32 {
     loop {
         let network = (random.between(1, 223) as u32) << 24 | (random.below_u64(256) as u32) << 16;
@@ -97,10 +97,10 @@ fn service(random: &mut Random) -> (u8, u16) {
     (protocol, random.between(1_024, 65_535) as u16)
 }
 
-/// Draws flows by Zipf's law: the flow of rank n comes with a weight of 1/n.
+/// Draws flows by Zipf's law: the flow of rank n has weight 1/n.
 #[derive(Debug)]
 pub(crate) struct Zipf {
-    /// The sum of the weights up to each rank.
+    /// Cumulative weights by rank.
     sums: Vec<f64>,
 }
 
@@ -121,7 +121,7 @@ impl Zipf {
 
     /// The next rank.
     pub(crate) fn draw(&self, random: &mut Random) -> usize {
-        // 53 bits are what a fraction has room for.
+        // An `f64` mantissa holds 53 bits.
         let share = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
         let wanted = share * self.sums.last().copied().unwrap_or_default();
         self.sums.partition_point(|sum| *sum <= wanted).min(self.sums.len() - 1)

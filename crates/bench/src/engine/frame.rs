@@ -1,4 +1,4 @@
-//! Frames: Ethernet, PPPoE where a configuration wants it, IPv4, TCP or UDP, and a payload.
+//! Frames: Ethernet, PPPoE if the configuration needs it, IPv4, TCP or UDP, and a payload.
 
 use super::flow::Flow;
 use packet::checksum::Sum;
@@ -8,34 +8,34 @@ use random::Random;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 
-/// Bytes of an Ethernet header, and of a PPPoE header with the PPP protocol number behind it.
+/// Length in bytes of an Ethernet header, and of a PPPoE header with the PPP protocol number.
 const ETHERNET: usize = 14;
 const PPPOE: usize = 8;
 
-/// Bytes of headers.
+/// Header lengths in bytes.
 const IP: usize = 20;
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 
-/// What a payload begins with that the intrusion detection of the examples looks for.
+/// The start of a payload that the intrusion detection example reports.
 const ATTACK: &[u8] = b"GET /evil";
 
-/// The sessions that the example of a broadband server knows, and one that it doesn't.
+/// The sessions that the broadband server example knows, and an unknown one.
 const SESSIONS: [u16; 3] = [0x17, 0x18, 0x19];
 const UNKNOWN_SESSION: u16 = 0x99;
 
-/// What varies from packet to packet of a flow.
+/// The variation between the packets of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variation {
     /// Time to live.
     ttl: u8,
-    /// Identification of the IPv4 header, and the low bits of TCP's sequence numbers.
+    /// Identification in the IPv4 header, and the low bits of TCP's sequence numbers.
     number: u16,
     /// Seed of the payload.
     payload: u64,
-    /// Whether the payload is one that intrusion detection reports.
+    /// Whether intrusion detection reports the payload.
     attack: bool,
-    /// Whether a PPPoE frame is of an unknown session, of discovery, or of PPP's own control.
+    /// Whether a PPPoE frame belongs to an unknown session, to discovery, or to PPP control.
     pppoe: Pppoe,
 }
 
@@ -48,12 +48,12 @@ enum Pppoe {
 }
 
 impl Variation {
-    /// A plain packet: the one of constant traffic.
+    /// The plain packet of constant traffic.
     pub(crate) const PLAIN: Self =
         Self { ttl: 64, number: 1, payload: 1, attack: false, pppoe: Pppoe::Known };
 
-    /// A packet of mixed traffic: one in 1,000 has no time left to live, one in 200 UDP payloads is an attack, and of
-    /// PPPoE frames one in 100 each has an unknown session, is discovery, or is control.
+    /// A packet of mixed traffic: one in 1,000 has an expired TTL, one in 200 UDP payloads is an attack, and of PPPoE
+    /// frames one in 100 each has an unknown session, is discovery, or is control.
     pub(crate) fn draw(random: &mut Random) -> Self {
         let bits = random.next();
         let pppoe = match bits >> 32 & 0xffff {
@@ -72,7 +72,7 @@ impl Variation {
     }
 }
 
-/// Builds one frame of `size` bytes, or as long as its headers if that is more, into `out`.
+/// Writes one frame of `size` bytes to `out`, or longer if its headers are.
 pub(crate) fn build(flow: &Flow, variation: &Variation, size: usize, is_pppoe: bool, out: &mut Vec<u8>) {
     out.clear();
     out.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
@@ -110,7 +110,7 @@ pub(crate) fn build(flow: &Flow, variation: &Variation, size: usize, is_pppoe: b
     let sum = Sum::default().bytes(&pseudo).bytes(&out[transport..]).finish();
     let (at, sum) = match flow.protocol {
         TCP => (transport + 16, sum),
-        // A sum of zero would say that there is none.
+        // Zero would mean that there is no checksum.
         _ => (transport + 6, if sum == 0 { 0xffff } else { sum }),
     };
     out[at..at + 2].copy_from_slice(&sum.to_be_bytes());
@@ -128,12 +128,12 @@ fn pppoe(flow: &Flow, variation: &Variation, size: usize, out: &mut Vec<u8>) {
     out.extend(kind.to_be_bytes());
     out.extend([0x11, code]);
     out.extend(session.to_be_bytes());
-    // The length counts what follows it.
+    // The length counts the bytes after it.
     out.extend(((size - ETHERNET - PPPOE + 2) as u16).to_be_bytes());
     out.extend(protocol.to_be_bytes());
 }
 
-/// Fills the frame up to `size` with what a payload to this port looks like.
+/// Fills the frame up to `size` with a typical payload for its port.
 fn payload(flow: &Flow, variation: &Variation, size: usize, out: &mut Vec<u8>) {
     let begin: &[u8] = match (flow.protocol, flow.destination_port) {
         (UDP, _) if variation.attack => ATTACK,
@@ -154,7 +154,7 @@ fn payload(flow: &Flow, variation: &Variation, size: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The flow of a frame that carries IPv4, plainly or in PPPoE; nothing of others and of what is cut short.
+/// The flow of an IPv4 frame, plain or in PPPoE; `None` for other and truncated frames.
 pub(crate) fn flow_of(frame: &[u8]) -> Option<Flow> {
     let network = match frame.get(12..14)? {
         [0x08, 0x00] => ETHERNET,
@@ -184,7 +184,7 @@ mod tests {
     use super::super::flow::population;
     use super::*;
 
-    /// The sums of a header and of a segment with its pseudo header come out as zero when they are right.
+    /// Asserts that the checksums of the IP header and of the segment with its pseudo header are correct.
     fn check_sums(frame: &[u8], network: usize) {
         assert_eq!(Sum::default().bytes(&frame[network..network + IP]).finish(), 0);
         let length = (frame.len() - network - IP) as u16;

@@ -1,8 +1,8 @@
-//! The engine on one core, alone or beside another program with Click's command line.
+//! The engine on one core, alone or compared with another program that has Click's command line.
 //!
 //! Both programs read the same capture through the same configuration text: `FromDump(file) -> chain -> Discard`.
-//! `FromDump(file) -> Discard` is measured in the same run; what a configuration takes beyond it is the cost of its
-//! chain alone. So the cost of reading packets flatters neither program.
+//! `FromDump(file) -> Discard` is measured in the same run, and the difference is the cost of the chain alone. So the
+//! cost of reading packets does not distort the comparison.
 
 mod click_program;
 mod comparison;

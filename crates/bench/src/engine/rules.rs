@@ -8,7 +8,7 @@ use super::flow::{Flow, Zipf};
 use super::frame::{TCP, UDP};
 use random::Random;
 
-/// Addresses that begin with the same bits.
+/// An address prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Prefix {
     address: u32,
@@ -33,7 +33,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// A rule of a firewall: all that it names must hold.
+/// A firewall rule: the conjunction of its conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     allow: bool,
@@ -45,8 +45,8 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Draws a rule that this flow matches. Its prefixes are so many bits shorter than those of a host or a small
-    /// network.
+    /// Draws a rule that this flow matches. Its prefixes are shorter than those of a host or a small network by
+    /// `shorter` bits.
     fn draw(flow: &Flow, shorter: u32, random: &mut Random) -> Self {
         let port = flow.destination_port;
         let exact = Some((port, port));
@@ -91,7 +91,7 @@ impl Rule {
 }
 
 impl fmt::Display for Rule {
-    /// As IPFilter reads it.
+    /// In IPFilter's syntax.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.allow { "allow" } else { "deny" })?;
         let mut separator = " ";
@@ -119,20 +119,20 @@ impl fmt::Display for Rule {
     }
 }
 
-/// `count` - 1 different rules, each drawn from a flow: the more packets a flow has, the more likely it is. The last
-/// rule, which [`rules_text`] adds, allows everything.
+/// Draws `count` - 1 distinct rules from flows, weighted by the flows' packets. [`rules_text`] adds the last rule,
+/// which allows everything.
 pub(crate) fn rules(count: u32, flows: &[Flow], random: &mut Random) -> Vec<Rule> {
     let zipf = Zipf::new(flows.len());
     let mut rules: Vec<Rule> = Vec::new();
     let mut known = HashSet::new();
     let wanted = count.saturating_sub(1) as usize;
-    // A few rules name large networks, many name small ones: else all packets would pass the few.
+    // A few rules match large networks, many rules small ones. Otherwise a few rules would catch all packets.
     let shorter = match count {
         ..50 => 12,
         50..500 => 6,
         _ => 0,
     };
-    // Few flows have few different rules: then rules come twice.
+    // Few flows yield few distinct rules, so rules repeat then.
     let mut tries = 20 * wanted;
     while rules.len() < wanted {
         let Some(flow) = flows.get(zipf.draw(random)) else { break };
@@ -151,14 +151,14 @@ pub(crate) fn rules_text(rules: &[Rule]) -> String {
     rules + "allow all"
 }
 
-/// The argument of a route table: `count` - 1 prefixes, which together cover the destinations as far as there are
-/// enough of them, and a default route. The lengths are those of a table of the Internet: half are of 24 bits.
+/// The argument of a route table: `count` - 1 prefixes and a default route. The prefixes cover the destinations as far
+/// as their number allows. The distribution of lengths is that of an Internet routing table: half are /24.
 pub(crate) fn routes_text(count: u32, outputs: u32, flows: &[Flow], random: &mut Random) -> String {
     let mut known = HashSet::new();
     let mut text = String::new();
     let mut index = 0;
     while known.len() + 1 < count as usize {
-        // Beyond three for each flow, prefixes that no packet goes to: tables have those too.
+        // After three per flow, prefixes without traffic, which real tables contain too.
         let address = match flows.get(index / 3) {
             Some(flow) => flow.destination,
             None => random.next() as u32,
@@ -182,7 +182,7 @@ mod tests {
     use super::super::flow::population;
     use super::*;
 
-    /// Packets end at many rules, at none of them most, and some at the last.
+    /// Packets match many rules, no rule matches most of them, and some reach the last.
     #[test]
     fn packets_end_at_different_rules() {
         for count in [10, 100, 1_000] {

@@ -13,29 +13,29 @@ use random::Random;
 use super::flow::{Flow, Zipf, population};
 use super::frame::{self, Variation};
 
-/// Bytes that a capture has at most: it has to stay in the page cache.
+/// Maximum size of a capture in bytes: it must stay in the page cache.
 const CAPTURE_BYTES: u64 = 1 << 30;
 
-/// Bytes that a record has before its frame.
+/// Length in bytes of a record header.
 const RECORD_HEADER: u64 = 16;
 
-/// The flows of a given capture of which rules and routes are made.
+/// Maximum number of flows of a capture file that rules and routes are drawn from.
 const FILE_FLOWS: usize = 1 << 20;
 
-/// Bytes that are read or written at once.
+/// Size in bytes of one read or write.
 const CHUNK: usize = 1 << 18;
 
-/// The frames of an Internet mix: seven small ones, four of medium size, a large one.
+/// The frame sizes of an Internet mix: seven small, four medium, one large.
 const INTERNET_MIX: [usize; 12] = [64, 594, 64, 64, 594, 64, 1514, 64, 594, 64, 594, 64];
 
-/// Where packets come from.
+/// The source of the packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Traffic {
-    /// Many flows, drawn by Zipf's law, made from a seed.
+    /// Many flows, drawn by Zipf's law, generated from a seed.
     Mixed,
-    /// One packet again and again.
+    /// One packet, repeated.
     Constant,
-    /// A capture.
+    /// A capture file.
     File(PathBuf),
 }
 
@@ -61,14 +61,14 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// Bytes of the frames.
+/// The sizes of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameSize {
-    /// All have so many.
+    /// The same size for all, in bytes.
     Bytes(u16),
-    /// Of twelve frames seven have 64 bytes, four 594, and one 1,514.
+    /// Of twelve frames, seven have 64 bytes, four 594, and one 1,514.
     InternetMix,
-    /// As they are in a given capture.
+    /// The sizes in the capture file.
     AsCaptured,
 }
 
@@ -122,12 +122,12 @@ impl serde::Serialize for FrameSize {
     }
 }
 
-/// Why there is no capture.
+/// An error in reading or writing a capture.
 #[derive(Debug)]
 pub enum TrafficError {
     /// A file can't be read or written.
     File(PathBuf, io::Error),
-    /// A file is no capture of Ethernet frames.
+    /// The file is not a capture of Ethernet frames.
     Format(PathBuf, String),
 }
 
@@ -149,20 +149,20 @@ impl std::error::Error for TrafficError {
     }
 }
 
-/// A capture file, and what is in it.
+/// A capture file and a description of its contents.
 #[derive(Clone, Debug)]
 pub struct Capture {
     /// The file.
     pub path: PathBuf,
-    /// Frames in it.
+    /// Number of frames.
     pub frames: u64,
-    /// The flows of its IPv4 packets, those with the most packets first where it was made.
+    /// The flows of its IPv4 packets; in a generated capture, most frequent first.
     pub(crate) flows: Vec<Flow>,
 }
 
 impl Capture {
-    /// Writes a capture of at most `packets` frames of mixed traffic, or of one frame again and again where there is
-    /// one flow. The same seed gives the same bytes.
+    /// Writes a capture of at most `packets` frames of mixed traffic, or of one repeated frame if there is one flow.
+    /// The same seed gives the same bytes.
     pub fn make(
         path: &Path,
         seed: u64,
@@ -195,7 +195,8 @@ impl Capture {
         Ok(Self { path: path.into(), frames, flows })
     }
 
-    /// Writes the frames of a capture to another one, again and again until it has `packets` frames or is too large.
+    /// Writes the frames of a capture to another one, repeatedly, until it has `packets` frames or reaches the maximum
+    /// size.
     pub fn extend(from: &Path, to: &Path, packets: u64) -> Result<Self, TrafficError> {
         let failed = |error| TrafficError::File(to.into(), error);
         let mut output = BufWriter::with_capacity(CHUNK, File::create(to).map_err(failed)?);
@@ -231,7 +232,7 @@ impl Capture {
     }
 }
 
-/// When a frame of a capture that is made was captured, in nanoseconds since 1970: one comes each microsecond.
+/// The timestamp of a frame in a generated capture, in nanoseconds since 1970: one frame per microsecond.
 fn time(number: u64) -> i64 {
     1_700_000_000_000_000_000 + number as i64 * 1_000
 }

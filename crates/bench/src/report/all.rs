@@ -1,4 +1,4 @@
-//! All measurements, one after the other.
+//! All measurements in sequence.
 
 use super::machine::Machine;
 use crate::BoxProgram;
@@ -13,74 +13,74 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Slots of the rings of many boxes that send.
+/// Slots of the rings in the density measurement.
 const LARGEST_RING: u32 = 2048;
 
-/// How long one run of the engine may take.
+/// Time limit of one run of the engine.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Everything that was measured.
+/// The results of all measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// On what.
+    /// The machine.
     pub machine: Machine,
-    /// What carried the boxes.
+    /// The sandbox of the boxes.
     pub sandbox: Backend,
-    /// What ran in them.
+    /// The program in the boxes.
     pub inside: BoxProgram,
-    /// How much was measured for each figure.
+    /// The number and duration of runs for each figure.
     pub plan: SamplePlan,
-    /// Bytes of the image that boxes run, in kilobytes.
+    /// Size of the image that boxes run, in kilobytes.
     pub image_kb: usize,
-    /// Element classes in it, if they were counted.
+    /// Number of element classes in the image, if counted.
     pub classes: Option<usize>,
-    /// How fast the engine is without a box around it: the examples.
+    /// Speed of the engine without a box: the examples.
     pub engine: Vec<Row>,
-    /// How boxes start.
+    /// Start-up of boxes.
     pub boot: Boot,
-    /// What their memory is made of.
+    /// Components of a box's memory.
     pub memory: Memory,
-    /// How one box moves packets: over sizes of frames, and over sizes of rings.
+    /// Packet rate of one box, by frame size and by ring size.
     pub io: Vec<Io>,
-    /// How long a box takes to answer.
+    /// Response time of a box.
     pub latency: Vec<LatencyRow>,
-    /// How fast chains are, by switches and by pipes.
+    /// Throughput of chains, with switches and with pipes.
     pub chain: Vec<Chain>,
-    /// How fast many boxes send.
+    /// Send rate of many boxes.
     pub density: Vec<Density>,
-    /// How long handlers take.
+    /// Handler access times.
     pub state: State,
 }
 
-/// How much of everything is measured.
+/// The extent of the measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportScope {
-    /// Boxes that are started.
+    /// Number of boxes to start.
     pub boxes: usize,
-    /// Sizes of frames.
+    /// Frame sizes in bytes.
     pub sizes: Vec<u16>,
-    /// Slots of rings.
+    /// Ring sizes in slots.
     pub rings: Vec<u32>,
-    /// Boxes beside the one that answers.
+    /// Numbers of boxes beside the one that responds.
     pub others: Vec<usize>,
-    /// Boxes of a chain.
+    /// Chain lengths in boxes.
     pub lengths: Vec<usize>,
-    /// Boxes that send at once.
+    /// Numbers of boxes that send at once.
     pub senders: Vec<usize>,
-    /// Bytes of handlers' values.
+    /// Lengths of handler values in bytes.
     pub values: Vec<usize>,
-    /// The `clickbox` program, to measure the engine and a daemon with; without it they are left out.
+    /// The `clickbox` program, to measure the engine and a daemon; without it they are omitted.
     pub program: Option<PathBuf>,
-    /// Packets of a run of the engine.
+    /// Number of packets per run of the engine.
     pub packets: u64,
-    /// Element classes in the image.
+    /// Number of element classes in the image.
     pub classes: Option<usize>,
-    /// Entries of the tables of which the memory is measured.
+    /// Number of table entries for the memory measurement.
     pub entries: u32,
 }
 
 impl Default for ReportScope {
-    /// What the papers measured.
+    /// The extent of the papers' measurements.
     fn default() -> Self {
         Self {
             boxes: 400,
@@ -98,13 +98,13 @@ impl Default for ReportScope {
     }
 }
 
-/// Slots of rings where they are not what is measured.
+/// Ring size where it is not the measured parameter.
 const RING: u32 = 1024;
 
-/// Bytes of the frames of a chain, as in the paper.
+/// Frame size for chains in bytes, as in the paper.
 const CHAIN_SIZE: u16 = 1472;
 
-/// Measures everything on a test bed. `machine` is the machine as it was before anything ran. `tell` is called with the
+/// Runs all measurements on a test bed. `machine` describes the machine before the start. `tell` is called with the
 /// name of each part before it is measured.
 pub fn report(
     bed: &TestBed,
@@ -171,7 +171,7 @@ pub fn report(
     })
 }
 
-/// The examples with mixed traffic, and address translation of a single flow, which is what the paper measures.
+/// The examples with mixed traffic, and address translation of a single flow as in the paper.
 fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureError> {
     let folder = std::env::temp_dir().join(format!("clickbox-report-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(MeasureError::Folder)?;
@@ -194,7 +194,7 @@ fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureEr
         })
     };
     let rows = mixed.chain(constant).map(&mut measure).collect::<Result<_, _>>();
-    // What can't be removed stays in the system's folder of temporary files.
+    // A leftover stays in the system's temporary folder.
     let _ = std::fs::remove_dir_all(&folder);
     rows.map_err(|error| MeasureError::Engine(Box::new(error)))
 }

@@ -1,29 +1,29 @@
-//! What the figures were measured on.
+//! The machine that the figures were measured on.
 
 use serde::Serialize;
 use std::fs::read_to_string;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The machine, as it says of itself.
+/// The machine, as it describes itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// Cores that may be used.
+    /// Number of usable cores.
     pub cores: usize,
     /// Memory, in megabytes.
     pub memory_mb: usize,
     /// The kernel's version.
     pub kernel: String,
-    /// Processes that wanted to run when the measurement began: the mean of a minute. Beside more than
-    /// there are cores, rates come out low and times long.
+    /// The one-minute load average at the start. If it exceeds the number of cores, rates are too low and times too
+    /// long.
     pub load: f64,
-    /// When it began, in seconds since 1970 (UTC).
+    /// The start time, in seconds since 1970 (UTC).
     pub time: u64,
 }
 
 impl Machine {
-    /// This machine, now. What it doesn't tell is empty.
+    /// This machine. Unknown fields are empty.
     pub fn this() -> Self {
         let file = |path: &str| read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {

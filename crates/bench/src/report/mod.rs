@@ -1,4 +1,4 @@
-//! Everything measured in one go, as a page beside the papers' figures.
+//! All measurements in one page, compared with the papers' figures.
 
 mod all;
 mod machine;

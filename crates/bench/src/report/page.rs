@@ -1,4 +1,4 @@
-//! The report as one page of HTML, which needs nothing from anywhere else.
+//! The report as a self-contained HTML page.
 
 use super::all::Report;
 use super::papers;
@@ -9,10 +9,10 @@ use crate::BoxProgram;
 use crate::{IdleMode, Interconnect, Io, IoMode, NeighbourLoad};
 use std::fmt::Write;
 
-/// The page's style: one for light and one for dark screens.
+/// The page's style sheet, for light and dark screens.
 const STYLE: &str = include_str!("style.css");
 
-/// A plot with what is to be said of it.
+/// A plot with its text.
 struct Chapter {
     title: &'static str,
     text: String,
@@ -64,7 +64,7 @@ fn introduction(report: &Report) -> String {
     out + "</dl>"
 }
 
-/// What has to be known before the figures are read.
+/// What the reader must know before the figures.
 fn caveats(report: &Report) -> String {
     let machine = &report.machine;
     let mut notes = Vec::new();
@@ -242,7 +242,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                     Series::apart("ClickOS, others busy (up to)", vec![(11.0, papers::PING_BESIDE_HOGS_US)]),
                 ]
                 .into_iter()
-                // The probe is never busy with memory.
+                // The probe program has no memory load.
                 .filter(|series| !series.points.is_empty())
                 .collect(),
             },
@@ -288,7 +288,7 @@ pub(super) fn find<T>(rows: &[T], wanted: impl Fn(&&T) -> bool) -> Option<&T> {
     rows.iter().find(wanted)
 }
 
-/// Numbers in order, each once.
+/// Sorted numbers without duplicates.
 fn unique(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
@@ -300,8 +300,8 @@ pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A day of the calendar, out of seconds since 1970: years are counted from March, so that the leap day is a year's
-/// last.
+/// The calendar date of a time in seconds since 1970. Years are counted from March, so that the leap day is the last
+/// day of a year.
 fn date(seconds: u64) -> String {
     let days = seconds / 86_400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

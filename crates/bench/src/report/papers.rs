@@ -1,7 +1,7 @@
-//! What the papers claim, where their text gives a figure. Figures that are only drawn are not here.
+//! The papers' figures, as far as their text states them. Figures that appear only in plots are not included.
 //!
-//! ClickOS: Martins et al., "ClickOS and the Art of Network Function Virtualization", NSDI 2014. OpenNetVM: Zhang et al.,
-//! "OpenNetVM: A Platform for High Performance Network Service Chains", HotMiddlebox 2016.
+//! ClickOS: Martins et al., "ClickOS and the Art of Network Function Virtualization", NSDI 2014. OpenNetVM: Zhang et
+//! al., "OpenNetVM: A Platform for High Performance Network Service Chains", HotMiddlebox 2016.
 
 /// The machines of the papers.
 pub(super) const HARDWARE: [(&str, &str); 2] = [
@@ -27,30 +27,30 @@ pub(super) const INSTALL_MS: f64 = 6.6;
 /// Boxes on one host.
 pub(super) const BOXES: f64 = 400.0;
 
-/// Packets of 64 bytes from and to one box, millions a second.
+/// Packets of 64 bytes to and from one box, in millions per second.
 pub(super) const SEND_MPPS: f64 = 14.2;
 pub(super) const RECEIVE_MPPS: f64 = 9.0;
 
-/// A chain of 2 and of 9 boxes, gigabits a second.
+/// A chain of 2 and of 9 boxes, in gigabits per second.
 pub(super) const CHAIN_GBPS: [(f64, f64); 2] = [(2.0, 21.7), (9.0, 3.1)];
 
-/// 100 boxes on one core, packets of the least size, millions a second in sum.
+/// 100 boxes on one core, packets of minimum size, total in millions per second.
 pub(super) const DENSITY_MPPS: f64 = 4.85;
 
-/// A ping through an idle box, in microseconds, alone and beside eleven others;
+/// The round trip of a ping through an idle box, in microseconds, alone or beside eleven idle others;
 pub(super) const PING_US: f64 = 45.0;
 
-/// beside others that use all of the memory's bandwidth;
+/// beside others that use the full memory bandwidth;
 pub(super) const PING_BESIDE_MEMORY_US: f64 = 64.0;
 
-/// and beside others that use all of the processor.
+/// and beside others that use all CPU time.
 pub(super) const PING_BESIDE_HOGS_US: f64 = 300.0;
 
 /// Writing and reading a handler, in microseconds.
 pub(super) const WRITE_US: f64 = 100.0;
 pub(super) const READ_US: f64 = 9_400.0;
 
-/// Table 3: slots of a ring, kilobytes.
+/// Table 3: slots of a ring, and kilobytes.
 pub(super) const RINGS_KB: [(f64, f64); 6] =
     [(64.0, 264.0), (128.0, 516.0), (256.0, 1032.0), (512.0, 2064.0), (1024.0, 4128.0), (2048.0, 8260.0)];
 
@@ -60,19 +60,19 @@ pub(super) const IMAGE_KB: f64 = 5_120.0;
 /// A box with state and large rings, in kilobytes.
 pub(super) const FOOTPRINT_KB: f64 = 15_360.0;
 
-/// What 1,000 routes, 1,000 rules and 400 patterns add to a box, in kilobytes.
+/// Memory that 1,000 routes, 1,000 rules and 400 patterns add to a box, in kilobytes.
 pub(super) const STATE_KB: [(&str, f64); 3] = [("routes", 20.0), ("rules", 87.0), ("patterns", 30.0)];
 
 /// Element classes in the image.
 pub(super) const CLASSES: f64 = 216.0;
 
-/// Network address translation of one flow, packets of the least size, millions a second.
+/// Network address translation of one flow, packets of minimum size, in millions per second.
 pub(super) const NAT_MPPS: f64 = 5.1;
 
-/// A machine in which a box bounces packets back, over several network cards, gigabits a second.
+/// A machine whose box returns packets, over several network cards, in gigabits per second.
 pub(super) const SCALE_OUT_GBPS: f64 = 27.5;
 
-/// OpenNetVM: what it measures, the figure, its unit.
+/// OpenNetVM: measurement, figure and unit.
 pub(super) const OPENNETVM: [(&str, f64, &str); 8] = [
     ("Start of a function in a container, to its first packet", 526.0, "ms"),
     ("Delay, default chain", 4.4, "us"),
@@ -84,7 +84,7 @@ pub(super) const OPENNETVM: [(&str, f64, &str); 8] = [
     ("Loss of rate by a chain of 6 functions", 4.0, "%"),
 ];
 
-/// Millions of frames a second that fill 10 gigabit Ethernet, with preamble and gap.
+/// The frame rate of 10 gigabit Ethernet in millions per second, with preamble and inter-frame gap.
 pub(super) fn line_rate(size: f64) -> f64 {
     10e3 / ((size + 20.0) * 8.0)
 }

@@ -1,8 +1,8 @@
-//! Plots, drawn as SVG.
+//! Plots as SVG.
 
 use std::fmt::Write;
 
-/// Outer size, and the frame of the axes in it.
+/// Outer size, and the area inside the axes.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 82.0;
@@ -10,10 +10,10 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 46.0;
 
-/// How an axis spreads its values.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Evenly, from zero.
+    /// Linear, from zero.
     Linear,
     /// By powers.
     Logarithmic,
@@ -26,14 +26,14 @@ pub(super) struct Axis {
     pub(super) scale: Scale,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
-    /// Whether it is somebody else's: drawn in grey, broken.
+    /// Whether the series is from a paper: drawn grey and dashed.
     pub(super) foreign: bool,
-    /// Whether nothing is known of what lies between the points, so that nothing joins them.
+    /// Whether the points are not joined, because nothing is known between them.
     pub(super) apart: bool,
 }
 
@@ -56,12 +56,12 @@ impl Series {
 pub(super) struct Plot {
     pub(super) x: Axis,
     pub(super) y: Axis,
-    /// Values of x that are named below the axis.
+    /// The labelled values of the x axis.
     pub(super) ticks: Vec<f64>,
     pub(super) series: Vec<Series>,
 }
 
-/// Maps values to positions in the picture.
+/// Maps values to positions in the image.
 struct Ruler {
     scale: Scale,
     least: f64,
@@ -83,7 +83,7 @@ impl Ruler {
 }
 
 impl Plot {
-    /// The picture, and the names of its lines below it.
+    /// The image, with the legend below it.
     pub(super) fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let xs = || points().map(|point| point.0).chain(self.ticks.iter().copied());
@@ -177,7 +177,7 @@ fn draw(out: &mut String, series: &Series, class: &str, x: &Ruler, y: &Ruler) ->
         let line: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         write!(out, "<polyline class=\"line {class}\" points=\"{}\"/>", line.join(" "))?;
     }
-    // Marks would run into each other where there are many.
+    // With many points, markers would overlap.
     if places.len() <= 12 {
         for ((x, y), (_, value)) in places.iter().zip(&series.points) {
             let title = figure(*value);
@@ -190,8 +190,7 @@ fn draw(out: &mut String, series: &Series, class: &str, x: &Ruler, y: &Ruler) ->
     Ok(())
 }
 
-/// Values at which lines are drawn behind the points: round ones, the first at or below the lowest point,
-/// the last at or above the highest.
+/// Values of the grid lines: round numbers from at most the lowest point to at least the highest.
 fn marks(scale: Scale, lowest: f64, highest: f64) -> Vec<f64> {
     match scale {
         Scale::Linear => {
@@ -210,7 +209,7 @@ fn marks(scale: Scale, lowest: f64, highest: f64) -> Vec<f64> {
     }
 }
 
-/// A number as people write it.
+/// A number in human-readable form.
 pub(super) fn figure(number: f64) -> String {
     let text = match number.abs() {
         0.0 => return "0".into(),

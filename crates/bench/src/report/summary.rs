@@ -1,4 +1,4 @@
-//! Every figure that the papers give, beside ours: also those that are worse, and those that are not there yet.
+//! All figures of the papers beside ours, including those that are worse and those that are missing.
 
 use super::all::Report;
 use super::page::find;
@@ -8,14 +8,14 @@ use crate::engine::{Row, Traffic};
 use crate::{Chain, IdleMode, Interconnect, Io, IoMode, LatencyRow, NeighbourLoad};
 use std::fmt::Write;
 
-/// What there is beside a paper's figure.
+/// The counterpart of a paper's figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Here {
-    /// A figure of ours.
+    /// Our figure.
     Measured(f64),
-    /// This report has it not, by the arguments or the machine.
+    /// Not in this report, because of its arguments or the machine.
     NotMeasured,
-    /// Clickbox doesn't do that yet.
+    /// Not supported by clickbox yet.
     NotYet,
 }
 
@@ -25,14 +25,14 @@ impl From<Option<f64>> for Here {
     }
 }
 
-/// Which of two figures is the better one.
+/// Whether higher or lower figures are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Better {
     Smaller,
     Larger,
 }
 
-/// A figure beside a paper's.
+/// A row of the table: a paper's figure and ours.
 #[derive(Debug)]
 struct Line {
     what: String,
@@ -74,7 +74,7 @@ pub(super) fn summary(report: &Report) -> String {
     table("ClickOS", &clickos(report)) + &table("OpenNetVM", &opennetvm()) + &engine(&report.engine)
 }
 
-/// The engine's own figures, without a box around it.
+/// The figures of the engine without a box.
 fn engine(rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
