@@ -1,4 +1,4 @@
-//! `BalancedThreadSched`: tasks spread over threads by their cost.
+//! `BalancedThreadSched`: spreads tasks over threads by cost.
 
 use element::prelude::*;
 

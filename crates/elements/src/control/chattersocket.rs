@@ -1,4 +1,4 @@
-//! `ChatterSocket`: the log for other programs, over TCP and Unix sockets.
+//! `ChatterSocket`: sends the log to other programs, over TCP and Unix sockets.
 
 use element::arguments::{Raw, Word};
 use element::prelude::*;
@@ -7,12 +7,12 @@ use element::{Descriptor, Io, LogTap, Stream};
 use super::place::Place;
 use super::waiting::Waiting;
 
-/// What a connection is greeted with.
+/// The greeting of a new connection.
 const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
-/// Connections at a time: each may hold so much of the log in memory as the next limit says.
-const MOST_CONNECTIONS: usize = 64;
-/// Bytes by which a client may be behind; one that is further behind is disconnected.
-const MOST_BEHIND: usize = 500_000;
+/// Maximum connections; each may buffer `MAX_BEHIND` bytes of the log.
+const MAX_CONNECTIONS: usize = 64;
+/// Maximum unsent bytes of a client; a slower client is disconnected.
+const MAX_BEHIND: usize = 500_000;
 
 /// Streams the log to clients over TCP or a Unix socket.
 ///
@@ -72,7 +72,7 @@ pub struct ChatterSocket {
     clients: Vec<Client>,
 }
 
-/// A connection, and what of the log it has not got yet.
+/// A connection and its unsent part of the log.
 struct Client {
     stream: Box<dyn Stream>,
     output: Vec<u8>,
@@ -88,7 +88,7 @@ impl Element for ChatterSocket {
         if let Place::Inherited(_) = place {
             return Err(SetupError::new("unknown socket type ‘SOCKET’"));
         }
-        // No element writes to another channel, so there is nothing that could be printed or not.
+        // No element writes to another channel, so there is nothing to suppress.
         let _ = args.quiet_channel;
         Ok(ChatterSocket {
             waiting: Waiting::new(place, false, args.retries, args.retry_warnings),
@@ -112,7 +112,7 @@ impl Element for ChatterSocket {
 
     fn woken(&mut self, cx: &mut Context) {
         let lines = self.tap.as_ref().map(|tap| tap.take()).unwrap_or_default();
-        // As in the answers of a control socket: nobody knows the clients' language.
+        // ASCII quotes, as in the replies of a control socket: the clients' character set is unknown.
         let lines = lines.replace(['‘', '’'], "'");
         self.clients.iter_mut().for_each(|client| client.output.extend_from_slice(lines.as_bytes()));
         self.flush(cx);
@@ -121,7 +121,7 @@ impl Element for ChatterSocket {
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         if self.waiting.is(descriptor) {
             if let Some(stream) = self.waiting.accept(cx)
-                && self.clients.len() < MOST_CONNECTIONS
+                && self.clients.len() < MAX_CONNECTIONS
             {
                 let output = if self.greeting { GREETING.into() } else { Vec::new() };
                 self.clients.push(Client { stream, output, sent: 0, is_over: false });
@@ -148,7 +148,7 @@ impl Element for ChatterSocket {
 }
 
 impl ChatterSocket {
-    /// Sends what connections take, and lets those go that are over.
+    /// Sends pending data, and removes finished connections.
     fn flush(&mut self, cx: &Context) {
         self.clients.iter_mut().for_each(Client::flush);
         self.clients.retain(|client| {
@@ -164,19 +164,19 @@ impl Client {
         self.stream.descriptor() == descriptor
     }
 
-    /// Reads what the client says, only to see whether it is still there.
+    /// Discards input, which is read only to notice a disconnect.
     fn ignore(&mut self) {
         let mut nowhere = [0; 512];
         self.is_over |= matches!(self.stream.read(&mut nowhere), Ok(Io::Closed) | Err(_));
     }
 
-    /// Sends what the connection takes.
+    /// Sends pending data.
     fn flush(&mut self) {
         while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty() && !self.is_over) {
             match self.stream.write(rest) {
                 Ok(Io::Done(count)) if count > 0 => self.sent += count,
                 Ok(Io::Wait | Io::Done(_)) => {
-                    self.is_over = rest.len() > MOST_BEHIND;
+                    self.is_over = rest.len() > MAX_BEHIND;
                     break;
                 }
                 Ok(Io::Closed) | Err(_) => self.is_over = true,

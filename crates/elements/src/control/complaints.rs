@@ -1,4 +1,4 @@
-//! What a script complains of: in the middle of what, and to whom.
+//! Errors of a script: their context and their destination.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,49 +6,49 @@ use alloc::vec::Vec;
 
 use element::Context;
 
-/// The errors that a script meets.
+/// The errors that a script encounters.
 #[derive(Default)]
 pub(super) struct Complaints {
-    /// Those for the caller of a handler; without one they go to the log at once.
+    /// Errors held for the caller of a handler; `None` sends them to the log at once.
     held: Option<Vec<String>>,
     count: u64,
-    /// In the middle of what, from the outermost, and whether that has been told.
+    /// The current contexts from the outermost on, and whether each has been reported.
     occasions: Vec<(String, bool)>,
 }
 
 impl Complaints {
-    /// Keeps what comes for the caller of a handler.
+    /// Holds further errors for the caller of a handler.
     pub(super) fn hold(&mut self) {
         self.held = Some(Vec::new());
     }
 
-    /// What was kept; what comes goes to the log again.
+    /// Returns the held errors; further errors go to the log.
     pub(super) fn release(&mut self) -> String {
         self.held.take().unwrap_or_default().join("\n")
     }
 
-    /// How many there were.
+    /// Number of errors so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// What follows stands under `occasion`, until [`leave`](Self::leave).
+    /// Adds a context for the following errors, until [`leave`](Self::leave).
     pub(super) fn enter(&mut self, occasion: String) {
         self.occasions.push((occasion, false));
     }
 
-    /// Ends the innermost occasion.
+    /// Removes the innermost context.
     pub(super) fn leave(&mut self) {
         self.occasions.pop();
     }
 
-    /// Adds one.
+    /// Adds an error.
     pub(super) fn push(&mut self, cx: &Context, problem: &str) {
         self.count += 1;
         let place = place_of_line(problem).0;
         let mut lines = Vec::new();
-        for (level, (occasion, told)) in self.occasions.iter_mut().enumerate() {
-            if !core::mem::replace(told, true) {
+        for (level, (occasion, reported)) in self.occasions.iter_mut().enumerate() {
+            if !core::mem::replace(reported, true) {
                 let own = if place_of_line(occasion).0.is_empty() { place } else { "" };
                 let occasion = format!("{own}{}", occasion.replace('\n', &format!("\n{own}")));
                 lines.push(indented(&occasion, level));
@@ -62,7 +62,7 @@ impl Complaints {
     }
 }
 
-/// Text that stands under something else; the places of lines stay at their beginning.
+/// Indents text below its context; line prefixes stay at the start of the lines.
 fn indented(text: &str, level: usize) -> String {
     let line = |line: &str| {
         let (place, rest) = place_of_line(line);
@@ -71,7 +71,7 @@ fn indented(text: &str, level: usize) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The place in a new configuration that a message begins with, and the rest.
+/// Splits off the configuration line with which a message may start.
 fn place_of_line(line: &str) -> (&str, &str) {
     let place = line.strip_prefix("config:").and_then(|rest| {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

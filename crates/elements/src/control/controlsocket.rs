@@ -1,4 +1,4 @@
-//! `ControlSocket`: handlers for other programs, over TCP and Unix sockets.
+//! `ControlSocket`: gives other programs access to handlers, over TCP and Unix sockets.
 
 use element::arguments::{ElementName, Raw};
 use element::prelude::*;
@@ -10,12 +10,12 @@ use super::place::Place;
 use super::protocol::{Command, HELP, Parsed, code};
 use super::waiting::{Waiting, declaration};
 
-/// What a connection is greeted with.
+/// The greeting of a new connection.
 const GREETING: &str = "Click::ControlSocket/1.3\r\n";
-/// Connections at a time: each may hold a command's data in memory.
-const MOST_CONNECTIONS: usize = 64;
-/// Commands of one connection that are executed before others have their turn.
-const MOST_COMMANDS: usize = 32;
+/// Maximum connections; each may buffer a command's data.
+const MAX_CONNECTIONS: usize = 64;
+/// Commands of a connection that are executed before others get their turn.
+const MAX_COMMANDS: usize = 32;
 
 /// Serves handlers to other programs over TCP or a Unix socket, in Click's line protocol.
 ///
@@ -83,7 +83,7 @@ pub struct ControlSocket {
     verbose: bool,
 }
 
-/// A code and the text that says why.
+/// The code and text of an error reply.
 type Refusal = (u16, String);
 
 impl Element for ControlSocket {
@@ -119,7 +119,7 @@ impl Element for ControlSocket {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         match &self.waiting.place {
-            // After the change if this replaces another, which then hands the connection on.
+            // After a configuration change, so that a replaced element has handed over the connection.
             Place::Inherited(_) => cx.set_timer(0, cx.steady()),
             _ => self.waiting.start(cx)?,
         }
@@ -140,8 +140,8 @@ impl Element for ControlSocket {
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         if self.waiting.is(descriptor) {
             if let Some(stream) = self.waiting.accept(cx) {
-                // One too many is closed at once.
-                if self.connections.len() < MOST_CONNECTIONS {
+                // A connection above the limit is closed at once.
+                if self.connections.len() < MAX_CONNECTIONS {
                     self.open(cx, Connection::new(stream, GREETING));
                 }
             }
@@ -170,7 +170,7 @@ impl Element for ControlSocket {
 }
 
 impl ControlSocket {
-    /// The value of one of its own handlers.
+    /// The value of one of the socket's own handlers.
     fn own(&self, name: &str) -> Option<String> {
         match (&self.waiting.place, name) {
             (Place::Tcp { .. }, "port") => Some(self.waiting.port()),
@@ -189,7 +189,7 @@ impl ControlSocket {
         self.keep(cx, connection);
     }
 
-    /// Keeps a connection, unless it is over.
+    /// Keeps a connection, unless it is finished.
     fn keep(&mut self, cx: &Context, connection: Connection) {
         let descriptor = connection.descriptor();
         if connection.is_over() {
@@ -204,10 +204,10 @@ impl ControlSocket {
         self.connections.push(connection);
     }
 
-    /// Reads commands, executes and answers them.
+    /// Reads, executes and answers commands.
     fn serve(&mut self, cx: &Context, connection: &mut Connection) {
         connection.fill();
-        for _ in 0..MOST_COMMANDS {
+        for _ in 0..MAX_COMMANDS {
             let Some(parsed) = connection.next() else { break };
             match parsed {
                 Parsed::Command(_, command) => {
@@ -215,7 +215,7 @@ impl ControlSocket {
                     if let Err((code, text)) = self.execute(cx, connection, command) {
                         connection.line(code, &text, false);
                     }
-                    // The configuration may have been replaced: what follows is for the new one.
+                    // The configuration may have been replaced; the new one serves the remaining commands.
                     if changes {
                         break;
                     }
@@ -274,7 +274,7 @@ impl ControlSocket {
                 connection.line(code::OK, &format!("Read handler '{name}' OK"), false);
                 connection.data(value.as_bytes());
             }
-            // Some handlers are known to be absent only now, and so are elements behind a proxy.
+            // Some missing handlers, and elements behind a proxy, are detected only by the call.
             Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
             Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
             Err(error) => {
@@ -351,13 +351,13 @@ impl ControlSocket {
     /// Finds a handler by the name that a client uses.
     fn find(&self, cx: &Context, name: &str) -> Result<Found, Refusal> {
         let path = name.strip_prefix("0.").or_else(|| name.strip_prefix('.')).unwrap_or(name);
-        // What names no element is the router's, never the socket's own.
+        // A path without an element is the router's, never relative to the socket.
         let rooted = if path.contains('.') { path.to_string() } else { format!(".{path}") };
         if let Some(proxy) = &self.proxy {
             let path_there = format!("{proxy}.{path}");
             let element = cx.runtime().find(cx.element(), proxy);
             let mut listed = cx.runtime().handlers(element);
-            // One that passes handlers of others on is asked; any other has only its own.
+            // A proxy is asked, because it passes on handlers of others. Other elements have only their own.
             if element.is_some_and(|element| cx.runtime().class_name(element) == "HandlerProxy") {
                 listed.clear();
             } else {
@@ -378,7 +378,7 @@ impl ControlSocket {
         if listed.iter().any(|info| info.hidden) || (listed.is_empty() && target.element.is_none()) {
             return Err(unknown(name));
         }
-        // Whether an element has a handler that is not listed is told by a read.
+        // A read tells whether an element has an unlisted handler.
         let is_absent = || matches!(cx.read_handler(&rooted, ""), Err(HandlerError::NoHandler(_)));
         if listed.is_empty() && own.is_none() && (target.element == Some(cx.element()) || is_absent()) {
             return Err(unknown(name));
@@ -395,12 +395,12 @@ fn unknown(name: &str) -> Refusal {
     (code::NO_HANDLER, format!("No handler named '{name}'"))
 }
 
-/// A handler, as far as is known before it is called.
+/// What is known about a handler before it is called.
 struct Found {
     path: String,
-    /// Its descriptions; none if the element may have it all the same.
+    /// Its descriptions; empty if it is not listed but may exist.
     listed: Vec<HandlerInfo>,
-    /// The value, if it is one of the socket's own, which can't be called while it serves.
+    /// The value if it is one of the socket's own handlers, which can't be called while it serves.
     own: Option<String>,
 }
 

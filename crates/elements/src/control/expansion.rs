@@ -1,32 +1,32 @@
-//! `$variables` in the text of a script, as Click expands them.
+//! Expansion of `$variables` in the text of a script, as in Click.
 
 use alloc::string::String;
 
 use element::text;
 
-/// Expansions within expansions; a variable that names itself would never end.
-const MOST_DEPTH: usize = 10;
-/// Bytes of one expanded text. A script that doubles a variable in a loop must not take all memory.
-const MOST_TEXT: usize = 1 << 20;
-/// Bytes of one text in which the ends of references are looked for in vain. A text of nothing but beginnings must not
-/// cost the square of its length; what comes after so many is left as it is.
-const MOST_SEARCH: usize = 16 << 20;
+/// Maximum nesting of expansions, for a variable that contains itself.
+const MAX_DEPTH: usize = 10;
+/// Maximum bytes of an expanded text, for a script that doubles a variable in a loop.
+const MAX_TEXT: usize = 1 << 20;
+/// Maximum bytes of a text searched in vain for the ends of references, because a text of nothing but opening brackets
+/// would need quadratic time. Beyond it, the rest is not expanded.
+const MAX_SEARCH: usize = 16 << 20;
 
-/// Gives the values of variables.
+/// Provides the values of variables.
 pub(super) trait Values {
-    /// The value of a variable, or of a handler call if `call`; `None` leaves the text as it is.
+    /// The value of a variable, or of a handler call if `call`; `None` leaves the reference unexpanded.
     fn value(&mut self, name: &str, call: bool) -> Option<String>;
 }
 
-/// Replaces `$name`, `${name}` and `$(handler arguments)` outside single quotes and comments. Values are quoted inside
-/// double quotes, and with `quoted` also outside. A text that begins with references is left as it is where they have
-/// all no value: Click takes that for no expansion.
+/// Replaces `$name`, `${name}` and `$(handler arguments)` outside single quotes and comments. Values are escaped inside
+/// double quotes, and with `quoted` they are quoted outside as well. A text that starts with references without values
+/// is left unchanged, which Click does not consider an expansion.
 pub(super) fn expand(source: &str, values: &mut dyn Values, quoted: bool) -> String {
     expand_at(source, values, quoted, 0)
 }
 
 fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) -> String {
-    if !source.contains('$') || depth > MOST_DEPTH {
+    if !source.contains('$') || depth > MAX_DEPTH {
         return source.into();
     }
     let bytes = source.as_bytes();
@@ -43,7 +43,7 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
                     if let Some(b'(' | b'{') = bytes.get(at + 1) {
                         searched += bytes.len() - at;
                     }
-                    if searched > MOST_SEARCH {
+                    if searched > MAX_SEARCH {
                         break;
                     }
                     at += 1;
@@ -73,7 +73,7 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
                     None => out.push_str(source.get(at..reference.end).unwrap_or("")),
                 }
                 at = reference.end;
-                if out.len() > MOST_TEXT {
+                if out.len() > MAX_TEXT {
                     break;
                 }
                 continue;
@@ -86,7 +86,7 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
         return source.into();
     }
     out.push_str(source.get(done..).unwrap_or(""));
-    let mut end = out.len().min(MOST_TEXT);
+    let mut end = out.len().min(MAX_TEXT);
     while !out.is_char_boundary(end) {
         end -= 1;
     }
@@ -94,12 +94,12 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
     out
 }
 
-/// Quoted text without its double quotes.
+/// The content of double quotes.
 fn inner(quoted: &str) -> &str {
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted)
 }
 
-/// A reference to a variable or handler in a text.
+/// A reference to a variable or handler.
 struct Reference<'t> {
     name: &'t str,
     call: bool,
@@ -107,7 +107,7 @@ struct Reference<'t> {
 }
 
 impl<'t> Reference<'t> {
-    /// The reference whose `$` is at `at`.
+    /// Parses the reference whose `$` is at `at`.
     fn parse(source: &'t str, at: usize) -> Option<Reference<'t>> {
         let rest = source.get(at + 1..)?;
         match rest.bytes().next()? {
@@ -130,7 +130,7 @@ impl<'t> Reference<'t> {
     }
 }
 
-/// The parenthesis that closes the one at the start.
+/// Offset of the parenthesis that closes the one at the start.
 fn closing(bytes: &[u8]) -> Option<usize> {
     let (mut level, mut quote, mut at) = (0, 0u8, 0);
     while let Some(&byte) = bytes.get(at) {
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn many_beginnings_without_an_end_take_no_time() {
         for beginning in ["$(", "${"] {
-            // Far too many for each to be looked for to the end: that would take hours.
+            // Too many to search for the end of each, which would take hours.
             let text = beginning.repeat(1 << 21);
-            assert!(expand(&text, &mut Named, false).len() >= MOST_TEXT);
+            assert!(expand(&text, &mut Named, false).len() >= MAX_TEXT);
         }
     }
 }

@@ -10,7 +10,7 @@ use element::{HandlerError, Setup, arguments::FromArgument};
 
 use super::sprintf::sprintf;
 
-/// A number as scripts have them.
+/// A number in a script.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Integer(i64),
@@ -40,7 +40,7 @@ impl core::fmt::Display for Number {
     }
 }
 
-/// A real number as C reads it, signs, infinities and hexadecimal included, unless it is out of range.
+/// Parses a floating-point number as C does, including signs, infinities and hexadecimal, unless it is out of range.
 fn real(word: &str) -> Option<f64> {
     if let Some(digits) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         return u64::from_str_radix(digits, 16).ok().map(|number| number as f64);
@@ -50,14 +50,14 @@ fn real(word: &str) -> Option<f64> {
     (real.is_finite() || is_named).then_some(real)
 }
 
-/// Two numbers of one kind.
+/// Parses two numbers as the same type.
 fn numbers(one: &str, other: &str, setup: &Setup) -> Option<(Number, Number)> {
     let integer = |word| i64::from_argument(word, setup).ok().map(Number::Integer);
     let both = integer(one).zip(integer(other));
     both.or_else(|| Some((Number::Real(real(one)?), Number::Real(real(other)?))))
 }
 
-/// Calls the function `name`; `None` if there is none of that name.
+/// Calls the function `name`; `None` if it does not exist.
 pub(super) fn call(name: &str, parameter: &str, setup: &Setup) -> Option<Result<String, HandlerError>> {
     Some(match name {
         "add" | "sub" | "mul" | "div" | "idiv" | "min" | "max" => arithmetic(name, parameter, setup),
@@ -82,7 +82,7 @@ fn syntax() -> HandlerError {
     HandlerError::new("syntax error")
 }
 
-/// An integer; one that does not fit is the nearest that does.
+/// Parses an integer; one out of range saturates.
 fn integer(parameter: &str, setup: &Setup) -> Result<i32, HandlerError> {
     let number = i64::from_argument(parameter.trim(), setup).map_err(|_| syntax())?;
     Ok(number.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
@@ -99,7 +99,7 @@ fn arithmetic(name: &str, parameter: &str, setup: &Setup) -> Result<String, Hand
     let mut rest = parameter;
     while let Some(word) = next_word(&mut rest) {
         let next = match sum {
-            // Once one is real, all are read as such.
+            // After a floating-point number, all further ones are floating-point.
             Some(Number::Real(_)) => real(word).map(Number::Real),
             None if divides => real(word).map(Number::Real),
             _ => Number::parse(word, setup),
@@ -135,7 +135,7 @@ fn combine(name: &str, sum: Number, next: Number) -> Number {
     })
 }
 
-/// Exactly so many words.
+/// Splits off exactly two words.
 fn two(parameter: &str) -> Option<(&str, &str)> {
     let mut rest = parameter;
     let pair = (next_word(&mut rest)?, next_word(&mut rest)?);
@@ -168,7 +168,7 @@ fn compare(name: &str, parameter: &str, setup: &Setup) -> Result<String, Handler
     let (one, other) = two(parameter).ok_or_else(|| HandlerError::new("expected two numbers"))?;
     let order = match numbers(one, other, setup) {
         Some((Number::Integer(one), Number::Integer(other))) => one.cmp(&other),
-        // What is no number is greater than any, as a chain of comparisons finds it.
+        // NaN counts as greater than any number, as in Click's chain of comparisons.
         Some((one, other)) => one.real().partial_cmp(&other.real()).unwrap_or(Ordering::Greater),
         None => unquote_bytes(one).cmp(&unquote_bytes(other)),
     };
@@ -191,7 +191,7 @@ fn logic(name: &str, parameter: &str, setup: &Setup) -> Result<String, HandlerEr
         && let Some(word) = next_word(&mut rest)
     {
         let next = boolean(word, setup)?;
-        // With `nand` Click looks for no false one either, so that it is never true.
+        // As in Click, `nand` does not look for a false operand either, and is never true.
         value = next || name == "nand";
     }
     Ok((value != matches!(name, "nand" | "nor")).to_string())

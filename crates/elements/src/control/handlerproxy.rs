@@ -1,4 +1,4 @@
-//! `HandlerProxy`: some handlers of other elements, under one name.
+//! `HandlerProxy`: gives access to handlers of other elements under one name.
 
 use element::arguments::{ElementName, Spaced};
 use element::prelude::*;
@@ -31,7 +31,7 @@ pub struct HandlerProxyArgs {
 /// The element.
 pub struct HandlerProxy {
     args: HandlerProxyArgs,
-    /// Numbers of the elements.
+    /// Indexes of the elements.
     elements: Vec<usize>,
 }
 
@@ -61,7 +61,7 @@ impl Element for HandlerProxy {
             Ok(target) => target,
             Err(error) => return Some(Err(error)),
         };
-        // A handler without an element is one of the router: of this one's own there are none here.
+        // A handler without an element is the router's; the proxy has none of its own here.
         let allowed =
             self.elements.is_empty() || target.element.is_some_and(|at| self.elements.contains(&at));
         let known = |info: &HandlerInfo| info.name == target.handler;

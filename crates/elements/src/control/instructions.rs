@@ -1,4 +1,4 @@
-//! The instructions of a script, and their text.
+//! The instructions of a script and their parser.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -9,12 +9,12 @@ use element::arguments::FromArgument;
 use element::text::next_word;
 use element::{Setup, SetupError};
 
-/// Where a jump leads.
+/// The target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// An instruction.
     At(usize),
-    /// Ends the script in one of its ways.
+    /// Ends the script.
     Finish(Finish),
 }
 
@@ -28,25 +28,25 @@ pub(super) enum Finish {
     Return,
 }
 
-/// What `print` and its kin do with the text.
+/// Options of `print` and its variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Printing {
-    /// Whether a line end is added.
+    /// Whether to append a newline.
     pub(super) line: bool,
-    /// Whether a handler's parameter is unquoted.
+    /// Whether to unquote a handler's parameter.
     pub(super) unquote: bool,
 }
 
-/// One instruction; texts are expanded when it is executed.
+/// An instruction. Its texts are expanded when it is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Instruction {
-    /// Holds the place before the first instruction of a script that starts by itself.
+    /// Precedes the first instruction of a script that starts automatically.
     Initial,
-    /// Waits to be stepped so many times.
+    /// Waits for this number of steps.
     Pause {
         steps: u32,
     },
-    /// Waits for a time, or a step.
+    /// Waits for a time or a step.
     Wait {
         time: String,
     },
@@ -62,7 +62,7 @@ pub(super) enum Instruction {
         text: String,
         how: Printing,
     },
-    /// `save` and `append`: the file, and the handler call.
+    /// `save` and `append`: the file and the handler call.
     Save {
         file: String,
         append: bool,
@@ -73,7 +73,7 @@ pub(super) enum Instruction {
         text: String,
         unquote: bool,
     },
-    /// `init` and `export`: happens at the start only.
+    /// `init` and `export`: executed only at the start.
     Initialise {
         variable: String,
         text: String,
@@ -98,7 +98,7 @@ pub(super) enum Instruction {
     Finish(Finish),
 }
 
-/// Parses the arguments of a script; `driver` scripts end by stopping.
+/// Parses the arguments of a script; `driver` scripts end with `stop`.
 pub(super) fn parse(
     arguments: &[String],
     driver: bool,
@@ -145,7 +145,7 @@ pub(super) fn parse(
     Ok(instructions)
 }
 
-/// The instructions by the numbers that they have in Click, from 1.
+/// The instructions by their numbers in Click, from 1.
 const NUMBERED: &[&str] = &[
     "wait_step",
     "wait_time",
@@ -173,7 +173,7 @@ const NUMBERED: &[&str] = &[
     "loop",
 ];
 
-/// An instruction's name, which may be given by its number.
+/// The name of an instruction, which may be given by number.
 fn name_of<'w>(word: &'w str, setup: &Setup) -> &'w str {
     match i32::from_argument(word, setup) {
         Ok(-1) => "exit",
@@ -189,7 +189,7 @@ fn name_of<'w>(word: &'w str, setup: &Setup) -> &'w str {
     }
 }
 
-/// A label that is the number of an instruction that ends the script.
+/// The jump target for a numeric label of an instruction that ends the script.
 fn numbered(label: &str, setup: &Setup) -> Option<Target> {
     let number = i32::from_argument(label, setup).ok().filter(|number| *number < 0)?;
     Some(Target::Finish(match number {
@@ -200,7 +200,7 @@ fn numbered(label: &str, setup: &Setup) -> Option<Target> {
     }))
 }
 
-/// Where a label is: one of the script's, or one of those that every script has.
+/// Finds a label: one of the script's, or one that every script has.
 pub(super) fn find_label(instructions: &[Instruction], label: &str) -> Option<Target> {
     let own = instructions.iter().position(|it| matches!(it, Instruction::Label { name } if name == label));
     own.map(Target::At).or(match label {
@@ -248,7 +248,7 @@ fn instruction(name: &str, rest: &str, setup: &Setup) -> Option<Instruction> {
             }
             Instruction::Label { name }
         }
-        // The label is looked for when all are known; without one it is the beginning.
+        // The label is resolved when all are known; without a label, the loop starts at the beginning.
         "goto" => Instruction::Goto { target: Target::At(0), condition: text },
         "loop" if rest.is_empty() => Instruction::Goto { target: Target::At(0), condition: String::new() },
         "return" | "returnq" => Instruction::Return { text, unquote },

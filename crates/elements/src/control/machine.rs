@@ -1,4 +1,4 @@
-//! What executes a script: the position, waiting and jumping.
+//! Executes a script: position, waiting and jumps.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -15,10 +15,10 @@ use super::instructions::{Finish, Instruction, Printing, Target, find_label};
 use super::scope::Scope;
 use super::variables::Variables;
 
-/// Jumps without a pause after which a script is given up as endless.
-const MOST_JUMPS: usize = 1_000;
-/// Calls of a script by itself within each other. One that always calls itself must not take all of the stack.
-const MOST_DEPTH: usize = 16;
+/// Jumps without a pause after which a script is stopped as endless.
+const MAX_JUMPS: usize = 1_000;
+/// Maximum nesting of a script's calls of itself, so that recursion can't exhaust the stack.
+const MAX_DEPTH: usize = 16;
 
 /// When a script runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Signal(Vec<i32>),
 }
 
-/// Who makes a script go on.
+/// The reason for which a script continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
     /// The `step` handler, a timer, a packet, a jump.
@@ -40,7 +40,7 @@ pub(super) enum Cause {
     Driver,
 }
 
-/// A handler that makes a script go on.
+/// A handler that continues a script.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
     Run,
@@ -48,19 +48,19 @@ pub(super) enum Request {
     Step,
 }
 
-/// A script and where it stands.
+/// A script and its execution state.
 pub(super) struct Machine {
     pub(super) kind: Kind,
     instructions: Vec<Instruction>,
-    /// Steps that each `pause` has had.
+    /// Steps counted by each `pause`.
     stepped: Vec<u32>,
     position: usize,
     steps: i64,
-    /// Steps that a handler has still to do, while one makes the script go on.
+    /// Remaining steps of the running handler; `None` if no handler runs the script.
     pending: Option<i64>,
-    /// Calls within each other that make it go on, the first of which is not its own.
+    /// Nesting of calls that run the script; the outermost one is not its own.
     depth: usize,
-    /// Whether the step that starts an active script has been counted; the others need none.
+    /// Whether the step that starts an active script has been counted; other scripts need none.
     started: bool,
     pub(super) variables: Variables,
     complaints: Complaints,
@@ -82,7 +82,8 @@ impl Machine {
         }
     }
 
-    /// Sets initial variables and starts what starts by itself. What is set anywhere is empty before.
+    /// Initializes variables, and starts scripts that start automatically. Variables that any instruction sets are
+    /// empty at first.
     pub(super) fn start(&mut self, cx: &mut Context) {
         for instruction in self.instructions.clone() {
             let variable = match &instruction {
@@ -118,7 +119,7 @@ impl Machine {
         }
     }
 
-    /// Lets the script go on by a blocking instruction; the errors met are logged.
+    /// Continues the script by `steps` blocking instructions, and logs errors.
     pub(super) fn step(&mut self, cx: &mut Context, steps: i64) {
         let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
         self.depth += 1;
@@ -128,14 +129,14 @@ impl Machine {
         self.depth -= 1;
     }
 
-    /// The driver is about to stop, and lets the script go on; the errors met are logged.
+    /// Continues the script because the driver is about to stop, and logs errors.
     pub(super) fn drive(&mut self, cx: &mut Context) {
         self.depth += 1;
         self.obey(cx, Request::Step, ("step", "router"), true);
         self.depth -= 1;
     }
 
-    /// A handler makes the script go on: what it returns, the errors met being part of it.
+    /// Continues the script for a handler. Returns the handler's result, including errors of the script.
     pub(super) fn request(
         &mut self,
         cx: &mut Context,
@@ -143,7 +144,7 @@ impl Machine {
         (name, value): (&str, &str),
         writing: bool,
     ) -> Result<String, HandlerError> {
-        if self.depth >= MOST_DEPTH {
+        if self.depth >= MAX_DEPTH {
             return Err(HandlerError::new("too many calls of the script by itself"));
         }
         if self.depth == 0 {
@@ -152,7 +153,7 @@ impl Machine {
         self.depth += 1;
         let finish = self.obey(cx, request, (name, value), writing);
         self.depth -= 1;
-        // Called by itself, it has complained where it does otherwise.
+        // For a nested call, the errors are reported by the outermost call.
         let problems = if self.depth == 0 { self.complaints.release() } else { String::new() };
         match finish {
             Some(Finish::Error) => Err(HandlerError::with_code(HandlerError::UNSPECIFIED, problems)),
@@ -201,7 +202,7 @@ impl Machine {
             },
         }
         if let Some(pending) = &mut self.pending {
-            // It goes on from there when the call that makes it go on is over.
+            // The outermost call continues the script from here.
             *pending += if request == Request::Step { steps } else { 0 };
         } else {
             let mut jumps = 0;
@@ -217,7 +218,7 @@ impl Machine {
         self.forget(finish)
     }
 
-    /// Forgets who has called; a script that waits goes on with its arguments.
+    /// Resets the state of a handler call. A waiting script keeps its arguments.
     fn forget(&mut self, finish: Option<Finish>) -> Option<Finish> {
         self.variables.handler.clear();
         self.variables.writing = false;
@@ -227,7 +228,7 @@ impl Machine {
         finish
     }
 
-    /// How a script has ended that stands where it does.
+    /// How the script has ended at its current position.
     fn finish(&self) -> Option<Finish> {
         match self.instructions.get(self.position)? {
             Instruction::Finish(finish) | Instruction::Goto { target: Target::Finish(finish), .. } => {
@@ -239,7 +240,7 @@ impl Machine {
         }
     }
 
-    /// Runs the script for a packet: the output that it goes to.
+    /// Runs the script for a packet, and returns the packet's output.
     pub(super) fn judge(&mut self, cx: &mut Context, port: usize) -> Option<usize> {
         self.variables.set("input", port.to_string());
         self.position = 0;
@@ -251,17 +252,17 @@ impl Machine {
         }
     }
 
-    /// Whether a script that a signal started has ended, so that the next one may start it again.
+    /// Whether a script started by a signal has ended, so that the next signal may start it again.
     pub(super) fn has_ended(&self) -> bool {
         self.finish() == Some(Finish::End)
     }
 
-    /// Tells the caller of a handler, or the log, about an error.
+    /// Reports an error to the caller of a handler, or to the log.
     pub(super) fn complain(&mut self, cx: &Context, problem: impl AsRef<str>) {
         self.complaints.push(cx, problem.as_ref());
     }
 
-    /// Makes a call, what it complains of standing under `occasion`.
+    /// Calls a function with `occasion` as the context of its errors.
     pub(super) fn on_occasion<R>(&mut self, occasion: String, call: impl FnOnce(&mut Machine) -> R) -> R {
         self.complaints.enter(occasion);
         let result = call(self);
@@ -269,13 +270,13 @@ impl Machine {
         result
     }
 
-    /// Goes on by `steps` blocking instructions, `jumps` having been made before: those made since included.
+    /// Continues by `steps` blocking instructions. Adds its jumps to `jumps` and returns the sum.
     fn execute(&mut self, cx: &mut Context, steps: i64, cause: Cause, mut jumps: usize) -> usize {
         let goal = self.steps + steps;
-        while self.steps <= goal && jumps < MOST_JUMPS {
+        while self.steps <= goal && jumps < MAX_JUMPS {
             let place = self.position;
             let Some(instruction) = self.instructions.get(place).cloned() else { break };
-            // Before it is carried out, since it may jump by a handler.
+            // Advance first, because a handler called by the instruction may jump.
             self.position += 1;
             match self.perform(cx, &instruction, place, goal) {
                 Next::On if self.position == place + 1 => {}
@@ -300,7 +301,7 @@ impl Machine {
                 }
             }
         }
-        if jumps >= MOST_JUMPS {
+        if jumps >= MAX_JUMPS {
             let class = cx.runtime().class_name(cx.element());
             cx.say(&format!("{} :: {class}: too many jumps, giving up", cx.name()));
             self.position = self.instructions.len();
@@ -394,7 +395,7 @@ impl Machine {
         Next::On
     }
 
-    /// Sets the timer; whether the time is one.
+    /// Sets the timer; returns false if the time is invalid.
     fn wait(&mut self, cx: &mut Context, time: &str) -> bool {
         let time = self.expand(cx, time, false);
         match cx.argument::<Timestamp>(&time) {
@@ -440,7 +441,7 @@ impl Machine {
         expand(text, &mut Scope { machine: self, cx }, quoted)
     }
 
-    /// The variables that are exported as handlers.
+    /// The variables exported as handlers.
     pub(super) fn exported(&self) -> impl Iterator<Item = &str> {
         self.instructions.iter().filter_map(|instruction| match instruction {
             Instruction::Initialise { variable, export: true, .. } => Some(variable.as_str()),
@@ -448,22 +449,22 @@ impl Machine {
         })
     }
 
-    /// Whether `name` is one of them.
+    /// Whether `name` is exported.
     pub(super) fn exports(&self, name: &str) -> bool {
         self.exported().any(|variable| variable == name)
     }
 }
 
-/// What follows an instruction.
+/// How to continue after an instruction.
 enum Next {
-    /// The next one, or the one to which this one has jumped.
+    /// With the next instruction, or with the target of a jump.
     On,
-    /// Nothing for now; the position is where it goes on.
+    /// Block; the position is where the script continues.
     Block,
-    /// Nothing, if no handler has jumped meanwhile.
+    /// Return, unless a handler has jumped in the meantime.
     Return,
-    /// Nothing.
+    /// End the script.
     Finish,
-    /// Nothing, and the driver is told.
+    /// End the script and stop the driver.
     Stop,
 }

@@ -1,4 +1,4 @@
-//! `Message`: says something when a configuration is set up.
+//! `Message`: prints a message when a configuration is set up.
 
 use element::arguments::Word;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! Scripts, sockets and the driver.
+//! Scripts, control sockets and the driver.
 
 mod balancedthreadsched;
 mod chattersocket;

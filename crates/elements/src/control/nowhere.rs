@@ -1,11 +1,11 @@
-//! An environment without anything, for tests of what only parses.
+//! An empty environment, for tests of parsers.
 
 use alloc::vec::Vec;
 
 use element::{Descriptor, Environment};
 use packet::Timestamp;
 
-/// Time stands still here, and nobody listens.
+/// An environment with a stopped clock and no output.
 pub(super) struct Nowhere;
 
 impl Environment for Nowhere {

@@ -1,25 +1,25 @@
-//! Where an element waits for control connections, and how it gets there.
+//! The address at which an element accepts control connections.
 
 use element::arguments::{FromArgument, Raw, TcpPort};
 use element::prelude::*;
 use element::{Environment, IoError, Listener, Message, SocketAddress};
 
-/// Ports tried after the one that was asked for with a `+`.
-const MOST_PORTS: u16 = 11;
+/// Ports tried after the given one if it has a `+`.
+const MAX_PORTS: u16 = 11;
 
-/// A place to wait for connections.
+/// An address to accept connections at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A TCP port, or the first free one after it.
+    /// A TCP port, or with `more` the first free one after it.
     Tcp { port: u16, more: bool },
     /// A Unix socket.
     Unix(String),
-    /// A connection that the process was started with.
+    /// A connected descriptor inherited by the process.
     Inherited(i32),
 }
 
 impl Place {
-    /// From the arguments of an element: the type, what stands behind it or PORT, FILENAME, FD.
+    /// Parses the arguments of an element: the type, and the value after it or PORT, FILENAME, FD.
     pub(super) fn new(
         kind: &str,
         port: Option<Raw>,
@@ -55,7 +55,7 @@ impl Place {
         }
     }
 
-    /// Begins to wait there; with `local`, for this host's own connections alone.
+    /// Starts to listen; with `local`, only for connections from this host.
     pub(super) fn listen(
         &self,
         local: bool,
@@ -64,7 +64,7 @@ impl Place {
         let host = if local { "127.0.0.1" } else { "0.0.0.0" };
         match self {
             Place::Tcp { port, more } => {
-                let last = if *more { port.saturating_add(MOST_PORTS) } else { *port };
+                let last = if *more { port.saturating_add(MAX_PORTS) } else { *port };
                 let mut result = environment.listen(&format!("tcp:{host}:{port}"));
                 for port in *port..last {
                     if matches!(result, Ok(_) | Err(IoError::Unsupported(_))) {
@@ -79,7 +79,7 @@ impl Place {
         }
     }
 
-    /// Whether one who waits at `self` may take over from one who asked for `old`.
+    /// Whether an element that listens at `self` may take over from one configured with `old`.
     pub(super) fn succeeds(&self, old: &Place) -> bool {
         match (self, old) {
             (Place::Tcp { more: true, .. }, Place::Tcp { .. }) => true,

@@ -1,4 +1,4 @@
-//! `ProgressBar`: how far something has come, drawn on the terminal.
+//! `ProgressBar`: draws a progress bar on the terminal.
 
 use element::HandlerKind;
 use element::arguments::{HandlerPath, Spaced};
@@ -6,7 +6,7 @@ use element::prelude::*;
 
 use super::progressline::{Progress, STALLED};
 
-/// The timer of the next drawing.
+/// The timer of the next redraw.
 const DRAW: usize = 0;
 
 /// Draws a progress bar on the terminal, from handlers that return a position and a size.
@@ -56,16 +56,16 @@ pub struct ProgressBar {
     args: ProgressBarArgs,
     state: State,
     size: Option<f64>,
-    /// The last position that was more than those before.
+    /// The largest position so far.
     position: f64,
     start: Timestamp,
-    /// When it last went on.
+    /// Time of the last progress.
     moved: Timestamp,
-    /// Time that stalls took.
+    /// Total time without progress.
     stalls: Timestamp,
 }
 
-/// Where the drawing stands.
+/// The state of drawing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// There is no terminal.
@@ -74,7 +74,7 @@ enum State {
     Fresh,
     /// It is drawn again and again.
     Drawing,
-    /// The last line is drawn.
+    /// The last line has been drawn.
     Over,
 }
 
@@ -168,7 +168,7 @@ impl Element for ProgressBar {
 }
 
 impl ProgressBar {
-    /// Draws the last line; if it is `done`, the size is where it is now.
+    /// Draws the last line. With `done`, the size becomes the current position.
     fn finish(&mut self, cx: &Context, done: bool) {
         if self.state == State::Over || !self.args.active {
             return;
@@ -223,7 +223,7 @@ impl ProgressBar {
     }
 }
 
-/// The sum of what the handlers say; `None` if there are none, or one says no number.
+/// The sum of the handlers' values; `None` if there are none, or one is not a number.
 fn sum(cx: &Context, handlers: &Spaced<HandlerPath>) -> Option<f64> {
     let values = handlers.0.iter().map(|path| {
         let value = cx.read_handler(&path.0, "").ok()?;
@@ -232,7 +232,7 @@ fn sum(cx: &Context, handlers: &Spaced<HandlerPath>) -> Option<f64> {
     values.reduce(|sum, value| Some(sum? + value?)).flatten()
 }
 
-/// Checks that all the handlers can be read.
+/// Checks that all handlers can be read.
 fn check(cx: &Context, handlers: &Spaced<HandlerPath>) -> Result<(), HandlerError> {
     for HandlerPath(path) in &handlers.0 {
         let target = cx.runtime().resolve(cx.element(), path)?;

@@ -1,35 +1,35 @@
-//! The line that a progress bar draws.
+//! Formats the line of a progress bar.
 
 use element::prelude::*;
 
-/// Characters of the line beside banner, percentage and bar.
-const BESIDE: usize = 25;
-/// Characters of those that the position takes.
-const POSITION: usize = 8;
-/// The longest bar.
-const LONGEST: usize = 240;
-/// After so many seconds without progress it counts as stalled.
+/// Width of the line in characters, without banner, percentage and bar.
+const FIXED_WIDTH: usize = 25;
+/// Width of the position, which is part of it.
+const POSITION_WIDTH: usize = 8;
+/// The maximum length of the bar.
+const MAX_BAR_WIDTH: usize = 240;
+/// Seconds without progress after which the operation counts as stalled.
 pub(super) const STALLED: i64 = 5;
 
-/// How far something has come.
+/// The progress of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Progress {
-    /// Where it is, if that is known.
+    /// The current position, if known.
     pub(super) position: Option<f64>,
-    /// Where it is done, if that is known.
+    /// The final position, if known.
     pub(super) size: Option<f64>,
-    /// Whether the size is a number that was given, so that the position is of no interest in itself.
+    /// Whether the size is a given number, so that the position is not shown.
     pub(super) fixed: bool,
-    /// Seconds that it took, stalls left out.
+    /// Elapsed seconds, without stalls.
     pub(super) elapsed: f64,
-    /// Whether nothing has moved for [`STALLED`] seconds.
+    /// Whether there was no progress for [`STALLED`] seconds.
     pub(super) stalled: bool,
     /// Whether this is the last line.
     pub(super) over: bool,
 }
 
 impl Progress {
-    /// The line, as wide as `columns`.
+    /// The line, `columns` wide.
     pub(super) fn line(&self, banner: &str, columns: usize) -> String {
         let mut line = String::new();
         if !banner.is_empty() {
@@ -40,9 +40,9 @@ impl Progress {
             (Some(_), None) => line += "  -% ",
             (None, _) => {}
         }
-        // One character less than there are: the cursor stays in its line.
-        let taken = 1 + line.chars().count() + BESIDE - if self.fixed { POSITION } else { 0 };
-        let length = columns.saturating_sub(taken).min(LONGEST);
+        // One character less than the width, so that the cursor stays in the line.
+        let taken = 1 + line.chars().count() + FIXED_WIDTH - if self.fixed { POSITION_WIDTH } else { 0 };
+        let length = columns.saturating_sub(taken).min(MAX_BAR_WIDTH);
         if length > 0 {
             line += &format!("|{}|", self.bar(length));
         }
@@ -54,7 +54,7 @@ impl Progress {
         line + &self.time()
     }
 
-    /// The part that is done, from 0 to 1: as a percentage cut to an integer.
+    /// The completed fraction from 0 to 1, truncated to a whole percentage.
     fn part(&self) -> Option<f64> {
         let (position, size) = (self.position?, self.size?);
         let part = if size > 0.0 { position / size } else { 1.0 };
@@ -66,7 +66,7 @@ impl Progress {
         let bar = match (self.part(), self.position) {
             (Some(part), _) => "*".repeat((length as f64 * part) as usize),
             (None, Some(position)) if !self.over && self.size.is_none() => {
-                // Without a size a mark goes to and fro, one way in ten million.
+                // Without a size, a mark moves back and forth, once per ten million in each direction.
                 let way = ((position / 100_000.0).max(0.0) as u64 % 200) as usize;
                 let way = if way > 100 { 200 - way } else { way };
                 let mark = if length > 3 { "***" } else { "*" };

@@ -1,16 +1,16 @@
-//! The lines of the ControlSocket protocol, version 1.3: from bytes to commands.
+//! Parser of the ControlSocket protocol, version 1.3.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The most bytes of data in one command: more would let anyone who connects fill the memory.
-pub(super) const MOST_DATA: usize = 1 << 24;
-/// The most bytes of a command's line.
-pub(super) const MOST_LINE: usize = 1 << 20;
+/// Maximum data of a command in bytes, so that clients can't fill the memory.
+pub(super) const MAX_DATA: usize = 1 << 24;
+/// Maximum length of a command line in bytes.
+pub(super) const MAX_LINE: usize = 1 << 20;
 
-/// Codes of replies.
+/// Reply codes.
 pub(super) mod code {
     pub(in super::super) const OK: u16 = 200;
     pub(in super::super) const WARNING: u16 = 220;
@@ -25,7 +25,7 @@ pub(super) mod code {
     pub(in super::super) const UNSPECIFIED: u16 = 590;
 }
 
-/// The answer to `HELP`, line by line.
+/// The reply to `HELP`, line by line.
 pub(super) const HELP: &[&str] = &[
     "Reading a handler; the answer carries its value:",
     "  READ PATH [TEXT]       with TEXT as its parameter",
@@ -54,32 +54,31 @@ pub(super) enum Command {
     Quit { alone: bool },
 }
 
-/// What the start of the input is.
+/// The start of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// A part of a command.
+    /// An incomplete command.
     Part(Seen),
-    /// An empty line of so many bytes.
+    /// An empty line of this many bytes.
     Blank(usize),
-    /// A command of so many bytes, its data included.
+    /// A command of this many bytes, including its data.
     Command(usize, Command),
-    /// So many bytes that are no command: the code and the text to answer.
+    /// This many bytes of invalid input, with the code and text of the reply.
     Bad(usize, u16, String),
-    /// More than the server takes: to be answered likewise, and the connection is to be closed.
+    /// Input above the limits: reply and close the connection.
     Flood(u16, String),
 }
 
-/// What an earlier look at the same input has found, so that bytes that come one by one are not looked at again and
-/// again.
+/// Results of earlier parsing of the same input, so that input that arrives byte by byte is not rescanned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// The first line does not end before.
+    /// The first line does not end before this offset.
     line: usize,
-    /// Data do not end before.
+    /// The data do not end before this offset.
     data: usize,
 }
 
-/// The words of a line, and where in it each stands.
+/// The words of a line with their offsets.
 struct Line<'t> {
     text: &'t [u8],
     words: Vec<(usize, usize)>,
@@ -107,7 +106,7 @@ impl<'t> Line<'t> {
         text(self.text.get(start..end).unwrap_or_default())
     }
 
-    /// From the third word to the last one's end.
+    /// The text from the third word to the end of the last one.
     fn rest(&self) -> &'t [u8] {
         match (self.words.get(2), self.words.last()) {
             (Some((start, _)), Some((_, end))) => self.text.get(*start..*end).unwrap_or_default(),
@@ -124,18 +123,18 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The end of a line, without and with its terminator: CR, LF or CRLF. The search begins at `from`.
+/// The end of a line, without and with its terminator (CR, LF or CRLF). The search starts at `from`.
 fn line_end(input: &[u8], from: usize) -> Option<(usize, usize)> {
     let end = from + input.get(from..)?.iter().position(|byte| matches!(byte, b'\r' | b'\n'))?;
     let pair = input.get(end..end + 2) == Some(b"\r\n");
     Some((end, end + 1 + usize::from(pair)))
 }
 
-/// Looks at the start of `input`; `closed` says that no more will come.
+/// Parses the start of `input`; `closed` means that no more input will arrive.
 pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
     let (end, next) = match line_end(input, seen.line) {
         Some(found) => found,
-        None if input.len() > MOST_LINE => return Parsed::Flood(code::TOO_BIG, "Line too long".into()),
+        None if input.len() > MAX_LINE => return Parsed::Flood(code::TOO_BIG, "Line too long".into()),
         None if closed => (input.len(), input.len()),
         None => return Parsed::Part(Seen { line: input.len(), data: 0 }),
     };
@@ -188,7 +187,7 @@ pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
     }
 }
 
-/// A number of bytes in Click's notations: decimal, or hexadecimal or octal by its prefix.
+/// Parses a number of bytes: decimal, or hexadecimal or octal with Click's prefixes.
 fn length(word: &str) -> Option<u64> {
     let length = match word.strip_prefix('0') {
         Some(rest) => match rest.strip_prefix(['x', 'X']) {
@@ -213,7 +212,7 @@ fn sized(
     closed: bool,
     command: impl FnOnce(&[u8]) -> Command,
 ) -> Parsed {
-    let Some(length) = usize::try_from(length).ok().filter(|length| *length <= MOST_DATA) else {
+    let Some(length) = usize::try_from(length).ok().filter(|length| *length <= MAX_DATA) else {
         return Parsed::Flood(code::TOO_BIG, "Data too large".into());
     };
     match input.get(start..start + length) {
@@ -224,7 +223,7 @@ fn sized(
 }
 
 /// A command whose line ends at `first`, and whose data are the lines from `start` to one that equals `terminator`,
-/// spaces at its end aside.
+/// ignoring trailing spaces.
 fn until(
     input: &[u8],
     (first, start): (usize, usize),
@@ -241,7 +240,7 @@ fn until(
         }
         line = next;
     }
-    if input.len() - start > MOST_DATA || input.len() - line > MOST_LINE {
+    if input.len() - start > MAX_DATA || input.len() - line > MAX_LINE {
         Parsed::Flood(code::TOO_BIG, "Data too large".into())
     } else if closed {
         Parsed::Bad(start, code::SYNTAX, "Not enough data".into())
@@ -306,11 +305,11 @@ mod tests {
         ] {
             assert_eq!(parse(input.as_bytes(), closed, Seen::default()), answer, "{input}");
         }
-        let long = alloc::vec![b'x'; MOST_LINE + 1];
+        let long = alloc::vec![b'x'; MAX_LINE + 1];
         assert_eq!(parse(&long, false, Seen::default()), Parsed::Flood(521, "Line too long".into()));
     }
 
-    /// Every input ends: what is closed is never waited for, and something is consumed.
+    /// On closed input, the parser never waits and always consumes something.
     #[test]
     fn every_part_is_used_up_when_the_input_is_closed() {
         let pieces =

@@ -1,4 +1,4 @@
-//! How a script reaches handlers, its own and those of others.
+//! Access of a script to handlers, its own and those of other elements.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -12,7 +12,7 @@ use super::expansion::Values;
 use super::functions;
 use super::machine::{Kind, Machine, Request};
 
-/// Where the variables and calls in a text get their values.
+/// Provides the values for expanding a text.
 pub(super) struct Scope<'a, 'c, 'r> {
     pub(super) machine: &'a mut Machine,
     pub(super) cx: &'c mut Context<'r>,
@@ -34,7 +34,7 @@ impl Values for Scope<'_, '_, '_> {
                 Some(value)
             }
             Err(error) => {
-                // A handler that fails has no value; one that does not exist is no reference.
+                // A handler that fails has an empty value; one that does not exist is not a reference.
                 let is_there = exists(&error);
                 if is_there {
                     self.machine.complain_of(self.cx, &error);
@@ -47,7 +47,7 @@ impl Values for Scope<'_, '_, '_> {
     }
 }
 
-/// Whether the error is that of a handler that was found and called.
+/// Whether the error comes from a handler that exists.
 fn exists(error: &HandlerError) -> bool {
     use HandlerError::{Doubtful, Refused, Rejected, Value, Warned};
     matches!(error, Rejected(_) | Refused { .. } | Warned(_) | Doubtful { .. } | Value(_))
@@ -57,14 +57,14 @@ fn is_silent(error: &HandlerError) -> bool {
     matches!(error, HandlerError::Rejected(text) | HandlerError::Refused { text, .. } if text.is_empty())
 }
 
-/// A handler's name and what it is called with.
+/// A handler and its parameter.
 struct Call {
     target: HandlerTarget,
     value: String,
 }
 
 impl Machine {
-    /// Reads a handler for `print` or `read`; without a value it has complained.
+    /// Reads a handler for `print` or `read`. Without a value, an error has been reported.
     pub(super) fn value_of_call(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Option<String> {
         let occasion = self.occasion(cx, call, quoted)?;
         let (answer, missing) = self.on_occasion(occasion, |machine| match machine.read(cx, call, quoted) {
@@ -112,7 +112,7 @@ impl Machine {
         missing.into_iter().for_each(|error| self.complain(cx, error.of_call(false)));
     }
 
-    /// As what a call is announced; a handler that can't be found is complained about.
+    /// The context of errors during a call. If the handler can't be found, reports that.
     fn occasion(&mut self, cx: &Context, call: &str, quoted: bool) -> Option<String> {
         match self.find(cx, call, quoted) {
             Ok(Call { target, value }) => {
@@ -126,14 +126,14 @@ impl Machine {
         }
     }
 
-    /// Complains of what a handler says that was called.
+    /// Reports the error of a handler that was called.
     fn complain_of(&mut self, cx: &Context, error: &HandlerError) {
         if !is_silent(error) {
             self.complain(cx, error.to_string());
         }
     }
 
-    /// Finds the handler that a call names. The script's own need no path.
+    /// Finds the handler of a call. The script's own handlers need no path.
     fn find(&self, cx: &Context, call: &str, quoted: bool) -> Result<Call, HandlerError> {
         let mut rest = call;
         let path = unquote(next_word(&mut rest).unwrap_or(""));
@@ -148,7 +148,7 @@ impl Machine {
         }
     }
 
-    /// Whether the script makes a handler of this name of itself, which the router can't see while it runs.
+    /// Whether the script provides a handler of this name, which the router can't call while the script runs.
     fn is_own(&self, name: &str) -> bool {
         self.kind == Kind::Proxy || self.exports(name)
     }
@@ -166,7 +166,7 @@ impl Machine {
             return self.request(cx, Request::Run, (&target.handler, &value), false);
         }
         match cx.read_handler(&path, &value) {
-            // What is there while the script runs has been looked for.
+            // Handlers available while the script runs have already been tried.
             Err(HandlerError::Busy(path)) if target.element == Some(cx.element()) => {
                 Err(HandlerError::NoHandler(path))
             }
@@ -179,7 +179,8 @@ impl Machine {
         let path = call_path(cx, &target);
         if target.element != Some(cx.element()) {
             return match cx.write_handler(&path, &value) {
-                // In the middle of a burst: as soon as that is over. Scripts might call each other for ever.
+                // The element is processing packets: the write is deferred. Scripts are excluded, since they could call
+                // each other forever.
                 Err(HandlerError::Busy(_)) if !is_script(cx, &target) => {
                     cx.defer_write(&path, &value);
                     Ok(())
@@ -213,7 +214,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The handlers `get` and `shift`: the variable, or what is wrong with the name.
+    /// The variable for the handlers `get` and `shift`, or the error in its name.
     fn place(&mut self, parameter: &str, usual: &str) -> Result<&mut String, HandlerError> {
         let mut rest = parameter;
         let name = next_word(&mut rest).unwrap_or(usual);
@@ -228,7 +229,7 @@ impl Machine {
             .ok_or_else(|| HandlerError::new(format_args!("undefined variable ‘{name}’")))
     }
 
-    /// Calls a read handler of the script itself.
+    /// Calls one of the script's own read handlers.
     pub(super) fn function(
         &mut self,
         cx: &mut Context,
@@ -292,7 +293,7 @@ impl Machine {
     }
 }
 
-/// A handler's path from the outermost level.
+/// The handler's path from the outermost scope.
 fn full_path(cx: &Context, target: &HandlerTarget) -> String {
     match target.element {
         Some(element) => format!("{}.{}", cx.runtime().element_name(element), target.handler),
@@ -300,7 +301,7 @@ fn full_path(cx: &Context, target: &HandlerTarget) -> String {
     }
 }
 
-/// A handler's path that is taken for no other one's: the router's begin with a dot.
+/// An unambiguous path of the handler: the router's handlers start with a dot.
 fn call_path(cx: &Context, target: &HandlerTarget) -> String {
     match target.element {
         Some(_) => full_path(cx, target),
@@ -317,7 +318,7 @@ fn is_listed(cx: &Context, target: &HandlerTarget) -> bool {
     cx.runtime().handlers(target.element).iter().any(|info| info.name == target.handler)
 }
 
-/// Text in double quotes, whether it needs them or not.
+/// Text in double quotes, even if it needs none.
 fn quoted(text: &str) -> String {
     let quoted = quote(text.as_bytes());
     if quoted.starts_with('"') { quoted } else { format!("\"{quoted}\"") }
@@ -348,8 +349,8 @@ fn random(cx: &Context, parameter: &str) -> Result<String, HandlerError> {
     Ok(cx.random_between(low, high).to_string())
 }
 
-/// Bytes of a file that a script takes in.
-const MOST_FILE: usize = 1 << 24;
+/// Maximum bytes of a file that a script reads.
+const MAX_FILE: usize = 1 << 24;
 
 fn read_file(cx: &Context, path: &str) -> Result<String, HandlerError> {
     if path.is_empty() {
@@ -364,8 +365,8 @@ fn read_file(cx: &Context, path: &str) -> Result<String, HandlerError> {
             0 => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
             count => bytes.extend_from_slice(piece.get(..count).unwrap_or(&[])),
         }
-        if bytes.len() > MOST_FILE {
-            return Err(HandlerError::new(format!("{path}: more than {MOST_FILE} bytes")));
+        if bytes.len() > MAX_FILE {
+            return Err(HandlerError::new(format!("{path}: more than {MAX_FILE} bytes")));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `Script`: handlers called in order, with variables, jumps and waits.
+//! `Script`: calls handlers in order, with variables, jumps and waits.
 
 use element::NameKind;
 use element::arguments::Raw;
@@ -67,7 +67,7 @@ impl ScriptArguments for ScriptArgs {
     }
 }
 
-/// Makes a script of the text of its type and instructions.
+/// Compiles a script from its type and instructions.
 pub(super) fn compile(
     kind: Option<Raw>,
     texts: &[Raw],

@@ -1,4 +1,4 @@
-//! What `Script` and `DriverManager` have in common.
+//! The element behind `Script` and `DriverManager`.
 
 use core::marker::PhantomData;
 
@@ -7,20 +7,20 @@ use element::{Descriptor, HandlerInfo, HandlerKind, Io, Stream};
 
 use super::machine::{Kind, Machine, Request};
 
-/// The arguments of an element that is a script.
+/// The arguments of a script element.
 pub trait ScriptArguments: Args {
-    /// Makes the machine.
+    /// Creates the machine.
     #[doc(hidden)]
     fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError>;
 }
 
-/// A script that is ready to run.
+/// A compiled script.
 pub struct Compiled(pub(super) Machine);
 
-/// An element that is a script.
+/// A script element.
 pub struct Scripted<A> {
     machine: Machine,
-    /// Where signals arrive, for scripts that they start.
+    /// Streams that deliver signals, for scripts started by signals.
     signals: Vec<Box<dyn Stream>>,
     arguments: PhantomData<A>,
 }
@@ -169,7 +169,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
                 cx.say(&error.to_string());
             }
             if !self.machine.has_ended() {
-                // The signal does again what it does by itself.
+                // The signal gets its default action back.
                 cx.watch(descriptor, false, false);
                 self.signals.retain(|stream| stream.descriptor() != descriptor);
             }

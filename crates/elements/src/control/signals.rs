@@ -1,4 +1,4 @@
-//! The names of signals, by POSIX and Linux.
+//! Signal names of POSIX and Linux.
 
 use element::{Setup, arguments::FromArgument};
 

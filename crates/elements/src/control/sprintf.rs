@@ -6,8 +6,8 @@ use alloc::string::String;
 use element::text::{next_word, unquote};
 use element::{HandlerError, Setup, arguments::FromArgument};
 
-/// The widest field, and the most digits. A script must not make text without bound.
-const MOST_WIDTH: usize = 4096;
+/// Maximum field width and precision, so that a script can't create unbounded text.
+const MAX_WIDTH: usize = 4096;
 
 /// A conversion: `%-08.3x`.
 #[derive(Default)]
@@ -22,7 +22,7 @@ struct Conversion {
     short: bool,
 }
 
-/// Formats: the first word is the format, the others are its arguments.
+/// Formats a parameter: the first word is the format, the others are its arguments.
 pub(super) fn sprintf(parameter: &str, setup: &Setup) -> Result<String, HandlerError> {
     let syntax = || HandlerError::new("syntax error");
     let mut rest = parameter;
@@ -54,16 +54,16 @@ pub(super) fn sprintf(parameter: &str, setup: &Setup) -> Result<String, HandlerE
                 while let Some(digit) =
                     letters.next_if(char::is_ascii_digit).and_then(|digit| digit.to_digit(10))
                 {
-                    size = Some((size.unwrap_or(0) * 10 + i64::from(digit)).min(MOST_WIDTH as i64));
+                    size = Some((size.unwrap_or(0) * 10 + i64::from(digit)).min(MAX_WIDTH as i64));
                 }
                 Ok(size)
             };
         let width = size(&mut letters)?.unwrap_or(0);
         conversion.left |= width < 0;
-        conversion.width = (width.unsigned_abs() as usize).min(MOST_WIDTH);
+        conversion.width = (width.unsigned_abs() as usize).min(MAX_WIDTH);
         if letters.next_if_eq(&'.').is_some() {
             let precision = size(&mut letters)?.unwrap_or(0);
-            conversion.precision = Some(usize::try_from(precision).map_err(|_| syntax())?.min(MOST_WIDTH));
+            conversion.precision = Some(usize::try_from(precision).map_err(|_| syntax())?.min(MAX_WIDTH));
         }
         while let Some(length) = letters.next_if(|length| "hlqL".contains(*length)) {
             conversion.short = length == 'h';

@@ -1,4 +1,4 @@
-//! `StaticThreadSched`: which thread runs which task.
+//! `StaticThreadSched`: assigns tasks to threads.
 
 use element::Message;
 use element::arguments::Raw;
@@ -64,7 +64,7 @@ impl Element for StaticThreadSched {
         Ok(StaticThreadSched { threads })
     }
 
-    /// An element that does not exist is told, and keeps nothing from running.
+    /// A missing element is reported but is not an error.
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let own = cx.name();
         let scope = own.rsplit_once('/').map_or(String::new(), |(scope, _)| format!("{scope}/"));

@@ -1,4 +1,4 @@
-//! The variables of a script, and what else `$` means in it.
+//! The variables of a script, including the built-in ones.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -7,25 +7,25 @@ use alloc::string::{String, ToString};
 use element::Context;
 use element::text::next_word;
 
-/// Variables of one script.
-const MOST_VARIABLES: usize = 10_000;
+/// Maximum variables of a script.
+const MAX_VARIABLES: usize = 10_000;
 
-/// What a script knows by name.
+/// The variables of a script.
 #[derive(Default)]
 pub(super) struct Variables {
     set: BTreeMap<String, String>,
-    /// `$?`: how the last write ended.
+    /// `$?`: the status of the last write.
     pub(super) status: i32,
-    /// `$args`: what a handler that runs the script was given.
+    /// `$args`: the parameter of the handler that runs the script.
     pub(super) arguments: String,
-    /// `$0`: that handler.
+    /// `$0`: the name of that handler.
     pub(super) handler: String,
-    /// `$write`: whether it was written.
+    /// `$write`: whether that handler was written.
     pub(super) writing: bool,
 }
 
 impl Variables {
-    /// What `$` and a name mean.
+    /// The value of `$` with a name.
     pub(super) fn meaning(&self, cx: &Context, name: &str) -> Option<String> {
         if let Some(value) = self.get(name) {
             return Some(value);
@@ -50,7 +50,7 @@ impl Variables {
         }
     }
 
-    /// What handlers may look at and change: a variable, or the arguments.
+    /// A variable that handlers may change: a script variable or the arguments.
     pub(super) fn place(&mut self, name: &str) -> Option<&mut String> {
         match name {
             "args" => Some(&mut self.arguments),
@@ -63,11 +63,11 @@ impl Variables {
         self.set.get(name).cloned()
     }
 
-    /// Sets a variable; one too many is not kept.
+    /// Sets a variable, unless there are too many.
     pub(super) fn set(&mut self, name: &str, value: String) {
         if let Some(old) = self.set.get_mut(name) {
             *old = value;
-        } else if self.set.len() < MOST_VARIABLES {
+        } else if self.set.len() < MAX_VARIABLES {
             self.set.insert(name.to_owned(), value);
         }
     }

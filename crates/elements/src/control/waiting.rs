@@ -1,36 +1,36 @@
-//! Waiting for connections, with another try each second if the place is taken.
+//! A listening socket, retried every second while its address is in use.
 
 use element::prelude::*;
 use element::{Listener, Stream};
 
 use super::place::Place;
 
-/// The timer of the next try.
+/// The timer of the next attempt.
 const RETRY: usize = 0;
 
-/// A socket that connections arrive at, or the wish for one.
+/// A listening socket, or one still to be opened.
 pub(super) struct Waiting {
     pub(super) place: Place,
-    /// Whether connections from this host alone are taken.
+    /// Whether only connections from this host are accepted.
     local: bool,
-    /// Tries that are left; below zero a failure is final.
+    /// Remaining attempts; negative if a failure is final.
     retries: i64,
     warn: bool,
     listener: Option<Box<dyn Listener>>,
 }
 
 impl Waiting {
-    /// With RETRIES and RETRY_WARNINGS.
+    /// Creates an unopened socket with RETRIES and RETRY_WARNINGS.
     pub(super) fn new(place: Place, local: bool, retries: i32, warn: bool) -> Waiting {
         Waiting { place, local, retries: retries.into(), warn, listener: None }
     }
 
-    /// The first try.
+    /// Makes the first attempt.
     pub(super) fn start(&mut self, cx: &Context) -> Result<(), SetupError> {
         self.attempt(cx).map_err(SetupError::new)
     }
 
-    /// The next one; the driver stops if it was the last.
+    /// Makes the next attempt; if it is the last and fails, the driver stops.
     pub(super) fn retry(&mut self, cx: &Context) {
         if self.listener.is_none()
             && let Err(error) = self.attempt(cx)
@@ -61,7 +61,7 @@ impl Waiting {
         }
     }
 
-    /// Takes the socket of an old element over, if it waits at the same place; whether it did.
+    /// Takes over the socket of the previous element if it has the same address. Returns whether it did.
     pub(super) fn inherit(&mut self, old: &mut Waiting, cx: &Context) -> bool {
         let same = self.place.succeeds(&old.place) && self.local == old.local;
         if same && let Some(listener) = old.listener.take() {
@@ -75,7 +75,7 @@ impl Waiting {
         same
     }
 
-    /// The next connection. A failure is logged.
+    /// Accepts the next connection. A failure is logged.
     pub(super) fn accept(&mut self, cx: &Context) -> Option<Box<dyn Stream>> {
         let accepted = self.listener.as_mut()?.accept();
         accepted.unwrap_or_else(|error| {
@@ -84,12 +84,12 @@ impl Waiting {
         })
     }
 
-    /// Whether the descriptor is that of the socket.
+    /// Whether the descriptor is the socket's.
     pub(super) fn is(&self, descriptor: element::Descriptor) -> bool {
         self.listener.as_ref().is_some_and(|listener| listener.descriptor() == descriptor)
     }
 
-    /// The TCP port that it got, or was to get.
+    /// The TCP port in use, or the configured one.
     pub(super) fn port(&self) -> String {
         match (&self.listener, &self.place) {
             (Some(listener), _) => listener.local(),
@@ -98,13 +98,13 @@ impl Waiting {
         }
     }
 
-    /// Waits no more.
+    /// Closes the socket.
     pub(super) fn stop(&mut self) {
         self.listener = None;
     }
 }
 
-/// An element as Click names it in messages.
+/// An element's declaration, as in Click's messages.
 pub(super) fn declaration(cx: &Context) -> String {
     format!("{} :: {}", cx.name(), cx.runtime().class_name(cx.element()))
 }

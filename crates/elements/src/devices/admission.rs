@@ -1,4 +1,4 @@
-//! Which hosts a server takes packets from, by route tables.
+//! Access control of a server, by route tables.
 
 use core::net::Ipv4Addr;
 
@@ -6,7 +6,8 @@ use element::HandlerKind;
 use element::arguments::ElementName;
 use element::prelude::*;
 
-/// Two route tables: who has a route in the first is let in, else who has one in the second is not.
+/// Two route tables. A host with a route in the first is admitted; otherwise one with a route in the second is
+/// rejected.
 #[derive(Default)]
 pub(super) struct Admission {
     allow: Option<String>,
@@ -14,7 +15,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// From the arguments ALLOW and DENY, once all elements exist.
+    /// Resolves the arguments ALLOW and DENY, once all elements exist.
     pub(super) fn new(
         cx: &Context,
         allow: Option<&ElementName>,
@@ -23,18 +24,18 @@ impl Admission {
         Ok(Admission { allow: table(cx, "ALLOW", allow)?, deny: table(cx, "DENY", deny)? })
     }
 
-    /// Whether a host is let in.
+    /// Whether a host is admitted.
     pub(super) fn admits(&self, cx: &Context, host: Ipv4Addr) -> bool {
         let has = |table: &Option<String>| {
             let Some(path) = table else { return false };
-            // An answer is an output, or -1 where there is no route.
+            // The value is an output, or -1 without a route.
             cx.read_handler(path, &host.to_string()).is_ok_and(|answer| !answer.starts_with('-'))
         };
         has(&self.allow) || !has(&self.deny)
     }
 }
 
-/// The handler that looks routes up.
+/// The path of the handler that looks up routes.
 fn table(cx: &Context, keyword: &str, name: Option<&ElementName>) -> Result<Option<String>, SetupError> {
     let Some(ElementName(name)) = name else { return Ok(None) };
     let runtime = cx.runtime();

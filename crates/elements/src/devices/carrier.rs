@@ -1,4 +1,4 @@
-//! What packets of a socket go over.
+//! The transport of a socket element.
 
 use core::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use element::{Datagrams, Descriptor, Io, IoError, Stream};
 use packet::Packet;
 
-/// What packets go over.
+/// The transport of a socket element.
 pub(super) enum Carrier {
     Stream(Box<dyn Stream>),
     Datagrams(Box<dyn Datagrams>),
@@ -28,7 +28,7 @@ impl Carrier {
         }
     }
 
-    /// Sends a packet, where datagrams may go to a place of their own; how many bytes are gone.
+    /// Sends a packet; datagrams may have their own destination. Returns how many bytes were sent.
     pub(super) fn write(&mut self, packet: &Packet, to: Option<Ipv4Addr>) -> Result<Io, IoError> {
         match self {
             Carrier::Stream(stream) => stream.write(packet.data()),

@@ -1,4 +1,4 @@
-//! `FromDevice`: packets from a network interface.
+//! `FromDevice`: receives packets from a network interface.
 
 use element::arguments::Word;
 use element::prelude::*;
@@ -7,10 +7,11 @@ use element::{Descriptor, Device, DeviceRequest, IoError};
 use crate::trace::link;
 use capture::LinkType;
 
-/// The timer of another look.
-const LOOK: usize = 0;
-/// Between two looks while packets come: each packet that wakes a sleeper costs the sender more than the packet itself.
-const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
+/// The timer of the next poll.
+const POLL_TIMER: usize = 0;
+/// Poll interval while packets arrive: waking a sleeping receiver for each packet would cost the sender more than the
+/// packet itself.
+const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 
 /// Receives packets from a network interface, or, in a box, from the switch port with that number.
 ///
@@ -91,7 +92,7 @@ pub struct FromDevice {
     args: FromDeviceArgs,
     device: Option<Box<dyn Device>>,
     count: u64,
-    /// What was last said about a failure, so that it is said once.
+    /// The last logged error, so that it is logged only once.
     trouble: Option<IoError>,
 }
 
@@ -156,9 +157,9 @@ impl Element for FromDevice {
         let most = cx.batch_limit();
         let count = self.receive(cx, most);
         if (1..most).contains(&count) && self.device.as_ref().is_some_and(|device| device.gathers()) {
-            // More may be on its way: it is fetched together.
+            // More packets may arrive; they are fetched together.
             cx.watch(descriptor, false, false);
-            cx.set_timer_after(LOOK, PAUSE);
+            cx.set_timer_after(POLL_TIMER, POLL_INTERVAL);
         }
     }
 
@@ -167,7 +168,7 @@ impl Element for FromDevice {
         let count = self.receive(cx, most);
         let descriptor = self.device.as_ref().and_then(|device| device.descriptor());
         if (1..most).contains(&count) {
-            cx.set_timer_after(LOOK, PAUSE);
+            cx.set_timer_after(POLL_TIMER, POLL_INTERVAL);
         } else if let Some(descriptor) = descriptor {
             cx.watch(descriptor, true, false);
         }
@@ -180,7 +181,7 @@ impl Element for FromDevice {
         if same(&self.args) != same(&old.args) || old.device.is_none() {
             return;
         }
-        // What has arrived is still there, and what has come to both since is taken once.
+        // Packets already received are kept. Packets that both sockets have received since are taken once.
         if let Some(descriptor) = self.device.as_ref().and_then(|device| device.descriptor()) {
             cx.watch(descriptor, false, false);
         }
@@ -197,7 +198,7 @@ impl Element for FromDevice {
 }
 
 impl FromDevice {
-    /// Sends on what has arrived, at most so many packets; how many there were.
+    /// Emits at most `most` received packets. Returns their number.
     fn receive(&mut self, cx: &mut Context, most: usize) -> usize {
         let Some(device) = &mut self.device else { return 0 };
         let mut batch = cx.batch();

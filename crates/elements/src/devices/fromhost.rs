@@ -1,4 +1,4 @@
-//! `FromHost`: frames of the host's kernel, over a virtual interface that it makes.
+//! `FromHost`: receives frames from the host's kernel, over a virtual interface that it creates.
 
 use core::any::Any;
 use core::cell::RefCell;
@@ -49,7 +49,7 @@ pub struct FromHostArgs {
     mtu: u32,
 }
 
-/// The interface, which the elements of its name share.
+/// The interface, shared by the elements with its name.
 pub(super) struct Shared {
     pub(super) name: String,
     pub(super) device: RefCell<Box<dyn Device>>,

@@ -1,4 +1,4 @@
-//! `KernelTap`: a virtual interface whose other side is the router.
+//! `KernelTap`: a virtual Ethernet interface of the host, connected to the router.
 
 use element::prelude::*;
 

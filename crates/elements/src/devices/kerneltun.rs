@@ -1,4 +1,4 @@
-//! `KernelTun`: a virtual interface whose other side is the router.
+//! `KernelTun`: a virtual IP interface of the host, connected to the router.
 
 use element::prelude::*;
 

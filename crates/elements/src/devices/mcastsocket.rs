@@ -1,4 +1,4 @@
-//! `McastSocket`: packets over multicast UDP.
+//! `McastSocket`: sends and receives packets over multicast UDP.
 
 use core::net::Ipv4Addr;
 

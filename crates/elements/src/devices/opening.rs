@@ -1,14 +1,14 @@
-//! What the elements over devices share.
+//! Opening of devices and reporting of their errors.
 
 use element::prelude::*;
 use element::{Device, DeviceRequest, IoError};
 
-/// Opens a device; the message of a failure begins with its name.
+/// Opens a device; an error message starts with the device name.
 pub(super) fn open(cx: &Context, name: &str, request: &DeviceRequest) -> Result<Box<dyn Device>, SetupError> {
     cx.environment().device(request).map_err(|error| SetupError::new(format_args!("{name}: {error}")))
 }
 
-/// Logs a failure, unless it is the same as the last one; `last` keeps it.
+/// Logs an error, unless it equals the last one, which `last` stores.
 pub(super) fn report(cx: &Context, device: &str, result: Result<(), IoError>, last: &mut Option<IoError>) {
     let error = result.err();
     if let Some(error) = error.as_ref().filter(|error| last.as_ref() != Some(error)) {

@@ -1,4 +1,4 @@
-//! `RawSocket`: IP packets of one protocol, to and from the host's network.
+//! `RawSocket`: sends and receives IP packets of one protocol over the host's network.
 
 use element::arguments::{FromArgument, IpProtocol, Raw, TcpPort, UdpPort};
 use element::prelude::*;
@@ -7,10 +7,10 @@ use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
 use crate::trace::link;
 use capture::LinkType;
 
-/// The timer of another try.
-const RETRY: usize = 0;
-/// Between two tries.
-const PAUSE: Timestamp = Timestamp::from_parts(0, 100_000);
+/// The timer of the next attempt.
+const RETRY_TIMER: usize = 0;
+/// Time between attempts.
+const RETRY_DELAY: Timestamp = Timestamp::from_parts(0, 100_000);
 
 /// Sends IP packets through a raw socket, and receives packets of one IP protocol addressed to this host.
 ///
@@ -126,7 +126,7 @@ impl Element for RawSocket {
             lost.into_iter().for_each(|packet| cx.drop(packet, Reason::NOT_SENT));
         }
         if !self.waiting.is_empty() && !failed {
-            cx.set_timer_after(RETRY, PAUSE);
+            cx.set_timer_after(RETRY_TIMER, RETRY_DELAY);
         } else if before > 0 || self.signal.is_active() {
             cx.schedule();
         }

@@ -1,4 +1,4 @@
-//! `Socket`: packets over TCP, UDP and Unix sockets.
+//! `Socket`: sends and receives packets over TCP, UDP and Unix sockets.
 
 use core::net::Ipv4Addr;
 
@@ -10,8 +10,8 @@ use super::admission::Admission;
 use super::carrier::Carrier;
 use super::socketplaces::{internet_places, unix_places};
 
-/// Packets pushed in that may wait for room; Click would stand still instead.
-const MOST_WAITING: usize = 1024;
+/// Maximum pushed packets that wait for room; Click would block instead.
+const MAX_WAITING: usize = 1024;
 
 /// Sends and receives packets through a TCP, UDP or Unix socket.
 ///
@@ -78,7 +78,7 @@ pub struct SocketArgs {
     proper: bool,
 }
 
-/// How bytes become packets, and how many may wait.
+/// How bytes become packets, and the buffer sizes.
 #[derive(ArgumentGroup)]
 pub(super) struct PacketArguments {
     /// Maximum bytes of a packet to receive.
@@ -96,7 +96,7 @@ pub(super) struct PacketArguments {
     pub(super) rcvbuf: Option<u32>,
 }
 
-/// Who is let in.
+/// Which hosts are admitted.
 #[derive(ArgumentGroup, Default)]
 pub(super) struct HostArguments {
     /// Route table of hosts to accept.
@@ -113,7 +113,7 @@ pub struct Socket {
     packets: PacketArguments,
     hosts: HostArguments,
     request: SocketRequest,
-    /// Whether each packet goes to its own destination.
+    /// Whether each packet is sent to its own destination.
     spreads: bool,
     admission: Admission,
     listener: Option<Box<dyn Listener>>,
@@ -178,7 +178,7 @@ impl Element for Socket {
         for packet in batch.drain() {
             if self.carrier.is_none() {
                 cx.drop(packet, Reason::NOT_CONNECTED);
-            } else if self.waiting.len() >= MOST_WAITING {
+            } else if self.waiting.len() >= MAX_WAITING {
                 cx.drop(packet, Reason::FULL);
             } else {
                 self.waiting.push(packet);
@@ -221,7 +221,7 @@ impl Element for Socket {
 }
 
 impl Socket {
-    /// One that is not open yet.
+    /// Creates a socket that is not open yet.
     pub(super) fn over(
         request: SocketRequest,
         packets: PacketArguments,
@@ -244,7 +244,7 @@ impl Socket {
         })
     }
 
-    /// Takes a connection: one at a time, the next one waits in the system's queue.
+    /// Accepts a connection. There is one at a time; the next one waits in the system's queue.
     fn accept(&mut self, cx: &Context) {
         let Some(listener) = self.listener.as_mut().filter(|_| self.carrier.is_none()) else { return };
         let stream = match listener.accept() {
@@ -290,7 +290,7 @@ impl Socket {
         }
     }
 
-    /// Where it is or leads to, for people.
+    /// The socket's address or peer, for messages.
     fn place(&self) -> String {
         match &self.request.place {
             SocketAddress::Tcp(address, port)
@@ -307,7 +307,7 @@ impl Socket {
                 Ok(Io::Done(length)) => length,
                 Ok(Io::Wait) => return,
                 Ok(Io::Closed) | Err(_) => match carrier {
-                    // Nobody listens where a datagram went: the next one may find somebody.
+                    // There was no receiver at the datagram's destination; the next datagram may reach one.
                     Carrier::Datagrams(_) => return,
                     Carrier::Stream(_) => return self.close(cx),
                 },
@@ -326,7 +326,7 @@ impl Socket {
         }
     }
 
-    /// Emits what was read: so many bytes, as far as there was room for them.
+    /// Emits `length` received bytes as far as they fit into the packet.
     fn emit(&self, cx: &mut Context, length: usize) {
         let bytes = self.buffer.get(..length).unwrap_or(&self.buffer);
         let Some(mut packet) = cx.pool().allocate_with(self.packets.headroom.into(), bytes.len()) else {
@@ -340,7 +340,7 @@ impl Socket {
         cx.send(0, packet);
     }
 
-    /// Sends what waits; what finds no room waits on.
+    /// Sends waiting packets as far as there is room.
     fn flush(&mut self, cx: &mut Context) {
         let Some(carrier) = &mut self.carrier else {
             let lost = core::mem::take(&mut self.waiting);

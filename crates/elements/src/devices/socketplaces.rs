@@ -1,4 +1,4 @@
-//! The places that the arguments of a socket name.
+//! The addresses in the arguments of a socket.
 
 use core::net::Ipv4Addr;
 
@@ -10,10 +10,10 @@ use element::{Message, Setup, SetupError, SocketAddress};
 
 use super::socket::SocketArgs;
 
-/// Where it is or leads to, and a client's own place.
+/// The address to bind or connect to, and a client's own address.
 pub(super) type Places = (SocketAddress, Option<SocketAddress>);
 
-/// Of a socket of TCP or UDP.
+/// The addresses of a TCP or UDP socket.
 pub(super) fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Result<Places, SetupError> {
     let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
     let wrong = |keyword: &'static str| move |problem| SetupError::argument(keyword, problem);
@@ -38,7 +38,7 @@ pub(super) fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Re
     Ok((place(address, number), local))
 }
 
-/// Of a Unix socket, for a stream or for datagrams.
+/// The addresses of a Unix stream or datagram socket.
 pub(super) fn unix_places(stream: bool, args: &SocketArgs) -> Result<Places, SetupError> {
     let text = |given: &Option<String>, raw: &Option<Raw>| {
         given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))

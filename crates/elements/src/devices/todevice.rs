@@ -1,4 +1,4 @@
-//! `ToDevice`: packets out of a network interface.
+//! `ToDevice`: sends packets to a network interface.
 
 use core::any::Any;
 
@@ -6,10 +6,10 @@ use element::arguments::Word;
 use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, Direction, IoError, Signal};
 
-/// The timer of another try.
-const RETRY: usize = 0;
-/// Microseconds between tries at most.
-const LONGEST_PAUSE: i64 = 256;
+/// The timer of the next attempt.
+const RETRY_TIMER: usize = 0;
+/// Maximum time between attempts, in microseconds.
+const MAX_RETRY_DELAY: i64 = 256;
 
 /// Sends packets to a network interface, or, in a box, to the switch port with that number.
 ///
@@ -56,16 +56,16 @@ pub struct ToDeviceArgs {
 pub struct ToDevice {
     args: ToDeviceArgs,
     device: Option<Box<dyn Device>>,
-    /// Packets that found no room.
+    /// Packets for which there was no room.
     waiting: Batch,
     signal: Signal,
     pulls: u64,
-    /// The last pause before another try, in microseconds.
+    /// Time between the last attempts, in microseconds.
     pause: i64,
     trouble: Option<IoError>,
 }
 
-/// What one sees of another, so that there is one writer for each device.
+/// Registers the writer of a device, of which there may be only one.
 struct Writer(String);
 
 impl Element for ToDevice {
@@ -140,7 +140,7 @@ impl Element for ToDevice {
                 descriptor = device.descriptor();
             }
             cx.drop_batch(core::mem::take(&mut self.waiting), Reason::FULL);
-            // Sources that make packets as fast as they go rest until there is room.
+            // Unlimited sources stop until there is room.
             if let Some(descriptor) = descriptor {
                 cx.set_signal(Direction::Full, false);
                 cx.watch(descriptor, false, true);
@@ -195,12 +195,12 @@ impl Element for ToDevice {
 }
 
 impl ToDevice {
-    /// Sends what waits, as far as there is room; how many packets went.
+    /// Sends waiting packets as far as there is room. Returns how many were sent.
     fn send(&mut self, cx: &mut Context) -> usize {
         let Some(device) = &mut self.device else { return 0 };
         let mut sent = 0;
         while !self.waiting.is_empty() {
-            // Sending takes the packets: who wants them afterwards needs other handles.
+            // Sending consumes the packets, so those for the output are duplicated first.
             let mut copies = cx.batch();
             if cx.outputs() > 0 {
                 let all = self.waiting.iter().map_while(|packet| cx.duplicate(packet));
@@ -233,18 +233,18 @@ impl ToDevice {
         sent
     }
 
-    /// There is no room: first the system is trusted to say when there is, then time passes.
+    /// Waits for room: first for the system's notification, then by timer.
     fn wait(&mut self, cx: &Context) {
         let descriptor = self.device.as_ref().and_then(|device| device.descriptor());
         match descriptor.filter(|_| self.pause == 0) {
             Some(descriptor) => cx.watch(descriptor, false, true),
             None => {
-                cx.set_timer_after(RETRY, Timestamp::from_nanos(self.pause.max(1) * 1_000));
+                cx.set_timer_after(RETRY_TIMER, Timestamp::from_nanos(self.pause.max(1) * 1_000));
                 if self.args.debug {
                     cx.say(&format!("{} backing off for {} at {}", cx.name(), self.pause, cx.now()));
                 }
             }
         }
-        self.pause = (self.pause * 2).clamp(1, LONGEST_PAUSE);
+        self.pause = (self.pause * 2).clamp(1, MAX_RETRY_DELAY);
     }
 }

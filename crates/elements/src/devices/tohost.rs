@@ -1,4 +1,4 @@
-//! `ToHost`: frames to the host's kernel.
+//! `ToHost`: sends frames to the host's kernel.
 
 use element::IoError;
 use element::prelude::*;

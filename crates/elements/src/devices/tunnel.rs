@@ -1,4 +1,4 @@
-//! What `KernelTun` and `KernelTap` have in common, and `FromHost` and `ToHost` in part.
+//! Virtual interfaces: the element behind `KernelTun` and `KernelTap`, and helpers for `FromHost` and `ToHost`.
 
 use core::marker::PhantomData;
 use core::net::Ipv4Addr;
@@ -10,20 +10,20 @@ use packet::{Ip4Prefix, MacAddr};
 use crate::trace::link;
 use capture::LinkType;
 
-/// Bytes of an Ethernet header, which the largest packet does not count.
+/// Length of an Ethernet header, which the MTU excludes.
 pub(super) const ETHERNET: usize = 14;
-/// Bytes of the smallest IP header.
+/// Minimum length of an IP header.
 const IP: usize = 20;
 
-/// An address and the length of its network's prefix, as an interface gets them.
+/// The address and prefix length for an interface.
 pub(super) fn address(network: Ip4Prefix) -> (Ipv4Addr, u8) {
     (network.address, network.mask.to_bits().count_ones() as u8)
 }
 
-/// The most bytes in front of packets, as in Click.
-const MOST_HEADROOM: u32 = 8192;
+/// Maximum headroom in bytes, as in Click.
+const MAX_HEADROOM: u32 = 8192;
 
-/// Checks HEADROOM, and GATEWAY, which must be in the interface's network; what that is, if it is any.
+/// Checks HEADROOM and GATEWAY. Returns the gateway, which must be in the interface's network, if there is one.
 pub(super) fn checked(
     network: Option<Ip4Prefix>,
     gateway: Option<Ipv4Addr>,
@@ -35,7 +35,7 @@ pub(super) fn checked(
     {
         return Err(SetupError::new("bad GATEWAY"));
     }
-    if headroom > MOST_HEADROOM {
+    if headroom > MAX_HEADROOM {
         return Err(SetupError::new("HEADROOM too large"));
     }
     Ok(gateway)
@@ -43,12 +43,12 @@ pub(super) fn checked(
 
 /// The arguments of either element.
 pub trait Kind: Args {
-    /// What both are asked for, and whether the interface carries Ethernet frames.
+    /// The common arguments, and whether the interface carries Ethernet frames.
     #[doc(hidden)]
     fn tunnel(self) -> (TunnelArguments, bool);
 }
 
-/// What both are asked for.
+/// The common arguments of both elements.
 #[doc(hidden)]
 #[derive(ArgumentGroup)]
 pub struct TunnelArguments {
@@ -79,7 +79,7 @@ pub struct TunnelArguments {
     dev_name: Option<String>,
 }
 
-/// An element over a tunnel.
+/// An element connected to a virtual interface.
 pub struct Tunnelled<A> {
     args: TunnelArguments,
     name: String,
@@ -201,7 +201,7 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
 }
 
 impl<A> Tunnelled<A> {
-    /// Gives a packet to the kernel, or says why not.
+    /// Writes a packet to the kernel, and logs an error.
     fn write(&mut self, cx: &mut Context, mut packet: Packet) {
         let Some(device) = &mut self.device else { return cx.drop(packet, Reason::CLOSED) };
         let name = device.name();
@@ -241,7 +241,7 @@ impl<A> Tunnelled<A> {
             self.trouble = None;
         }
         super::report(cx, &name, result, &mut self.trouble);
-        // What could not be written is lost, as it is in Click: the kernel's queue is full.
+        // A packet that can't be written is dropped, as in Click: the kernel's queue is full.
         cx.drop_batch(one, Reason::NOT_SENT);
     }
 }

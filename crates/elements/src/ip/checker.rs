@@ -1,34 +1,34 @@
-//! The elements that separate packets with sound headers, but for what is sound.
+//! The element behind all header checks, which differ in what they check.
 
 use element::prelude::*;
 
 use super::tally::{HeaderFault, Tally, TallyArguments};
 
-/// What is sound.
+/// A header check.
 pub trait Check: Sized + 'static {
     /// The element's arguments.
     type Args: Args;
-    /// What can be wrong, in the order of `drop_details`.
+    /// The possible faults, in the order of `drop_details`.
     const REASONS: &'static [HeaderFault];
 
-    /// As the arguments say.
+    /// Creates the check from the arguments.
     fn new(args: Self::Args, setup: &Setup) -> Result<(Self, TallyArguments), SetupError>;
 
-    /// The place of the fault among the reasons, if there is one. It may mark a packet that has none.
+    /// Checks a packet. Returns the index of its fault in `REASONS`. May set annotations of a valid packet.
     fn fault(&self, packet: &mut Packet) -> Option<usize>;
 
-    /// As `fault`, whether there is none, for a packet that needs no more than a look; else `false`, and nothing is
-    /// changed.
+    /// The fast path of `fault`: whether a packet that needs only inspection is valid. Otherwise returns false and
+    /// changes nothing.
     #[inline(always)]
     fn pass(&self, packet: &mut Packet) -> bool {
         self.fault(packet).is_none()
     }
 
-    /// What was checked, as the console is told.
+    /// What was checked, for the log.
     fn subject(cx: &Context) -> String;
 }
 
-/// Separates packets with sound headers.
+/// Separates packets with valid headers.
 pub struct Checker<C> {
     check: C,
     tally: Tally,

@@ -1,4 +1,4 @@
-//! `CheckIP6Header`: separates packets with sound IPv6 headers.
+//! `CheckIP6Header`: separates packets with invalid IPv6 headers.
 
 use core::net::Ipv6Addr;
 
@@ -40,14 +40,14 @@ pub struct CheckIP6HeaderArgs {
     offset: i32,
 }
 
-/// Addresses, whose form is looked at last.
+/// A list of addresses, parsed after the other arguments.
 pub(super) struct Sources(Spaced<Ipv6Addr>);
 
 impl FromArgument for Sources {
     const KIND: &'static str = <Spaced<Ipv6Addr> as FromArgument>::KIND;
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Sources, ArgumentError> {
-        // Several must be quoted.
+        // Several addresses must be quoted.
         if element::text::words(text).len() > 1 {
             return Err(ArgumentError::Syntax);
         }
@@ -62,11 +62,11 @@ pub struct CheckIP6Header {
     drops: u64,
 }
 
-/// The source that is always bad.
+/// The source address that is always invalid.
 const ALL_ONES: Ipv6Addr = Ipv6Addr::from_bits(u128::MAX);
 
 impl CheckIP6Header {
-    /// The length of the packet with its header, from the header on, or why it is refused.
+    /// The length of the packet from the header on, or the reason for rejecting it.
     #[inline]
     fn length(&self, bytes: &[u8]) -> Result<usize, Reason> {
         let header = Ip6View::new(bytes).ok_or(Reason::TOO_SHORT)?;

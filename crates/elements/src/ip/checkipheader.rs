@@ -1,4 +1,4 @@
-//! `CheckIPHeader`: separates packets with sound IPv4 headers.
+//! `CheckIPHeader`: separates packets with invalid IPv4 headers.
 
 use core::marker::PhantomData;
 
@@ -50,7 +50,7 @@ pub struct CheckIPHeaderArgs {
     place: PlaceArguments,
 }
 
-/// Where the header is.
+/// The position of the header.
 #[derive(ArgumentGroup)]
 pub struct PlaceArguments {
     /// Offset of the header in bytes.
@@ -63,9 +63,9 @@ pub struct PlaceArguments {
 /// The element.
 pub type CheckIPHeader = Checker<IpCheck<CheckIPHeaderArgs>>;
 
-/// The arguments of this element or of its sibling.
+/// The arguments of this element or of `CheckIPHeader2`.
 pub trait Kind: Args + 'static {
-    /// What both are asked for, and whether the checksum is looked at.
+    /// The common arguments, and whether the checksum is verified.
     #[doc(hidden)]
     fn parts(self) -> (SourceArguments, TallyArguments, PlaceArguments, bool);
 }
@@ -76,7 +76,7 @@ impl Kind for CheckIPHeaderArgs {
     }
 }
 
-/// What is sound.
+/// The check of an IPv4 header.
 pub struct IpCheck<K> {
     check: HeaderCheck,
     offset: usize,

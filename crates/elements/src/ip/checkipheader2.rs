@@ -1,4 +1,4 @@
-//! `CheckIPHeader2`: separates packets with sound IPv4 headers, whatever their checksums.
+//! `CheckIPHeader2`: separates packets with invalid IPv4 headers, without checking checksums.
 
 use element::prelude::*;
 

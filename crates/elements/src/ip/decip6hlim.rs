@@ -1,4 +1,4 @@
-//! `DecIP6HLIM`: counts a hop of an IPv6 packet.
+//! `DecIP6HLIM`: decrements the hop limit of IPv6 packets.
 
 use element::prelude::*;
 
@@ -27,7 +27,7 @@ use element::prelude::*;
 )]
 pub struct DecIP6HLIMArgs;
 
-/// The place of the hop limit in the header (RFC 8200, section 3).
+/// Offset of the hop limit in the header (RFC 8200, section 3).
 const HOP_LIMIT: usize = 7;
 
 /// The element.
@@ -46,7 +46,7 @@ impl Filter for DecIP6HLIM {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        // Whatever the version: that is for others to check.
+        // The IP version is not checked here.
         let Some(&limit) = packet.network().get(HOP_LIMIT) else {
             return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };

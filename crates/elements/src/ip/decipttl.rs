@@ -1,4 +1,4 @@
-//! `DecIPTTL`: counts a hop.
+//! `DecIPTTL`: decrements the TTL of IPv4 packets.
 
 use element::prelude::*;
 use packet::Ip4ViewMut;

@@ -1,4 +1,4 @@
-//! Where an encapsulation sends packets.
+//! The destination of encapsulated packets.
 
 use core::net::Ipv4Addr;
 
@@ -13,7 +13,7 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// The destination of one packet, which becomes its annotation.
+    /// The destination of a packet. Sets it in the annotation.
     #[inline]
     pub(crate) fn of(self, packet: &mut Packet) -> Ipv4Addr {
         match self {

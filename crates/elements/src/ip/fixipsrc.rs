@@ -1,4 +1,4 @@
-//! `FixIPSrc`: gives packets that ask for it the router's source address.
+//! `FixIPSrc`: sets the router's source address in packets that request it.
 
 use core::net::Ipv4Addr;
 
@@ -35,7 +35,7 @@ pub struct FixIPSrc {
     source: Ipv4Addr,
 }
 
-/// Gives a packet that asks for it its source address; returns whether it did.
+/// Sets the source address of a packet that requests it. Returns whether it did.
 #[inline]
 pub(super) fn fix_source(packet: &mut Packet, source: Ipv4Addr) -> bool {
     const PLACE: usize = annotation::FIX_IP_SRC.offset as usize;

@@ -1,13 +1,13 @@
-//! What a router does with the options of an IPv4 header that passes it (RFC 791, RFC 1812, 5.2.4).
+//! Processing of IPv4 options by a router (RFC 791, RFC 1812, 5.2.4).
 
 use core::net::Ipv4Addr;
 
 use packet::Timestamp;
 use packet::view::ip4::{OPTION_END, OPTION_NOP, OPTION_RECORD_ROUTE, OPTION_TIMESTAMP};
 
-/// The router's part in the options.
+/// The addresses and time that a router records in options.
 pub(crate) struct Router<'a> {
-    /// Its address on the interface that the packet leaves by.
+    /// Its address on the outgoing interface.
     pub(crate) address: Ipv4Addr,
     /// Its other addresses.
     pub(crate) others: &'a [Ipv4Addr],
@@ -15,25 +15,25 @@ pub(crate) struct Router<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Which options a header has that concern a router.
+/// Whether a header has options for a router.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// None, and all are well formed.
+    /// No, and all options are well-formed.
     Nothing,
-    /// Some: the header must be written.
+    /// Yes: the header must be modified.
     Write,
-    /// The byte at this offset of the header is wrong before anything is to be written.
+    /// The byte at this offset of the header is invalid, and precedes all options for a router.
     Fault(u8),
 }
 
-/// One option: where it begins in the header, its kind and its length.
+/// An option: its offset in the header, kind and length.
 struct Place {
     at: usize,
     kind: u8,
     length: usize,
 }
 
-/// The option at `at`; `Ok(None)` at the end, `Err` with the offset of a wrong byte.
+/// The option at `at`; `Ok(None)` at the end, or the offset of an invalid byte as the error.
 fn option(header: &[u8], mut at: usize) -> Result<Option<Place>, u8> {
     loop {
         match header.get(at) {
@@ -50,7 +50,7 @@ fn option(header: &[u8], mut at: usize) -> Result<Option<Place>, u8> {
     }
 }
 
-/// Looks at the options of a header, given up to the end of its options, without writing.
+/// Examines the options of a header, which must be given up to the end of its options.
 pub(crate) fn look(header: &[u8]) -> Outlook {
     let mut at = 20;
     loop {
@@ -64,14 +64,15 @@ pub(crate) fn look(header: &[u8]) -> Outlook {
 }
 
 impl Router<'_> {
-    /// Records route and time in the options of a header that `bytes` begin with, `length` bytes long. Returns whether
-    /// anything was to be done; `Err` has the offset of the byte that is wrong.
+    /// Records route and time in the options of the header at the start of `bytes`, whose length is `length`. Returns
+    /// whether it modified the header, or the offset of an invalid byte as the error.
     pub(crate) fn process(&self, bytes: &mut [u8], length: usize) -> Result<bool, u8> {
         let mut done = false;
         let mut at = 20;
         let length = length.min(bytes.len());
         while let Some(place) = option(&bytes[..length], at)? {
-            // A pointer or flag byte that an option is too short for is the one behind it, as the option claims it.
+            // If an option is too short for a pointer or flag byte, the byte after the option is used, as its length
+            // claims.
             let Some(rest) = bytes.get_mut(place.at..) else { break };
             let fault = match place.kind {
                 OPTION_RECORD_ROUTE => self.record_route(rest, place.length).err(),
@@ -120,7 +121,7 @@ impl Router<'_> {
                 put(option, at + 4, milliseconds);
                 put(option, 2, [pointer.wrapping_add(8)]);
             }
-            // No room: the router counts itself in the overflow nibble, as long as that can count.
+            // No room: the router increments the overflow nibble, unless it is at its maximum.
             0 | 1 if flags < 0xf0 => put(option, 3, [flags + 0x10]),
             3 if at + 8 <= length => {
                 let address =
@@ -135,7 +136,7 @@ impl Router<'_> {
         Ok(())
     }
 
-    /// Milliseconds since midnight, universal time.
+    /// Milliseconds since midnight UTC.
     fn time_of_day(&self) -> u32 {
         let milliseconds = self.now.millis();
         milliseconds.rem_euclid(86_400_000) as u32

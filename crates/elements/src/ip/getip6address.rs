@@ -1,4 +1,4 @@
-//! `GetIP6Address`: takes the IPv6 address of the next hop from the packet.
+//! `GetIP6Address`: copies an IPv6 address from the packet to the destination annotation.
 
 use core::net::Ipv6Addr;
 

@@ -1,4 +1,4 @@
-//! `GetIPAddress`: takes the next hop's address from the packet.
+//! `GetIPAddress`: copies an address from the packet to the destination annotation.
 
 use element::arguments::{Annotation, Word};
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! The check of IPv4 headers that several elements share.
+//! The check of IPv4 headers, shared by several elements.
 
 use core::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use packet::view::ip4::{HeaderError, View};
 
 use super::tally::HeaderFault;
 
-/// What can be wrong, in the order of `drop_details`.
+/// The possible faults, in the order of `drop_details`.
 pub(crate) static REASONS: &[HeaderFault] = &[
     HeaderFault { text: "tiny packet", drop: Reason::TOO_SHORT },
     HeaderFault { text: "bad IP version", drop: Reason::BAD_VERSION },
@@ -20,7 +20,7 @@ pub(crate) static REASONS: &[HeaderFault] = &[
 
 const BAD_SOURCE: usize = 5;
 
-/// Which sources are refused.
+/// Which source addresses are rejected.
 #[derive(ArgumentGroup)]
 pub struct SourceArguments {
     /// Router addresses with prefix lengths. Their broadcast addresses are bad sources, the addresses are good
@@ -32,22 +32,22 @@ pub struct SourceArguments {
     gooddst: Option<Spaced<Ipv4Addr>>,
 }
 
-/// Which headers are sound.
+/// The parameters of the check.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderCheck {
-    /// Whether the checksum is looked at.
+    /// Whether the checksum is verified.
     pub(crate) checksum: bool,
-    /// Sources that are refused.
+    /// Source addresses to reject.
     pub(crate) bad_sources: Vec<Ipv4Addr>,
-    /// Destinations that make up for a bad source.
+    /// Destinations for which any source address is accepted.
     pub(crate) good_destinations: Vec<Ipv4Addr>,
 }
 
-/// The two broadcast addresses that are never a source.
+/// The broadcast addresses, which are never a source.
 const BROADCASTS: [Ipv4Addr; 2] = [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST];
 
 impl HeaderCheck {
-    /// From the arguments that name addresses; INTERFACES, when given, replaces what BADSRC and GOODDST say.
+    /// Creates the check from the arguments. INTERFACES replaces BADSRC and GOODDST.
     pub(crate) fn new(checksum: bool, sources: SourceArguments) -> HeaderCheck {
         let list = |list: Option<Spaced<Ipv4Addr>>| list.map_or_else(Vec::new, |Spaced(list)| list);
         let (bad_sources, good_destinations) = (list(sources.badsrc), list(sources.gooddst));
@@ -71,8 +71,8 @@ impl HeaderCheck {
         self.bad_sources = list;
     }
 
-    /// Checks the header at `offset`. A packet with a sound one is marked, cut to the header's length and annotated
-    /// with the destination; else the place of the fault among [`REASONS`] is returned.
+    /// Checks the header at `offset`. A valid packet is marked, trimmed to the header's length and annotated with the
+    /// destination. Otherwise the error is the fault's index in [`REASONS`].
     #[inline(always)]
     pub(crate) fn check(&self, packet: &mut Packet, offset: usize) -> Result<(), usize> {
         let bytes = packet.data().get(offset..).unwrap_or(&[]);
@@ -88,8 +88,8 @@ impl HeaderCheck {
         Ok(())
     }
 
-    /// As `check`, for a packet that needs no more than a look: one without options, of any source. Else `false`, and
-    /// nothing is changed.
+    /// The fast path of `check`, for packets without options and from any source. Returns false and changes nothing if
+    /// `check` must decide.
     #[inline(always)]
     pub(crate) fn pass(&self, packet: &mut Packet, offset: usize) -> bool {
         let bytes = packet.data().get(offset..).unwrap_or(&[]);

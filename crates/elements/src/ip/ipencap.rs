@@ -1,4 +1,4 @@
-//! `IPEncap`: wraps packets in IPv4.
+//! `IPEncap`: encapsulates packets in IPv4.
 
 use core::net::Ipv4Addr;
 
@@ -55,7 +55,7 @@ pub struct IPEncapArgs {
     df: bool,
 }
 
-/// One word, unquoted, of letters, digits and some signs.
+/// A single unquoted word of letters, digits and some symbols.
 struct Keyword(String);
 
 impl FromArgument for Keyword {
@@ -78,7 +78,7 @@ pub struct IPEncap {
 }
 
 impl IPEncapArgs {
-    /// The type-of-service byte that the arguments add up to.
+    /// The type-of-service byte that the arguments specify.
     fn type_of_service(&self, setup: &Setup) -> Result<u8, SetupError> {
         let ect = match self.ect.0.as_str() {
             "2" => 2,
@@ -94,7 +94,7 @@ impl IPEncapArgs {
         } else if tos.is_some_and(|tos| !(0..256).contains(&tos)) {
             "TOS too large; max 255"
         } else if dscp.is_some_and(|dscp| !(0..63).contains(&dscp)) {
-            // The greatest is refused too.
+            // 63 itself is rejected too.
             "DSCP too large; max 63"
         } else if ect > 0 && self.ce {
             "can set at most one ECN option"

@@ -1,4 +1,4 @@
-//! `IPFragmenter`: cuts IPv4 packets to a size.
+//! `IPFragmenter`: fragments IPv4 packets.
 
 use element::prelude::*;
 use packet::view::ip4::{DONT_FRAGMENT, MORE_FRAGMENTS, OPTION_END, OPTION_NOP};
@@ -52,16 +52,16 @@ pub struct IPFragmenter {
     drops: u64,
 }
 
-/// Refusals that are told on the console without VERBOSE.
-const TOLD: u64 = 5;
+/// Rejected packets logged without VERBOSE.
+const LOGGED_REFUSALS: u64 = 5;
 
-/// The longest header of IPv4.
+/// The maximum length of an IPv4 header.
 const LONGEST_HEADER: usize = 60;
 
 impl IPFragmenter {
     #[cold]
     fn refuse(&mut self, cx: &Context, packet: Packet) -> Verdict {
-        if (self.args.verbose || self.drops < TOLD)
+        if (self.args.verbose || self.drops < LOGGED_REFUSALS)
             && let Some(header) = Ip4View::new(packet.network())
         {
             let (source, destination, length) = (header.source(), header.destination(), packet.len());
@@ -124,7 +124,7 @@ impl IPFragmenter {
         Verdict::Taken
     }
 
-    /// A fragment but the first, of a header and data.
+    /// Creates a fragment other than the first, from a header and data.
     fn later(
         &self,
         cx: &mut Context,
@@ -153,7 +153,7 @@ impl IPFragmenter {
     }
 }
 
-/// Makes the header of the fragments after the first from that of the whole; returns its length.
+/// Derives the header of later fragments from the original header. Returns its length.
 fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; LONGEST_HEADER]) -> usize {
     let mut length = 20;
     if let (Some(from), Some(to)) = (whole.get(..20), header.get_mut(..20)) {
@@ -165,7 +165,7 @@ fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; LONGEST_HEADE
             [OPTION_NOP, ref rest @ ..] => options = rest,
             [kind, size, ..] if kind != OPTION_END && size >= 2 => {
                 let Some((option, rest)) = options.split_at_checked(size.into()) else { break };
-                // The highest bit of the kind says that every fragment has a copy.
+                // The top bit of the option kind says that every fragment gets a copy.
                 if kind & 0x80 != 0
                     && let Some(place) = header.get_mut(length..length + option.len())
                 {

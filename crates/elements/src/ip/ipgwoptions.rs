@@ -1,4 +1,4 @@
-//! `IPGWOptions`: does a router's part in IPv4 options.
+//! `IPGWOptions`: processes IPv4 options as a router.
 
 use core::net::Ipv4Addr;
 
@@ -46,7 +46,7 @@ pub struct IPGWOptions {
     drops: u64,
 }
 
-/// Processes the options of a marked header; `Err` has the offset of a wrong byte.
+/// Processes the options of a marked header. The error is the offset of an invalid byte.
 #[cold]
 pub(super) fn process(packet: &mut Packet, router: &Router) -> Result<(), u8> {
     let length = packet.network_header_length();
@@ -64,7 +64,7 @@ pub(super) fn process(packet: &mut Packet, router: &Router) -> Result<(), u8> {
     Ok(())
 }
 
-/// Notes which byte of the header is wrong.
+/// Sets the annotation with the offset of the invalid byte.
 pub(super) fn set_problem(packet: &mut Packet, offset: u8) {
     packet.set_annotation_u8(annotation::ICMP_PARAMPROB.offset.into(), offset);
 }

@@ -1,4 +1,4 @@
-//! `IPInputCombo`: what a router does with every IPv4 packet that arrives.
+//! `IPInputCombo`: combines a router's input processing of IPv4 packets.
 
 use core::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! `IPMirror`: turns IPv4 packets round.
+//! `IPMirror`: swaps the source and destination of IPv4 packets.
 
 use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
@@ -54,7 +54,7 @@ impl Filter for IPMirror {
         if !is_first || !matches!(protocol, protocol::TCP | protocol::UDP) {
             return Verdict::Pass(packet);
         }
-        // The ports are in the same place in both.
+        // TCP has the ports at the same offsets.
         if let Some(mut udp) = UdpViewMut::new(packet.transport_mut()) {
             let (source, destination) = (udp.view().source(), udp.view().destination());
             udp.set_source(destination);

@@ -1,4 +1,4 @@
-//! `IPOutputCombo`: what a router does with every IPv4 packet that leaves.
+//! `IPOutputCombo`: combines a router's output processing of IPv4 packets.
 
 use core::net::Ipv4Addr;
 

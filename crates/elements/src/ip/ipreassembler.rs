@@ -1,4 +1,4 @@
-//! `IPReassembler`: joins IPv4 fragments.
+//! `IPReassembler`: reassembles IPv4 fragments.
 
 use core::fmt::Write;
 
@@ -62,13 +62,13 @@ pub struct IPReassembler {
     bad: u64,
 }
 
-/// Seconds for which an incomplete packet is held.
+/// Seconds after which an incomplete packet is dropped.
 const HOLD: i64 = 30;
-/// Seconds between looks for those held too long.
+/// Seconds between searches for expired packets.
 const REAP_INTERVAL: i64 = 10;
-/// Bytes that an incomplete packet counts for besides its data.
+/// Bytes that an incomplete packet counts for in addition to its data.
 const OVERHEAD: u64 = 40;
-/// Identifications are told apart by this many buckets.
+/// Number of buckets for identifications.
 const BUCKETS: usize = 256;
 
 fn give_up(cx: &mut Context, partial: Partial, reason: Reason) {
@@ -86,7 +86,7 @@ fn cost(partial: &Partial) -> u64 {
 impl IPReassembler {
     fn reap(&mut self, cx: &mut Context, now: i64) {
         for bucket in &mut self.buckets {
-            // The newest first, as they were looked at.
+            // Newest first, which is Click's order of dropping.
             for at in (0..bucket.len()).rev() {
                 if bucket.get(at).is_some_and(|partial| partial.packet.timestamp().seconds() < now - HOLD) {
                     let partial = bucket.remove(at);
@@ -186,7 +186,7 @@ impl IPReassembler {
         for partial in self.buckets.iter().flat_map(|bucket| bucket.iter().rev()) {
             let Some(header) = Ip4View::new(partial.packet.network()) else { continue };
             let (source, destination, id) = (header.source(), header.destination(), header.identification());
-            // What stands where the ports are, known or not.
+            // The bytes at the ports' offset, whether received or not.
             let ports = partial.packet.transport().first_chunk().copied().unwrap_or([0; 4]);
             let [from, to] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
             let _ = write!(text, " ({source}, {from}, {destination}, {to}) {id}");

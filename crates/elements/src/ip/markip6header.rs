@@ -1,4 +1,4 @@
-//! `MarkIP6Header`: says where the IPv6 header is.
+//! `MarkIP6Header`: sets the network header to an IPv6 header.
 
 use element::prelude::*;
 use packet::view::ip6::LENGTH;

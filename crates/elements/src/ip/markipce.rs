@@ -1,4 +1,4 @@
-//! `MarkIPCE`: tells the ends of an IPv4 flow that there is congestion.
+//! `MarkIPCE`: sets the congestion experienced (CE) code point of IPv4 packets.
 
 use element::prelude::*;
 use packet::Ip4View;

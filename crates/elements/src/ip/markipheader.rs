@@ -1,4 +1,4 @@
-//! `MarkIPHeader`: says where the IPv4 header is.
+//! `MarkIPHeader`: sets the network header to an IPv4 header.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! An IPv4 packet of which some fragments have arrived.
+//! A partially received IPv4 packet.
 
 use core::net::Ipv4Addr;
 
@@ -6,14 +6,14 @@ use element::prelude::*;
 use packet::view::ip4::{MORE_FRAGMENTS, OFFSET_BITS};
 use packet::{Ip4View, Ip4ViewMut};
 
-/// Where a fragment's data begins and ends in the whole packet's, in bytes.
+/// The byte range of a fragment's data in the whole packet's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edges {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// What fragments of one packet have in common.
+/// The fields that the fragments of a packet share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     identification: u16,
@@ -22,12 +22,12 @@ pub(super) struct Key {
     destination: Ipv4Addr,
 }
 
-/// An incomplete packet. Its data have their final places; what has not arrived is zero.
+/// An incomplete packet. Received data are at their final offsets; missing data are zero.
 pub(super) struct Partial {
-    /// The packet. Its more-fragments flag is set until the last fragment has come.
+    /// The packet. Its more-fragments flag is set until the last fragment arrives.
     pub(super) packet: Packet,
     key: Key,
-    /// The edges of what is there, in order; none touch.
+    /// The received ranges, sorted and not adjacent.
     chunks: Vec<Edges>,
 }
 
@@ -42,13 +42,13 @@ impl Partial {
         }
     }
 
-    /// Whether it is the packet of that key.
+    /// Whether the packet has this key.
     #[inline]
     pub(super) fn is_of(&self, key: &Key) -> bool {
         self.key == *key
     }
 
-    /// Begins with a first fragment to arrive; `None`, counted, when there is no buffer.
+    /// Creates a packet from the first fragment to arrive; `None` if the pool is exhausted, which is counted.
     pub(super) fn start(cx: &mut Context, fragment: Packet, edges: Edges) -> Option<Partial> {
         let header = Ip4View::new(fragment.network())?;
         let key = Partial::key(&header);
@@ -80,23 +80,23 @@ impl Partial {
         Some(Partial { packet, key, chunks: vec![edges] })
     }
 
-    /// Whether the last fragment is still to come.
+    /// Whether the last fragment is missing.
     pub(super) fn has_more(&self) -> bool {
         Ip4View::new(self.packet.network()).is_some_and(|header| header.more_fragments())
     }
 
-    /// Whether nothing is missing.
+    /// Whether all data have been received.
     pub(super) fn is_complete(&self) -> bool {
         let whole = Edges { start: 0, end: self.packet.transport().len() };
         !self.has_more() && self.chunks == [whole]
     }
 
-    /// The edges of what is there.
+    /// The received ranges.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (usize, usize)> {
         self.chunks.iter().map(|chunk| (chunk.start, chunk.end))
     }
 
-    /// Puts a fragment to its place; false if the packet would be too long.
+    /// Copies a fragment's data to their offset. Returns false if the packet would be too long.
     pub(super) fn add(&mut self, fragment: &Packet, edges: Edges) -> bool {
         let length = self.packet.transport().len();
         if edges.end > length && self.packet.append(edges.end - length).is_none() {
@@ -117,14 +117,14 @@ impl Partial {
         true
     }
 
-    /// Takes over everything in front of the data from the first fragment, and its annotations.
+    /// Copies the headers and annotations of the first fragment.
     fn take_headers(&mut self, first: &Packet) -> bool {
         let field = Ip4View::new(self.packet.network()).map_or(0, |header| header.fragment());
         let header_length = first.network_header_length();
         let (Some(network), Some(transport)) = (first.network_offset(), first.transport_offset()) else {
             return false;
         };
-        // A header in the headroom comes back without what was in front of it.
+        // If the header is in the headroom, only the header is restored, not what precedes it.
         let front = usize::try_from(transport).unwrap_or(0).max(header_length);
         let now = usize::try_from(self.packet.transport_offset().unwrap_or(0)).unwrap_or(0);
         if front > now {
@@ -151,7 +151,7 @@ impl Partial {
         true
     }
 
-    /// Adds edges to the list and joins those that touch.
+    /// Adds a range and merges adjacent ones.
     fn insert(&mut self, mut edges: Edges) {
         let from = self.chunks.partition_point(|chunk| chunk.end < edges.start);
         let mut to = from;

@@ -1,4 +1,4 @@
-//! `SetIPAddress`: sets the next hop's address.
+//! `SetIPAddress`: sets the destination annotation.
 
 use core::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! `SetIPDSCP`: marks the service class of IPv4 packets.
+//! `SetIPDSCP`: sets the DSCP of IPv4 packets.
 
 use element::arguments::ArgumentError;
 use element::prelude::*;
@@ -26,7 +26,7 @@ pub struct SetIPDSCPArgs {
     dscp: CodePoint,
 }
 
-/// A code point and how it was written.
+/// A code point, and its text in the arguments.
 struct CodePoint {
     value: u8,
     text: String,

@@ -1,4 +1,4 @@
-//! `SetIPECN`: marks congestion in IPv4 packets.
+//! `SetIPECN`: sets the ECN bits of IPv4 packets.
 
 use element::arguments::ArgumentError;
 use element::prelude::*;
@@ -26,7 +26,7 @@ pub struct SetIPECNArgs {
     ecn: Notification,
 }
 
-/// The bits and how they were written.
+/// The ECN bits, and their text in the arguments.
 struct Notification {
     value: u8,
     text: String,
@@ -37,7 +37,7 @@ impl FromArgument for Notification {
 
     fn from_argument(text: &str, _: &Setup) -> Result<Notification, ArgumentError> {
         let value = match text {
-            // What is given without a value is refused with the others.
+            // An empty value is rejected later, with the other arguments.
             "" => return Ok(Notification { value: 0, text: String::new() }),
             "0" | "no" | "-" => 0,
             "1" | "ect1" | "ECT(1)" => 1,
@@ -50,13 +50,13 @@ impl FromArgument for Notification {
 }
 
 impl Notification {
-    /// It, unless it is empty.
+    /// The value, unless it is empty.
     fn given(self) -> Option<Notification> {
         Some(self).filter(|notification| !notification.text.is_empty())
     }
 }
 
-/// What is said of other texts.
+/// The error for other values.
 const BAD: &str = "bad ECN argument";
 
 /// The element.

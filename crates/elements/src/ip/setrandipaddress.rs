@@ -1,4 +1,4 @@
-//! `SetRandIPAddress`: sets the next hop's address at random.
+//! `SetRandIPAddress`: sets the destination annotation at random.
 
 use core::net::Ipv4Addr;
 
@@ -36,8 +36,8 @@ pub struct SetRandIPAddress {
     addresses: Vec<Ipv4Addr>,
 }
 
-/// The most addresses that LIMIT may ask for: more would be memory without use.
-const MOST_ADDRESSES: i32 = 1 << 24;
+/// Maximum LIMIT; more addresses would only use memory.
+const MAX_ADDRESSES: i32 = 1 << 24;
 
 impl SetRandIPAddress {
     #[inline]
@@ -52,8 +52,8 @@ impl Filter for SetRandIPAddress {
     type Args = SetRandIPAddressArgs;
 
     fn new(args: SetRandIPAddressArgs, _: &mut Setup) -> Result<SetRandIPAddress, SetupError> {
-        if args.limit > MOST_ADDRESSES {
-            return Err(SetupError::argument("LIMIT", format!("out of range, bound {MOST_ADDRESSES}")));
+        if args.limit > MAX_ADDRESSES {
+            return Err(SetupError::argument("LIMIT", format!("out of range, bound {MAX_ADDRESSES}")));
         }
         let limit = usize::try_from(args.limit).unwrap_or(0);
         Ok(SetRandIPAddress { prefix: args.prefix, limit, addresses: Vec::new() })

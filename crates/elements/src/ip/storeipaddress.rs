@@ -1,4 +1,4 @@
-//! `StoreIPAddress`: writes an IPv4 address into the packet.
+//! `StoreIPAddress`: writes an IPv4 address into packets.
 
 use core::net::Ipv4Addr;
 
@@ -49,7 +49,7 @@ pub struct StoreIPAddressArgs {
     offset: Option<Raw>,
 }
 
-/// Where an address goes.
+/// Where to write an address.
 #[derive(Clone, Copy)]
 enum Place {
     Offset(usize),
@@ -57,7 +57,7 @@ enum Place {
     Destination,
 }
 
-/// Reads OFFSET. That it is one word is told apart from what the word says.
+/// Parses OFFSET. An argument of several words is a different error from an invalid word.
 fn place(text: &str, setup: &Setup) -> Result<Place, SetupError> {
     let Ok(Word(word)) = Word::from_argument(text, setup) else {
         return Err(SetupError::argument("OFFSET", "parse error"));
@@ -76,7 +76,7 @@ pub struct StoreIPAddress {
     place: Place,
 }
 
-/// Writes an address into the marked header and brings the checksums up to date. Refuses a packet without one.
+/// Writes an address into the marked header and updates the checksums. Fails if there is no header.
 #[inline(always)]
 fn store(packet: &mut Packet, address: Ipv4Addr, is_source: bool) -> bool {
     let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) else { return false };

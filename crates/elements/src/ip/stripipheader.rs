@@ -1,4 +1,4 @@
-//! `StripIPHeader`: takes the IPv4 header off.
+//! `StripIPHeader`: removes the IPv4 header.
 
 use element::prelude::*;
 

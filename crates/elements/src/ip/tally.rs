@@ -1,16 +1,16 @@
-//! The account that header checks keep of what they refuse.
+//! Counters of the packets that a header check rejects.
 
 use element::prelude::*;
 
-/// One way in which a header can be wrong.
+/// A possible fault of a header.
 pub struct HeaderFault {
-    /// Text in the log and in `drop_details`.
+    /// The text in the log and in `drop_details`.
     pub text: &'static str,
-    /// As the framework counts it.
+    /// The drop reason.
     pub drop: Reason,
 }
 
-/// What all checks of headers are asked for.
+/// The common arguments of all header checks.
 #[derive(ArgumentGroup)]
 pub struct TallyArguments {
     /// Log every bad packet.
@@ -21,7 +21,7 @@ pub struct TallyArguments {
     details: bool,
 }
 
-/// Packets refused, in all and for each reason.
+/// The rejected packets, in total and by fault.
 pub(crate) struct Tally {
     reasons: &'static [HeaderFault],
     drops: u64,
@@ -30,14 +30,14 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// None yet. Without VERBOSE the first refusal alone is told.
+    /// Creates zero counters. Without VERBOSE only the first rejection is logged.
     pub(crate) fn new(reasons: &'static [HeaderFault], args: TallyArguments) -> Tally {
         let details = args.details.then(|| vec![0; reasons.len()]);
         Tally { reasons, drops: 0, details, verbose: args.verbose }
     }
 
-    /// Refuses a packet: output 1 if there is one. `check` begins the message: it is made only where there is one,
-    /// since whoever sends malformed packets must not be able to make each of them cost a piece of text.
+    /// Rejects a packet: sends it to output 1 if there is one. `check` returns the start of the message. It is called
+    /// only if the message is logged, so that malformed packets can't make the router format text each time.
     #[cold]
     pub(crate) fn refuse(
         &mut self,
@@ -64,7 +64,7 @@ impl Tally {
         self.drops.to_string()
     }
 
-    /// The `drop_details` handler: a line with count and text for each reason. Absent without `details`.
+    /// The `drop_details` handler: one line per fault, with count and text. Absent without `details`.
     pub(super) fn details(&self) -> Result<String, HandlerError> {
         let details =
             self.details.as_ref().ok_or_else(|| HandlerError::NoHandler("drop_details".to_string()))?;

@@ -1,11 +1,11 @@
-//! The IPv4 header that an encapsulation puts in front of every packet.
+//! The IPv4 header that an encapsulation prepends to every packet.
 
 use core::net::Ipv4Addr;
 
 use packet::Ip4ViewMut;
 use packet::checksum::Sum;
 
-/// An IPv4 header without options, of which length, identification and destination are still open.
+/// An IPv4 header without options, in which length, identification and destination are set per packet.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderTemplate {
     tos: u8,
@@ -13,13 +13,13 @@ pub(crate) struct HeaderTemplate {
     ttl: u8,
     protocol: u8,
     source: Ipv4Addr,
-    /// The sum of what is known, so that the checksum of each header costs five additions.
+    /// The checksum of the constant fields, so that each header costs five additions.
     known: Sum,
     identification: u16,
 }
 
 impl HeaderTemplate {
-    /// With a time to live of 250, and identifications from 0 on.
+    /// A TTL of 250, and identifications from 0 on.
     pub(crate) fn new(protocol: u8, source: Ipv4Addr) -> HeaderTemplate {
         let known = Sum::ZERO;
         let mut header =
@@ -28,20 +28,20 @@ impl HeaderTemplate {
         header
     }
 
-    /// With another type of service, fragment field and time to live.
+    /// Sets the type of service, fragment field and TTL.
     pub(crate) fn with(mut self, tos: u8, fragment: u16, ttl: u8) -> HeaderTemplate {
         (self.tos, self.fragment, self.ttl) = (tos, fragment, ttl);
         self.sum();
         self
     }
 
-    /// Changes the source.
+    /// Sets the source address.
     pub(crate) fn set_source(&mut self, source: Ipv4Addr) {
         self.source = source;
         self.sum();
     }
 
-    /// Changes the identification of the next header.
+    /// Sets the identification of the next header.
     #[inline]
     pub(crate) fn set_identification(&mut self, identification: u16) {
         self.identification = identification;
@@ -73,7 +73,7 @@ impl HeaderTemplate {
         self.identification = self.identification.wrapping_add(1);
     }
 
-    /// The pseudo header's sum for a transport checksum over `length` bytes.
+    /// The sum of the pseudo header for a transport checksum over `length` bytes.
     #[inline]
     pub(crate) fn pseudo(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, length: u16) -> Sum {
         Sum::ZERO.pseudo4(source, destination, protocol, length)

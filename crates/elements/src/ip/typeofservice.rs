@@ -1,4 +1,4 @@
-//! Changing the type-of-service byte of IPv4 headers.
+//! Modifies the type-of-service byte of IPv4 headers.
 
 use element::prelude::*;
 use packet::checksum::update;

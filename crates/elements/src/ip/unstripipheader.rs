@@ -1,4 +1,4 @@
-//! `UnstripIPHeader`: puts a stripped IPv4 header back.
+//! `UnstripIPHeader`: restores a stripped IPv4 header.
 
 use element::prelude::*;
 
