@@ -10,13 +10,13 @@ use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recvfrom, sendto};
 use super::descriptors::Descriptors;
 use super::sockets::{Name, outcome};
 
-/// A socket that is bound or knows where to send to.
+/// A socket that is bound or has a peer.
 pub(super) struct Exchange {
     socket: Rc<OwnedFd>,
     descriptor: Descriptor,
-    /// Where all goes.
+    /// The address that all datagrams are sent to.
     remote: Option<SocketAddrAny>,
-    /// Who sent the last one.
+    /// The sender of the last datagram.
     last: Option<SocketAddrAny>,
     _name: Option<Name>,
 }
@@ -50,12 +50,12 @@ impl Datagrams for Exchange {
     }
 
     fn answer(&mut self) {
-        // Who has no name can't be answered: then it stays with the one before.
+        // A sender without a name can't be answered; the previous peer is kept.
         self.remote = self.last.take().or(self.remote.take());
     }
 
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {
-        // Nobody to send to yet: as lost as any datagram may be.
+        // Without a peer, the datagram is lost, as any datagram may be.
         let Some(remote) = &self.remote else { return Ok(Io::Done(bytes.len())) };
         let port = SocketAddrV4::try_from(remote.clone()).map_or(0, |address| address.port());
         let other = to.map(|address| SocketAddrAny::from(SocketAddrV4::new(address, port)));

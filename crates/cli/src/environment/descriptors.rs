@@ -1,4 +1,4 @@
-//! Descriptors that elements may watch, and waiting for them.
+//! The descriptors that elements may watch.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,15 +9,15 @@ use std::time::Duration;
 use element::Descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The open descriptors of an environment, by the number that elements know them by. Those whose owners are gone fall
-/// out by themselves.
+/// The open descriptors of an environment, by the numbers that elements use. Entries expire when their owners are
+/// dropped.
 #[derive(Clone, Default)]
 pub(super) struct Descriptors {
     open: Rc<RefCell<HashMap<Descriptor, Weak<dyn AsFd>>>>,
 }
 
 impl Descriptors {
-    /// Makes a descriptor known.
+    /// Registers a descriptor.
     pub(super) fn register<S: AsFd + 'static>(&self, socket: &Rc<S>) -> Descriptor {
         let descriptor = Descriptor(socket.as_fd().as_raw_fd());
         let shared: Rc<dyn AsFd> = socket.clone();
@@ -25,7 +25,7 @@ impl Descriptors {
         descriptor
     }
 
-    /// Waits until one of `watched` is ready to be read or written, for at most `limit`; says which are.
+    /// Waits until one of `watched` can be read or written, for at most `limit`; returns the ready ones.
     pub(super) fn wait(
         &self,
         watched: &[(Descriptor, bool, bool)],
@@ -51,7 +51,7 @@ impl Descriptors {
             tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: limit.subsec_nanos().into(),
         });
-        // A signal makes this return early with nothing ready, which callers expect.
+        // A signal makes this return early with none ready, which callers expect.
         if poll(&mut polled, limit.as_ref()).is_err() {
             return Vec::new();
         }

@@ -14,13 +14,13 @@ use super::descriptors::Descriptors;
 use super::files::problem;
 use super::filter::KernelFilter;
 
-/// Bytes in front of a packet that elements may use: Click's usual headroom, and so much that IP headers are aligned.
+/// Headroom of a packet in bytes: Click's default, which also aligns IP headers.
 const HEADROOM: usize = 30;
-/// The longest packet that a tunnel can carry.
+/// The largest packet that a tunnel can carry, in bytes.
 const LONGEST: usize = 65_535;
-/// Bytes of memory in which an interface's frames wait to be received: some 3,700 at the usual SNAPLEN.
+/// Receive buffer of an interface in bytes: about 3,700 frames at the default SNAPLEN.
 const RECEIVE: usize = 1 << 23;
-/// Packets that an interface is given at once, if there are so many.
+/// Maximum number of packets that an interface is given at once.
 const BURST: usize = 64;
 
 /// Opens a device.
@@ -60,7 +60,7 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
                 mtu: *mtu,
             };
             let tunnel = Tunnel::open(&settings).map_err(|error| refusal(&error, "CAP_NET_ADMIN"))?;
-            // An Ethernet header comes on top of the largest packet, and perhaps a VLAN tag.
+            // An Ethernet header, and possibly a VLAN tag, are added to the MTU.
             let longest = if *mtu == 0 { LONGEST } else { (*mtu + 18).min(LONGEST) };
             let name = tunnel.name().to_string();
             Ok(Opened::boxed(descriptors, tunnel, &name, longest, *link))
@@ -72,7 +72,7 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
     }
 }
 
-/// What a failure means to the user.
+/// The error that the user sees.
 fn refusal(error: &io::Error, capability: &str) -> IoError {
     match error.raw_os_error() {
         // EPERM and EACCES.
@@ -87,16 +87,17 @@ fn refusal(error: &io::Error, capability: &str) -> IoError {
     }
 }
 
-/// A network interface as elements have it.
+/// A network interface as an element's device.
 struct Connected {
     interface: PacketSocket,
-    /// Keeps from the kernel what is received.
+    /// Keeps received frames from the host's kernel.
     _filter: Option<KernelFilter>,
-    /// Keeps the descriptor known.
+    /// Keeps the descriptor registered.
     _socket: Rc<dyn AsFd>,
     descriptor: Descriptor,
     name: String,
-    /// Packets for which the pool had no room: taken and lost, so that the interface does not stand still.
+    /// Packets dropped because the pool was exhausted. They are read nevertheless, so that the interface does not
+    /// stall.
     homeless: Cell<u64>,
     lost: Cell<u64>,
 }
@@ -151,20 +152,20 @@ impl Device for Connected {
     }
 }
 
-/// A device that is read and written packet by packet.
+/// A device that is read and written one packet at a time.
 trait PacketDevice: AsFd + 'static {
-    /// Receives one packet; `None` if there is none now.
+    /// Receives one packet; `None` if none is waiting.
     fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>>;
-    /// Sends one packet; false if there is no room now.
+    /// Sends one packet; false if there is no room.
     fn send_one(&self, packet: &Packet) -> io::Result<bool>;
 }
 
-/// Such a device as elements have it.
+/// A packet device as an element's device.
 struct Opened<D> {
     device: Rc<D>,
     descriptor: Descriptor,
     name: String,
-    /// Bytes of a packet to keep.
+    /// Maximum number of bytes to keep of a packet.
     snap: usize,
     link: Option<[u8; 6]>,
 }
@@ -225,7 +226,7 @@ impl<D: PacketDevice> Device for Opened<D> {
     }
 }
 
-/// A packet to receive into; without one the frame is taken in and lost, so that the device does not stand still.
+/// A packet to receive into. If the pool is exhausted, the frame is read and lost, so that the device does not stall.
 fn room(pool: &Pool, length: usize) -> io::Result<Packet> {
     pool.allocate_with(HEADROOM, length).ok_or_else(|| io::Error::other("no free packet"))
 }

@@ -1,4 +1,4 @@
-//! Files, standard input and output; gzip by the ending of the name or by the first bytes.
+//! Files, standard input and output. gzip is detected by the file name extension or the first bytes.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 
 use crate::source::system_message;
 
-/// What a file error means to the user.
+/// The error that the user sees for a file.
 pub(super) fn problem(error: &io::Error) -> IoError {
     match error.kind() {
         io::ErrorKind::NotFound => IoError::NotFound("No such file or directory".into()),
@@ -20,7 +20,7 @@ pub(super) fn problem(error: &io::Error) -> IoError {
     }
 }
 
-/// A reader that counts what it takes from the file.
+/// A reader that counts the bytes that it reads from the file.
 struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
@@ -60,7 +60,7 @@ impl Reader for Input {
     }
 }
 
-/// How far the reading of files has come.
+/// The progress of reading files.
 #[derive(Clone, Default)]
 pub(super) struct Progress {
     inputs: Rc<RefCell<Vec<Reading>>>,
@@ -70,7 +70,7 @@ pub(super) struct Progress {
 type Reading = (Rc<Cell<u64>>, u64);
 
 impl Progress {
-    /// Bytes read, and bytes of all files whose size is known.
+    /// Bytes read, and the total size of all files whose size is known.
     pub(super) fn sum(&self) -> (u64, u64) {
         let inputs = self.inputs.borrow();
         inputs.iter().fold((0, 0), |(read, all), (count, size)| (read + count.get(), all + size))
@@ -111,7 +111,7 @@ impl Writer for Output {
     }
 }
 
-/// A file whose old content goes when the first byte is written, or at the first flush.
+/// A file that is truncated at the first write or flush.
 struct Fresh {
     file: File,
     untouched: bool,
@@ -138,8 +138,8 @@ impl Write for Fresh {
     }
 }
 
-/// Creates a file, or opens it to append; `-` is standard output. A file that is there is kept until something is
-/// written: a configuration that comes to nothing leaves it alone, and one that takes over may go on with it.
+/// Creates a file, or opens it for appending; `-` is standard output. An existing file is kept until something is
+/// written, so that a configuration that fails does not change it, and one that takes over can continue it.
 pub(super) fn create(path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
     if path == "-" {
         return Ok(Box::new(Output { inner: Box::new(crate::output::Shared) }));

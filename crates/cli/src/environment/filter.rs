@@ -1,4 +1,4 @@
-//! Keeping from the host's kernel what an interface receives.
+//! Firewall rules that keep received frames from the host's kernel.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 
 use element::IoError;
 
-/// Where the program that sets rules may be, besides the folders of PATH.
+/// Folders that may hold the firewall program, in addition to PATH.
 const FOLDERS: [&str; 2] = ["/sbin", "/usr/sbin"];
 
-/// A rule by which the kernel drops what an interface receives for this host. It goes with the value.
+/// A rule that makes the kernel drop what an interface receives for this host. Dropping the value removes the rule.
 pub(super) struct KernelFilter {
     program: PathBuf,
     interface: String,
 }
 
 impl KernelFilter {
-    /// Sets the rule.
+    /// Adds the rule.
     pub(super) fn install(interface: &str) -> Result<KernelFilter, IoError> {
         let path = env::var_os("PATH").unwrap_or_default();
         let folders = env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));

@@ -15,15 +15,16 @@ use super::descriptors::Descriptors;
 use super::files::problem;
 use super::sockets::outcome;
 
-/// Two sockets: many on one host may listen where the group is, but each sends from a place of its own.
+/// Two sockets: several processes on a host may listen at the group's address, but each sends from an address of its
+/// own.
 pub(super) struct Group {
     receiver: Rc<OwnedFd>,
     descriptor: Descriptor,
     sender: OwnedFd,
     place: SocketAddrV4,
-    /// Where what is sent comes from, if that was asked for: what comes from there does not come back.
+    /// The local address, if requested: datagrams from it are the group member's own and are ignored.
     own: Option<SocketAddrV4>,
-    /// Who sent the last one.
+    /// The sender of the last datagram.
     last: Option<SocketAddrV4>,
 }
 
@@ -87,7 +88,7 @@ impl Datagrams for Group {
     }
 
     fn answer(&mut self) {
-        // All goes to the group, whoever wrote.
+        // Everything is sent to the group, whoever sent the last datagram.
     }
 
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {

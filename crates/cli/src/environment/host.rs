@@ -1,4 +1,4 @@
-//! What this host knows of its interfaces and of other hosts.
+//! The host's interfaces and its table of hosts.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
@@ -7,7 +7,7 @@ use element::Interface;
 
 /// An interface's addresses, from the system's tables.
 pub(super) fn interface(name: &str) -> Option<Interface> {
-    // A name that leads out of the folder is no interface.
+    // A name that would leave the folder is not an interface.
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         return None;
     }
@@ -24,7 +24,7 @@ pub(super) fn interface(name: &str) -> Option<Interface> {
     Some(Interface { ip: ip(name), link: complete.then_some(address) })
 }
 
-/// The interface's first IPv4 prefix: the route to its own network names the device, the local table the address.
+/// The interface's first IPv4 prefix: the routing table gives the network of the device, the local table the address.
 fn ip(name: &str) -> Option<(Ipv4Addr, u8)> {
     let routes = fs::read_to_string("/proc/net/route").ok()?;
     let locals = local_addresses();
@@ -57,7 +57,7 @@ fn local_addresses() -> Vec<Ipv4Addr> {
     found
 }
 
-/// A host's IPv4 address by its name.
+/// Looks up a host's IPv4 address by name.
 pub(super) fn address(name: &str) -> Option<Ipv4Addr> {
     (name, 0).to_socket_addrs().ok()?.find_map(|address| match address.ip() {
         IpAddr::V4(address) => Some(address),

@@ -1,4 +1,4 @@
-//! The outside world of the plain process: clock, files, sockets, devices of this host.
+//! The environment of a plain process: clock, files, sockets, devices of this host.
 
 mod datagrams;
 mod descriptors;

@@ -1,4 +1,4 @@
-//! Sockets as an element asks for them: where they are, where they lead, and how they are set.
+//! Opens the sockets that elements request: addresses and options.
 
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -17,10 +17,10 @@ use super::files::problem;
 use super::group::Group;
 use super::sockets::{Connection, Listening, Name};
 
-/// Connections that wait to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 16;
 
-/// Makes a socket.
+/// Opens a socket.
 pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result<Socket, SocketError> {
     let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
     if let SocketAddress::Group(group, port) = request.place {
@@ -80,11 +80,11 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
     })
 }
 
-/// Sets what has to be set before it is bound.
+/// Sets the options that must precede `bind`.
 fn set(socket: &OwnedFd, request: &SocketRequest) -> Result<(), Errno> {
     if let SocketAddress::Tcp(..) = request.place {
         sockopt::set_tcp_nodelay(socket, request.no_delay)?;
-        // A server that starts again need not wait until its old connections are forgotten.
+        // Lets a server restart without waiting for its old connections to time out.
         sockopt::set_socket_reuseaddr(socket, !request.client)?;
     }
     if let Some(size) = request.send_buffer {

@@ -26,20 +26,20 @@ pub(crate) struct Process {
     progress: files::Progress,
     supplied: Option<Supplied>,
     interrupted: Arc<AtomicBool>,
-    /// What makes signals stop the run, until an element asks for them.
+    /// The handlers by which signals stop the run, until an element asks for the signal.
     stops: RefCell<Vec<(i32, SigId)>>,
 }
 
 impl Process {
-    /// Catches SIGINT and SIGTERM, which stop a run; a second one ends the process.
+    /// Catches SIGINT and SIGTERM: the first one stops the run, a second one ends the process.
     pub(crate) fn new() -> Process {
         let interrupted = Arc::new(AtomicBool::new(false));
         let mut stops = Vec::new();
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // In this order: the first signal finds the flag down and only raises it.
+            // The order matters: at the first signal the flag is not set yet, so the signal only sets it.
             let end = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
             let stop = signal_hook::flag::register(signal, interrupted.clone());
-            // Registering fails for signals that can't be caught only.
+            // Registration fails only for signals that can't be caught.
             stops.extend(end.into_iter().chain(stop).map(|id| (signal, id)));
         }
         Process {
@@ -52,12 +52,12 @@ impl Process {
         }
     }
 
-    /// As `new`, with a capture that is not among the host's files.
+    /// Like `new`, with a capture that is not a file of the host.
     pub(crate) fn with(supplied: Supplied) -> Process {
         Process { supplied: Some(supplied), ..Process::new() }
     }
 
-    /// How far the reading of files has come: bytes read, and bytes in all.
+    /// The progress of reading files: bytes read and total bytes.
     pub(crate) fn progress(&self) -> (u64, u64) {
         self.progress.sum()
     }

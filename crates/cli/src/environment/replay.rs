@@ -9,26 +9,26 @@ use element::{IoError, Reader};
 
 /// A capture in the program's memory, which a configuration reads like a file of the host.
 ///
-/// What elements print is discarded: it would repeat in each round.
+/// Output of elements is discarded, because it would repeat in each round.
 #[derive(Clone)]
 pub(crate) struct Supplied {
-    /// The file name by which configurations read it.
+    /// The file name that configurations read it by.
     pub(crate) name: &'static str,
-    /// Its content.
+    /// Its contents.
     pub(crate) bytes: &'static [u8],
-    /// For how long it is replayed.
+    /// The duration of the replay.
     pub(crate) time: Duration,
-    /// How many rounds are complete.
+    /// The number of completed rounds.
     pub(crate) rounds: Rc<Cell<u32>>,
 }
 
-/// Replays a capture. The packets of each round continue the time of the round before.
+/// Replays a capture. Timestamps continue from round to round.
 pub(super) struct Replay {
     supplied: Supplied,
     started: Instant,
-    /// Nanoseconds from one round to the next: whole seconds, so that the fractions stay.
+    /// Nanoseconds between two rounds: whole seconds, so that the fractions are preserved.
     period_ns: i64,
-    /// The bytes of this round: after the first one, records without a file header.
+    /// The bytes of this round. Rounds after the first have no file header.
     round: Vec<u8>,
     position: usize,
     read: u64,
@@ -55,7 +55,7 @@ impl Replay {
         replay
     }
 
-    /// Encodes a round: the first one with the file header, and each one later than the one before.
+    /// Encodes a round: the first one with the file header, each with later timestamps than the previous one.
     fn encode(&mut self, number: u32) {
         self.round.clear();
         self.position = 0;

@@ -1,4 +1,4 @@
-//! TCP and Unix sockets that never wait, and signals as streams.
+//! Non-blocking TCP and Unix sockets, and signals as streams.
 //!
 //! Addresses: `tcp:HOST:PORT`, `unix:PATH`, `fd:NUMBER`.
 
@@ -18,12 +18,12 @@ use signal_hook::SigId;
 use super::descriptors::Descriptors;
 use super::files::problem;
 
-/// The name of a Unix socket, which goes with it.
+/// The path of a Unix socket, which is removed on drop.
 pub(super) struct Name(pub(super) String);
 
 impl Drop for Name {
     fn drop(&mut self) {
-        // It may have been replaced or removed meanwhile; then there is nothing to do.
+        // It may have been replaced or removed in the meantime.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -44,7 +44,7 @@ impl<S: AsFd + 'static> Connection<S> {
     }
 }
 
-/// What a transfer that does not wait has come to.
+/// The outcome of a non-blocking transfer.
 pub(super) fn outcome(result: io::Result<usize>, reading: bool) -> Result<Io, IoError> {
     match result {
         Ok(0) if reading => Ok(Io::Closed),
@@ -87,7 +87,7 @@ pub(super) struct Listening<S> {
     descriptors: Descriptors,
     local: String,
     pub(super) name: Option<Name>,
-    /// Whether its connections send small pieces at once.
+    /// Whether its connections send small segments at once (`TCP_NODELAY`).
     pub(super) no_delay: bool,
 }
 
@@ -167,7 +167,7 @@ pub(super) fn listen(address: &str, descriptors: &Descriptors) -> Result<Box<dyn
     }
 }
 
-/// A connection that is there already, by its address.
+/// Opens an inherited connection by its address.
 pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
     match address.split_once(':') {
         Some(("fd", number)) => inherited(number, descriptors),
@@ -175,8 +175,8 @@ pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dy
     }
 }
 
-/// A connection that the process was started with: a descriptor of its own for the same socket. The socket is shut when
-/// it is closed, since the original stays open.
+/// A connection inherited by the process: a duplicate of its descriptor. Because the original stays open, closing it
+/// shuts down the socket.
 struct Inherited(Connection<UnixStream>);
 
 impl Stream for Inherited {
@@ -195,7 +195,7 @@ impl Stream for Inherited {
 
 impl Drop for Inherited {
     fn drop(&mut self) {
-        // The other side may have gone before.
+        // The peer may already have closed it.
         let _ = self.0.socket.shutdown(std::net::Shutdown::Both);
     }
 }
@@ -206,22 +206,22 @@ fn inherited(number: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>,
     let number = number.parse().map_err(|_| IoError::Failed("bad file descriptor".into()))?;
     let process = pidfd_open(getpid(), PidfdFlags::empty()).map_err(failed)?;
     let copy = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).map_err(failed)?;
-    // Reading, writing and shutting are the same for every kind of stream socket.
+    // Read, write and shutdown are the same for every kind of stream socket.
     let socket = UnixStream::from(copy);
     socket.set_nonblocking(true).map_err(|error| problem(&error))?;
     Ok(Box::new(Inherited(Connection::new(socket, descriptors))))
 }
 
-/// Which signals are caught for somebody.
+/// The caught signals.
 #[derive(Default)]
 pub(super) struct Signals {
     caught: Rc<RefCell<HashMap<i32, Caught>>>,
 }
 
 struct Caught {
-    /// Streams that are open for it.
+    /// The number of open streams for the signal.
     streams: usize,
-    /// Raised while there are none: the signal then does what it does by itself.
+    /// Set while there are none; the signal then has its default effect.
     forgotten: Arc<AtomicBool>,
 }
 
@@ -258,7 +258,7 @@ impl Drop for SignalStream {
 }
 
 impl Signals {
-    /// A stream that gives a byte each time a signal arrives.
+    /// A stream that yields a byte for each arrival of a signal.
     pub(super) fn open(&self, number: i32, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
         let failed = |error: io::Error| problem(&error);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;

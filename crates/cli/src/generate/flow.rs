@@ -7,29 +7,29 @@ use packet::view::tcp::flag::{ACK, FIN, PSH, SYN};
 use random::Random;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The options of packets that open a connection: segment size, selective acknowledgement, window scale.
+/// The TCP options of packets that open a connection: segment size, selective acknowledgement, window scale.
 const OPENING: [u8; 12] = [2, 4, 5, 0xb4, 1, 1, 4, 2, 1, 3, 3, 7];
-/// The words that payloads are made of.
+/// The text that payloads consist of.
 const WORDS: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: www.example.com\r\nAccept: */*\r\n\r\n";
-/// Names that are looked up.
+/// The names in DNS queries.
 const NAMES: &[&[&str]] =
     &[&["www", "example", "com"], &["mail", "example", "org"], &["cdn", "example", "net"]];
 
-/// Whether a conversation goes on.
+/// Whether a conversation continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     GoesOn,
     Over,
 }
 
-/// A conversation between a host of the network and one outside.
+/// A conversation between a host inside the network and one outside.
 pub(super) struct Flow {
     path: Path,
     ports: (u16, u16),
     kind: FlowKind,
-    /// What of it has happened.
+    /// The number of steps done.
     stage: u32,
-    /// How often data is sent before it is over.
+    /// The number of data packets.
     length: u32,
 }
 
@@ -51,7 +51,7 @@ enum FlowKind {
 }
 
 impl Flow {
-    /// Opens one.
+    /// Starts a random conversation.
     pub(super) fn new(random: &mut Random) -> Flow {
         let is_ip6 = random.below_u64(100) < 12;
         let inside = address(is_ip6, true, random.between(2, 60));
@@ -78,7 +78,7 @@ impl Flow {
         Flow { path, ports: (client, server), kind, stage: 0, length }
     }
 
-    /// The next packet. `size` is the size that is wanted most; it is given where the conversation has a choice.
+    /// The next packet. `size` is preferred where the conversation allows several sizes.
     pub(super) fn step(&mut self, size: Size, random: &mut Random) -> (Frame, Outcome) {
         let stage = self.stage;
         self.stage += 1;
@@ -164,7 +164,7 @@ impl Flow {
     }
 }
 
-/// One packet of a scan: the attempts go from port to port of each host.
+/// One packet of a port scan, which tries the ports of each host in turn.
 pub(super) fn scan(number: u16, random: &mut Random) -> Frame {
     let path = Path {
         source: IpAddr::V4(Ipv4Addr::new(203, 0, 113, 66)),
@@ -182,12 +182,12 @@ pub(super) fn scan(number: u16, random: &mut Random) -> Frame {
     )
 }
 
-/// A payload of so many bytes.
+/// A payload of `length` bytes.
 fn text(length: usize, start: u32) -> Vec<u8> {
     WORDS.iter().cycle().skip(start as usize % WORDS.len()).take(length).copied().collect()
 }
 
-/// A query for an address, or the answer to it.
+/// A DNS query for an address, or its answer.
 fn dns(identifier: u16, name: &[&str], answer: bool) -> Vec<u8> {
     let mut message = identifier.to_be_bytes().to_vec();
     message.extend(if answer { [0x81, 0x80] } else { [0x01, 0x00] });
@@ -198,7 +198,7 @@ fn dns(identifier: u16, name: &[&str], answer: bool) -> Vec<u8> {
     }
     message.extend([0, 0, 1, 0, 1]);
     if answer {
-        // The name as a reference, type A, class IN, an hour, an address.
+        // Name as a reference, type A, class IN, a TTL of one hour, address.
         message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 198, 51, 100, 7]);
     }
     message

@@ -1,4 +1,4 @@
-//! Ethernet frames, made whole and broken on purpose.
+//! Ethernet frames, valid or damaged on purpose.
 
 use packet::checksum::Sum;
 use packet::view::{ethernet, icmp4, ip4, ip6, tcp, udp};
@@ -9,20 +9,20 @@ use packet::{
 use random::Random;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The shortest frame, without its check sequence, which captures don't have.
+/// Length of the shortest frame, without its check sequence, which captures omit.
 const SHORTEST: usize = 60;
-/// The longest frame, likewise.
+/// Length of the longest frame, without its check sequence.
 pub(super) const LONGEST: usize = 1514;
-/// Where large frames begin, likewise.
+/// Minimum length of large frames, without their check sequence.
 const LARGE: usize = 1020;
-/// The link addresses of the network's gateway and of the one beyond it.
+/// The link addresses of the network's gateway and of the next router.
 const INSIDE: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x01]);
 const OUTSIDE: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x02]);
 
 /// A class of frame sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
-    /// 64 bytes with the check sequence: the least that Ethernet sends.
+    /// 64 bytes with the check sequence: the Ethernet minimum.
     Small,
     /// Less than 1,024 bytes.
     Middle,
@@ -40,12 +40,12 @@ impl Size {
         }
     }
 
-    /// A payload length that makes a frame of this class behind headers of so many bytes.
+    /// A payload length that gives a frame of this class with headers of `headers` bytes.
     pub(super) fn payload(self, headers: usize, random: &mut Random) -> usize {
         let (low, high) = match self {
             Size::Small => return 0,
             Size::Middle => (100, LARGE - 1),
-            // Most full packets are as full as can be.
+            // Most large packets have the maximum size.
             Size::Large if random.below_u64(3) > 0 => (LONGEST, LONGEST),
             Size::Large => (LARGE, LONGEST),
         };
@@ -61,7 +61,7 @@ pub(super) struct Frame {
     pub(super) original_length: usize,
 }
 
-/// What is above IP.
+/// The layer above IP.
 pub(super) enum Transport {
     /// TCP: ports, sequence and acknowledgement numbers, flags, options.
     Tcp { ports: (u16, u16), sequence: u32, acknowledgement: u32, flags: u8, options: Vec<u8> },
@@ -69,18 +69,18 @@ pub(super) enum Transport {
     Udp { ports: (u16, u16) },
     /// An echo request or reply: identifier and sequence number.
     Echo { reply: bool, identifier: u16, sequence: u16 },
-    /// What is left of a datagram behind its first fragment: protocol, offset in bytes.
+    /// A fragment after the first: protocol, offset in bytes.
     Fragment { protocol: u8, offset: u16 },
 }
 
-/// The ends of a packet, and what IP adds to it.
+/// The addresses of a packet and its other IP fields.
 #[derive(Clone, Copy)]
 pub(super) struct Path {
-    /// Who sends.
+    /// The sender.
     pub(super) source: IpAddr,
-    /// Who receives; of the same version.
+    /// The receiver; same IP version.
     pub(super) destination: IpAddr,
-    /// Whether it comes from outside.
+    /// Whether the packet comes from outside.
     pub(super) inbound: bool,
     /// The IPv4 identification.
     pub(super) identification: u16,
@@ -89,19 +89,19 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The bytes of Ethernet and IP headers.
+    /// Length of the Ethernet and IP headers.
     pub(super) fn headers(&self) -> usize {
         ethernet::LENGTH + if self.source.is_ipv4() { ip4::LENGTH } else { ip6::LENGTH }
     }
 
-    /// The same the other way.
+    /// The reverse direction.
     pub(super) fn back(self) -> Path {
         Path { source: self.destination, destination: self.source, inbound: !self.inbound, ..self }
     }
 }
 
 impl Frame {
-    /// Makes a frame, with all lengths and checksums right.
+    /// Builds a frame with correct lengths and checksums.
     pub(super) fn new(path: &Path, transport: &Transport, payload: &[u8]) -> Frame {
         let (protocol, header) = match transport {
             Transport::Tcp { options, .. } => (protocol::TCP, tcp::LENGTH + options.len()),
@@ -123,25 +123,25 @@ impl Frame {
         Frame { original_length: bytes.len(), bytes }
     }
 
-    /// Breaks it in one of several ways.
+    /// Damages the frame in one of several ways.
     pub(super) fn break_it(&mut self, random: &mut Random) {
         let length = self.bytes.len();
         match random.below_u64(8) {
-            // The IP header's checksum, a checksum or number further up, the version, the header length.
+            // The IP header checksum, a transport checksum or field, the version, the header length.
             0 => self.bytes[24] ^= 0x55,
             1 => self.bytes[(length - 1).min(50)] ^= 0x55,
             2 => self.bytes[14] = self.bytes[14] & 0xf | 0x50,
             3 => self.bytes[14] = self.bytes[14] & 0xf0 | 3,
-            // The IP length claims more than there is.
+            // The IP length exceeds the frame.
             4 => self.bytes[16] = 0x7f,
-            // The wire lost the end of the frame.
+            // The end of the frame was lost on the wire.
             5 => {
                 self.bytes.truncate(random.between(1, 33) as usize);
                 self.original_length = self.bytes.len();
             }
-            // The capture has not the whole frame.
+            // The capture has only part of the frame.
             6 => self.bytes.truncate(random.between(20, 59) as usize),
-            // Rubbish behind the packet.
+            // Garbage after the packet.
             _ => {
                 self.bytes.resize((length + 40).min(LONGEST), 0xee);
                 self.original_length = self.bytes.len();
@@ -158,7 +158,7 @@ fn fill_ethernet(bytes: &mut [u8], path: &Path) {
     view.set_ether_type(if path.source.is_ipv4() { EtherType::IP4 } else { EtherType::IP6 });
 }
 
-/// Fills the IP header; gives the sum of the pseudo header.
+/// Fills the IP header; returns the sum of the pseudo header.
 fn fill_network(bytes: &mut [u8], path: &Path, transport: &Transport, protocol: u8, above: usize) -> Sum {
     let addresses = (path.source, path.destination);
     if let (IpAddr::V4(source), IpAddr::V4(destination)) = addresses {
@@ -233,7 +233,7 @@ fn ip6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// An address of the network, or one outside.
+/// An address inside or outside the network.
 pub(super) fn address(is_ip6: bool, inside: bool, host: u64) -> IpAddr {
     match (is_ip6, inside) {
         (false, true) => Ipv4Addr::new(10, 0, 0, host as u8).into(),

@@ -1,8 +1,8 @@
-//! Makes the capture that the demo and the tests run on.
+//! Generates the capture for the demo and the tests.
 //!
-//! The same seed gives the same bytes on every machine. The traffic is what a small network sees at its gateway: TCP
-//! connections from opening to closing, DNS, other UDP with a few fragments, pings, IPv4 and IPv6; a port scan from
-//! outside; and now and then a packet that is broken.
+//! The same seed gives the same bytes on every machine. The traffic resembles that of a small network's gateway:
+//! complete TCP connections, DNS, other UDP with a few fragments, pings, IPv4 and IPv6; a port scan from outside; and
+//! some damaged packets.
 
 mod flow;
 mod frame;
@@ -13,20 +13,20 @@ use frame::{Frame, Size};
 use packet::Timestamp;
 use random::Random;
 
-/// When the capture begins: 2026-01-01 00:00 UTC.
+/// The time of the first packet: 2026-01-01 00:00 UTC.
 const START: Timestamp = Timestamp::from_parts(1_767_225_600, 0);
-/// Connections that are alive at the same time.
+/// Number of concurrent connections.
 const ALIVE: usize = 40;
-/// One packet in so many is broken, and one in so many belongs to the scan.
+/// One in this many packets is damaged, and one in this many belongs to the scan.
 const BROKEN: u64 = 60;
 const SCAN: u64 = 25;
-/// The most time between two packets, in nanoseconds.
+/// Maximum time between two packets, in nanoseconds.
 const GAP: u64 = 400_000;
-/// The share of each size in a thousand: what a trace of web traffic has (44.3 % of 64 bytes, 18.5 % to 1,023, 37.2 %
-/// to 1,518, check sequences included).
+/// The share of each size class in thousandths, from a trace of web traffic: 44.3 % of 64 bytes, 18.5 % up to 1,023,
+/// 37.2 % up to 1,518, with check sequences.
 const SHARES: [usize; 3] = [443, 185, 372];
 
-/// Makes a capture of so many packets, as a pcap file.
+/// Generates a capture of `packets` packets as a pcap file.
 pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
     let encoder = PcapEncoder::new(LinkType::ETHERNET);
     let mut random = Random::new(seed);
@@ -61,7 +61,7 @@ pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
     capture
 }
 
-/// The size that is furthest behind its share.
+/// The size class that is furthest below its share.
 fn wanted(counts: &[usize; 3], number: usize) -> Size {
     let behind = |size: Size| {
         (SHARES[size as usize] * (number + 1)) as isize - (counts[size as usize] * 1000) as isize
@@ -103,7 +103,7 @@ mod tests {
         assert!(ip6 > 100 && fragments > 2 && bad > ip6 + 10, "{ip6} {fragments} {bad}");
     }
 
-    /// The capture in the repository is what the generator makes. `clickbox generate` makes it anew.
+    /// The capture in the repository is the generator's output. `clickbox generate` writes it.
     #[test]
     fn the_committed_capture_is_fresh() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");

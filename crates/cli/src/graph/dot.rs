@@ -1,4 +1,4 @@
-//! A configuration in the language of Graphviz.
+//! Graphviz output of a configuration.
 
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ fn scope(model: &Model, here: &Scope, depth: usize, clusters: &mut usize, out: &
     }
 }
 
-/// A row of ports: a table of its own, so that its columns need not be those of the label.
+/// A row of ports: a separate table, so that its columns are independent of the label's.
 fn ports(letter: char, count: usize) -> String {
     if count == 0 {
         return String::new();

@@ -1,22 +1,25 @@
-//! Lays a directed graph out in layers, from top to bottom.
+//! Layered layout of a directed graph, from top to bottom.
 //!
-//! The steps are Sugiyama's: turn the edges that close cycles; give each node a layer below all that lead to it; put a
-//! waypoint into each layer that an edge passes; order each layer so that few edges cross; place nodes as straight
-//! below each other as their widths let them.
+//! The steps are Sugiyama's:
+//! 1. reverse the edges that close cycles;
+//! 2. assign each node a layer below all its predecessors;
+//! 3. add a waypoint in each layer that an edge passes;
+//! 4. order each layer to reduce crossings;
+//! 5. place nodes as vertically aligned as their widths allow.
 
 /// A box to place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// Where on the upper edge its inputs are, and on the lower edge its outputs.
+    /// The positions of its inputs on the upper edge, and of its outputs on the lower edge.
     pub(super) inputs: Vec<f64>,
     pub(super) outputs: Vec<f64>,
-    /// Whether it belongs to the top or to the bottom, whatever is connected to it.
+    /// Fixes the node at the top or the bottom, whatever its connections.
     pub(super) end: Option<End>,
 }
 
-/// An end of the picture.
+/// The top or the bottom of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Top,
@@ -30,29 +33,29 @@ pub(super) struct Edge {
     pub(super) to: (usize, usize),
 }
 
-/// Where everything is.
+/// The positions of nodes and edges.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
     /// The upper left corners of the nodes.
     pub(super) places: Vec<(f64, f64)>,
-    /// The points that each edge passes: its ends, and the upper and lower end of each straight piece in between.
+    /// The points of each edge: its ends, and the upper and lower end of each straight piece in between.
     pub(super) lines: Vec<Vec<(f64, f64)>>,
 }
 
-/// Between neighbours in a layer, and between layers.
+/// Gaps between neighbours in a layer, and between layers.
 const APART: f64 = 24.0;
 const LAYER_GAP: f64 = 40.0;
-/// Rounds of ordering and of placing.
+/// Number of rounds of ordering and of placement.
 const ROUNDS: usize = 12;
-/// Beyond so many nodes and waypoints fewer rounds must do.
+/// Above this many nodes and waypoints, fewer rounds are used.
 const LARGE: usize = 3_000;
 
 struct Item {
     node: Node,
     layer: usize,
-    /// The middle, once placed.
+    /// The horizontal middle, once placed.
     x: f64,
 }
 
@@ -62,7 +65,7 @@ struct Piece {
     down: (usize, f64),
 }
 
-/// Lays a graph out.
+/// Computes the layout of a graph.
 pub(super) fn lay_out(nodes: &[Node], edges: &[Edge]) -> Layout {
     let turned = turned(nodes, edges);
     let layers = layers(nodes, edges, &turned);
@@ -89,7 +92,7 @@ pub(super) fn lay_out(nodes: &[Node], edges: &[Edge]) -> Layout {
     finish(nodes, edges, &turned, &rows, &items, &chains)
 }
 
-/// Which edges lead back to a node from which they come.
+/// Which edges lead back to a predecessor.
 fn turned(nodes: &[Node], edges: &[Edge]) -> Vec<bool> {
     let mut leaving = vec![Vec::new(); nodes.len()];
     let mut has_input = vec![false; nodes.len()];
@@ -97,7 +100,7 @@ fn turned(nodes: &[Node], edges: &[Edge]) -> Vec<bool> {
         leaving[edge.from.0].push(place);
         has_input[edge.to.0] = true;
     }
-    // 0: not seen, 1: on the way here, 2: done.
+    // 0: not seen, 1: on the current path, 2: done.
     let mut state = vec![0u8; nodes.len()];
     let mut turned = vec![false; edges.len()];
     let starts = (0..nodes.len()).filter(|&node| !has_input[node]);
@@ -156,7 +159,7 @@ fn layers(nodes: &[Node], edges: &[Edge], turned: &[bool]) -> Vec<usize> {
             }
         }
     }
-    // A node that nothing leads to stands right above what it leads to.
+    // A node without predecessors is placed directly above its successors.
     let mut has_above = vec![false; nodes.len()];
     below.iter().flatten().for_each(|&down| has_above[down] = true);
     for &node in sequence.iter().rev() {
@@ -174,14 +177,14 @@ fn layers(nodes: &[Node], edges: &[Edge], turned: &[bool]) -> Vec<usize> {
             None => *layer + usize::from(has_top && !nodes.is_empty()),
         };
     }
-    // Layers that are empty now close up.
+    // Remove empty layers.
     let mut used: Vec<usize> = layers.clone();
     used.sort_unstable();
     used.dedup();
     layers.iter().map(|layer| used.binary_search(layer).unwrap_or(0)).collect()
 }
 
-/// Puts waypoints where an edge passes a layer; gives them from top to bottom.
+/// Adds waypoints in the layers that an edge passes; returns them from top to bottom.
 fn chain(edge: &Edge, turned: bool, items: &mut Vec<Item>, pieces: &mut Vec<Piece>) -> Vec<usize> {
     let middle = |item: &Item, ports: &[f64], port: usize| {
         ports.get(port).copied().unwrap_or(item.node.width / 2.0) - item.node.width / 2.0
@@ -189,7 +192,7 @@ fn chain(edge: &Edge, turned: bool, items: &mut Vec<Item>, pieces: &mut Vec<Piec
     let (from, to) = (edge.from.0, edge.to.0);
     let out = middle(&items[from], &items[from].node.outputs, edge.from.1);
     let into = middle(&items[to], &items[to].node.inputs, edge.to.1);
-    // An edge that leads back has a waypoint beside each of its ends too.
+    // An edge that leads back also has a waypoint beside each of its ends.
     let (first, last) = if turned {
         (items[to].layer, items[from].layer)
     } else {
@@ -215,7 +218,8 @@ fn chain(edge: &Edge, turned: bool, items: &mut Vec<Item>, pieces: &mut Vec<Piec
     chain
 }
 
-/// Orders each layer by where its neighbours are, up and down in turn, and keeps the order with the fewest crossings.
+/// Orders each layer by the positions of its neighbours, alternating up and down, and keeps the order with the fewest
+/// crossings.
 fn order(rows: &mut Vec<Vec<usize>>, items: &mut [Item], pieces: &[Piece], rounds: usize) {
     let mut best = rows.clone();
     let mut fewest = usize::MAX;
@@ -263,7 +267,7 @@ fn neighbours(count: usize, pieces: &[Piece], above: bool, below: bool) -> Neigh
     neighbours
 }
 
-/// Where the neighbours want an item to be.
+/// The mean position that the neighbours suggest for an item.
 fn mean(neighbours: &[(f64, usize, f64)], items: &[Item]) -> Option<f64> {
     let sum: f64 = neighbours.iter().map(|(own, other, offset)| items[*other].x + offset - own).sum();
     (!neighbours.is_empty()).then(|| sum / neighbours.len() as f64)
@@ -275,7 +279,7 @@ fn spread(rows: &[Vec<usize>], items: &mut [Item]) {
     }
 }
 
-/// Puts the items of a layer beside each other, the whole row around 0.
+/// Places the items of a layer side by side, centred at 0.
 fn spread_row(row: &[usize], items: &mut [Item]) {
     let width: f64 = row.iter().map(|&item| items[item].node.width + APART).sum();
     let mut x = -width / 2.0;
@@ -299,10 +303,10 @@ fn crossings(rows: &[Vec<usize>], items: &[Item], pieces: &[Piece]) -> usize {
     by_layer.iter().map(each).sum()
 }
 
-/// Moves items to where their neighbours want them, as far as the order and the distances let them.
+/// Moves items towards the positions that their neighbours suggest, as far as order and distances allow.
 fn place(rows: &[Vec<usize>], items: &mut [Item], pieces: &[Piece], rounds: usize) {
     for round in 0..rounds * 3 {
-        // At last both sides have their say.
+        // In the last rounds both sides count.
         let last = round >= rounds * 2;
         let downward = round % 2 == 0;
         let neighbours = neighbours(items.len(), pieces, downward || last, !downward || last);
@@ -314,10 +318,10 @@ fn place(rows: &[Vec<usize>], items: &mut [Item], pieces: &[Piece], rounds: usiz
     }
 }
 
-/// The places nearest to the wanted ones, in squares, that keep order and distances: neighbours that want to overlap
-/// are joined into blocks, which move as one.
+/// The least-squares positions that preserve order and distances: neighbours that would overlap are merged into blocks,
+/// which move as one.
 fn settle(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
-    // Of each block: the sum of weighted wishes, the weight, how many items.
+    // For each block: the sum of weighted positions, the weight, the number of items.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     let mut offsets = Vec::new();
     let mut offset = 0.0;
@@ -327,7 +331,7 @@ fn settle(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
         }
         offsets.push(offset);
         let wish = mean(&neighbours[item], items).unwrap_or(items[item].x) - offset;
-        // Waypoints weigh more, so that long edges are straight; what nobody wants anywhere weighs little.
+        // Waypoints have more weight, so that long edges are straight; items without neighbours have little.
         let weight = match (neighbours[item].is_empty(), items[item].node.height > 0.0) {
             (true, _) => 0.1,
             (false, true) => 1.0,
@@ -346,7 +350,7 @@ fn settle(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
     }
 }
 
-/// From middles to corners, and from chains to lines.
+/// Converts middles to corners, and chains of waypoints to lines.
 fn finish(
     nodes: &[Node],
     edges: &[Edge],
@@ -365,7 +369,7 @@ fn finish(
     for row in rows {
         let height = row.iter().map(|&item| items[item].node.height).fold(0.0, f64::max);
         tops.push((y, height));
-        // A layer of nothing but points on a compound's border needs less room.
+        // A layer that contains only points on a compound's border needs less space.
         y += height + if height > 0.0 { LAYER_GAP } else { LAYER_GAP / 3.0 };
     }
     let corner = |place: usize| {
@@ -394,7 +398,7 @@ fn finish(
         if *turned {
             way.reverse();
         }
-        // Within the layers of its ends a line is straight, so that it does not touch taller neighbours.
+        // Inside the layers of its ends a line is straight, so that it does not touch taller neighbours.
         let (upper, lower) = (tops[items[edge.from.0].layer], tops[items[edge.to.0].layer]);
         points.extend(points.first().map(|first| (first.0, upper.0 + upper.1)));
         points.extend(way);

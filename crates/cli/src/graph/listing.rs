@@ -32,7 +32,7 @@ struct PortRef<'a> {
 }
 
 impl<'a> Listing<'a> {
-    /// Of a flat graph.
+    /// From a flat graph.
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let port_ref = |port: Port| PortRef {
             element: graph.elements.get(port.element).map_or("", |element| &element.name),

@@ -1,4 +1,4 @@
-//! A configuration as a tree of boxes: elements, and compounds with what is in them.
+//! A configuration as a tree: elements, and compounds with their contents.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ pub(crate) struct Model {
 
 /// An element.
 pub(super) struct Element {
-    /// Its name in its compound; `None` if it has none of its own.
+    /// Its name in its compound; `None` if it is anonymous.
     pub(super) name: Option<String>,
     pub(super) class: String,
     pub(super) config: String,
     pub(super) group: &'static str,
     pub(super) sides: Sides,
-    /// The names of the compounds that it is in, the outermost first.
+    /// The names of the enclosing compounds, outermost first.
     pub(super) path: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Scope {
 }
 
 impl Model {
-    /// Of a flat graph.
+    /// From a flat graph.
     pub(crate) fn new(graph: &Graph) -> Model {
         let mut root = Scope::default();
         let mut elements = Vec::new();
@@ -59,7 +59,7 @@ impl Model {
         Model { elements, edges, root }
     }
 
-    /// What a connection's packets do: its output port says.
+    /// The flow of a connection, which its output port determines.
     pub(super) fn flow(&self, from: Port) -> Flow {
         let sides = self.elements.get(from.element).map(|element| &element.sides);
         sides.and_then(|sides| sides.outputs.get(from.port)).copied().unwrap_or(Flow::Agnostic)

@@ -1,4 +1,4 @@
-//! Where every box, port and line of a configuration is.
+//! The positions of all boxes, ports and lines of a configuration.
 
 use click_lang::Port;
 
@@ -6,20 +6,20 @@ use super::layers::{Edge, End, Node, lay_out};
 use super::model::{Model, Scope};
 use super::ports::Flow;
 
-/// Widths of a character, in the bold and in the small type.
+/// Width of a character in the bold and in the small font.
 const LETTER: f64 = 7.6;
 const SMALL_LETTER: f64 = 6.7;
-/// The most characters of a configuration that are shown.
+/// Maximum number of characters of a configuration that are shown.
 const MOST_CONFIG: usize = 32;
-/// Around the text of a box, and around what is in a compound.
+/// Padding around the text of a box, and around the contents of a compound.
 const INSET: f64 = 14.0;
 const FRAME: f64 = 16.0;
 /// Height of a compound's title.
 const TITLE: f64 = 22.0;
-/// Least distance of ports.
+/// Minimum distance between ports.
 const PORT_GAP: f64 = 16.0;
 
-/// Everything to draw, with the origin in the upper left corner.
+/// All shapes, with the origin in the upper left corner.
 #[derive(Default)]
 pub(super) struct Picture {
     pub(super) width: f64,
@@ -27,7 +27,7 @@ pub(super) struct Picture {
     pub(super) frames: Vec<Frame>,
     pub(super) boxes: Vec<ElementBox>,
     pub(super) lines: Vec<Line>,
-    /// Points on the upper and on the lower border where lines go on outside.
+    /// The points on the upper and lower border where lines continue outside.
     entries: Vec<(Port, f64)>,
     exits: Vec<(Port, f64)>,
 }
@@ -44,7 +44,7 @@ pub(super) struct ElementBox {
     pub(super) element: usize,
     pub(super) at: (f64, f64),
     pub(super) size: (f64, f64),
-    /// The lines of its text: the first is bold.
+    /// The lines of its text; the first is bold.
     pub(super) text: Vec<String>,
     pub(super) inputs: Vec<f64>,
     pub(super) outputs: Vec<f64>,
@@ -54,11 +54,11 @@ pub(super) struct ElementBox {
 pub(super) struct Line {
     pub(super) points: Vec<(f64, f64)>,
     pub(super) flow: Flow,
-    /// Whether it ends at an element, and not at a compound's border.
+    /// Whether it ends at an element rather than at a compound's border.
     pub(super) ends: bool,
 }
 
-/// What a node of a scope stands for.
+/// The object that a node of a scope represents.
 enum Thing<'m> {
     Element(usize),
     Scope(&'m str, Picture),
@@ -71,7 +71,7 @@ pub(super) fn draw(model: &Model) -> Picture {
     scope(model, &model.root, &[])
 }
 
-/// Draws a scope; `path` is where it is.
+/// Draws the scope at `path`.
 fn scope(model: &Model, here: &Scope, path: &[&str]) -> Picture {
     let mut things = Vec::new();
     let mut nodes = Vec::new();
@@ -121,7 +121,7 @@ fn scope(model: &Model, here: &Scope, path: &[&str]) -> Picture {
     picture
 }
 
-/// The connections within a scope. Those that cross its border get a point on it.
+/// The connections within a scope. A connection that crosses the border gets a point on it.
 fn edges(
     model: &Model,
     path: &[&str],
@@ -146,7 +146,7 @@ fn edges(
             Some((border(things, nodes, from, End::Bottom), 0))
         };
         let (Some(start), Some(end)) = (start, end) else { continue };
-        // What stays within one compound is drawn there.
+        // A connection inside one compound is drawn there.
         if start.0 == end.0
             && matches!(things.get(start.0), Some(Thing::Scope(..)))
             && !leaves(model, from, to, path)
@@ -170,12 +170,12 @@ fn is_within(model: &Model, port: Port, path: &[&str]) -> bool {
     of.len() >= path.len() && of.iter().zip(path).all(|(one, other)| one == other)
 }
 
-/// Whether two ports are in different things of the scope.
+/// Whether two ports are in different nodes of the scope.
 fn leaves(model: &Model, from: Port, to: Port, path: &[&str]) -> bool {
     element_path(model, from).get(path.len()) != element_path(model, to).get(path.len())
 }
 
-/// The node and port in a scope that a port of an element is, or is in.
+/// The node and port in a scope that represents, or contains, a port of an element.
 fn find(
     model: &Model,
     port: Port,
@@ -198,7 +198,7 @@ fn find(
     }
 }
 
-/// The point on the border for lines from or to a port in the scope.
+/// The border point for lines from or to a port in the scope.
 fn border(things: &mut Vec<Thing>, nodes: &mut Vec<Node>, port: Port, end: End) -> usize {
     let known = things.iter().position(|thing| match (thing, end) {
         (Thing::Entry(known), End::Top) | (Thing::Exit(known), End::Bottom) => *known == port,
@@ -241,7 +241,7 @@ fn element_node(model: &Model, place: usize) -> Node {
 }
 
 impl Picture {
-    /// Takes in what is in a compound, and leads the lines to its border.
+    /// Adds the contents of a compound, and extends the lines to its border.
     fn take_in(&mut self, inner: Picture, at: (f64, f64), size: (f64, f64)) {
         let (x, y) = (at.0 + FRAME, at.1 + FRAME + TITLE);
         let bottom = at.1 + size.1;

@@ -1,17 +1,17 @@
-//! Whether ports push or pull, for drawing: agnostic ports take after what they are connected to.
+//! Push or pull ports in drawings: an agnostic port takes the processing of the port that it is connected to.
 
 use click_lang::Graph;
 
 use crate::configuration::registry;
 
-/// What a port does.
+/// The processing of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// The element before gives packets.
+    /// The upstream element pushes packets.
     Push,
-    /// The element after takes packets.
+    /// The downstream element pulls packets.
     Pull,
-    /// Either, and nothing decides: such ports push.
+    /// Either, without any constraint: such ports push.
     Agnostic,
 }
 
@@ -46,12 +46,12 @@ pub(super) fn resolve(graph: &Graph) -> Vec<Sides> {
             Sides { inputs: flows(first, inputs), outputs: flows(second, outputs) }
         })
         .collect();
-    // Each pass decides one port at least, or is the last.
+    // Each pass resolves at least one port, or is the last.
     while spread(graph, &mut sides) {}
     sides
 }
 
-/// The letters of Click's notation, the last one for all further ports.
+/// The letters of Click's notation; the last one applies to all further ports.
 fn flows(letters: &str, count: usize) -> Vec<Flow> {
     let letters: Vec<char> = letters.chars().filter(char::is_ascii_alphabetic).collect();
     (0..count)
@@ -63,7 +63,8 @@ fn flows(letters: &str, count: usize) -> Vec<Flow> {
         .collect()
 }
 
-/// Lets agnostic ports take after their peers and after the other agnostic ports of their element; whether any did.
+/// Propagates processing to agnostic ports from their peers and from the other agnostic ports of their element; returns
+/// whether any changed.
 fn spread(graph: &Graph, sides: &mut [Sides]) -> bool {
     let mut changed = false;
     for edge in &graph.connections {

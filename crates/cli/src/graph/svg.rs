@@ -1,4 +1,4 @@
-//! A configuration as SVG.
+//! SVG output of a configuration.
 
 use std::fmt::Write;
 
@@ -6,16 +6,16 @@ use super::model::Model;
 use super::picture::{ElementBox, Line, Picture, draw};
 use super::ports::Flow;
 
-/// Around the picture.
+/// Margin around the picture.
 const MARGIN: f64 = 24.0;
 /// Height of the legend.
 const LEGEND: f64 = 44.0;
-/// Half the size of a port.
+/// Half the size of a port symbol.
 const PORT: f64 = 4.0;
-/// How far a line that leads back swings out, and differences that are none.
+/// How far a line that leads back swings out; smaller differences in height count as none.
 const TURN: f64 = 22.0;
 const LEVEL: f64 = 0.5;
-/// Colours of the groups: of a box's border and of its ground.
+/// Colours of the element groups: border and background of a box.
 const COLOURS: &[(&str, &str, &str)] = &[
     ("sources", "#2f855a", "#f0fff4"),
     ("devices", "#2f855a", "#f0fff4"),
@@ -35,7 +35,7 @@ const COLOURS: &[(&str, &str, &str)] = &[
     ("rewriting", "#b83280", "#fff5f7"),
     ("aggregation", "#b83280", "#fff5f7"),
 ];
-/// Of groups that have none of their own.
+/// The colours of other groups.
 const OTHER: (&str, &str) = ("#4a5568", "#ffffff");
 const STYLE: &str = "\
 text { font: 11px 'DejaVu Sans', Verdana, sans-serif; fill: #4a5568; text-anchor: middle }\n\
@@ -85,7 +85,7 @@ fn item_width(name: &str) -> f64 {
     36.0 + 6.6 * name.chars().count() as f64
 }
 
-/// The groups that occur and the kinds of ports, with their marks.
+/// The groups and the kinds of ports that occur, with their symbols.
 fn legend(model: &Model) -> Vec<(String, String)> {
     let mut groups: Vec<&str> = model.elements.iter().map(|element| element.group).collect();
     groups.sort_unstable();
@@ -124,21 +124,21 @@ fn frames(picture: &Picture, out: &mut String) {
     }
 }
 
-/// Curves that leave and arrive upright.
+/// Draws curves that leave and arrive vertically.
 fn draw_line(line: &Line, out: &mut String) {
     let Some((first, rest)) = line.points.split_first() else { return };
     let mut path = format!("M{:.1} {:.1}", first.0, first.1);
     let mut before = *first;
     let mut has_risen = false;
     for (number, &point) in rest.iter().enumerate() {
-        // The arrow's head is drawn by the port: the line ends at its upper end.
+        // The port symbol is the arrowhead: the line ends at its upper edge.
         let end = if number + 1 == rest.len() && line.ends { (point.0, point.1 - PORT) } else { point };
         let down = end.1 - before.1;
         has_risen |= down < -LEVEL;
         if (before.0 - end.0).abs() < LEVEL {
             let _ = write!(path, " L{:.1} {:.1}", end.0, end.1);
         } else {
-            // Between points of one height a line that leads back turns: below, and above when it has risen.
+            // Between points at one height, a line that leads back turns: below, or above once it has risen.
             let (leaves, arrives) = match down {
                 down if down.abs() >= LEVEL => (down / 2.0, -down / 2.0),
                 _ if has_risen => (-TURN, -TURN),
@@ -180,7 +180,7 @@ fn draw_box(model: &Model, element: &ElementBox, out: &mut String) {
     *out += "</g>\n";
 }
 
-/// As Click draws them: filled ports push, empty ones pull; inputs are triangles, outputs squares.
+/// Click's symbols: filled ports push, empty ones pull; inputs are triangles, outputs squares.
 fn fill(flow: Flow) -> &'static str {
     match flow {
         Flow::Push => "#2d3748",
@@ -204,7 +204,7 @@ fn output(x: f64, y: f64, flow: Flow) -> String {
     )
 }
 
-/// Text that XML takes for text; without the control characters that it does not allow.
+/// Escapes text for XML, and removes the control characters that XML forbids.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for character in text.chars() {

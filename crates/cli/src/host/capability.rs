@@ -1,11 +1,11 @@
-//! Privileges of this process.
+//! Capabilities of this process.
 
-/// A privilege, by its bit in the kernel's sets.
+/// A capability, by its bit in the kernel's sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capability {
-    /// `CAP_NET_ADMIN`: devices are made and configured.
+    /// `CAP_NET_ADMIN`: create and configure devices.
     NetAdmin = 12,
-    /// `CAP_IPC_LOCK`: memory is locked without limit.
+    /// `CAP_IPC_LOCK`: lock memory without limit.
     IpcLock = 14,
 }
 

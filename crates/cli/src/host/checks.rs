@@ -1,4 +1,4 @@
-//! The checks, one function each. They look and try, and change nothing.
+//! The checks, one function each. They have no side effects.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -19,12 +19,12 @@ use crate::live::grouped;
 const MACHINE: &str = "box in a machine";
 const PROCESS: &str = "box in a process";
 
-/// Where the kernel's files are.
+/// The locations of the kernel's files.
 struct System {
     root: PathBuf,
 }
 
-/// Everything that was found.
+/// Runs all checks.
 pub(crate) fn run() -> Vec<CheckResult> {
     let system = System { root: "/".into() };
     vec![
@@ -46,7 +46,7 @@ pub(crate) fn run() -> Vec<CheckResult> {
     ]
 }
 
-/// Whether boxes can run at all by these results: one of a kind has run.
+/// Whether boxes can run at all: at least one kind has run.
 pub(crate) fn can_run(results: &[CheckResult]) -> bool {
     let has_run = |result: &CheckResult| [MACHINE, PROCESS].contains(&result.name);
     results.iter().any(|result| has_run(result) && result.grade != Grade::Missing)
@@ -61,7 +61,7 @@ impl System {
         self.read("proc/self/status").unwrap_or_default()
     }
 
-    /// A number of `/proc/meminfo`.
+    /// A number from `/proc/meminfo`.
     fn meminfo(&self, name: &str) -> Option<u64> {
         let text = self.read("proc/meminfo")?;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -72,7 +72,7 @@ impl System {
         let release = self.read("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into());
         let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         match (numbers.next(), numbers.next()) {
-            // 5.13 is the first with all that the process sandbox asks for.
+            // 5.13 is the first version with all features that the process sandbox needs.
             (Some(major), Some(minor)) if (major, minor) < (5, 13) => CheckResult::limited(
                 "kernel",
                 format!("Linux {release}"),
@@ -113,7 +113,7 @@ impl System {
     fn memory(&self) -> CheckResult {
         let (all, free) = (self.meminfo("MemTotal").unwrap_or(0), self.meminfo("MemAvailable").unwrap_or(0));
         let found = format!("{} MB, {} MB of it available", grouped(all >> 10), grouped(free >> 10));
-        // About what a box takes with one port of 256 slots, its kernel memory included.
+        // The approximate size of a box with one port of 256 slots, including kernel memory.
         let boxes = (free << 10) / (3 << 20);
         match boxes {
             0..200 => CheckResult::limited(
@@ -162,7 +162,7 @@ impl System {
         }
     }
 
-    /// The daemon limits boxes itself: there is nothing that would be missing.
+    /// The daemon limits boxes itself, so nothing can be missing.
     fn cgroups(&self) -> CheckResult {
         let controllers = self.read("sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
         let has = |name: &str| controllers.split_whitespace().any(|known| known == name);
@@ -266,7 +266,7 @@ fn open_files() -> CheckResult {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or("any number".into(), grouped);
     let found = format!("{}, at most {most}", limit.current.map_or("any number".into(), grouped));
-    // The daemon raises its limit to the hard one.
+    // The daemon raises its limit to the hard limit.
     match limit.maximum {
         Some(most) if most < 4096 => CheckResult::limited(
             "open files",
@@ -294,7 +294,7 @@ fn locked_memory(status: &str) -> CheckResult {
 mod tests {
     use super::*;
 
-    /// A system whose files are these.
+    /// Runs a check on a system with these files.
     fn with(files: &[(&str, &str)], check: impl Fn(&System) -> CheckResult) -> CheckResult {
         let name = format!("clickbox-host-{}-{:?}", std::process::id(), std::thread::current().id());
         let system = System { root: std::env::temp_dir().join(name) };

@@ -1,4 +1,4 @@
-//! What this machine offers to boxes, as `clickbox doctor` shows it.
+//! The host's support for boxes, as shown by `clickbox doctor`.
 
 mod boxes;
 mod capability;
