@@ -1,7 +1,7 @@
 //! The boot info: what the host writes for a box before it starts.
 //!
-//! The host writes it into the boot page. It begins with a magic number and the protocol's version in
-//! fixed places for all versions, so that an image and a host that don't fit can say so.
+//! The host writes it to the boot page. The magic number and the protocol version have the same offsets in all
+//! versions, so that an image and a host of different versions can detect this.
 
 use crate::codec::{DecodeError, Decoder, Encoder};
 use crate::layout::control;
@@ -16,26 +16,25 @@ use core::fmt;
 /// "Clickbox" as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"Clickbox");
 
-/// Where on the page the table of regions begins: after magic, version, platform, features, three clock
-/// words and four seeds.
+/// Offset of the region table in the page: after magic, version, platform, features, three clock words and four seeds.
 const REGIONS: usize = 8 + 4 + 4 + 8 + 3 * 8 + 4 * 8;
 
-/// Bytes of the longest table of regions.
+/// Maximum bytes of the region table.
 const REGIONS_SIZE: usize = 4 + MAX_REGIONS * 20;
 
-/// Why a boot page can't be written or read.
+/// Why a boot page cannot be written or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootError {
-    /// The page doesn't begin as a boot page does.
+    /// The page does not start with the magic number.
     NoBootInfo,
-    /// The other side speaks another version of the protocol.
+    /// The other side uses another protocol version.
     Version {
-        /// What the page says.
+        /// The version in the page.
         found: u32,
     },
-    /// A field makes no sense.
+    /// A field is invalid.
     Field(DecodeError),
-    /// The info doesn't fit into its page.
+    /// The info does not fit into its page.
     TooLong(usize),
 }
 
@@ -70,19 +69,19 @@ impl core::error::Error for BootError {
     }
 }
 
-/// What a box runs in.
+/// What runs a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum PlatformKind {
-    /// A virtual machine: it leaves by writing to a port.
+    /// A virtual machine: it exits by writing to a port.
     Vm = 0,
-    /// A process: it leaves by a system call.
+    /// A process: it exits by a system call.
     Process = 1,
     /// A thread of the host's process, for development.
     Thread = 2,
 }
 
-/// What the processor can do, as a set of bits: `cpuid` is not asked inside a box, as it may cost an exit.
+/// The processor's features, as a set of bits. A box does not use `cpuid`, which may cause an exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuFeatures(pub u64);
 
@@ -99,21 +98,21 @@ impl CpuFeatures {
     pub const BMI: Self = Self(1 << 4);
     /// 512-bit vectors (foundation, byte and word, vector length).
     pub const AVX512: Self = Self(1 << 5);
-    /// A time stamp counter of constant rate.
+    /// A time stamp counter with a constant rate.
     pub const CONSTANT_TSC: Self = Self(1 << 6);
 
-    /// Whether all of `other` are there.
+    /// Whether all features of `other` are present.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets.
+    /// The union of both sets.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// What a range of a box's addresses is for.
+/// The purpose of a range of a box's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MemoryKind {
@@ -121,9 +120,9 @@ pub enum MemoryKind {
     Data = 1,
     /// Free memory for the heap.
     Heap = 2,
-    /// The stack. A page that is not mapped lies below it.
+    /// The stack. The page below it is not mapped.
     Stack = 3,
-    /// The area shared with the host.
+    /// The region shared with the host.
     SharedRegion = 4,
     /// A packet pool shared with other boxes of the same owner.
     Pool = 5,
@@ -141,49 +140,49 @@ impl MemoryKind {
 /// A range of a box's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRegion {
-    /// What it is for.
+    /// Its purpose.
     pub kind: MemoryKind,
-    /// First address.
+    /// The first address.
     pub address: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// A port, in bytes from the start of the shared area.
+/// A port. Offsets are in bytes from the start of the shared region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortInfo {
-    /// Slots of each of the two rings.
+    /// The number of slots of each of the two rings.
     pub slots: Slots,
     /// The receive ring.
     pub receive: u32,
     /// The transmit ring.
     pub transmit: u32,
-    /// The packet buffers, which all ports share: a packet may go from one to another with its buffer.
+    /// The packet buffers. All ports share them, so that a packet can move from one port to another with its buffer.
     pub buffers: u32,
-    /// Their bytes.
+    /// Their size in bytes.
     pub buffers_size: u32,
-    /// The port's Ethernet address, first byte lowest.
+    /// The port's MAC address, with the first byte in the lowest bits.
     pub mac: u64,
-    /// Longest packet without its Ethernet header, bytes.
+    /// The longest packet in bytes, without its Ethernet header.
     pub mtu: u32,
 }
 
-/// Everything that a box learns at its start.
+/// Everything that a box is told at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootInfo {
-    /// What the box runs in.
+    /// What runs the box.
     pub platform: PlatformKind,
-    /// What the processor can do.
+    /// The processor's features.
     pub features: CpuFeatures,
-    /// Rate of the time stamp counter, per second.
+    /// The rate of the time stamp counter, per second.
     pub tsc_hz: u64,
-    /// The time stamp counter at some moment,
+    /// The time stamp counter at some moment.
     pub clock_tsc: u64,
-    /// and the nanoseconds since 1970 (UTC) at the same moment.
+    /// The nanoseconds since 1970 (UTC) at the moment of `clock_tsc`.
     pub clock_unix_ns: u64,
     /// Random numbers, different for every start.
     pub seeds: [u64; 4],
-    /// The box's addresses.
+    /// The box's memory regions.
     pub regions: Vec<MemoryRegion>,
     /// The box's ports.
     pub ports: Vec<PortInfo>,
@@ -265,7 +264,7 @@ impl BootInfo {
         Ok(info)
     }
 
-    /// The first region of a kind on a boot page, found without a heap: for the first steps of an image.
+    /// The first region of a kind in a boot page, found without a heap: for the first steps of an image.
     pub fn find_region(memory: &impl SharedMemory, kind: MemoryKind) -> Option<MemoryRegion> {
         let mut table = [0; REGIONS_SIZE];
         memory.read(control::BOOT + REGIONS, &mut table);

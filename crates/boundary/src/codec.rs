@@ -1,12 +1,12 @@
-//! Numbers and byte strings, one after the other, as the pages and messages hold them.
+//! The encoding of numbers and byte strings in pages and messages.
 //!
-//! Little endian, no padding; a byte string is its length (32 bits) and its bytes. Reading never panics,
-//! and every length is checked against what is there before anything is taken.
+//! Fields are little endian without padding; a byte string is its length (32 bits) and its bytes. Reading never panics,
+//! and every length is checked against the remaining bytes before anything is read.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Why bytes from the other side don't make sense.
+/// Why bytes from the other side cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// A field begins or ends after the last byte.
@@ -15,7 +15,7 @@ pub enum DecodeError {
     Trailing(usize),
     /// A string is not UTF-8.
     Text,
-    /// A number has no meaning in its place.
+    /// A number is invalid in its field.
     Value(u64),
     /// A list is longer than its limit.
     Count(usize),
@@ -50,7 +50,8 @@ impl Encoder {
         self
     }
 
-    /// A byte string; what no 32-bit length can tell is cut, and refused by the message limits long before.
+    /// Appends a byte string. A string longer than 32 bits can express is truncated; the message limits reject it long
+    /// before.
     pub(crate) fn bytes(&mut self, value: &[u8]) -> &mut Self {
         let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
         self.u32(length);
@@ -59,7 +60,7 @@ impl Encoder {
     }
 }
 
-/// Takes fields off the front.
+/// Reads fields from the front.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoder<'a>(pub(crate) &'a [u8]);
 
@@ -89,13 +90,13 @@ impl<'a> Decoder<'a> {
         core::str::from_utf8(self.bytes()?).map_err(|_| DecodeError::Text)
     }
 
-    /// A count of entries that follow, at most `limit`.
+    /// Reads the number of the entries that follow, at most `limit`.
     pub(crate) fn count(&mut self, limit: usize) -> Result<usize, DecodeError> {
         let count = self.u32()? as usize;
         if count <= limit { Ok(count) } else { Err(DecodeError::Count(count)) }
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no bytes are left.
     pub(crate) fn end(self) -> Result<(), DecodeError> {
         if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Trailing(self.0.len())) }
     }

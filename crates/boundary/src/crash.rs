@@ -1,8 +1,7 @@
-//! The crash page: what a box that can't go on leaves behind.
+//! The crash page: what a box leaves behind if it cannot continue.
 //!
-//! The fault entries of an image are assembly that must work with a broken stack and heap, so registers
-//! have fixed places ([`fault`]). What needs code is added after that; a second fault meanwhile finds the
-//! state set, and leaves.
+//! The fault entries of an image are assembly that must work with a broken stack and heap, so registers have fixed
+//! offsets ([`fault`]). The rest is added by code afterwards. A second fault meanwhile finds the state set, and exits.
 
 use crate::limits::{MAX_CRASH_BATCH, MAX_CRASH_MESSAGE, MAX_CRASH_NAME, MAX_CRASH_PACKET, MAX_CRASH_START};
 use crate::memory::SharedMemory;
@@ -14,35 +13,35 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 pub mod fault {
     /// 64-bit word: 0, or a cause (see the constants below). Written first.
     pub const STATE: usize = 0;
-    /// 64-bit word: the exception vector; for a version mismatch what was found.
+    /// 64-bit word: the exception vector; for a version mismatch, the version found.
     pub const VECTOR: usize = 8;
     /// 64-bit word: the exception's error code.
     pub const ERROR_CODE: usize = 16;
-    /// 64-bit word: the address that couldn't be reached, where the box can know it.
+    /// 64-bit word: the faulting address, if the box can know it.
     pub const ADDRESS: usize = 24;
     /// 64-bit words: instruction pointer, stack pointer, flags, then rax, rbx, rcx, rdx, rsi, rdi, rbp,
     /// r8 to r15.
     pub const REGISTERS: usize = 32;
-    /// Number of those words.
+    /// The number of these words.
     pub const REGISTER_COUNT: usize = 18;
 
     /// State: a processor exception.
     pub const EXCEPTION: u64 = 1;
-    /// State: the program found itself in a state that it doesn't know.
+    /// State: the program panicked.
     pub const PANIC: u64 = 2;
-    /// State: the heap is used up.
+    /// State: the heap is exhausted.
     pub const OUT_OF_MEMORY: u64 = 3;
-    /// State: image and host don't speak the same version.
+    /// State: image and host use different protocol versions.
     pub const VERSION: u64 = 4;
 }
 
 const NAME: usize = 0x100;
 const MESSAGE: usize = 0x180;
 const PACKET: usize = 0x400;
-/// Words: packets in the batch, packets shown. Then these.
+/// Two words, the number of packets in the batch and of those recorded, followed by the recorded packets.
 const BATCH: usize = 0x520;
 const SHOWN: usize = BATCH + 16;
-/// A packet that is shown: its length, its start.
+/// Size of a recorded packet: its length and its first bytes.
 const SHOWN_SIZE: usize = 8 + MAX_CRASH_START;
 const PAGE: usize = crate::layout::control::PAGE_SIZE;
 const _: () = assert!(PACKET + 8 + MAX_CRASH_PACKET <= BATCH && SHOWN + MAX_CRASH_BATCH * SHOWN_SIZE <= PAGE);
@@ -59,14 +58,14 @@ pub enum CrashCause {
     },
     /// A panic.
     Panic,
-    /// The heap is used up.
+    /// The heap is exhausted.
     OutOfMemory,
-    /// The image doesn't know the host's version of the protocol.
+    /// The image does not support the host's protocol version.
     Version {
         /// The version in the boot info.
         found: u64,
     },
-    /// The box says something that means nothing.
+    /// The box reported an invalid state.
     Unknown(u64),
 }
 
@@ -101,40 +100,40 @@ pub struct Registers {
     pub general: [u64; 15],
 }
 
-/// What the host knows of a crash. The box wrote it: texts are shown escaped.
+/// What the host knows of a crash. The box wrote it: texts must be escaped before display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrashReport {
     /// Why it stopped.
     pub cause: CrashCause,
-    /// The address that couldn't be reached; 0 when unknown. A host that can ask the processor sets it.
+    /// The faulting address; 0 if unknown. A host that can read it from the processor sets it.
     pub address: u64,
-    /// The registers, all zero when it wasn't an exception.
+    /// The registers; all zero unless it was an exception.
     pub registers: Registers,
-    /// The configuration and element that ran, empty when none did.
+    /// The configuration and element that ran; empty if none did.
     pub element: Vec<u8>,
-    /// What the program said.
+    /// The program's message.
     pub message: Vec<u8>,
-    /// The start of the first packet of the batch in hand; empty when there was none.
+    /// The first bytes of the first packet of the current batch; empty if there was none.
     pub packet: Vec<u8>,
-    /// The batch that the element was handed.
+    /// The batch that the element was processing.
     pub batch: CrashBatch,
 }
 
-/// The batch in hand.
+/// The current batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashBatch {
-    /// Packets in it.
+    /// The number of packets in it.
     pub count: u64,
-    /// The first of them.
+    /// The first of its packets.
     pub packets: Vec<CrashPacket>,
 }
 
-/// A packet of a batch in hand.
+/// A packet of the current batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrashPacket {
-    /// Bytes of the whole packet.
+    /// The packet's length in bytes.
     pub length: u64,
-    /// The first of them.
+    /// The first bytes of the packet.
     pub start: Vec<u8>,
 }
 
@@ -143,7 +142,7 @@ pub struct CrashPacket {
 pub struct CrashPage<M>(pub M);
 
 impl<M: SharedMemory> CrashPage<M> {
-    /// Notes a cause that isn't an exception. False: a cause is noted already, and stays.
+    /// Records a cause that is not an exception. Returns false if a cause is already recorded, which then stays.
     pub fn begin(&self, cause: CrashCause) -> bool {
         let (state, detail) = match cause {
             CrashCause::Exception { vector, .. } => (fault::EXCEPTION, vector),
@@ -160,27 +159,27 @@ impl<M: SharedMemory> CrashPage<M> {
         first
     }
 
-    /// Adds the name of what ran, cut to the limit.
+    /// Adds the name of the configuration and element that ran, cut to the limit.
     pub fn set_element(&self, name: &[u8]) {
         self.set(NAME, name, MAX_CRASH_NAME);
     }
 
-    /// Adds what the program says, cut to the limit.
+    /// Adds the program's message, cut to the limit.
     pub fn set_message(&self, message: &[u8]) {
         self.set(MESSAGE, message, MAX_CRASH_MESSAGE);
     }
 
-    /// Adds the start of the first packet in hand.
+    /// Adds the first bytes of the first packet of the batch.
     pub fn set_packet(&self, packet: &[u8]) {
         self.set(PACKET, packet, MAX_CRASH_PACKET);
     }
 
-    /// Adds how many packets the batch has.
+    /// Adds the number of packets in the batch.
     pub fn set_batch(&self, count: usize) {
         self.0.store_u64(BATCH, count as u64, Relaxed);
     }
 
-    /// Adds the start of the batch's next packet; true when there is no room for more.
+    /// Adds the first bytes of the batch's next packet. Returns true if there is no room for more packets.
     pub fn add_packet(&self, packet: &[u8]) -> bool {
         let place = self.0.load_u64(BATCH + 8, Relaxed) as usize;
         if place >= MAX_CRASH_BATCH {
@@ -199,7 +198,7 @@ impl<M: SharedMemory> CrashPage<M> {
         self.0.write(offset + 8, bytes);
     }
 
-    /// The report, if the box has noted a cause.
+    /// The report, if the box has recorded a cause.
     pub fn report(&self) -> Option<CrashReport> {
         if self.0.load_u64(fault::STATE, Acquire) == 0 {
             return None;

@@ -7,7 +7,7 @@ const ROUNDS: u32 = 16;
 /// slow virtual machine and the entry after it cost.
 const LEAVING: u64 = 20_000;
 
-/// How long a box looks for work before it sleeps.
+/// Decides how long a box polls for work before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub struct IdleBackoff {
     /// Cycles of the time stamp counter for which the box polls while no other box waits.
@@ -29,7 +29,8 @@ impl IdleBackoff {
         self.rounds = 0;
     }
 
-    /// Counts a round without work at `now`; whether the box should sleep. No other box waits before `uncontended_until`.
+    /// Counts a round without work at `now`, and returns whether the box should sleep. No other box waits before
+    /// `uncontended_until`.
     #[inline]
     pub fn should_idle(&mut self, now: u64, uncontended_until: u64) -> bool {
         if self.rounds == 0 {

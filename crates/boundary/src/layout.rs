@@ -1,4 +1,4 @@
-//! Where everything lies: in the shared area, and in a box's addresses.
+//! The layout of the shared region, and of a box's addresses.
 
 use crate::limits::{BUFFER_SIZE, MAX_PORTS};
 use crate::ring::Slots;
@@ -7,14 +7,14 @@ use core::fmt;
 
 const PAGE: usize = 4096;
 
-/// Bytes of a large page, at which a shared pool begins.
+/// Size of a huge page in bytes; a shared pool is aligned to one.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Offsets of the parts of the control area, which is the start of the shared area.
+/// Offsets of the parts of the control area, at the start of the shared region.
 pub mod control {
     /// The boot info: written by the host before the box runs.
     pub const BOOT: usize = 0;
-    /// The crash page: written by a box that can't go on.
+    /// The crash page: written by a box that cannot continue.
     pub const CRASH: usize = 0x1000;
     /// The status page.
     pub const STATUS: usize = 0x2000;
@@ -26,23 +26,23 @@ pub mod control {
     pub const EVENTS: usize = 0xd000;
     /// The system call filter of a box in a process: a 64-bit count of instructions, then the instructions.
     pub const FILTER: usize = 0x1_1800;
-    /// Most instructions of the filter, 8 bytes each.
+    /// Maximum instructions of the filter, 8 bytes each.
     pub const FILTER_LENGTH: usize = (SIZE - FILTER) / 8 - 1;
-    /// Bytes of the control area; the ports follow.
+    /// Size of the control area in bytes; the ports follow.
     pub const SIZE: usize = 0x1_2000;
-    /// Bytes of a one-page part.
+    /// Size of a one-page part in bytes.
     pub const PAGE_SIZE: usize = super::PAGE;
-    /// Bytes of a channel.
+    /// Size of a channel in bytes.
     pub const CHANNEL_SIZE: usize = REPLIES - REQUESTS;
 }
 
 const _: () = assert!(control::CHANNEL_SIZE >= crate::mailbox::CHANNEL_BYTES);
 const _: () = assert!(control::EVENTS + crate::mailbox::CHANNEL_BYTES <= control::FILTER);
 
-/// Why an area can't be laid out.
+/// Why a region cannot be laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// More ports than a box can have.
+    /// There are more ports than a box can have.
     Ports(usize),
 }
 
@@ -56,13 +56,13 @@ impl fmt::Display for LayoutError {
 
 impl core::error::Error for LayoutError {}
 
-/// Where one port lies, in bytes from the start of the area.
+/// The layout of one port, in bytes from the start of the region.
 ///
-/// All ports of a box share its buffers, so that a packet goes from one port to another with its buffer.
-/// Buffer `first` and those after it start out in the receive ring, as many more in the transmit ring.
+/// All ports of a box share its buffers, so that a packet can move from one port to another with its buffer. The
+/// receive ring starts with buffer `first` and the following ones, the transmit ring with as many after these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortLayout {
-    /// Slots of each of the two rings.
+    /// The number of slots of each of the two rings.
     pub slots: Slots,
     /// The ring that carries packets to the box.
     pub receive: usize,
@@ -70,28 +70,28 @@ pub struct PortLayout {
     pub transmit: usize,
     /// The packet buffers of all ports.
     pub buffers: usize,
-    /// Their bytes.
+    /// Their size in bytes.
     pub buffers_size: usize,
-    /// The first buffer that the port starts with; in a shared pool, of those that the box got.
+    /// The index of the first buffer that the port starts with; in a shared pool, among those assigned to the box.
     pub first: u16,
 }
 
-/// Where everything in the shared area lies: control area, then the rings of each port, then the buffers.
+/// The layout of a shared region: the control area, then the rings of each port, then the buffers.
 ///
-/// The buffers may be those of a pool that several boxes share. They are other memory then, and lie behind the area at
-/// the next large page; between the two nothing is mapped, and no part of the layout lies there.
+/// The buffers may be those of a pool that several boxes share. The pool is separate memory, mapped at the next huge
+/// page after the region; nothing is mapped in between, and no part of the layout lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionLayout {
-    /// The ports in order.
+    /// The ports, in order.
     pub ports: Vec<PortLayout>,
-    /// Bytes of the area, a multiple of the page size.
+    /// The size of the region in bytes, a multiple of the page size.
     pub size: usize,
-    /// Bytes from the start of the area to the end of the buffers, wherever they are.
+    /// Bytes from the start of the region to the end of the buffers, including those of a shared pool.
     pub extent: usize,
 }
 
 impl RegionLayout {
-    /// Lays out an area for ports with so many slots each.
+    /// Lays out a region for ports with these numbers of slots.
     pub fn new(ports: &[Slots]) -> Result<Self, LayoutError> {
         if ports.len() > MAX_PORTS {
             return Err(LayoutError::Ports(ports.len()));
@@ -105,7 +105,7 @@ impl RegionLayout {
             let transmit = receive + slots.bytes();
             let port = PortLayout { slots, receive, transmit, buffers, buffers_size, first };
             receive += rings(&slots);
-            // Sixteen ports of the longest rings have as many buffers as there are numbers.
+            // Sixteen ports with the longest rings use all buffer numbers.
             first = first.wrapping_add(2 * slots.count() as u16);
             port
         };
@@ -114,7 +114,7 @@ impl RegionLayout {
         Ok(Self { ports, size, extent: size })
     }
 
-    /// Lays out an area whose buffers are those of a shared pool of so many bytes.
+    /// Lays out a region whose buffers are those of a shared pool of `pool` bytes.
     pub fn pooled(ports: &[Slots], pool: usize) -> Result<Self, LayoutError> {
         let mut layout = Self::new(ports)?;
         let own: usize = ports.iter().map(|slots| 2 * slots.count() as usize * BUFFER_SIZE).sum();
@@ -127,7 +127,7 @@ impl RegionLayout {
         Ok(layout)
     }
 
-    /// Buffers that the rings of all ports start with.
+    /// The number of buffers that the rings of all ports start with.
     pub fn buffers(&self) -> usize {
         self.ports.iter().map(|port| 2 * port.slots.count() as usize).sum()
     }

@@ -1,4 +1,4 @@
-//! Packet buffers that a box has taken out of its rings, as memory of its own.
+//! Leases: packet buffers that a box has taken out of its rings and uses as its own memory.
 
 use crate::boot::PortInfo;
 use crate::limits::BUFFER_SIZE;
@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Bits of a word.
+/// Bits per word.
 const BITS: u16 = 64;
 
 /// The region that a box shares with its host, owned by the program of the box.
@@ -29,8 +29,8 @@ impl BoxRegion {
     ///   through what this one is split into.
     /// - A peer in the same process accesses a buffer only while a ring between the two holds it. A peer elsewhere (the
     ///   host of a virtual machine or of a process, other boxes of the owner of a shared pool) that breaks this rule
-    ///   changes what the bytes say and nothing else: every byte is a valid `u8`, and no decision relies on reading a
-    ///   byte twice.
+    ///   changes the values of the bytes and nothing else: every byte is a valid `u8`, and no decision relies on
+    ///   reading a byte twice.
     pub const unsafe fn new(region: Mapped) -> Self {
         Self(region)
     }
@@ -52,18 +52,18 @@ impl BoxRegion {
     }
 }
 
-/// The buffers of a box's ports, leased one by one while they are in no ring. Packets are processed where they lie and
-/// are sent on by their descriptors.
+/// The buffers of a box's ports, leased one by one while they are in no ring. Packets are processed in place and are
+/// sent by their descriptors.
 ///
-/// A buffer is leased once at a time, whatever descriptors the peer writes. The contents of a leased buffer are as
-/// trustworthy as everything else that maps the pool: the host and, where a pool is shared, other boxes of the same
+/// A buffer is leased at most once at a time, whatever descriptors the peer writes. The contents of a leased buffer are
+/// only as trustworthy as all others that map the pool: the host and, if the pool is shared, other boxes of the same
 /// owner.
 #[derive(Debug)]
 pub struct BufferLeases {
     /// Reached by nothing else in this program: see [`BoxRegion::new`].
     buffers: Mapped,
     pool: PoolLayout,
-    /// A bit for each leased buffer.
+    /// One bit per buffer, set while it is leased.
     leased: Vec<u64>,
 }
 
@@ -90,8 +90,8 @@ impl BufferLeases {
         }
     }
 
-    /// Leases the buffer that holds a packet; the buffer, and the range of the packet in it. Returns `None` if the
-    /// packet does not lie in a buffer of the pool, or if the buffer is leased already.
+    /// Leases the buffer that holds a packet. Returns the buffer, and the range of the packet in it, or `None` if the
+    /// packet does not lie in a buffer of the pool, or if the buffer is already leased.
     #[inline(always)]
     pub fn lease(&mut self, packet: Descriptor) -> Option<(&'static mut [u8], Range<usize>)> {
         let range = self.pool.range(packet).ok()?;
@@ -103,14 +103,14 @@ impl BufferLeases {
             return None;
         }
         *word |= bit;
-        // SAFETY: the buffer is mapped until the program ends, and nothing in this program reaches it but these
-        // leases: whoever made the `BoxRegion` vouches for both. Its bit was clear, so no other reference to it exists;
-        // none is made, and `copy` does not read it, before the lease ends.
+        // SAFETY: the buffer is mapped until the program ends, and nothing in this program reaches it but these leases:
+        // the creator of the `BoxRegion` guarantees both. Its bit was clear, so no other reference to it exists; none
+        // is made, and `copy` does not read it, before the lease ends.
         let bytes = unsafe { core::slice::from_raw_parts_mut(memory.as_ptr(), BUFFER_SIZE) };
         Some((bytes, range.start - base..range.end - base))
     }
 
-    /// Ends the lease of a buffer; its number. Returns `None` if it is not a leased buffer of this pool.
+    /// Ends the lease of a buffer and returns its number, or `None` if it is not a leased buffer of this pool.
     #[inline(always)]
     pub fn end_lease(&mut self, bytes: &'static mut [u8]) -> Option<u16> {
         let first = self.buffers.pointer(0, BUFFER_SIZE)?.as_ptr() as usize;
@@ -123,8 +123,8 @@ impl BufferLeases {
         was_leased.then_some(number)
     }
 
-    /// Bytes of a packet that can be copied. Returns `None` if the packet does not lie in a buffer of the pool, or if
-    /// the buffer is leased.
+    /// The packet's length in bytes, if it can be copied. Returns `None` if the packet does not lie in a buffer of the
+    /// pool, or if the buffer is leased.
     #[inline]
     pub fn length(&self, packet: Descriptor) -> Option<usize> {
         let range = self.pool.range(packet).ok()?;
@@ -132,8 +132,8 @@ impl BufferLeases {
         (word & 1 << (packet.buffer % BITS) == 0).then_some(range.len())
     }
 
-    /// Copies a packet whose buffer stays in its ring into `into`, which is as long as [`length`](Self::length) says.
-    /// Returns false, with nothing copied, if the packet can't be copied or has another length.
+    /// Copies a packet to `into`, which must have the length that [`length`](Self::length) returns; the buffer stays in
+    /// its ring. Returns false, with nothing copied, if the packet cannot be copied or has another length.
     #[inline]
     pub fn copy(&self, packet: Descriptor, into: &mut [u8]) -> bool {
         let fits = self.length(packet) == Some(into.len());
@@ -151,10 +151,10 @@ mod tests {
     use crate::ring::Slots;
     use core::ptr::NonNull;
 
-    /// A region of so many bytes that lives as long as the test's process.
+    /// A region of `bytes` bytes that lives as long as the test's process.
     fn region(bytes: usize) -> BoxRegion {
         let words = Vec::leak(vec![0u64; bytes.div_ceil(8)]);
-        // SAFETY: the memory is never given back, and reached through the region only.
+        // SAFETY: the memory is never freed, and is reached only through the region.
         unsafe { BoxRegion::new(Mapped::new(NonNull::from(&mut *words).cast(), bytes)) }
     }
 
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!((pages.size(), leases.lease(packet(0, 0, 0)).is_none()), (8192, true));
     }
 
-    /// Whatever a peer names, no two leases overlap.
+    /// Whatever descriptors a peer writes, no two leases overlap.
     #[test]
     fn hostile_descriptors_never_make_leases_overlap() {
         let (mut leases, mut random, mut out) = (leases(100), Random::new(5), Vec::new());

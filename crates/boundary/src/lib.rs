@@ -4,13 +4,13 @@
 //! contents of packets or Click.
 //!
 //! Invariants:
-//! - All shared memory is reached through [`SharedMemory`]; nothing else dereferences it.
-//! - A word that the peer can write is loaded once, checked, and only then used. No value found in shared
-//!   memory makes this crate panic, read or write outside its region, or loop without bound.
+//! - All shared memory is accessed through [`SharedMemory`]; nothing else dereferences it.
+//! - A word that the peer can write is loaded once, checked, and only then used. No value found in shared memory makes
+//!   this crate panic, read or write outside its region, or loop without bound.
 //! - What the peer may claim is bounded by constants that name the reason ([`limits`]).
 //!
-//! Absent on purpose: doorbells, sleeping and clocks. A ring says *that* its peer wants to be woken; how
-//! that is done is up to the crate that runs the box.
+//! Absent on purpose: doorbells, sleeping and clocks. A ring reports *that* its peer must be woken; the crate that runs
+//! the box decides how.
 
 #![allow(unsafe_code, reason = "box and host share memory")]
 #![no_std]

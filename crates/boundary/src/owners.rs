@@ -1,4 +1,4 @@
-//! The owner of each buffer in a pool that several boxes share, as the host records it.
+//! The owner of each buffer in a pool that several boxes share, as recorded by the host.
 
 use crate::ring::{Descriptor, PoolLayout};
 use alloc::boxed::Box;
@@ -7,17 +7,17 @@ use core::num::NonZeroU16;
 use core::sync::atomic::AtomicU16;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// A box among those that share a pool.
+/// A box that shares a pool.
 pub type PoolMember = NonZeroU16;
 
 /// The owner of each buffer: the box that has it in a ring or has taken it out, or none.
 ///
-/// A box can write to all buffers of the pool, whoever has them: that harms its owner only. What it can't do is to
-/// hand on, or leave in a ring, what is another's: so each box has as many buffers at its end as it began with, and
-/// all of them are free again when it is gone.
+/// A box can write to all buffers of the pool, whoever owns them; this harms only the owner of these boxes. It cannot,
+/// however, pass on a buffer of another box or leave it in a ring. Each box therefore always owns as many buffers as it
+/// started with, and all of them are freed when it ends.
 ///
-/// Words are loaded and stored one by one. Of two threads that handle the same buffer at a time, which only boxes
-/// can bring about that lie, one may lose: then their owner's boxes share a buffer.
+/// Words are loaded and stored individually. If two threads handle the same buffer at the same time, which only
+/// misbehaving boxes can cause, one update may be lost: boxes of their owner then share a buffer.
 #[derive(Debug)]
 pub struct BufferOwners {
     pool: PoolLayout,
@@ -25,13 +25,13 @@ pub struct BufferOwners {
 }
 
 impl BufferOwners {
-    /// A pool of this many bytes, whose buffers have no owner.
+    /// A pool of `bytes` bytes whose buffers have no owner.
     pub fn new(bytes: usize) -> Self {
         let pool = PoolLayout::in_bytes(bytes);
         Self { pool, holders: (0..pool.buffers()).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// Gives `count` free buffers to a box; nothing when there are fewer.
+    /// Assigns `count` free buffers to a box, or returns `None` if there are fewer.
     pub fn take(&self, holder: PoolMember, count: usize) -> Option<Vec<u16>> {
         let mut taken = Vec::with_capacity(count);
         for (number, place) in (0u16..=u16::MAX).zip(&self.holders) {
@@ -51,14 +51,15 @@ impl BufferOwners {
         None
     }
 
-    /// Takes all buffers from a box that is gone; how many.
+    /// Frees all buffers of a box that has ended. Returns their number.
     pub fn give_back(&self, holder: PoolMember) -> usize {
         let of_holder = |place: &&AtomicU16| place.load(Relaxed) == holder.get();
         self.holders.iter().filter(of_holder).map(|place| place.store(0, Relaxed)).count()
     }
 
-    /// Hands a packet with its buffer from one box to another, for the buffer that the other gives in return. False, and
-    /// nothing has changed: one of them is not theirs, or the packet leaves its buffer.
+    /// Transfers a packet with its buffer from one box to another, in exchange for the buffer `spare`. Returns false,
+    /// with nothing changed, if one of the buffers does not belong to its box, or if the packet is not inside its
+    /// buffer.
     #[inline(always)]
     pub(crate) fn exchange(&self, from: PoolMember, packet: Descriptor, to: PoolMember, spare: u16) -> bool {
         let sound = self.pool.range(packet).is_ok()
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(holders.take(holder(3), 4), Some(alloc::vec![0, 1, 2, 3]));
     }
 
-    /// Whatever boxes name, each keeps as many buffers as it has.
+    /// Whatever boxes claim, each keeps as many buffers as it has.
     #[test]
     fn lies_move_nothing() {
         let (holders, mut random) = (BufferOwners::new(60 * BUFFER_SIZE), Random::new(9));

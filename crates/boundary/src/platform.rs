@@ -1,27 +1,27 @@
 //! The services that the program of a box needs from its sandbox.
 
-/// The doorbell's count before the last look for work.
+/// The doorbell's count before the last check for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoorbellCount(pub u32);
 
-/// Use of a box's heap, in bytes; all zero where it is not counted.
+/// Use of a box's heap, in bytes; all zero if it is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapUse {
-    /// In use now, rounded up to whole blocks.
+    /// Bytes in use, rounded up to whole blocks.
     pub used: usize,
-    /// Most ever in use.
+    /// Maximum bytes that were in use.
     pub peak: usize,
-    /// The whole heap.
+    /// Size of the heap.
     pub size: usize,
 }
 
-/// What the program of a box needs from its sandbox. The image implements it for virtual machine and process; a box on a
-/// thread gets an implementation from its host.
+/// The services that the program of a box needs from its sandbox. The image implements it for virtual machines and
+/// processes; a box in a thread gets an implementation from its host.
 pub trait Platform {
     /// The time stamp counter.
     fn cycles(&self) -> u64;
 
-    /// The first step of going to sleep: call this, set the sleep flags, look for work once more, then call
+    /// The first step of going to sleep: call this, set the sleep flags, check for work once more, then call
     /// [`idle`](Self::idle).
     fn prepare_idle(&self) -> DoorbellCount;
 
@@ -32,8 +32,8 @@ pub trait Platform {
     /// Ends the turn with work left.
     fn end_turn(&self);
 
-    /// Yields the processor before a sleep that follows much work, where a yield costs less than a sleep: more work may
-    /// have come when it returns. Returns whether it yielded.
+    /// Yields the processor before a sleep that follows a busy period, if a yield costs less than a sleep: more work
+    /// may have arrived when it returns. Returns whether it yielded.
     fn yield_before_idle(&self) -> bool {
         false
     }
@@ -41,11 +41,11 @@ pub trait Platform {
     /// Wakes the host, which sleeps although the box has published work.
     fn ring_host(&self);
 
-    /// How much of the heap is used.
+    /// The heap's usage.
     fn heap_use(&self) -> HeapUse {
         HeapUse::default()
     }
 
-    /// Called once a round: a box on a thread, which nothing else can suspend, pauses here.
+    /// Called once per round: a box in a thread, which cannot be suspended otherwise, pauses here.
     fn pause_point(&self) {}
 }

@@ -1,4 +1,4 @@
-//! The host's end of a box's port. Packets are copied, so that what was checked stays as it was.
+//! The host's end of a box's port. Packets are copied, so that the box cannot change them after they were checked.
 
 use crate::layout::PortLayout;
 use crate::limits::BUFFER_SIZE;
@@ -10,20 +10,20 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
 
-/// How many packets ahead memory is asked for: the time of so many packets is that of a cache miss.
+/// Prefetch distance in packets: processing this many packets takes about as long as a cache miss.
 const PREFETCH_DISTANCE: u32 = 8;
 
-/// How many packets ahead memory is asked for whole, for packets of more than a line: a processor waits for only so
-/// many lines at once.
+/// Prefetch distance for packets longer than a cache line, which are prefetched whole: a processor can wait for only a
+/// limited number of lines at once.
 pub const NEAR_PREFETCH: u32 = 2;
 
-/// What a box did to its port that no correct box does.
+/// A protocol violation by a box at its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortFault {
-    /// An index is impossible: the port is of no more use.
+    /// An index is invalid: the port can no longer be used.
     Corrupt(CorruptIndex),
-    /// A descriptor leaves its pool. One of a packet from the box costs that packet; one of a free slot to the box can't be
-    /// filled, nor left out.
+    /// A descriptor is not inside its pool. If it is a packet from the box, that packet is lost. If it is a free slot
+    /// to the box, the slot can neither be filled nor skipped.
     Descriptor(DescriptorError),
 }
 
@@ -57,26 +57,25 @@ pub struct HostPort<Owner> {
     from_box: Consumer<Mapped>,
     buffers: Mapped,
     pool: PoolLayout,
-    /// Who the box is among those that share its pool.
+    /// The box's membership in a shared pool.
     member: Option<(Arc<BufferOwners>, PoolMember)>,
-    /// Keeps the memory that the rings lie in.
+    /// Keeps alive the memory that contains the rings.
     owner: Owner,
 }
 
 impl<Owner> HostPort<Owner> {
-    /// The ends of a new port in a zeroed area, whose rings get the buffers that they start with. `owner`
-    /// is kept as long as the ends are: it keeps the area.
+    /// The host's end of a new port in a zeroed region. Fills its rings with their initial buffers. `owner`, which
+    /// keeps the region alive, is held as long as the port.
     pub fn new(area: &Mapped, layout: &PortLayout, owner: Owner) -> Result<Self, RingError> {
         let mut port = Self::at(area, layout, [0; 2], owner)?;
         port.to_box.fill(layout.first);
-        // The transmit ring is the box's to produce into; the buffers that it starts with are put there
-        // by the host.
+        // The box is the producer of the transmit ring, but the host fills it with its initial buffers.
         let transmit = part(area, layout.transmit, layout.slots.bytes())?;
         Producer::new(transmit, layout.slots)?.fill(layout.first.wrapping_add(layout.slots.count() as u16));
         Ok(port)
     }
 
-    /// The ends of a port whose rings (receive, transmit) were empty at these positions.
+    /// The host's end of a port whose rings (receive, transmit) were empty at these positions.
     pub fn at(
         area: &Mapped,
         layout: &PortLayout,
@@ -94,8 +93,8 @@ impl<Owner> HostPort<Owner> {
         })
     }
 
-    /// The ends of a new port in a zeroed area, whose buffers are those of a shared pool in `buffers`. The rings
-    /// start with `own`, which the box got of the pool: the receive ring's first.
+    /// The host's end of a new port in a zeroed region, with the buffers of a shared pool in `buffers`. The rings start
+    /// with `own`, the buffers assigned to the box, beginning with the receive ring.
     pub fn pooled(
         area: &Mapped,
         layout: &PortLayout,
@@ -115,21 +114,20 @@ impl<Owner> HostPort<Owner> {
         Ok(Self { to_box, from_box, buffers, pool, member: Some((holders, holder)), owner })
     }
 
-    /// Packets that can be sent to the box now.
+    /// The number of packets that can be sent to the box now.
     #[inline]
     pub fn room(&mut self, wanted: u32) -> Result<u32, PortFault> {
         Ok(self.to_box.free(wanted)?)
     }
 
-    /// Copies a packet into the ring to the box, not visible before [`publish`](Self::publish). False:
-    /// the ring is full by what [`room`](Self::room) last saw, or the packet is longer than a buffer.
+    /// Copies a packet to the ring to the box; it becomes visible with [`publish`](Self::publish). Returns false if the
+    /// ring is full according to the last [`room`](Self::room), or if the packet is longer than a buffer.
     #[inline]
     pub fn send(&mut self, packet: &[u8]) -> Result<bool, PortFault> {
         self.send_parts(packet, None)
     }
 
-    /// As [`send`](Self::send), for a packet of which only the beginning has been copied out of where it
-    /// came from.
+    /// Like [`send`](Self::send), for a packet of which only the head was copied out of its source.
     #[inline(always)]
     pub fn send_parts(&mut self, head: &[u8], rest: Option<PayloadTail>) -> Result<bool, PortFault> {
         let length = head.len() + rest.map_or(0, |rest| rest.length());
@@ -145,7 +143,7 @@ impl<Owner> HostPort<Owner> {
         if length > CACHE_LINE
             && let Some(start) = self.to_box.peek_ahead(NEAR_PREFETCH).and_then(|spare| hint(spare, length))
         {
-            // The next ones are likely to be as long.
+            // The next packets are probably as long.
             self.buffers.prefetch_writes(start, length.min(BUFFER_SIZE));
         }
         let Some(spare) = self.to_box.spare().filter(|_| length <= BUFFER_SIZE) else {
@@ -154,7 +152,7 @@ impl<Owner> HostPort<Owner> {
         let offset = PoolLayout::packet_offset(spare.buffer, length);
         let start = self.pool.buffer(spare.buffer)? + usize::from(offset);
         match head.first_chunk::<CACHE_LINE>() {
-            // Of a known length it is a few instructions instead of a call.
+            // A constant length compiles to a few instructions instead of a call.
             Some(line) if head.len() == CACHE_LINE => self.buffers.write(start, line),
             _ => self.buffers.write(start, head),
         }
@@ -164,20 +162,20 @@ impl<Owner> HostPort<Owner> {
         Ok(self.to_box.push(Descriptor { buffer: spare.buffer, offset, length: length as u16, flags: 0 }))
     }
 
-    /// Shows the box what was sent. True: it sleeps, and its doorbell is to be rung.
+    /// Makes sent packets visible to the box. Returns true if it sleeps and its doorbell must be rung.
     #[inline]
     pub fn publish(&mut self) -> bool {
         self.to_box.publish()
     }
 
-    /// Packets that the box has sent.
+    /// The number of packets that the box has sent.
     #[inline]
     pub fn available(&mut self, wanted: u32) -> Result<u32, PortFault> {
         Ok(self.from_box.available(wanted)?)
     }
 
-    /// Copies the next packet that the box has sent; its bytes. Nothing: there is none by what
-    /// [`available`](Self::available) last saw.
+    /// Copies the next packet that the box has sent and returns its bytes, or `None` if there is none according to the
+    /// last [`available`](Self::available).
     #[inline]
     pub fn receive<'a>(&mut self, into: &'a mut [u8; BUFFER_SIZE]) -> Result<Option<&'a [u8]>, PortFault> {
         let Some(descriptor) = self.from_box.pop() else { return Ok(None) };
@@ -187,10 +185,10 @@ impl<Owner> HostPort<Owner> {
         Ok(Some(packet))
     }
 
-    /// Takes the next packet that the box has sent where it lies in [`source_region`](Self::source_region), for the caller
-    /// to copy before [`release`](Self::release). Nothing: as in [`receive`](Self::receive).
+    /// Takes the next packet that the box has sent, in place in [`source_region`](Self::source_region). The caller must
+    /// copy it before [`release`](Self::release). Returns `None` as in [`receive`](Self::receive).
     ///
-    /// The box may still write to it: what is to be relied on is copied first, and then looked at.
+    /// The box may still write to it, so bytes must be copied before they are checked and used.
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<TakenPacket>, PortFault> {
         if let Some(next) = self.from_box.peek_ahead(PREFETCH_DISTANCE)
@@ -203,21 +201,21 @@ impl<Owner> HostPort<Owner> {
         Ok(Some(TakenPacket { range: self.pool.range(descriptor)?, slot }))
     }
 
-    /// Gives the box another buffer for one that went with its packet to another box
-    /// ([`take_ownership`](Self::take_ownership)). Only before [`release`](Self::release).
+    /// Gives the box another buffer for one that moved with its packet to another box
+    /// ([`take_ownership`](Self::take_ownership)). Must be called before [`release`](Self::release).
     #[inline]
     pub fn replace_buffer(&mut self, slot: u32, spare: u16) {
         self.from_box.replace_buffer(slot, spare);
     }
 
-    /// Who the box of this origin is, if both boxes share a pool: its packets can be [taken over](Self::take_ownership).
+    /// The box of this source, if both boxes share a pool: its packets can be [taken over](Self::take_ownership).
     pub fn pool_peer(&self, origin: &SourceRegion) -> Option<PoolMember> {
         origin.holder(&self.member.as_ref()?.0)
     }
 
-    /// Takes a packet over from a [pool peer](Self::pool_peer), with the buffer in which it lies; of its bytes `head` are in
-    /// front of the rest. What is returned is the buffer for the other box in return. Nothing: a buffer is not theirs,
-    /// or the ring is full; the packet is to be [sent](Self::send_parts) then.
+    /// Takes over a packet with its buffer from a [pool peer](Self::pool_peer). `head` bytes of the packet precede the
+    /// tail. Returns the buffer that the other box gets in exchange. Returns `None` if a buffer does not belong to its
+    /// box, or if the ring is full; the packet must then be [sent](Self::send_parts).
     #[inline]
     pub fn take_ownership(&mut self, from: PoolMember, head: usize, rest: PayloadTail) -> Option<u16> {
         let (holders, to) = self.member.as_ref()?;
@@ -233,7 +231,7 @@ impl<Owner> HostPort<Owner> {
         (sound && self.to_box.push(packet)).then_some(spare)
     }
 
-    /// The memory that the port's packets lie in.
+    /// The memory that contains the port's packets.
     pub fn source_region(&self) -> SourceRegion
     where
         Owner: Clone + Send + Sync + 'static,
@@ -241,16 +239,16 @@ impl<Owner> HostPort<Owner> {
         SourceRegion::new(self.buffers, self.member.clone(), self.owner.clone())
     }
 
-    /// Gives the slots that were received from back. True: the box sleeps, and its doorbell is to be rung.
+    /// Returns the slots of received packets. Returns true if the box sleeps and its doorbell must be rung.
     #[inline]
     pub fn release(&mut self) -> bool {
         self.from_box.release()
     }
 
-    /// Passes up to `most` packets straight from this port's box to another's, and publishes them;
-    /// nothing looks at their contents. Between boxes that share a pool a packet goes with its buffer, for another in
-    /// return; else it is copied. Packets that leave their pool are left out, and so are those in buffers that
-    /// their box does not have. What the other ring has no room for stays.
+    /// Moves up to `most` packets directly from this port's box to another's, and publishes them, without inspecting
+    /// their contents. If the boxes share a pool, a packet moves with its buffer, in exchange for another; otherwise it
+    /// is copied. Packets that are not inside their pool, or in a buffer that their box does not own, are dropped.
+    /// Packets that do not fit into the other ring stay.
     pub fn pass<Other>(
         &mut self,
         other: &mut HostPort<Other>,
@@ -297,7 +295,7 @@ impl<Owner> HostPort<Owner> {
         Ok(passed)
     }
 
-    /// [`pass`](Self::pass) between boxes that share nothing.
+    /// [`pass`](Self::pass) between boxes without a shared pool.
     fn copy_over<Other>(
         &mut self,
         other: &mut HostPort<Other>,
@@ -327,7 +325,8 @@ impl<Owner> HostPort<Owner> {
         Ok(passed)
     }
 
-    /// Asks for the memory of the packet that is `distance` packets on its way to another box, as far as `most` bytes.
+    /// Prefetches the memory of the packet that is `distance` packets ahead on its way to another box, up to `most`
+    /// bytes.
     #[inline(always)]
     fn prefetch_copy<Other>(&self, other: &HostPort<Other>, distance: u32, most: usize) {
         let packet = self.from_box.peek_ahead(distance).and_then(|packet| self.pool.range(packet).ok());
@@ -341,53 +340,52 @@ impl<Owner> HostPort<Owner> {
         }
     }
 
-    /// Packets in the rings: those that the box has not taken yet, and those that the host has not. A ring that the box
-    /// has spoilt counts as empty.
+    /// The number of packets in the rings, in both directions. A ring that the box has corrupted counts as empty.
     pub fn waiting(&mut self) -> u32 {
         let slots = self.to_box.slots();
         let to_box = self.to_box.free(slots).map_or(0, |free| slots.saturating_sub(free));
         to_box + self.from_box.available(slots).unwrap_or(0).min(slots)
     }
 
-    /// Announces that the host sleeps until the box sends. False: it has sent already, don't sleep.
+    /// Prepares for sleep until the box sends. Returns false if it has already sent; the host must then not sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, PortFault> {
         Ok(self.from_box.prepare_sleep()?)
     }
 
-    /// Announces that the host sleeps until the box has room for a packet. False: it has room already,
-    /// don't sleep.
+    /// Prepares for sleep until the box has room for a packet. Returns false if it already has room; the host must then
+    /// not sleep.
     pub fn prepare_room_sleep(&mut self) -> Result<bool, PortFault> {
         Ok(self.to_box.prepare_sleep()?)
     }
 
-    /// Takes the announcements back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep) and [`prepare_room_sleep`](Self::prepare_room_sleep).
     pub fn end_sleep(&self) {
         self.from_box.end_sleep();
         self.to_box.end_sleep();
     }
 }
 
-/// A packet that [`HostPort::take`] took.
+/// A packet taken by [`HostPort::take`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenPacket {
-    /// Where it lies.
+    /// Its range in the source region.
     pub range: Range<usize>,
-    /// The slot that it was in, for [`HostPort::replace_buffer`].
+    /// Its slot, for [`HostPort::replace_buffer`].
     pub slot: u32,
 }
 
-/// What [`HostPort::pass`] did.
+/// The result of [`HostPort::pass`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForwardReport {
-    /// Packets that went over.
+    /// Packets moved.
     pub packets: u32,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// Packets left out because one of the boxes wrote an impossible descriptor.
+    /// Packets dropped because one of the boxes wrote an invalid descriptor.
     pub faulty: u32,
-    /// The receiving box sleeps, and its doorbell is to be rung.
+    /// The receiving box sleeps; its doorbell must be rung.
     pub wake_receiver: bool,
-    /// The sending box sleeps for want of room, and its doorbell is to be rung.
+    /// The sending box sleeps for lack of room; its doorbell must be rung.
     pub wake_sender: bool,
 }
 
@@ -407,7 +405,7 @@ mod tests {
     use core::ptr::NonNull;
     use core::sync::atomic::Ordering::Relaxed;
 
-    /// Runs `body` with a new area that has one port of 64 slots.
+    /// Runs `body` with a new region that has one port of 64 slots.
     fn with_area(body: impl FnOnce(Mapped, PortLayout)) {
         let layout = RegionLayout::new(&[Slots::new(64).unwrap()]).unwrap();
         let mut words = vec![0u64; layout.size / 8];
@@ -452,7 +450,8 @@ mod tests {
         });
     }
 
-    /// Random words over rings and descriptors: an error, a packet, or nothing, and never a byte outside.
+    /// Random words in rings and descriptors result in an error, a packet or nothing, and never in an access outside
+    /// the region.
     #[test]
     fn a_box_that_scribbles_is_harmless() {
         with_area(|area, layout| {
@@ -475,7 +474,7 @@ mod tests {
         });
     }
 
-    /// Two boxes of one pool: the second one's side of a port, and what it had at first.
+    /// Two boxes of one pool: the second one's side of a port, and its initial buffers.
     fn with_pool(
         body: impl FnOnce([HostPort<()>; 2], [(Consumer<Mapped>, Producer<Mapped>); 2], Mapped, Arc<BufferOwners>),
     ) {
@@ -528,7 +527,7 @@ mod tests {
         });
     }
 
-    /// Does what a switch does: looks at each packet's head, and hands it on with its buffer where that may be.
+    /// Does what a switch does: inspects each packet's head, and passes it on with its buffer if possible.
     fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>) -> u32 {
         let (origin, mut left, mut handed_over) =
             (SourceRegion::new(from.buffers, from.member.clone(), ()), Vec::new(), 0);
@@ -584,7 +583,7 @@ mod tests {
         });
     }
 
-    /// Boxes that name what is not theirs lose the packet, and have as many buffers as before.
+    /// Boxes that name buffers of others lose the packet, and own as many buffers as before.
     #[test]
     fn boxes_of_a_pool_that_lie_keep_what_they_have() {
         with_pool(|[mut left, mut right], mut sides, buffers, holders| {
@@ -621,7 +620,7 @@ mod tests {
                     }
                     receives.release();
                 }
-                // Whoever looks at the packets copies them, and may meet the same lies.
+                // A receiver that copies the packets may find the same invalid descriptors.
                 let _ = left.available(64).and_then(|_| left.receive(&mut buffer).map(drop));
                 let _ = right.room(64).and_then(|_| right.send(&[1; 60]));
                 right.publish();

@@ -7,11 +7,11 @@ use core::any::Any;
 use core::fmt;
 use core::ops::Range;
 
-/// The memory that holds a port's packets, as the source of copies. It keeps the memory mapped.
+/// The memory that contains a port's packets, as the source of copies. It keeps the memory mapped.
 #[derive(Clone)]
 pub struct SourceRegion {
     memory: Mapped,
-    /// Who the box is among those that share the memory.
+    /// The box's membership in a shared pool.
     member: Option<(Arc<BufferOwners>, PoolMember)>,
     _owner: Arc<dyn Any + Send + Sync>,
 }
@@ -25,18 +25,18 @@ impl SourceRegion {
         Self { memory, member, _owner: Arc::new(owner) }
     }
 
-    /// Who the box is, if these are the holders of the memory's buffers.
+    /// The box's membership, if `holders` records the owners of this memory's buffers.
     pub(crate) fn holder(&self, holders: &Arc<BufferOwners>) -> Option<PoolMember> {
         self.member.as_ref().filter(|(own, _)| Arc::ptr_eq(own, holders)).map(|(_, holder)| *holder)
     }
 
-    /// Copies bytes from `start` on. Zeros, when the range leaves the memory.
+    /// Copies bytes from `start` on. Fills `into` with zeros if the range is out of bounds.
     #[inline(always)]
     pub fn read(&self, start: usize, into: &mut [u8]) {
         self.memory.read(start, into);
     }
 
-    /// A range of the memory, to be copied from here to another port.
+    /// A range of the memory, to be copied to another port.
     #[inline(always)]
     pub fn tail(&self, range: Range<usize>) -> PayloadTail<'_> {
         PayloadTail { memory: &self.memory, start: range.start, length: range.len() }
@@ -58,13 +58,13 @@ pub struct PayloadTail<'a> {
 }
 
 impl PayloadTail<'_> {
-    /// Its bytes.
+    /// Its length in bytes.
     #[inline(always)]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Where it begins in the memory that it lies in.
+    /// Its offset in its memory.
     #[inline(always)]
     pub(crate) fn start(&self) -> usize {
         self.start
@@ -76,7 +76,7 @@ impl PayloadTail<'_> {
         self.memory.prefetch_reads(self.start, self.length);
     }
 
-    /// Copies it to other memory; nothing happens when a range is outside.
+    /// Copies it to other memory. Does nothing if a range is out of bounds.
     #[inline(always)]
     pub(crate) fn copy_to(&self, to: &Mapped, offset: usize) {
         self.memory.copy_to(self.start, to, offset, self.length);

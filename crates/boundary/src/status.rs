@@ -1,4 +1,4 @@
-//! The status page: a few words that either side looks at without asking.
+//! The status page: a few words that either side reads without a request.
 
 use crate::memory::SharedMemory;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -15,7 +15,7 @@ const UNCONTENDED: usize = 512;
 const POLLS: usize = 576;
 const HELD: usize = 640;
 
-/// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
+/// A box's lifecycle state, as it reports it: a hint for the host that must not be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BoxState {
@@ -23,7 +23,7 @@ pub enum BoxState {
     Created = 0,
     /// It has read its boot info and serves its mailbox.
     Ready = 1,
-    /// It has obeyed the wish to stop.
+    /// It has stopped on request.
     Stopped = 2,
 }
 
@@ -32,7 +32,7 @@ pub enum BoxState {
 pub struct StatusPage<M>(pub M);
 
 impl<M: SharedMemory> StatusPage<M> {
-    /// How far the box says it has come; nothing when it says nonsense.
+    /// The state that the box reports, or `None` if it is invalid.
     pub fn state(&self) -> Option<BoxState> {
         match self.0.load_u32(STATE, Acquire) {
             0 => Some(BoxState::Created),
@@ -42,12 +42,12 @@ impl<M: SharedMemory> StatusPage<M> {
         }
     }
 
-    /// Says how far the box has come.
+    /// Reports the box's state.
     pub fn set_state(&self, state: BoxState) {
         self.0.store_u32(STATE, state as u32, Release);
     }
 
-    /// Packets after which the box is to give its turn back; 0: never.
+    /// Packets after which the box must end its turn; 0: never.
     pub fn quantum(&self) -> u32 {
         self.0.load_u32(QUANTUM, Relaxed)
     }
@@ -63,38 +63,38 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.load_u64(UNCONTENDED, Relaxed)
     }
 
-    /// Sets until when the box may keep its turn; 0: for its quantum only.
+    /// Sets until when the box may exceed its quantum; 0: not at all.
     pub fn set_uncontended_until(&self, tsc: u64) {
         self.0.store_u64(UNCONTENDED, tsc, Relaxed);
     }
 
-    /// Whether the box is to look for work without ever resting: it has a processor for itself.
+    /// Whether the box must poll for work without sleeping, because it has a processor for itself.
     pub fn is_polling(&self) -> bool {
         self.0.load_u32(POLLS, Relaxed) != 0
     }
 
-    /// Sets whether the box never rests.
+    /// Sets whether the box polls without sleeping.
     pub fn set_polling(&self, polls: bool) {
         self.0.store_u32(POLLS, u32::from(polls), Relaxed);
     }
 
-    /// Packets that the box says it has: taken out of its rings or made, and neither sent nor dropped. As of the last time
-    /// that it took or sent some, or ended a round. A box may say anything.
+    /// Packets that the box reports as held: taken out of its rings or created, and neither sent nor dropped. It is
+    /// updated whenever the box receives or sends packets, and after each round. A box may report anything.
     pub fn packets_held(&self) -> u64 {
         self.0.load_u64(HELD, Relaxed)
     }
 
-    /// Says how many packets the box has.
+    /// Reports the number of packets that the box holds.
     pub fn set_packets_held(&self, packets: u64) {
         self.0.store_u64(HELD, packets, Relaxed);
     }
 
-    /// Whether the host wishes the box to stop.
+    /// Whether the host asks the box to stop.
     pub fn stop_requested(&self) -> bool {
         self.0.load_u32(STOP, Acquire) != 0
     }
 
-    /// Wishes the box to stop, or takes that back.
+    /// Asks the box to stop, or withdraws this.
     pub fn set_stop(&self, stop: bool) {
         self.0.store_u32(STOP, u32::from(stop), Release);
     }
@@ -110,14 +110,14 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.store_u32(GENERATION, generation, Release);
     }
 
-    /// Whether a box in a process says that it rests where a copy of it can go on.
+    /// Whether a box in a process reports that it is idle at a point where a copy of it can continue.
     pub fn is_resting(&self) -> bool {
         self.0.load_u32(RESTING, Acquire) != 0
     }
 
-    /// Whether the box says, as it rests, that a copy of it is as good as a box that is installed anew: it has made nothing of
-    /// its ports' addresses, which copies have of their own, has no seed of its own choice, and waits for no moment. `None`
-    /// while it does not rest.
+    /// Whether the box reports, while idle, that a copy of it is equivalent to a fresh installation: it has derived
+    /// nothing from its ports' addresses, which differ in copies, has no fixed seed, and waits for no point in time.
+    /// `None` while it is not idle.
     pub fn is_clone_safe(&self) -> Option<bool> {
         match self.0.load_u32(CLONE_SAFE, Acquire) {
             0 => None,
@@ -125,7 +125,7 @@ impl<M: SharedMemory> StatusPage<M> {
         }
     }
 
-    /// Says whether a copy is as good as a box that is installed anew, before a rest, and nothing after it.
+    /// Reports before going idle whether a copy is equivalent to a fresh installation, and `None` afterwards.
     pub fn set_clone_safe(&self, clone_safe: Option<bool>) {
         let word = match clone_safe {
             None => 0,
@@ -135,12 +135,12 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.store_u32(CLONE_SAFE, word, Release);
     }
 
-    /// Where in the page a box in a process says that it rests.
+    /// Offset of the word in which a box in a process reports that it is idle.
     pub const fn resting_offset() -> usize {
         RESTING
     }
 
-    /// Where in the page the doorbell word of a box in a process lies: the box sleeps in a futex on it.
+    /// Offset of the doorbell word of a box in a process, which sleeps on it with a futex.
     pub const fn doorbell_offset() -> usize {
         WAKE
     }
@@ -150,18 +150,18 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.load_u32(WAKE, Acquire)
     }
 
-    /// When the box that sleeps wants to be woken though nothing comes: the value of the time stamp counter,
-    /// or 0 for never. A box may write anything here: it gets its turn, in its share of the time.
+    /// The value of the time stamp counter at which the sleeping box must be woken even without events; 0 for never. A
+    /// box may write anything here: it only gets its turn early, within its share of the time.
     pub fn alarm(&self) -> u64 {
         self.0.load_u64(ALARM, Acquire)
     }
 
-    /// Sets when the box wants to be woken; 0: never.
+    /// Sets when the box must be woken; 0: never.
     pub fn set_alarm(&self, tsc: u64) {
         self.0.store_u64(ALARM, tsc, Release);
     }
 
-    /// Counts a ring of the doorbell. The caller then wakes the box that sleeps on it.
+    /// Counts a ring of the doorbell. The caller must then wake the box that sleeps on it.
     pub fn ring(&self) {
         self.0.store_u32(WAKE, self.doorbell().wrapping_add(1), Release);
         self.0.fence();

@@ -1,41 +1,41 @@
-//! The note in an image by which a host knows whether it can carry it.
+//! The ELF note by which a host recognises an image that it can run.
 
 use crate::codec::Decoder;
 use core::fmt;
 
-/// Version of everything in this crate that both sides must agree on. Any change of a layout or of a
-/// message is a new version.
+/// Version of everything in this crate that both sides must agree on. Any change of a layout or of a message requires a
+/// new version.
 pub const PROTOCOL: u32 = 5;
 
-/// Name of the ELF note, with its terminating zero.
+/// Name of the ELF note, including its terminating zero.
 pub const NOTE_NAME: &[u8; 9] = b"Clickbox\0";
 
 /// Type of the ELF note.
 pub const NOTE_TYPE: u32 = 1;
 
-/// What the image's ELF note says.
+/// The contents of the image's ELF note.
 ///
 /// The note's description is four 64-bit words: the protocol, and the fields in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionNote {
     /// Address of 32 fault entries of 16 bytes, one per exception vector.
     pub fault_table: u64,
-    /// The address at which the stack of the fault entries begins, downwards.
+    /// The initial stack pointer of the fault entries; the stack grows down from it.
     pub fault_stack: u64,
-    /// Bytes of stack that the image wants at least.
+    /// Minimum stack size of the image in bytes.
     pub stack_size: u64,
 }
 
-/// Why an image is refused.
+/// Why an image is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteError {
     /// It has no note of this project.
     Missing,
     /// Its note ends too early.
     Damaged,
-    /// It speaks another version of the protocol.
+    /// It uses another protocol version.
     Version {
-        /// The version that it speaks.
+        /// Its protocol version.
         found: u64,
     },
 }

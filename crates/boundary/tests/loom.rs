@@ -1,4 +1,4 @@
-//! The rings' promises under every order of the two sides' memory accesses.
+//! The guarantees of the rings under every interleaving of the two sides' memory accesses.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p boundary --test loom`
 
@@ -13,7 +13,7 @@ use loom::thread;
 const HEADER_WORDS: usize = 4;
 const HEADER_BYTES: usize = 256;
 
-/// A ring's memory as loom sees it: the four index lines and the first slots.
+/// A ring's memory in loom: the four index lines and the first slots.
 struct Model {
     header: [AtomicU32; HEADER_WORDS],
     slots: Vec<AtomicU64>,
@@ -83,7 +83,7 @@ fn descriptor(buffer: u16) -> Descriptor {
     Descriptor { buffer, offset: 1, length: buffer + 1, flags: 2 }
 }
 
-/// What is published is seen whole and in order.
+/// Published descriptors are seen complete and in order.
 #[test]
 fn descriptors_arrive_whole_and_in_order() {
     loom::model(|| {
@@ -113,7 +113,7 @@ fn descriptors_arrive_whole_and_in_order() {
     });
 }
 
-/// A consumer that goes to sleep while a packet is published is woken, or never sleeps.
+/// A consumer that goes to sleep while a packet is published is woken, or does not sleep.
 #[test]
 fn no_wake_up_of_the_consumer_is_lost() {
     loom::model(|| {
@@ -128,7 +128,7 @@ fn no_wake_up_of_the_consumer_is_lost() {
     });
 }
 
-/// The same with two publications: whichever is the last to find the consumer asleep rings.
+/// The same with two publications: the last one to find the consumer asleep rings.
 #[test]
 fn no_wake_up_is_lost_between_two_publications() {
     loom::model(|| {
@@ -153,7 +153,7 @@ fn no_wake_up_is_lost_between_two_publications() {
     });
 }
 
-/// A producer that waits for a slot is woken, or never sleeps.
+/// A producer that waits for a slot is woken, or does not sleep.
 #[test]
 fn no_wake_up_of_the_producer_is_lost() {
     loom::model(|| {
@@ -170,7 +170,7 @@ fn no_wake_up_of_the_producer_is_lost() {
     });
 }
 
-/// A consumer that keeps a buffer and leaves another: the producer finds the one that was left.
+/// If a consumer keeps a buffer and leaves another, the producer finds the replacement.
 #[test]
 fn the_buffer_left_in_a_slot_is_seen_with_the_free_slot() {
     loom::model(|| {

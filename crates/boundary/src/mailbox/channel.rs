@@ -1,11 +1,11 @@
-//! One direction of the mailbox: frames over a ring of bytes.
+//! One direction of the mailbox: frames in a ring of bytes.
 //!
-//! After the ring's header come [`CHANNEL_SIZE`] bytes. A frame is two 64-bit words and a payload of at
-//! most [`MAX_CHUNK`] bytes, padded to a multiple of 8:
+//! The ring's header is followed by [`CHANNEL_SIZE`] bytes. A frame is two 64-bit words and a payload of at most
+//! [`MAX_CHUNK`] bytes, padded to a multiple of 8:
 //!
 //! | word | bits 0-15 | 16-31 | 32-63 |
 //! |---|---|---|---|
-//! | 0 | kind | 1 when it ends its message | payload bytes |
+//! | 0 | kind | 1 if it ends its message | payload bytes |
 //! | 1 | | message number (0-31) | bytes of the whole message |
 
 use crate::limits::{CHANNEL_SIZE, MAX_CHUNK};
@@ -18,13 +18,13 @@ use core::sync::atomic::Ordering::Relaxed;
 const FRAME_HEADER: u32 = 16;
 const LAST: u16 = 1;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum MessageKind {
     /// Request: run a configuration.
     Install = 1,
-    /// Request: end a configuration.
+    /// Request: remove a configuration.
     Remove = 2,
     /// Request: call a read handler.
     Read = 3,
@@ -32,21 +32,21 @@ pub enum MessageKind {
     Write = 4,
     /// Request: report counters.
     Stats = 5,
-    /// Request: keep a file for the configurations to read.
+    /// Request: store a file that configurations can read.
     File = 6,
     /// Request: check a configuration.
     Check = 7,
-    /// Reply: done, with its result.
+    /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
     Failed = 17,
-    /// Reply: what was asked for isn't there.
+    /// Reply: the requested object does not exist.
     Missing = 18,
-    /// Reply: the configuration can't run, with what was found.
+    /// Reply: the configuration was rejected, with diagnostics.
     Rejected = 19,
     /// Event: a line of text.
     Console = 32,
-    /// Event: bytes for a file of the host.
+    /// Event: bytes for a file on the host.
     Output = 33,
 }
 
@@ -72,23 +72,23 @@ impl MessageKind {
     }
 }
 
-/// Why a channel can't go on. The peer broke the protocol; nothing more is read from it.
+/// Why a channel cannot continue. The peer violated the protocol; nothing more is read from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelError {
-    /// An index is impossible.
+    /// An index is invalid.
     Corrupt(CorruptIndex),
-    /// A frame's kind means nothing.
+    /// A frame's kind is unknown.
     UnknownKind(u16),
-    /// A frame says more bytes than a frame can have, or than were published.
+    /// A frame claims more bytes than a frame can have, or than were published.
     FrameLength(u32),
     /// A message is longer than the receiver's limit.
     TooLong {
-        /// Bytes that it says it has.
+        /// The message's claimed length in bytes.
         bytes: u32,
-        /// Bytes that are accepted.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// Frames that don't form one message: they differ in kind, number or length, or don't add up.
+    /// The frames do not form one message: their kinds, numbers or lengths differ, or their payloads do not add up.
     Disordered,
 }
 
@@ -112,27 +112,27 @@ impl fmt::Display for ChannelError {
 
 impl core::error::Error for ChannelError {}
 
-/// What a frame says about its message.
+/// A frame's description of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What the message is.
+    /// The message's kind.
     pub kind: MessageKind,
-    /// Number of the message: a reply carries its request's.
+    /// The message's number: a reply has its request's.
     pub number: u32,
-    /// Bytes of the whole message.
+    /// Length of the whole message in bytes.
     pub total: u32,
-    /// Whether this frame ends the message.
+    /// Whether this is the message's last frame.
     pub last: bool,
 }
 
-/// Writes frames into a channel.
+/// Writes frames to a channel.
 #[derive(Debug)]
 pub struct FrameWriter<M> {
     memory: M,
     writer: Writer,
 }
 
-/// Bytes of a channel's region.
+/// Size of a channel's memory in bytes.
 pub(crate) const CHANNEL_BYTES: usize = HEADER + CHANNEL_SIZE as usize;
 
 fn fit(memory: &impl SharedMemory) -> Result<(), RingError> {
@@ -142,32 +142,32 @@ fn fit(memory: &impl SharedMemory) -> Result<(), RingError> {
     }
 }
 
-/// Bytes that a frame takes in the ring. Payloads are at most `MAX_CHUNK`.
+/// Bytes that a frame occupies in the ring. The payload must be at most `MAX_CHUNK` bytes.
 const fn frame_bytes(payload: u32) -> u32 {
     FRAME_HEADER + payload.next_multiple_of(8)
 }
 
-/// The one or two pieces of the ring that `length` bytes from index `at` take: (offset, bytes of the
-/// first piece).
+/// The one or two pieces of the ring that `length` bytes from index `at` occupy: (offset of the first piece, bytes in
+/// it).
 fn pieces(at: u32, length: usize) -> (usize, usize) {
     let start = (at % CHANNEL_SIZE) as usize;
     (HEADER + start, length.min(CHANNEL_SIZE as usize - start))
 }
 
 impl<M: SharedMemory> FrameWriter<M> {
-    /// The writer of a new channel (zeroed header), which lies at the start of `memory`.
+    /// The writer of a new channel (zeroed header) at the start of `memory`.
     pub fn new(memory: M) -> Result<Self, RingError> {
         Self::at(memory, 0)
     }
 
-    /// The writer of a channel that was empty when both indices stood at `position`, a multiple of 8.
+    /// The writer of a channel that was empty with both indices at `position`, a multiple of 8.
     pub fn at(memory: M, position: u32) -> Result<Self, RingError> {
         fit(&memory)?;
         Ok(Self { memory, writer: Writer::new(CHANNEL_SIZE, position & !7) })
     }
 
-    /// Writes one frame, not visible before [`publish`](Self::publish). False: there is no room now, or
-    /// the payload is longer than a frame's may be.
+    /// Writes one frame, which becomes visible with [`publish`](Self::publish). Returns false if there is no room now,
+    /// or if the payload is too long for a frame.
     pub fn send(&mut self, frame: Frame, payload: &[u8]) -> Result<bool, ChannelError> {
         if payload.len() > MAX_CHUNK {
             return Ok(false);
@@ -182,7 +182,7 @@ impl<M: SharedMemory> FrameWriter<M> {
             u64::from(frame.kind as u16) | u64::from(flags) << 16 | (payload.len() as u64) << 32,
             u64::from(frame.number) | u64::from(frame.total) << 32,
         ];
-        // The capacity and every frame are multiples of 8, so a word never lies across the end.
+        // The capacity and every frame are multiples of 8, so a word never wraps around.
         self.memory.store_u64(pieces(at, 8).0, words[0], Relaxed);
         self.memory.store_u64(pieces(at.wrapping_add(8), 8).0, words[1], Relaxed);
         let (offset, first) = pieces(at.wrapping_add(FRAME_HEADER), payload.len());
@@ -193,17 +193,18 @@ impl<M: SharedMemory> FrameWriter<M> {
         Ok(true)
     }
 
-    /// Makes the frames visible. True: the reader sleeps, and the caller is to wake it.
+    /// Makes the frames visible. Returns true if the reader sleeps and the caller must wake it.
     pub fn publish(&mut self) -> bool {
         self.writer.publish(&self.memory)
     }
 
-    /// Announces that the caller sleeps until the longest frame fits. False: it fits already, don't sleep.
+    /// Prepares for sleep until the longest frame fits. Returns false if it fits already; the caller must then not
+    /// sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, ChannelError> {
         Ok(self.writer.prepare_sleep(&self.memory, frame_bytes(MAX_CHUNK as u32))?)
     }
 
-    /// Takes the announcement back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     pub fn end_sleep(&self) {
         self.writer.end_sleep(&self.memory);
     }
@@ -217,23 +218,23 @@ pub struct FrameReader<M> {
 }
 
 impl<M: SharedMemory> FrameReader<M> {
-    /// The reader of a new channel (zeroed header), which lies at the start of `memory`.
+    /// The reader of a new channel (zeroed header) at the start of `memory`.
     pub fn new(memory: M) -> Result<Self, RingError> {
         Self::at(memory, 0)
     }
 
-    /// The reader of a channel that was empty when both indices stood at `position`, a multiple of 8.
+    /// The reader of a channel that was empty with both indices at `position`, a multiple of 8.
     pub fn at(memory: M, position: u32) -> Result<Self, RingError> {
         fit(&memory)?;
         Ok(Self { memory, reader: Reader::new(CHANNEL_SIZE, position & !7) })
     }
 
-    /// Takes the next frame, if one is there, and appends its payload to `message`, which grows to at
-    /// most `limit` bytes. The frame's room is free for the writer after [`release`](Self::release).
+    /// Reads the next frame, if there is one, and appends its payload to `message`, which grows to at most `limit`
+    /// bytes. The writer can reuse the frame's space after [`release`](Self::release).
     ///
     /// # Errors
     ///
-    /// The writer broke the protocol; `message` is unchanged, and the channel is of no more use.
+    /// The writer violated the protocol. `message` is unchanged, and the channel can no longer be used.
     pub fn receive(&mut self, message: &mut Vec<u8>, limit: usize) -> Result<Option<Frame>, ChannelError> {
         let there = self.reader.available(&self.memory, 1)?;
         if there == 0 {
@@ -263,18 +264,18 @@ impl<M: SharedMemory> FrameReader<M> {
         Ok(Some(Frame { kind, number, total, last: flags & LAST != 0 }))
     }
 
-    /// Lets the writer reuse the room of the frames that were taken. True: it sleeps, and the caller is
-    /// to wake it.
+    /// Lets the writer reuse the space of the frames that were read. Returns true if it sleeps and the caller must wake
+    /// it.
     pub fn release(&mut self) -> bool {
         self.reader.release(&self.memory)
     }
 
-    /// Announces that the caller sleeps until a frame is there. False: one is there already, don't sleep.
+    /// Prepares for sleep until a frame arrives. Returns false if there is one already; the caller must then not sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, ChannelError> {
         Ok(self.reader.prepare_sleep(&self.memory)?)
     }
 
-    /// Takes the announcement back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     pub fn end_sleep(&self) {
         self.reader.end_sleep(&self.memory);
     }

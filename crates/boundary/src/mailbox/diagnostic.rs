@@ -1,40 +1,40 @@
-//! What is wrong or odd about a configuration.
+//! Diagnostics of a configuration.
 
 use crate::codec::{DecodeError, Decoder, Encoder};
 use crate::limits::MAX_DIAGNOSTICS;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// How grave a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Severity {
-    /// The configuration can't run.
+    /// The configuration cannot run.
     Error = 0,
-    /// It can, but hardly as its author means it.
+    /// The configuration can run, but probably not as intended.
     Warning = 1,
-    /// Worth knowing.
+    /// Additional information.
     Note = 2,
 }
 
-/// One thing that is wrong or odd about a configuration. A box wrote it: texts are shown escaped.
+/// A diagnostic of a configuration. A box wrote it: texts must be escaped before display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
-    /// The line in the text, from 1; 0 when it is about none.
+    /// The line in the text, from 1; 0 if there is no location.
     pub line: u32,
-    /// The column in characters, from 1; 0 when it is about none.
+    /// The column in characters, from 1; 0 if there is no location.
     pub column: u32,
-    /// What it is, in one or several lines.
+    /// The message, of one or more lines.
     pub message: String,
-    /// What may help; mostly empty.
+    /// A suggestion; often empty.
     pub hint: String,
 }
 
 impl Diagnostic {
-    /// The bytes that [`Reply::Done`](crate::Reply::Done) and [`Reply::Rejected`](crate::Reply::Rejected) carry; diagnostics over
-    /// the limit are left out.
+    /// Encodes diagnostics for [`Reply::Done`](crate::Reply::Done) and [`Reply::Rejected`](crate::Reply::Rejected).
+    /// Diagnostics beyond the limit are dropped.
     pub fn encode(diagnostics: &[Self]) -> Vec<u8> {
         let diagnostics = diagnostics.get(..MAX_DIAGNOSTICS).unwrap_or(diagnostics);
         let mut fields = Encoder::default();
@@ -46,7 +46,7 @@ impl Diagnostic {
         fields.0
     }
 
-    /// The diagnostics in a reply's bytes.
+    /// Decodes the diagnostics in a reply.
     pub fn decode(bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let mut fields = Decoder(bytes);
         let mut diagnostics = Vec::new();

@@ -4,21 +4,21 @@ use super::channel::MessageKind;
 use super::message::Message;
 use crate::codec::{DecodeError, Decoder, Encoder};
 
-/// An event. The box wrote it: a text of it is shown escaped, a name is never used as a path.
+/// An event. The box wrote it: texts must be escaped before display, and a name must never be used as a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A line for the box's log, without its line end.
+    /// A line for the box's log, without its line break.
     Console {
-        /// The name of the configuration that said it.
+        /// The name of the configuration that logged it.
         name: &'a [u8],
         /// The line.
         line: &'a [u8],
     },
-    /// The next bytes of a file that an element writes (`ToDump` and its like).
+    /// The next bytes of a file that an element writes (`ToDump` and similar).
     Output {
-        /// The file's name as the configuration has it.
+        /// The file's name in the configuration.
         file: &'a [u8],
-        /// Where in the file the bytes belong: 0 starts the file over, and a gap is the number of bytes lost.
+        /// The position of the bytes in the file: 0 truncates the file, and a gap is the number of bytes lost.
         position: u64,
         /// The bytes.
         bytes: &'a [u8],
@@ -26,7 +26,7 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The message with this event and a number.
+    /// The message with this event and this number.
     pub fn encode(&self, number: u32) -> Message {
         let mut fields = Encoder::default();
         let kind = match *self {
@@ -42,7 +42,7 @@ impl<'a> Event<'a> {
         Message { kind, number, payload: fields.0 }
     }
 
-    /// The event in a message.
+    /// Decodes the event in a message.
     pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
         let mut fields = Decoder(&message.payload);
         let event = match message.kind {

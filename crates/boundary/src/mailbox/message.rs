@@ -1,4 +1,4 @@
-//! Whole messages: cut into frames on one side, put together on the other.
+//! Messages: split into frames by the sender, reassembled by the receiver.
 
 use super::channel::{ChannelError, Frame, FrameReader, FrameWriter, MessageKind};
 use crate::limits::MAX_CHUNK;
@@ -6,25 +6,24 @@ use crate::memory::SharedMemory;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// One message.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// Its kind.
     pub kind: MessageKind,
-    /// A request's number, chosen by the host; its reply carries the same. Events count up.
+    /// A request's number, chosen by the host; its reply has the same number. Events are numbered consecutively.
     pub number: u32,
-    /// The fields, encoded: see [`Request`](crate::Request), [`Reply`](crate::Reply),
-    /// [`Event`](crate::Event).
+    /// The encoded fields: see [`Request`](crate::Request), [`Reply`](crate::Reply), [`Event`](crate::Event).
     pub payload: Vec<u8>,
 }
 
-/// Messages on their way out. They leave in order, whole, one after the other.
+/// Outgoing messages. They are sent in order, one after the other.
 #[derive(Debug, Default)]
 pub struct Outbox {
     queue: VecDeque<Message>,
-    /// Bytes of the first message that are already written.
+    /// Bytes of the first message that were already written.
     written: usize,
-    /// Bytes of all messages, those included.
+    /// Bytes of all messages, including those already written.
     bytes: usize,
 }
 
@@ -35,22 +34,22 @@ impl Outbox {
         self.queue.push_back(message);
     }
 
-    /// Bytes of the messages that are not yet written to their end.
+    /// Bytes of the messages that are not completely written.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Messages that are not yet written to their end.
+    /// The number of messages that are not completely written.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether everything is written.
+    /// Whether all messages are completely written.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Takes messages back whose number is this, unless one is written in part already.
+    /// Removes the messages with this number, unless one is already partly written.
     pub fn withdraw(&mut self, number: u32) {
         let mut begun = self.written > 0;
         let bytes = &mut self.bytes;
@@ -61,7 +60,7 @@ impl Outbox {
         });
     }
 
-    /// Writes what fits and publishes it. True: the reader sleeps, and the caller is to wake it.
+    /// Writes as many frames as fit and publishes them. Returns true if the reader sleeps and the caller must wake it.
     pub fn flush<M: SharedMemory>(&mut self, channel: &mut FrameWriter<M>) -> Result<bool, ChannelError> {
         while let Some(message) = self.queue.front() {
             let rest = message.payload.get(self.written..).unwrap_or_default();
@@ -83,7 +82,7 @@ impl Outbox {
     }
 }
 
-/// Puts messages together.
+/// Reassembles messages.
 #[derive(Debug)]
 pub struct Inbox {
     limit: usize,
@@ -97,7 +96,7 @@ impl Inbox {
         Self { limit, first: None, payload: Vec::new() }
     }
 
-    /// Takes frames until a message is complete or none is left. The caller then calls
+    /// Reads frames until a message is complete or no frame is left. The caller must then call
     /// [`FrameReader::release`].
     pub fn poll<M: SharedMemory>(
         &mut self,

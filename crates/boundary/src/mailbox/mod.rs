@@ -1,7 +1,7 @@
-//! Messages between a box and its host, over byte channels in shared memory.
+//! The mailbox: messages between a box and its host, over byte channels in shared memory.
 //!
-//! There are three channels: requests (host to box), replies (box to host), events (box to host; a box
-//! drops and counts what doesn't fit, so that a console never holds packets up).
+//! There are three channels: requests (host to box), replies (box to host) and events (box to host). A box drops and
+//! counts events that do not fit, so that logging never delays packets.
 
 mod channel;
 mod diagnostic;

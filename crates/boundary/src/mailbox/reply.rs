@@ -1,4 +1,4 @@
-//! What a box answers.
+//! Replies of a box to requests.
 
 use super::channel::MessageKind;
 use super::message::Message;
@@ -7,22 +7,22 @@ use crate::limits::{MAX_DROP_REASON, MAX_DROP_REASONS, MAX_PORTS};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The answer to a request. The box wrote it: a text of it is shown escaped, never trusted.
+/// The reply to a request. The box wrote it: texts must be escaped before display, and never trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// It is done; what a read handler returned, encoded [`Stats`] or [`Diagnostic`](crate::Diagnostic)s, else
-    /// empty.
+    /// The request was done. The contents depend on it: a read handler's result, encoded [`Stats`] or
+    /// [`Diagnostic`](crate::Diagnostic)s, or nothing.
     Done(&'a [u8]),
-    /// It was refused; the reason in a sentence or several lines.
+    /// The request was refused, with a reason of one or more lines.
     Failed(&'a [u8]),
-    /// There is no such configuration, element or handler; which one, in a sentence.
+    /// The configuration, element or handler does not exist; the text says which.
     Missing(&'a [u8]),
-    /// The configuration can't run; encoded [`Diagnostic`](crate::Diagnostic)s say why.
+    /// The configuration was rejected, with encoded [`Diagnostic`](crate::Diagnostic)s.
     Rejected(&'a [u8]),
 }
 
 impl<'a> Reply<'a> {
-    /// The message that answers request `number`.
+    /// The message that replies to request `number`.
     pub fn encode(&self, number: u32) -> Message {
         let (kind, payload) = match *self {
             Self::Done(value) => (MessageKind::Done, value),
@@ -33,7 +33,7 @@ impl<'a> Reply<'a> {
         Message { kind, number, payload: payload.to_vec() }
     }
 
-    /// The reply in a message.
+    /// Decodes the reply in a message.
     pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
         match message.kind {
             MessageKind::Done => Ok(Self::Done(&message.payload)),
@@ -45,40 +45,40 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// What went through one port, as the box counts it.
+/// The traffic of one port, as counted by the box.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
     /// Packets taken from the receive ring.
     pub received_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub received_bytes: u64,
     /// Packets put into the transmit ring.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub sent_bytes: u64,
-    /// Packets that found the transmit ring full.
+    /// Packets dropped because the transmit ring was full.
     pub full_drops: u64,
 }
 
 /// A box's counters since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Cycles of the time stamp counter spent on work, not on looking for it.
+    /// Cycles of the time stamp counter spent on work, without polling.
     pub busy_cycles: u64,
     /// Bytes of the heap in use.
     pub heap_used: u64,
-    /// Most bytes of the heap ever in use.
+    /// Maximum bytes of the heap that were in use.
     pub heap_peak: u64,
-    /// Console lines and file pieces that the event channel had no room for.
+    /// Log lines and file pieces dropped because the event channel was full.
     pub lost_events: u64,
-    /// Ports in order.
+    /// The ports, in order.
     pub ports: Vec<PortStats>,
     /// Dropped packets by reason.
     pub drops: Vec<(String, u64)>,
 }
 
 impl Stats {
-    /// The bytes that [`Reply::Done`] carries.
+    /// Encodes the counters for [`Reply::Done`].
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Encoder::default();
         fields.u64(self.busy_cycles).u64(self.heap_used).u64(self.heap_peak).u64(self.lost_events);
@@ -94,7 +94,7 @@ impl Stats {
         fields.0
     }
 
-    /// The counters in a reply's bytes.
+    /// Decodes the counters in a reply.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut fields = Decoder(bytes);
         let mut stats = Self {

@@ -1,4 +1,4 @@
-//! What the host asks of a box.
+//! Requests of the host to a box.
 
 use super::channel::MessageKind;
 use super::message::Message;
@@ -7,8 +7,8 @@ use crate::codec::{DecodeError, Decoder, Encoder};
 /// A request. Texts and bytes are borrowed from the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Runs a configuration under a name. With one of that name running it is a hot swap: the state is
-    /// carried over, and the old one goes on when the new one is refused. An empty name is the box's main
+    /// Installs a configuration under a name. If one of that name is running, this is a hot swap: the new one takes
+    /// over its state, and the old one keeps running if the new one is rejected. The empty name is the box's main
     /// configuration. The reply holds the warnings: see [`Diagnostic`](crate::Diagnostic).
     Install {
         /// The configuration's name in this box.
@@ -16,7 +16,7 @@ pub enum Request<'a> {
         /// Its text in Click's language.
         configuration: &'a str,
     },
-    /// Ends a configuration.
+    /// Removes a configuration.
     Remove {
         /// Its name.
         name: &'a str,
@@ -27,7 +27,7 @@ pub enum Request<'a> {
         name: &'a str,
         /// `element.handler`.
         handler: &'a str,
-        /// What the handler is asked; mostly empty.
+        /// The handler's argument; usually empty.
         argument: &'a [u8],
     },
     /// Calls a write handler.
@@ -39,17 +39,17 @@ pub enum Request<'a> {
         /// The value to write.
         value: &'a [u8],
     },
-    /// Asks for the counters: the reply holds [`Stats`](crate::Stats).
+    /// Requests the counters: the reply holds [`Stats`](crate::Stats).
     Stats,
-    /// Keeps a file that configurations may read under its name.
+    /// Stores a file that configurations can read by its name.
     File {
-        /// The name as the configuration has it.
+        /// The file's name in configurations.
         name: &'a str,
         /// The contents.
         contents: &'a [u8],
     },
-    /// Checks a configuration without running it; the reply holds what is wrong or odd about it, if
-    /// anything: see [`Diagnostic`](crate::Diagnostic).
+    /// Checks a configuration without running it. The reply holds its diagnostics, if any: see
+    /// [`Diagnostic`](crate::Diagnostic).
     Check {
         /// Its text.
         configuration: &'a str,
@@ -57,7 +57,7 @@ pub enum Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The message with this request and a number.
+    /// The message with this request and this number.
     pub fn encode(&self, number: u32) -> Message {
         let mut fields = Encoder::default();
         let kind = match *self {
@@ -90,7 +90,7 @@ impl<'a> Request<'a> {
         Message { kind, number, payload: fields.0 }
     }
 
-    /// The request in a message.
+    /// Decodes the request in a message.
     pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
         let mut fields = Decoder(&message.payload);
         let request = match message.kind {

@@ -1,4 +1,4 @@
-//! The mailbox over plain memory and over a hostile peer.
+//! The mailbox over plain memory and with a hostile peer.
 
 use super::*;
 use crate::limits::{MAX_CHUNK, MAX_REPLY, MAX_REQUEST};

@@ -1,4 +1,4 @@
-//! A peer that writes whatever it likes: every load answers with a value that a seeded generator chose.
+//! A hostile peer: every load returns a value chosen by a seeded generator.
 
 use super::access::SharedMemory;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// Memory whose every load is random, and which notes the ranges that were loaded.
+/// Memory in which every load is random. It records the ranges that were loaded.
 pub(crate) struct Hostile {
     size: usize,
     random: RefCell<Random>,
@@ -47,12 +47,12 @@ impl Hostile {
         Self { size, random: RefCell::new(Random::new(seed)), loads: RefCell::default() }
     }
 
-    /// Forgets the noted loads: an operation begins.
+    /// Clears the recorded loads at the start of an operation.
     pub(crate) fn begin(&self) {
         self.loads.borrow_mut().clear();
     }
 
-    /// Whether a byte was loaded twice since the operation began.
+    /// Whether a byte was loaded twice since the operation started.
     pub(crate) fn loaded_twice(&self) -> bool {
         let mut loads = self.loads.borrow().clone();
         loads.sort_unstable();

@@ -1,10 +1,10 @@
-//! Shared memory as it is: a mapped range of addresses.
+//! Real shared memory: a mapped range of addresses.
 
 use super::access::SharedMemory;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 pub const CACHE_LINE: usize = 64;
 
 /// A mapped range that a peer may change at any time.
@@ -23,34 +23,35 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Names `size` bytes from `base`. A `base` that isn't aligned to 8 bytes makes word accesses fail as
-    /// if they were outside.
+    /// A range of `size` bytes from `base`. If `base` is not aligned to 8 bytes, word accesses behave as if they were
+    /// outside the range.
     ///
     /// # Safety
     ///
-    /// The range must be mapped readable and writable for as long as the value or a copy or part of it is
-    /// used, and no Rust reference to any byte of it may exist meanwhile but those of
-    /// [`BufferLeases`](crate::BufferLeases), whose buffers no safe code reaches through a `Mapped`.
+    /// The range must be mapped readable and writable for as long as the value or a copy or part of it is used, and no
+    /// Rust reference to any byte of it may exist meanwhile except those of [`BufferLeases`](crate::BufferLeases),
+    /// whose buffers no safe code reaches through a `Mapped`.
     pub const unsafe fn new(base: NonNull<u8>, size: usize) -> Self {
         Self { base, size }
     }
 
-    /// The part of `size` bytes from `offset`, or nothing when it isn't inside.
+    /// The part of `size` bytes from `offset`, or `None` if it is not inside the range.
     pub fn part(&self, offset: usize, size: usize) -> Option<Self> {
         Some(Self { base: self.inside(offset, size)?, size })
     }
 
-    /// The address of a range, or nothing when it isn't inside.
+    /// The address of a part, or `None` if it is not inside the range.
     ///
-    /// For code that hands the memory on (a packet's data inside a box). The peer may write to it.
+    /// For code that passes the memory on (a packet's data inside a box). The peer may write to it.
     #[inline(always)]
     pub fn pointer(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
         self.inside(offset, size)
     }
 
-    /// Copies `length` bytes to a place in other memory. False: a range isn't inside, and nothing is copied.
+    /// Copies `length` bytes to other memory. Returns false, with nothing copied, if one of the ranges is out of
+    /// bounds.
     ///
-    /// Peers of either may write meanwhile: then the copy has what they wrote.
+    /// Peers of either memory may write meanwhile; the copy may then contain what they wrote.
     #[inline(always)]
     pub(crate) fn copy_to(&self, offset: usize, to: &Self, to_offset: usize, length: usize) -> bool {
         let (Some(from), Some(to)) = (self.inside(offset, length), to.inside(to_offset, length)) else {
@@ -61,25 +62,25 @@ impl Mapped {
         true
     }
 
-    /// Says that the cache line at `offset` will be read soon. Of what is not in the range nothing comes of it.
+    /// Prefetches the cache line at `offset` for reading. Out-of-range offsets are ignored.
     #[inline(always)]
     pub(crate) fn prefetch_read(&self, offset: usize) {
         prefetch_read(self.base.as_ptr().wrapping_add(offset));
     }
 
-    /// Says that the cache line at `offset` will be written soon. Of what is not in the range nothing comes of it.
+    /// Prefetches the cache line at `offset` for writing. Out-of-range offsets are ignored.
     #[inline(always)]
     pub(crate) fn prefetch_write(&self, offset: usize) {
         prefetch_write(self.base.as_ptr().wrapping_add(offset));
     }
 
-    /// Says that all cache lines of a range will be read soon.
+    /// Prefetches all cache lines of a range for reading.
     #[inline(always)]
     pub(crate) fn prefetch_reads(&self, start: usize, length: usize) {
         for_each_line(self.base.as_ptr().wrapping_add(start), length, prefetch_read);
     }
 
-    /// Says that all cache lines of a range will be written soon.
+    /// Prefetches all cache lines of a range for writing.
     #[inline(always)]
     pub(crate) fn prefetch_writes(&self, start: usize, length: usize) {
         for_each_line(self.base.as_ptr().wrapping_add(start), length, prefetch_write);
@@ -90,7 +91,7 @@ impl Mapped {
         if size > self.size || offset > self.size - size {
             return None;
         }
-        // SAFETY: offset + size is within the range that `new`'s caller vouched for.
+        // SAFETY: offset + size is within the range that `new`'s caller guarantees.
         Some(unsafe { self.base.add(offset) })
     }
 
@@ -163,7 +164,7 @@ unsafe impl SharedMemory for Mapped {
             },
             None => into.fill(0),
         }
-        // What is used from here on is the copy: the compiler may not go back to the source.
+        // From here on the copy is used: the compiler must not read the source again.
         compiler_fence(Ordering::SeqCst);
     }
 
@@ -176,7 +177,7 @@ unsafe impl SharedMemory for Mapped {
     }
 }
 
-/// Calls `expect` for every cache line of `length` bytes from `start` on, if that is where a line begins.
+/// Calls `expect` for every cache line of the `length` bytes from `start`, which must be aligned to a line.
 #[inline(always)]
 fn for_each_line(start: *const u8, length: usize, expect: impl Fn(*const u8)) {
     for line in 0..length.div_ceil(CACHE_LINE) {
@@ -187,7 +188,7 @@ fn for_each_line(start: *const u8, length: usize, expect: impl Fn(*const u8)) {
 #[inline(always)]
 fn prefetch_read(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: it changes nothing but what the processor's caches hold, and does nothing where nothing is mapped.
+    // SAFETY: it changes only the contents of the processor's caches, and has no effect on unmapped addresses.
     unsafe {
         core::arch::asm!("prefetcht0 [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
     };
@@ -196,7 +197,7 @@ fn prefetch_read(at: *const u8) {
 #[inline(always)]
 fn prefetch_write(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as in `prefetch_read`; a processor without this instruction does nothing.
+    // SAFETY: as in `prefetch_read`; a processor without this instruction ignores it.
     unsafe {
         core::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
     };

@@ -1,4 +1,4 @@
-//! Access to memory that the other side may change at any moment.
+//! Access to memory that the other side may change at any time.
 
 mod access;
 mod mapped;

@@ -1,4 +1,4 @@
-//! The side of a ring that takes packets out.
+//! The consumer of a ring: takes packets out.
 
 use super::cursor::{CorruptIndex, Reader, RingError, Slots};
 use super::descriptor::Descriptor;
@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// Takes descriptors out of a ring.
 ///
-/// Ask [`available`](Self::available) once a batch, [`pop`](Self::pop) each packet,
+/// Call [`available`](Self::available) once per batch, [`pop`](Self::pop) for each packet, and
 /// [`release`](Self::release) once.
 #[derive(Debug)]
 pub struct Consumer<M> {
@@ -18,29 +18,28 @@ pub struct Consumer<M> {
 }
 
 impl<M: SharedMemory> Consumer<M> {
-    /// The consumer of a new ring (zeroed header), which lies at the start of `memory`.
+    /// The consumer of a new ring (zeroed header) at the start of `memory`.
     pub fn new(memory: M, slots: Slots) -> Result<Self, RingError> {
         Self::at(memory, slots, 0)
     }
 
-    /// The consumer of a ring that was empty when both indices stood at `position`.
+    /// The consumer of a ring that was empty with both indices at `position`.
     pub fn at(memory: M, slots: Slots, position: u32) -> Result<Self, RingError> {
         slots.fit(&memory)?;
         Ok(Self { memory, mask: slots.count() - 1, reader: Reader::new(slots.count(), position) })
     }
 
-    /// Descriptors that can be popped. Looks at the producer's index only when fewer than `wanted` are
-    /// known.
+    /// The number of descriptors that can be popped. Loads the producer's index only if fewer than `wanted` are known.
     #[inline(always)]
     pub fn available(&mut self, wanted: u32) -> Result<u32, CorruptIndex> {
         self.reader.available(&self.memory, wanted)
     }
 
-    /// Takes the next descriptor and leaves its buffer in the slot: the caller is done with it at
+    /// Takes the next descriptor and leaves its buffer in the slot. The caller must have finished with it before
     /// [`release`](Self::release).
     ///
-    /// The producer chose every field, so it is to be checked against the pool. Nothing when none is
-    /// known to be there.
+    /// The producer chose every field, so the descriptor must be checked against the pool. Returns `None` if no
+    /// descriptor is known to be available.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Descriptor> {
         let descriptor = self.peek()?;
@@ -48,8 +47,7 @@ impl<M: SharedMemory> Consumer<M> {
         Some(descriptor)
     }
 
-    /// Takes the next descriptor with its buffer, and leaves the buffer `spare` in the slot for the
-    /// producer.
+    /// Takes the next descriptor with its buffer, and leaves the buffer `spare` in the slot for the producer.
     #[inline(always)]
     pub fn exchange(&mut self, spare: u16) -> Option<Descriptor> {
         let descriptor = self.peek()?;
@@ -59,8 +57,8 @@ impl<M: SharedMemory> Consumer<M> {
         Some(descriptor)
     }
 
-    /// Takes the next descriptor, and leaves what `judge` says in its slot: the buffer that is there, or another for
-    /// it. Nothing when none is known to be there.
+    /// Takes the next descriptor, and leaves the result of `judge` in its slot: the same buffer, or a replacement.
+    /// Returns `None` if no descriptor is known to be available.
     #[inline(always)]
     pub fn exchange_if(&mut self, judge: impl FnOnce(Descriptor) -> Option<u16>) -> Option<Descriptor> {
         let descriptor = self.peek()?;
@@ -72,8 +70,8 @@ impl<M: SharedMemory> Consumer<M> {
         Some(descriptor)
     }
 
-    /// What the slot holds that will be taken after `distance` others: a hint where memory will be needed
-    /// soon, and nothing to act upon, as the slot is loaded again when it is taken.
+    /// The descriptor `distance` slots after the next one. It is only a hint for prefetching and must not be acted
+    /// upon, because the slot is loaded again when it is taken.
     #[inline(always)]
     pub fn peek_ahead(&self, distance: u32) -> Option<Descriptor> {
         let slot = self.reader.tail().wrapping_add(distance) & self.mask;
@@ -81,32 +79,33 @@ impl<M: SharedMemory> Consumer<M> {
             .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
     }
 
-    /// Leaves another buffer in a slot from which a descriptor was taken, named by the
-    /// [`position`](Self::position) at which that was, for the producer. Only before [`release`](Self::release).
+    /// Replaces the buffer in a slot whose descriptor was taken at this [`position`](Self::position). Must be called
+    /// before [`release`](Self::release).
     #[inline(always)]
     pub fn replace_buffer(&self, position: u32, spare: u16) {
         let left = Descriptor { buffer: spare, ..Descriptor::default() };
         self.memory.store_u64(place(position & self.mask), left.to_bits(), Relaxed);
     }
 
-    /// Lets the producer reuse the slots that were taken. True: the producer sleeps, and the caller is to
-    /// wake it.
+    /// Lets the producer reuse the slots that were taken. Returns true if the producer sleeps and the caller must wake
+    /// it.
     #[inline(always)]
     pub fn release(&mut self) -> bool {
         self.reader.release(&self.memory)
     }
 
-    /// Announces that the caller sleeps until a packet is there. False: one is there already, don't sleep.
+    /// Prepares for sleep until a packet arrives. Returns false if there is one already; the caller must then not
+    /// sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, CorruptIndex> {
         self.reader.prepare_sleep(&self.memory)
     }
 
-    /// Takes the announcement back, after waking for another reason.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep) after waking for another reason.
     pub fn end_sleep(&self) {
         self.reader.end_sleep(&self.memory);
     }
 
-    /// Descriptors ever taken, modulo 2^32.
+    /// The total number of descriptors taken, modulo 2^32.
     pub const fn position(&self) -> u32 {
         self.reader.tail()
     }

@@ -1,20 +1,20 @@
-//! The two indices of a single-producer single-consumer ring, and who sleeps on it.
+//! The two indices of a single-producer single-consumer ring, and its sleep flags.
 //!
-//! Packet rings count slots with them, mailbox channels count bytes. The header is four cache lines, so
-//! that no line is written by both sides in normal running:
+//! Packet rings count slots with them, mailbox channels count bytes. The header is four cache lines, so that in normal
+//! operation no line is written by both sides:
 //!
 //! | offset | word | written by |
 //! |---|---|---|
 //! | 0 | head: units ever written | writer |
 //! | 64 | tail: units ever taken | reader |
-//! | 128 | 1 while the reader sleeps | reader; cleared by the writer when it owes a doorbell |
-//! | 192 | 1 while the writer sleeps | writer; cleared by the reader when it owes a doorbell |
+//! | 128 | 1 while the reader sleeps | reader; cleared by the writer when it must ring the doorbell |
+//! | 192 | 1 while the writer sleeps | writer; cleared by the reader when it must ring the doorbell |
 //!
-//! Indices run freely and wrap at 2^32. Each side keeps its own index, and its last look at the peer's,
-//! in private memory: the shared copy of one's own index is written, never read.
+//! Indices are not reduced to the capacity and wrap at 2^32. Each side keeps its own index, and the last value of the
+//! peer's, in private memory: a side writes the shared copy of its own index but never reads it.
 //!
-//! No wake-up is lost: a side that goes to sleep sets its flag, fences, and looks once more; a side that
-//! publishes stores its index, fences, and looks at the flag. One of the two sees the other
+//! No wake-up is lost: a side that goes to sleep sets its flag, executes a fence, and checks once more; a side that
+//! publishes stores its index, executes a fence, and checks the flag. At least one of the two sees the other's store
 //! (`tests/loom.rs`).
 
 use crate::limits::{MAX_SLOTS, MIN_SLOTS};
@@ -27,17 +27,17 @@ const TAIL: usize = 64;
 const READER_SLEEPS: usize = 128;
 const WRITER_SLEEPS: usize = 192;
 
-/// Bytes before a ring's first unit.
+/// Size of the header that precedes a ring's first unit.
 pub(crate) const HEADER: usize = 256;
 
-/// The peer stored an index that no correct peer can have stored. The ring can't be used any more.
+/// The peer stored an index that no correct peer can store. The ring can no longer be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CorruptIndex {
-    /// What was found in shared memory.
+    /// The value in shared memory.
     pub found: u32,
-    /// The index below which it may not be.
+    /// The smallest valid index.
     pub least: u32,
-    /// How far above `least` it may be.
+    /// How far a valid index may exceed `least`.
     pub span: u32,
 }
 
@@ -49,10 +49,10 @@ impl fmt::Display for CorruptIndex {
 
 impl core::error::Error for CorruptIndex {}
 
-/// Why a ring can't be laid over a region.
+/// Why a ring cannot be placed in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingError {
-    /// Not a power of two from 64 to 2048.
+    /// The number of slots is not a power of two from 64 to 2048.
     Slots(u32),
     /// The region is smaller than the ring.
     Region {
@@ -95,17 +95,17 @@ impl Slots {
         }
     }
 
-    /// The number.
+    /// The number of slots.
     pub const fn count(self) -> u32 {
         self.0
     }
 
-    /// Bytes of a ring with so many slots, its header included.
+    /// Bytes of a ring with this number of slots, including its header.
     pub const fn bytes(self) -> usize {
         HEADER + self.0 as usize * 8
     }
 
-    /// Checks that a ring of so many slots fits.
+    /// Checks that a ring with this number of slots fits.
     pub(crate) fn fit(self, memory: &impl SharedMemory) -> Result<(), RingError> {
         match memory.size() >= self.bytes() {
             true => Ok(()),
@@ -114,8 +114,8 @@ impl Slots {
     }
 }
 
-/// The indices that a ring's shared words hold: units ever written, units ever taken. Either side may
-/// have written anything there: they say where a ring is to go on, and are no reason to trust its peer.
+/// The indices in a ring's shared words: units ever written, units ever taken. Either side may have written any value:
+/// they say where a ring continues, but the peer remains untrusted.
 pub fn indices(memory: &impl SharedMemory) -> (u32, u32) {
     (memory.load_u32(HEAD, Acquire), memory.load_u32(TAIL, Acquire))
 }
@@ -124,16 +124,15 @@ pub fn indices(memory: &impl SharedMemory) -> (u32, u32) {
 #[derive(Debug)]
 pub(crate) struct Writer {
     capacity: u32,
-    /// Next unit to write; ahead of `published` by what is not yet visible.
+    /// The next unit to write. It exceeds `published` by the units that are not yet visible.
     head: u32,
     published: u32,
-    /// The reader's index when last looked at.
+    /// The last known value of the reader's index.
     tail: u32,
 }
 
 impl Writer {
-    /// Indices of a ring of `capacity` units (a power of two) in which `position` units were ever written
-    /// and taken.
+    /// Indices of a ring of `capacity` units (a power of two) in which `position` units were ever written and taken.
     pub(crate) const fn new(capacity: u32, position: u32) -> Self {
         Self { capacity, head: position, published: position, tail: position }
     }
@@ -142,20 +141,20 @@ impl Writer {
         self.head
     }
 
-    /// Whether a unit is free by what is already known.
+    /// Whether a unit is known to be free.
     #[inline(always)]
     pub(crate) const fn has_room(&self) -> bool {
         self.head.wrapping_sub(self.tail) < self.capacity
     }
 
-    /// Units that are free by what is already known.
+    /// The number of units that are known to be free.
     #[inline(always)]
     pub(crate) const fn room(&self) -> u32 {
         self.capacity.wrapping_sub(self.head.wrapping_sub(self.tail))
     }
 
-    /// Units that can be written. Looks at the reader's index only when fewer than `wanted` are known to
-    /// be free.
+    /// The number of units that can be written. Loads the reader's index only if fewer than `wanted` are known to be
+    /// free.
     #[inline(always)]
     pub(crate) fn free(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, CorruptIndex> {
         if self.capacity.wrapping_sub(self.head.wrapping_sub(self.tail)) < wanted {
@@ -169,13 +168,13 @@ impl Writer {
         Ok(self.capacity.wrapping_sub(self.head.wrapping_sub(self.tail)))
     }
 
-    /// Takes `units` that `free` has promised.
+    /// Advances by `units`, at most as many as `free` has returned.
     #[inline(always)]
     pub(crate) const fn advance(&mut self, units: u32) {
         self.head = self.head.wrapping_add(units);
     }
 
-    /// Makes what was written visible. True: the reader slept, and the caller owes it a doorbell.
+    /// Makes written units visible. Returns true if the reader slept and the caller must ring its doorbell.
     #[inline(always)]
     pub(crate) fn publish(&mut self, memory: &impl SharedMemory) -> bool {
         if self.published == self.head {
@@ -186,7 +185,8 @@ impl Writer {
         take_flag(memory, READER_SLEEPS)
     }
 
-    /// Announces sleep until `wanted` units are free. False: they are free already, don't sleep.
+    /// Prepares for sleep until `wanted` units are free. Returns false if they are already free; the caller must then
+    /// not sleep.
     pub(crate) fn prepare_sleep(
         &mut self,
         memory: &impl SharedMemory,
@@ -202,7 +202,7 @@ impl Writer {
         Ok(!room)
     }
 
-    /// Takes the announcement back.
+    /// Undoes `prepare_sleep`.
     pub(crate) fn end_sleep(&self, memory: &impl SharedMemory) {
         memory.store_u32(WRITER_SLEEPS, 0, Relaxed);
     }
@@ -212,15 +212,15 @@ impl Writer {
 #[derive(Debug)]
 pub(crate) struct Reader {
     capacity: u32,
-    /// Next unit to take; ahead of `released` by what the writer may not reuse yet.
+    /// The next unit to take. It exceeds `released` by the units that the writer may not reuse yet.
     tail: u32,
     released: u32,
-    /// The writer's index when last looked at.
+    /// The last known value of the writer's index.
     head: u32,
 }
 
 impl Reader {
-    /// As [`Writer::new`].
+    /// Like [`Writer::new`].
     pub(crate) const fn new(capacity: u32, position: u32) -> Self {
         Self { capacity, tail: position, released: position, head: position }
     }
@@ -229,14 +229,14 @@ impl Reader {
         self.tail
     }
 
-    /// Units that are there by what is already known.
+    /// The number of units that are known to be available.
     #[inline(always)]
     pub(crate) const fn known(&self) -> u32 {
         self.head.wrapping_sub(self.tail)
     }
 
-    /// Units that can be taken. Looks at the writer's index only when fewer than `wanted` are known to be
-    /// there.
+    /// The number of units that can be taken. Loads the writer's index only if fewer than `wanted` are known to be
+    /// available.
     #[inline(always)]
     pub(crate) fn available(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, CorruptIndex> {
         if self.known() < wanted {
@@ -250,13 +250,14 @@ impl Reader {
         Ok(self.known())
     }
 
-    /// Takes `units` that `available` has promised.
+    /// Advances by `units`, at most as many as `available` has returned.
     #[inline(always)]
     pub(crate) const fn advance(&mut self, units: u32) {
         self.tail = self.tail.wrapping_add(units);
     }
 
-    /// Lets the writer reuse what was taken. True: the writer slept, and the caller owes it a doorbell.
+    /// Lets the writer reuse the units that were taken. Returns true if the writer slept and the caller must ring its
+    /// doorbell.
     #[inline(always)]
     pub(crate) fn release(&mut self, memory: &impl SharedMemory) -> bool {
         if self.released == self.tail {
@@ -267,7 +268,7 @@ impl Reader {
         take_flag(memory, WRITER_SLEEPS)
     }
 
-    /// Announces sleep until a unit is there. False: one is there already, don't sleep.
+    /// Prepares for sleep until a unit is available. Returns false if one already is; the caller must then not sleep.
     pub(crate) fn prepare_sleep(&mut self, memory: &impl SharedMemory) -> Result<bool, CorruptIndex> {
         memory.store_u32(READER_SLEEPS, 1, Relaxed);
         memory.fence();
@@ -278,7 +279,7 @@ impl Reader {
         Ok(!work)
     }
 
-    /// Takes the announcement back.
+    /// Undoes `prepare_sleep`.
     pub(crate) fn end_sleep(&self, memory: &impl SharedMemory) {
         memory.store_u32(READER_SLEEPS, 0, Relaxed);
     }
@@ -286,8 +287,7 @@ impl Reader {
 
 /// Whether the peer sleeps. Clears its flag, so that one sleep is answered by one doorbell.
 ///
-/// The store may fall on a flag that the peer has set anew meanwhile: then the doorbell that is owed
-/// answers that one.
+/// The store may clear a flag that the peer has set again meanwhile: the pending doorbell then answers that sleep too.
 #[inline(always)]
 fn take_flag(memory: &impl SharedMemory, flag: usize) -> bool {
     memory.fence();

@@ -1,22 +1,22 @@
-//! What a ring's slot holds, and the pool of buffers that it points into.
+//! The contents of a ring's slot, and the pool of buffers that it refers to.
 
 use crate::limits::{BUFFER_SIZE, MAX_BUFFERS};
 use core::fmt;
 use core::ops::Range;
 
-/// One packet in a pool: which buffer, where in it, how long. A slot is one 64-bit word, so it is loaded
-/// in one piece.
+/// One packet in a pool: its buffer, its offset in the buffer, and its length. A slot is one 64-bit word, so it is
+/// loaded atomically.
 ///
 /// Every slot holds a buffer at all times: a consumer that keeps a buffer leaves another in its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Number of the buffer in its pool.
+    /// The buffer's number in its pool.
     pub buffer: u16,
-    /// Bytes from the buffer's start to the packet's first byte.
+    /// Offset of the packet in the buffer, in bytes.
     pub offset: u16,
-    /// Bytes of the packet.
+    /// Length of the packet in bytes.
     pub length: u16,
-    /// Reserved for offloads; zero in this version, and carried along unread.
+    /// Reserved for offloads: zero in this version, and passed on unread.
     pub flags: u16,
 }
 
@@ -32,7 +32,7 @@ impl Descriptor {
         }
     }
 
-    /// The word that a slot holds.
+    /// The slot's word for this descriptor.
     #[inline(always)]
     pub const fn to_bits(self) -> u64 {
         self.buffer as u64
@@ -42,16 +42,16 @@ impl Descriptor {
     }
 }
 
-/// A descriptor that doesn't lie in its pool.
+/// A descriptor that is not inside its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptorError {
     /// The pool has no such buffer.
     Buffer(u16),
-    /// The packet leaves its buffer.
+    /// The packet is not inside its buffer.
     Extent {
-        /// First byte.
+        /// The packet's offset.
         offset: u16,
-        /// Bytes.
+        /// The packet's length.
         length: u16,
     },
 }
@@ -69,31 +69,31 @@ impl fmt::Display for DescriptorError {
 
 impl core::error::Error for DescriptorError {}
 
-/// The shape of a pool: buffers of [`BUFFER_SIZE`] bytes, one after the other.
+/// The layout of a pool: contiguous buffers of [`BUFFER_SIZE`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLayout {
     buffers: u32,
 }
 
-/// Bytes of a cache line, and the least room that is left before a packet, for headers to be put in front.
+/// Size of a cache line in bytes. Also the minimum headroom of a packet, where headers can be prepended.
 const CACHE_LINE: u16 = 64;
 
-/// Lines among which packets' beginnings are spread.
+/// The number of lines over which the starts of packets are spread.
 const LINES: u16 = 8;
 
 impl PoolLayout {
-    /// The pool that a region of so many bytes holds: its whole buffers, at most [`MAX_BUFFERS`].
+    /// The pool in a region of `bytes` bytes: its whole buffers, at most [`MAX_BUFFERS`].
     pub const fn in_bytes(bytes: usize) -> Self {
         let buffers = bytes / BUFFER_SIZE;
         Self { buffers: if buffers < MAX_BUFFERS as usize { buffers as u32 } else { MAX_BUFFERS } }
     }
 
-    /// Number of buffers.
+    /// The number of buffers.
     pub const fn buffers(self) -> u32 {
         self.buffers
     }
 
-    /// Where in the pool's region a buffer begins, if the pool has it.
+    /// The offset of a buffer in the pool, if it exists.
     #[inline(always)]
     pub const fn buffer(self, buffer: u16) -> Result<usize, DescriptorError> {
         match (buffer as u32) < self.buffers {
@@ -102,9 +102,9 @@ impl PoolLayout {
         }
     }
 
-    /// Where in a buffer a packet of so many bytes best begins: with room before it, and in other lines of the
-    /// buffer than its neighbours'. Buffers lie a power of two apart, so packets that all began at the same
-    /// place would drive each other's headers out of the caches.
+    /// The best offset for a packet of `length` bytes in this buffer: it leaves headroom, and differs from that of the
+    /// neighbouring buffers. Buffers are a power of two apart, so packets at equal offsets would evict each other's
+    /// headers from the caches.
     #[inline(always)]
     pub const fn packet_offset(buffer: u16, length: usize) -> u16 {
         let spread = CACHE_LINE + (buffer >> 1) % LINES * CACHE_LINE;
@@ -115,7 +115,7 @@ impl PoolLayout {
         }
     }
 
-    /// The bytes of the pool's region that a descriptor names, if all of them are in its buffer.
+    /// The bytes of the pool that a descriptor refers to, if all of them are in its buffer.
     #[inline(always)]
     pub fn range(self, descriptor: Descriptor) -> Result<Range<usize>, DescriptorError> {
         let base = self.buffer(descriptor.buffer)?;

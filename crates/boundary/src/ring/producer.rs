@@ -1,4 +1,4 @@
-//! The side of a ring that puts packets in.
+//! The producer of a ring: puts packets in.
 
 use super::cursor::{CorruptIndex, HEADER, RingError, Slots, Writer};
 use super::descriptor::Descriptor;
@@ -7,24 +7,23 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// Puts descriptors into a ring.
 ///
-/// Ask [`free`](Self::free) once a batch, [`push`](Self::push) each packet, [`publish`](Self::publish)
-/// once.
+/// Call [`free`](Self::free) once per batch, [`push`](Self::push) for each packet, and [`publish`](Self::publish) once.
 #[derive(Debug)]
 pub struct Producer<M> {
     memory: M,
     mask: u32,
     writer: Writer,
-    /// Slots from the next one on whose buffers were taken out ahead of time.
+    /// The number of slots, starting with the next one, whose buffers were borrowed.
     borrowed: u32,
 }
 
 impl<M: SharedMemory> Producer<M> {
-    /// The producer of a new ring (zeroed header), which lies at the start of `memory`.
+    /// The producer of a new ring (zeroed header) at the start of `memory`.
     pub fn new(memory: M, slots: Slots) -> Result<Self, RingError> {
         Self::at(memory, slots, 0)
     }
 
-    /// The producer of a ring that was empty when both indices stood at `position`.
+    /// The producer of a ring that was empty with both indices at `position`.
     pub fn at(memory: M, slots: Slots, position: u32) -> Result<Self, RingError> {
         slots.fit(&memory)?;
         Ok(Self {
@@ -35,13 +34,12 @@ impl<M: SharedMemory> Producer<M> {
         })
     }
 
-    /// Fills all slots of a new ring with the buffers that the ring starts with: `first` and those
-    /// after it.
+    /// Fills all slots of a new ring with its initial buffers: `first` and those after it.
     pub fn fill(&mut self, first: u16) {
         self.fill_with((0..=self.mask).map(|slot| first.wrapping_add(slot as u16)));
     }
 
-    /// As [`fill`](Self::fill), with these buffers: one for each slot.
+    /// Like [`fill`](Self::fill), with these buffers: one for each slot.
     pub fn fill_with(&mut self, buffers: impl Iterator<Item = u16>) {
         for (slot, buffer) in (0..=self.mask).zip(buffers) {
             self.memory.store_u64(
@@ -52,31 +50,32 @@ impl<M: SharedMemory> Producer<M> {
         }
     }
 
-    /// Slots that the ring has.
+    /// The ring's number of slots.
     pub fn slots(&self) -> u32 {
         self.mask + 1
     }
 
-    /// Slots that can be pushed. Looks at the consumer's index only when fewer than `wanted` are known.
+    /// The number of slots that can be pushed. Loads the consumer's index only if fewer than `wanted` are known to be
+    /// free.
     #[inline(always)]
     pub fn free(&mut self, wanted: u32) -> Result<u32, CorruptIndex> {
         self.writer.free(&self.memory, wanted)
     }
 
-    /// What the next slot holds: the buffer to write the next packet into, unless another is brought along.
+    /// The buffer in the next slot, into which the next packet can be written.
     ///
-    /// The consumer chose it, so its value is to be checked against the pool. Nothing when no slot is
-    /// known free, or while buffers are [borrowed](Self::borrow).
+    /// The consumer chose it, so it must be checked against the pool. Returns `None` if no slot is known to be free, or
+    /// while buffers are [borrowed](Self::borrow).
     #[inline(always)]
     pub fn spare(&self) -> Option<Descriptor> {
         let word = || self.memory.load_u64(place(self.writer.head() & self.mask), Relaxed);
         (self.writer.has_room() && self.borrowed == 0).then(|| Descriptor::from_bits(word()))
     }
 
-    /// Takes the buffer out of the next slot that still has one, before the slot is filled: for a producer that keeps
-    /// buffers and brings others along. Each [`push`](Self::push) then fills a slot with a buffer that the
-    /// producer has. As for [`spare`](Self::spare), the value is to be checked. Nothing when no slot with a
-    /// buffer is known free.
+    /// Takes the buffer out of the next free slot that still has one, before the slot is filled: for a producer that
+    /// keeps buffers and supplies others. Each [`push`](Self::push) must then supply a buffer that the producer owns.
+    /// As with [`spare`](Self::spare), the value must be checked. Returns `None` if no slot with a buffer is known to
+    /// be free.
     #[inline(always)]
     pub fn borrow(&mut self) -> Option<Descriptor> {
         if self.borrowed >= self.writer.room() {
@@ -87,13 +86,13 @@ impl<M: SharedMemory> Producer<M> {
         Some(Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
     }
 
-    /// Free slots whose buffers were taken out.
+    /// The number of free slots whose buffers were borrowed.
     pub const fn borrowed(&self) -> u32 {
         self.borrowed
     }
 
-    /// What the slot holds that will be filled after `distance` others: a hint where memory will be needed
-    /// soon, and nothing to act upon, as the slot is loaded again when it is filled.
+    /// The buffer in the slot `distance` after the next one. It is only a hint for prefetching and must not be acted
+    /// upon, because the slot is loaded again when it is filled.
     #[inline(always)]
     pub fn peek_ahead(&self, distance: u32) -> Option<Descriptor> {
         let slot = self.writer.head().wrapping_add(distance) & self.mask;
@@ -101,8 +100,8 @@ impl<M: SharedMemory> Producer<M> {
             .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
     }
 
-    /// Puts a descriptor into the next slot, not visible before [`publish`](Self::publish). False: no
-    /// slot is known free.
+    /// Puts a descriptor into the next slot; it becomes visible with [`publish`](Self::publish). Returns false if no
+    /// slot is known to be free.
     #[inline(always)]
     pub fn push(&mut self, descriptor: Descriptor) -> bool {
         let room = self.writer.has_room();
@@ -114,29 +113,29 @@ impl<M: SharedMemory> Producer<M> {
         room
     }
 
-    /// Makes what was pushed visible. True: the consumer sleeps, and the caller is to wake it.
+    /// Makes pushed descriptors visible. Returns true if the consumer sleeps and the caller must wake it.
     #[inline(always)]
     pub fn publish(&mut self) -> bool {
         self.writer.publish(&self.memory)
     }
 
-    /// Announces that the caller sleeps until a slot is free that has its buffer. False: one is already, don't
-    /// sleep.
+    /// Prepares for sleep until a slot with its buffer is free. Returns false if there is one already; the caller must
+    /// then not sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, CorruptIndex> {
         self.prepare_sleep_for(1)
     }
 
-    /// As [`prepare_sleep`](Self::prepare_sleep), for so many slots.
+    /// Like [`prepare_sleep`](Self::prepare_sleep), for `slots` slots.
     pub fn prepare_sleep_for(&mut self, slots: u32) -> Result<bool, CorruptIndex> {
         self.writer.prepare_sleep(&self.memory, self.borrowed.saturating_add(slots))
     }
 
-    /// Takes the announcement back, after waking for another reason.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep) after waking for another reason.
     pub fn end_sleep(&self) {
         self.writer.end_sleep(&self.memory);
     }
 
-    /// Descriptors ever pushed, modulo 2^32.
+    /// The total number of descriptors pushed, modulo 2^32.
     pub const fn position(&self) -> u32 {
         self.writer.head()
     }

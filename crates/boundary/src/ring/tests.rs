@@ -1,4 +1,4 @@
-//! Rings over plain memory and over a hostile peer.
+//! Rings over plain memory and with a hostile peer.
 
 use super::*;
 use crate::limits::{BUFFER_SIZE, MAX_SLOTS};
@@ -14,7 +14,7 @@ const SLOTS: Slots = match Slots::new(64) {
     Err(_) => panic!("64 slots are allowed"),
 };
 
-/// Zeroed memory for a ring of 64 slots, kept by its owner.
+/// Zeroed memory for a ring of 64 slots, owned by `words`.
 fn region(words: &mut Vec<u64>) -> Mapped {
     words.resize(SLOTS.bytes() / 8, 0);
     // SAFETY: the vector outlives the test's rings and is not touched while they exist.
@@ -28,7 +28,7 @@ fn what_goes_in_comes_out_in_order_across_the_wrap() {
         let memory = region(&mut words);
         let mut producer = Producer::at(memory, SLOTS, start).unwrap();
         let mut consumer = Consumer::at(memory, SLOTS, start).unwrap();
-        // A resumed ring's indices pause_point in shared memory already.
+        // The indices of a resumed ring are already in shared memory.
         memory.store_u32(0, start, Relaxed);
         memory.store_u32(64, start, Relaxed);
         let mut random = Random::new(u64::from(start) + 7);
@@ -77,7 +77,7 @@ fn a_full_ring_takes_no_more_and_buffers_are_exchanged() {
     assert_eq!(producer.spare().unwrap().buffer, 1001);
 }
 
-/// Who takes buffers out of free slots ahead of time still fills every slot, each buffer being in one place.
+/// A producer that borrows buffers from free slots still fills every slot, and each buffer is in exactly one place.
 #[test]
 fn borrowed_buffers_are_in_one_place_each() {
     let mut words = Vec::new();
@@ -104,7 +104,7 @@ fn borrowed_buffers_are_in_one_place_each() {
         producer.publish();
         let mut places: Vec<u16> = held.clone();
         for slot in 0..64 {
-            // A slot whose buffer is out names one that is somewhere else.
+            // A slot whose buffer was borrowed refers to one that is elsewhere.
             let free = (slot + 64 - producer.position() % 64) % 64;
             if free >= producer.borrowed() {
                 places.push(Descriptor::from_bits(memory.load_u64(256 + slot as usize * 8, Relaxed)).buffer);
@@ -173,8 +173,8 @@ fn descriptors_are_checked_against_their_pool() {
     assert_eq!(PoolLayout::in_bytes(usize::MAX).buffers(), 65536);
 }
 
-/// Whatever the shared words say, each operation stays inside the ring, terminates, hands out only
-/// descriptors that the pool check accepts or names as wrong, and loads no word twice.
+/// Whatever the shared words contain, each operation stays inside the ring, terminates, returns only descriptors that
+/// the pool check accepts or rejects, and loads no word twice.
 #[test]
 fn a_hostile_peer_is_harmless() {
     let pool = PoolLayout::in_bytes(128 * BUFFER_SIZE);

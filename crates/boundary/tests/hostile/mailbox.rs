@@ -1,4 +1,4 @@
-//! The mailbox whose peer writes what an input says, and messages of any bytes.
+//! The mailbox with a peer that writes fuzz input, and messages with arbitrary bytes.
 
 use crate::memory::{Input, InputMemory, with_mapped};
 use boundary::limits::{MAX_CHUNK, MAX_EVENT};
@@ -24,14 +24,14 @@ const KINDS: [MessageKind; 13] = [
     MessageKind::Output,
 ];
 
-/// Longest message that the receiver accepts here: what a peer can make it hold.
+/// Maximum message length that the receiver accepts here.
 const LIMIT: usize = MAX_EVENT;
 
 fn kind(choice: u8) -> MessageKind {
     KINDS[usize::from(choice) % KINDS.len()]
 }
 
-/// One channel, its reader and its writer: each load finds what the input says.
+/// The reader and the writer of one channel, whose loads return fuzz input.
 pub fn channel(bytes: &[u8]) {
     let input = Input::new(bytes);
     let memory = InputMemory::new(control::CHANNEL_SIZE, &input);
@@ -80,7 +80,7 @@ pub fn channel(bytes: &[u8]) {
     }
 }
 
-/// A message of any kind and any bytes. What can be read is read again from what it is written as.
+/// A message of any kind with arbitrary bytes. If it can be decoded, its encoding decodes to the same value.
 pub fn message(bytes: &[u8]) {
     let Some((choice, payload)) = bytes.split_first() else { return };
     decode(&Message { kind: kind(*choice), number: 7, payload: payload.to_vec() });
@@ -104,7 +104,7 @@ fn decode(message: &Message) {
     }
 }
 
-/// Messages between two correct sides arrive whole and in order, however they are cut.
+/// Messages between two correct sides arrive complete and in order, however they are split.
 pub fn delivery(bytes: &[u8]) {
     let input = Input::new(bytes);
     with_mapped(control::CHANNEL_SIZE, |memory| {

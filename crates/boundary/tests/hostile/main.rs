@@ -1,5 +1,5 @@
-//! Hostile peers: every function here survives every input. The fuzz targets call the same functions; inputs that once
-//! failed are named tests below.
+//! Hostile peers: every function here must survive every input. The fuzz targets call the same functions; inputs that
+//! once failed are named tests below.
 
 #![allow(unreachable_pub, reason = "the fuzz targets use these modules too")]
 
@@ -8,7 +8,7 @@ mod memory;
 mod pages;
 mod ring;
 
-/// Inputs of a seeded generator (xorshift64*), of different lengths.
+/// Inputs of different lengths from a seeded generator (xorshift64*).
 fn inputs(count: u64) -> impl Iterator<Item = Vec<u8>> {
     (1..=count).map(|seed| {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

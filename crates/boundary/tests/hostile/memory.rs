@@ -1,4 +1,4 @@
-//! Shared memory whose peer is hostile: what it writes comes from an input, as a fuzzer makes it.
+//! Shared memory whose hostile peer writes bytes of a fuzz input.
 
 #![allow(unsafe_code, reason = "it shares memory as box and host do")]
 
@@ -31,7 +31,7 @@ impl<'a> Input<'a> {
         self.bytes(1).first().copied().unwrap_or(0)
     }
 
-    /// A word: one byte says how many more it has, so that short inputs reach far.
+    /// A word: its first byte gives the number of bytes that follow, so that short inputs reach far.
     pub fn word(&self) -> u64 {
         let mut word = [0; 8];
         let bytes = self.bytes(usize::from(self.byte() % 9));
@@ -40,7 +40,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Memory in which every load finds what the input says. It notes loads, to show that no word is loaded twice.
+/// Memory in which every load returns bytes of the input. It records loads, to show that no word is loaded twice.
 pub struct InputMemory<'a> {
     size: usize,
     input: &'a Input<'a>,
@@ -113,7 +113,7 @@ unsafe impl SharedMemory for &InputMemory<'_> {
     }
 }
 
-/// Runs `body` on zeroed memory of so many bytes.
+/// Runs `body` with `size` bytes of zeroed memory.
 pub fn with_mapped(size: usize, body: impl FnOnce(Mapped)) {
     let mut words = vec![0u64; size.div_ceil(8)];
     // SAFETY: the vector outlives `body` and is not touched meanwhile; the handles that `body` gets don't leave it.

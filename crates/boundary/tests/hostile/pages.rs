@@ -1,4 +1,4 @@
-//! Boot, crash and status pages, and the version note, of any bytes.
+//! Boot, crash and status pages, and the version note, with arbitrary bytes.
 
 use crate::memory::{Input, InputMemory, with_mapped};
 use boundary::limits::{
@@ -9,7 +9,7 @@ use boundary::{BootInfo, CrashPage, MemoryKind, SharedMemory, StatusPage, Versio
 const KINDS: [MemoryKind; 5] =
     [MemoryKind::Data, MemoryKind::Heap, MemoryKind::Stack, MemoryKind::SharedRegion, MemoryKind::Pool];
 
-/// A boot page with these bytes; behind "Clickbox" and the version of the protocol, so that a fuzzer need not guess them.
+/// A boot page with these bytes after the magic number and the protocol version, so that a fuzzer need not guess these.
 pub fn boot(bytes: &[u8]) {
     with_mapped(control::PAGE_SIZE, |memory| {
         memory.write(0, b"Clickbox");
@@ -28,7 +28,7 @@ pub fn boot(bytes: &[u8]) {
     });
 }
 
-/// Crash and status page whose words change at every look.
+/// Crash and status pages whose words change at every load.
 pub fn crash(bytes: &[u8]) {
     let input = Input::new(bytes);
     let memory = InputMemory::new(control::PAGE_SIZE, &input);

@@ -1,4 +1,4 @@
-//! Rings and ports whose peer writes what an input says.
+//! Rings and ports with a peer that writes fuzz input.
 
 use crate::memory::{Input, InputMemory, with_mapped};
 use boundary::limits::BUFFER_SIZE;
@@ -14,10 +14,10 @@ const SLOTS: Slots = match Slots::new(64) {
     Err(_) => panic!("64 slots are allowed"),
 };
 
-/// Buffers of the pool that two ports share, more than they begin with.
+/// Buffers of the pool that two ports share: more than they start with.
 const POOL_BUFFERS: usize = 300;
 
-/// Both sides of a ring: each load finds what the input says.
+/// Both sides of a ring, whose loads return fuzz input.
 pub fn sides(bytes: &[u8]) {
     let input = Input::new(bytes);
     let memory = InputMemory::new(SLOTS.bytes(), &input);
@@ -105,7 +105,7 @@ pub fn ports(bytes: &[u8]) {
             HostPort::pooled(&regions[side], &layout.ports[0], buffers, member, &own, ()).unwrap()
         });
         drive(&input, regions, layout.size, ports);
-        // Whatever the boxes wrote, each has as many buffers as it began with.
+        // Whatever the boxes wrote, each owns as many buffers as it started with.
         assert_eq!(members.map(|member| owners.give_back(member)), [128; 2]);
     });
 }
@@ -148,7 +148,7 @@ fn drive(input: &Input, regions: [Mapped; 2], writable: usize, mut ports: [HostP
     }
 }
 
-/// Hands packets on as a switch does: it looks at a packet's head, and copies the tail, or hands on the buffer where the
+/// Passes packets on like a switch: inspects a packet's head, and either copies the tail, or moves the buffer if the
 /// boxes share a pool.
 fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>, head: usize) {
     let source = from.source_region();
