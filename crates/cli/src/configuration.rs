@@ -13,7 +13,7 @@ use router::{Options, Registry, Router};
 use crate::report;
 use crate::source::{Source, SourceText, report_unreadable};
 
-/// The classes of the element library. As a constant it would have them all compiled once more, for this crate.
+/// The classes of the element library. A constant would compile them all again for this crate.
 pub(crate) fn registry() -> Registry {
     Registry::new(elements::REGISTRY)
 }
@@ -120,12 +120,12 @@ pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
     }
 }
 
-/// Leaves a message its typographic quotes on a UTF-8 terminal only, as Click does: scripts match on plain ones.
+/// Keeps a message's typographic quotes only on a UTF-8 terminal, as Click does: scripts match plain quotes.
 pub(crate) fn quoted(message: &str) -> Cow<'_, str> {
     if std::io::stderr().is_terminal() { quoted_by_language(message) } else { plain_quotes(message).into() }
 }
 
-/// The same wherever the language is written in UTF-8, terminal or not: as Click does where it speaks of options.
+/// Keeps a message's typographic quotes wherever the locale is UTF-8, terminal or not, as Click does in option errors.
 pub(crate) fn quoted_by_language(message: &str) -> Cow<'_, str> {
     static TYPOGRAPHIC: OnceLock<bool> = OnceLock::new();
     let typographic = TYPOGRAPHIC.get_or_init(|| {

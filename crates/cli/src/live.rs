@@ -8,19 +8,19 @@ use router::{Router, RunEnd};
 
 use crate::screen;
 
-/// Between two refreshes.
+/// Interval between two updates.
 pub(crate) const REFRESH: Duration = Duration::from_millis(100);
-/// Shorter runs show nothing but their summary.
+/// Runs shorter than this show only their summary.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// How long the time lies back against which rates are reckoned: shorter ones jump about.
+/// The window over which rates are computed; shorter ones fluctuate.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Lines of the terminal that the table leaves free: its head, the bar, what tells of more, the cursor.
+/// Lines of the terminal that are not rows of the table: header, progress bar, count of hidden rows, cursor.
 const OTHER_LINES: usize = 5;
-/// The most columns of the table: wider ones are hard to read across.
+/// Maximum width of the table in columns: wider tables are hard to read.
 const WIDEST: usize = 100;
-/// Columns of everything but the name.
+/// Total width of all columns except the name.
 const FIGURES: usize = 3 * 14;
-/// Columns of the bar.
+/// Width of the progress bar in columns.
 const BAR: usize = 30;
 
 const BOLD: &str = "\x1b[1m";
@@ -29,16 +29,16 @@ const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
 const PLAIN: &str = "\x1b[0m";
 
-/// How far a run has come.
+/// The progress of a run.
 pub(crate) struct Progress {
-    /// The part that is done, 0 to 1.
+    /// The completed fraction, 0 to 1.
     pub(crate) done: f64,
-    /// What is said beside the bar.
+    /// The text beside the bar.
     pub(crate) label: String,
 }
 
 impl Progress {
-    /// Of reading files: bytes read and bytes in all since `started`. `None` if there are none.
+    /// The progress of reading files: bytes read and total bytes, since `started`. `None` if there are no files.
     pub(crate) fn of_reading((read, all): (u64, u64), started: Instant) -> Option<Progress> {
         if all == 0 {
             return None;
@@ -53,7 +53,7 @@ impl Progress {
     }
 }
 
-/// What an element has done.
+/// The counters of an element.
 struct Row {
     label: String,
     is_named: bool,
@@ -61,20 +61,20 @@ struct Row {
     lost: u64,
 }
 
-/// Whether an element of a name and a class is left out of the table.
+/// Whether to omit an element with this name and class.
 type Hides = fn(&str, &str) -> bool;
 
-/// A table per element on the terminal, redrawn while the router runs; nothing where there is no terminal.
+/// A live table of elements on the terminal; does nothing without a terminal.
 pub(crate) struct Live {
     is_shown: bool,
     started: Instant,
-    /// Packets of each element at times past, the oldest first.
+    /// Packet counts of each element in the past, oldest first.
     past: Vec<(Instant, Vec<u64>)>,
     hides: Hides,
 }
 
 impl Live {
-    /// A table that is not drawn yet; never, if it is not `wanted`.
+    /// A table that appears at the first update, if it is `wanted`.
     pub(crate) fn new(wanted: bool) -> Live {
         Live {
             is_shown: wanted && screen::is_there(),
@@ -84,12 +84,12 @@ impl Live {
         }
     }
 
-    /// Leaves elements out.
+    /// Omits elements from the table.
     pub(crate) fn without(self, hides: Hides) -> Live {
         Live { hides, ..self }
     }
 
-    /// Draws the table again.
+    /// Redraws the table.
     pub(crate) fn refresh(&mut self, router: &Router, progress: Option<&Progress>) {
         if !self.is_shown || self.started.elapsed() < PATIENCE {
             return;
@@ -137,7 +137,7 @@ impl Live {
         self.past.push((now, rows.iter().map(|row| row.packets).collect()));
     }
 
-    /// Takes the table off the terminal.
+    /// Clears the table from the terminal.
     pub(crate) fn clear(&self) {
         screen::clear();
     }
@@ -155,8 +155,7 @@ impl Row {
     }
 }
 
-/// The rows that are shown where there is no room for all: named elements before others, those that work before those
-/// that don't.
+/// The rows to show if not all fit: named elements before anonymous ones, active before idle.
 fn choose(rows: &[Row], room: usize) -> Vec<usize> {
     let mut places: Vec<usize> = (0..rows.len()).collect();
     if places.len() > room {
@@ -189,7 +188,7 @@ fn rows(router: &Router, hides: Hides) -> Vec<Row> {
         .collect()
 }
 
-/// What went in, what came out, what was lost and why.
+/// The summary: packets received, sent, and lost by reason.
 pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{:<34}{:>14}{:>14}{:>14}", "element", "packets in", "out", "lost");
@@ -221,7 +220,7 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
     text
 }
 
-/// The text, cut to `width` characters.
+/// The text, truncated to `width` characters.
 pub(crate) fn shorten(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -229,7 +228,7 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A number with its digits in groups of three.
+/// A number with its digits grouped in threes.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -242,12 +241,12 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// So many of something that has a regular plural.
+/// A count with its noun, which has a regular plural.
 pub(crate) fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// A number with its thousands, millions or billions as a letter.
+/// A number with a suffix for thousands, millions or billions.
 pub(crate) fn scaled(number: f64) -> String {
     match number {
         number if number >= 1e9 => format!("{:.2} G", number / 1e9),
@@ -257,7 +256,7 @@ pub(crate) fn scaled(number: f64) -> String {
     }
 }
 
-/// An amount of bytes.
+/// A number of bytes with its unit.
 pub(crate) fn bytes(number: f64) -> String {
     match number {
         number if number >= 1e9 => format!("{:.2} GB", number / 1e9),

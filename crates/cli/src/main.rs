@@ -1,9 +1,9 @@
 //! The `clickbox` program.
 //!
-//! Under the name `click` it is the drop-in Click driver. Each subcommand is a file in `command`; `environment` has the
-//! files, devices and sockets that configurations use.
+//! Under the name `click` it is the drop-in Click driver. Each subcommand is a file in `command`; `environment`
+//! provides the files, devices and sockets that configurations use.
 //!
-//! Absent: packet processing, which is the engine's.
+//! Absent: packet processing, which is in the engine.
 
 mod command;
 mod configuration;
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         return command::click::main(arguments);
     }
     let program = Arguments::command();
-    // The grouped first page is built only when it may be printed: it takes a tenth of a short run.
+    // The grouped help page is built only if it may be printed: it takes a tenth of a short run.
     let program = if program.find_subcommand(first).is_some() { program } else { help::grouped(program) };
     let matches = program.get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

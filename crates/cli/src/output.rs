@@ -1,7 +1,6 @@
-//! Printing to standard output, where a closed pipe is the end and no failure.
+//! Standard output. A closed pipe ends the program without an error.
 //!
-//! What the program prints and what elements write to the file `-` passes through one buffer, so that it comes out in
-//! the order in which it was written.
+//! The program's output and what elements write to the file `-` share one buffer, so that their order is preserved.
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -15,7 +14,7 @@ fn buffer() -> MutexGuard<'static, BufWriter<Stdout>> {
     BUFFER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Standard output as a file among others; what it still holds back goes out when it is dropped.
+/// Standard output as a writer for elements. It is flushed on drop.
 pub(crate) struct Shared;
 
 impl Write for Shared {
@@ -30,7 +29,7 @@ impl Write for Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // A reader that has gone away wants nothing more.
+        // A closed pipe is not an error.
         let _ = buffer().flush();
     }
 }
@@ -40,7 +39,7 @@ pub(crate) fn text(text: &str) {
     bytes(text.as_bytes());
 }
 
-/// Prints bytes as they are.
+/// Prints raw bytes.
 pub(crate) fn bytes(bytes: &[u8]) {
     let mut out = buffer();
     if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
@@ -48,7 +47,7 @@ pub(crate) fn bytes(bytes: &[u8]) {
     }
 }
 
-/// Prints a value as one line of JSON, for programs that read as it comes.
+/// Prints a value as one line of JSON, for programs that read a stream.
 pub(crate) fn json_line(value: &impl Serialize) {
     match serde_json::to_string(value) {
         Ok(out) => text(&(out + "\n")),
@@ -56,12 +55,12 @@ pub(crate) fn json_line(value: &impl Serialize) {
     }
 }
 
-/// Prints a value as JSON, for people too.
+/// Prints a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) {
     text(&to_json(value));
 }
 
-/// A value as JSON, for people too. Nothing but the reason, where it has none.
+/// A value as indented JSON. If it can't be represented, prints the error and returns an empty string.
 pub(crate) fn to_json(value: &impl Serialize) -> String {
     match serde_json::to_string_pretty(value) {
         Ok(out) => out + "\n",

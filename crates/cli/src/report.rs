@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::source::SourceText;
 
-/// Bytes of source text that are searched for lines to show. Each snippet costs time in proportion to the whole text,
-/// so a long text with thousands of errors would take minutes.
+/// Limit on the bytes of source text that are searched for source lines. Each snippet takes time linear in the whole
+/// text, so a long text with thousands of errors would take minutes.
 const MOST_SEARCHED: usize = 16 << 20;
 
 /// Renders diagnostics within [`MOST_SEARCHED`] bytes.
 pub(crate) struct DiagnosticPrinter {
     color: bool,
-    /// Bytes that may still be searched.
+    /// The remaining bytes that may be searched.
     left: usize,
 }
 
@@ -23,7 +23,7 @@ impl DiagnosticPrinter {
         Self { color, left: MOST_SEARCHED }
     }
 
-    /// Renders a diagnostic with its source line, or as one line when the limit is used up.
+    /// Renders a diagnostic with its source line, or on one line once the limit is used up.
     pub(crate) fn render(&mut self, diagnostic: &Diagnostic, text: &SourceText) -> String {
         match self.left.checked_sub(text.text.len()) {
             Some(left) => {
@@ -85,7 +85,7 @@ fn headline(message: &str) -> (&str, &str) {
     }
 }
 
-/// A span that lies in the text, at character boundaries.
+/// Clips a span to the text, at character boundaries.
 fn clip(span: &std::ops::Range<usize>, text: &str) -> std::ops::Range<usize> {
     let start = text.floor_char_boundary(span.start.min(text.len()));
     let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));
@@ -112,7 +112,7 @@ struct Related<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Of a diagnostic.
+    /// From a diagnostic.
     pub(crate) fn new(diagnostic: &'a Diagnostic) -> Entry<'a> {
         let location = diagnostic.location.as_ref();
         Entry {

@@ -1,6 +1,6 @@
-//! The part of the terminal that is drawn again and again.
+//! The live area of the terminal, which is redrawn.
 //!
-//! Lines that are printed meanwhile come to stand above it. Where standard error is no terminal nothing is drawn.
+//! Lines printed in the meantime appear above it. If standard error is not a terminal, nothing is drawn.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The size of a terminal that does not say.
+/// The default size of a terminal: columns and lines.
 const USUAL: (usize, usize) = (80, 24);
 
 thread_local! {
-    /// How many lines are drawn.
+    /// The number of lines drawn.
     static DRAWN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn size() -> (usize, usize) {
     }
 }
 
-/// Columns of the terminal that a stream goes to.
+/// The width of a stream's terminal in columns.
 pub(crate) fn columns(stream: &impl std::os::fd::AsFd) -> usize {
     match rustix::termios::tcgetwinsize(stream) {
         Ok(size) if size.ws_col > 0 => size.ws_col.into(),
@@ -41,7 +41,7 @@ pub(crate) fn columns(stream: &impl std::os::fd::AsFd) -> usize {
     }
 }
 
-/// Draws lines in place of those that were drawn before; they must be shorter than the terminal is wide.
+/// Draws lines in place of the previous ones. They must fit the width of the terminal.
 pub(crate) fn draw(lines: &[String]) {
     let mut out = up();
     for line in lines {
@@ -52,7 +52,7 @@ pub(crate) fn draw(lines: &[String]) {
     DRAWN.set(lines.len());
 }
 
-/// Takes away what is drawn.
+/// Clears the live area.
 pub(crate) fn clear() {
     if DRAWN.get() > 0 {
         put(&(up() + "\r\x1b[J"));
@@ -60,13 +60,13 @@ pub(crate) fn clear() {
     }
 }
 
-/// Prints a line to standard error, above what is drawn.
+/// Prints a line on standard error, above the live area.
 pub(crate) fn print(text: &str) {
     clear();
     put(&format!("{text}\n"));
 }
 
-/// What moves the cursor to the first line that is drawn.
+/// The control sequence that moves the cursor to the first line of the live area.
 fn up() -> String {
     match DRAWN.get() {
         0 => String::new(),
@@ -75,41 +75,41 @@ fn up() -> String {
 }
 
 fn put(text: &str) {
-    // A terminal that has gone is nobody's loss.
+    // If the terminal is gone, the output is not needed.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// The keys of the terminal, without echo and one by one, until this is dropped.
+/// The terminal's input in raw mode: single keys without echo, until dropped.
 pub(crate) struct Keys {
     usual: Option<Termios>,
     is_ended: Arc<AtomicBool>,
 }
 
-/// The end of the input, or a signal that ends the program.
+/// Ctrl-D: the end of the input, or a signal that ends the program.
 const END: u8 = 4;
 
 impl Keys {
-    /// Takes them, where standard input is a terminal.
+    /// Enables raw mode, if standard input is a terminal.
     pub(crate) fn new() -> Keys {
         let is_ended = Arc::new(AtomicBool::new(false));
-        // Without the signal's flag the program just ends, and leaves the terminal without echo.
+        // Without this handler, SIGTERM would end the program with the terminal still in raw mode.
         let _ = signal_hook::flag::register(signal_hook::consts::SIGTERM, is_ended.clone());
         let usual = tcgetattr(std::io::stdin()).ok();
         if let Some(usual) = &usual {
             let mut single = usual.clone();
-            // Ctrl-C comes as a key, so that the terminal is given back.
+            // Ctrl-C arrives as a key, so that the terminal can be restored.
             single.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &single);
         }
         Keys { usual, is_ended }
     }
 
-    /// Whether a key ends what is shown: q, Escape, Ctrl-C, Ctrl-D.
+    /// Whether a key closes the view: q, Escape, Ctrl-C, Ctrl-D.
     pub(crate) fn ends(key: u8) -> bool {
         matches!(key, b'q' | 27 | 3 | END)
     }
 
-    /// The next key, if one is pressed in that time.
+    /// The next key, if one is pressed within `time`.
     pub(crate) fn wait(&self, time: Duration) -> Option<u8> {
         let Ok(limit) = Timespec::try_from(time) else { return None };
         if self.usual.is_none() {

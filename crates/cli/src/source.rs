@@ -1,8 +1,8 @@
-//! Where the text of a configuration comes from.
+//! The source of a configuration's text.
 
 use std::io::Read;
 
-/// Where a configuration comes from.
+/// The source of a configuration.
 pub(crate) enum Source {
     /// The command line.
     Expression(String),
@@ -21,7 +21,7 @@ pub(crate) struct SourceText {
 impl Source {
     /// Reads the text.
     pub(crate) fn read(&self) -> std::io::Result<SourceText> {
-        // One byte more than the language accepts, so that it refuses a longer text. A device file has no end.
+        // One byte more than the language accepts, so that a longer text is rejected. A device file may be endless.
         let most = click_lang::Limits::default().source_bytes as u64 + 1;
         let mut bytes = Vec::new();
         match self {

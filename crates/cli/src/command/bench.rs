@@ -1,4 +1,4 @@
-//! `clickbox bench`: measures, alone or beside another program.
+//! `clickbox bench`: measurements of this program, alone or compared with another.
 
 mod boxes;
 mod engine;

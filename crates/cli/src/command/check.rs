@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Where the configurations come from, and their parameters.
+    /// The sources of the configurations, and their parameters.
     fn sources(&self) -> (Vec<Source>, Vec<(String, String)>) {
         let mut sources: Vec<Source> = self.expression.iter().cloned().map(Source::Expression).collect();
         let mut parameters = Vec::new();

@@ -84,7 +84,7 @@ pub(crate) struct Arguments {
     words: Vec<String>,
 }
 
-/// The program when it is called `click`, with the arguments after its name.
+/// The program under the name `click`, with the arguments after its name.
 pub(crate) fn main(given: impl Iterator<Item = OsString>) -> ExitCode {
     let given: Vec<OsString> = std::iter::once("click".into()).chain(given).collect();
     match Arguments::try_parse_from(&given) {
@@ -120,7 +120,7 @@ struct Driver {
 }
 
 impl Driver {
-    /// Reads, compiles and initialises; what is wrong has been said.
+    /// Reads, compiles and initialises the configuration; prints errors.
     fn prepare(arguments: Arguments) -> Result<Driver, ()> {
         let (source, parameters) = source(&arguments)?;
         let text = source.read().map_err(|error| {
@@ -140,7 +140,7 @@ impl Driver {
             simulated: arguments.simtime.map(Timestamp::from_seconds),
             source: text.text,
             allow_reconfigure: arguments.allow_reconfigure,
-            // Their places are taken until the old ones hand them over.
+            // The addresses are in use until the previous sockets are handed over.
             added: control_sockets(&arguments, ", RETRIES 1, RETRY_WARNINGS false"),
             stop_when_idle: false,
             threads: usize::try_from(arguments.threads).unwrap_or_default().max(1),
@@ -196,7 +196,7 @@ impl Driver {
         0
     }
 
-    /// Prints the handlers that were asked for; whether all could be.
+    /// Prints the requested handlers; returns whether all could be read.
     fn print_handlers(&self) -> bool {
         let many = self.arguments.handler.len() > 1;
         let mut good = true;
@@ -211,7 +211,7 @@ impl Driver {
                             output::text(&format!("{value}{end}"));
                         }
                     }
-                    // Where the elements were found by a pattern, those that have no such handler are not meant.
+                    // With a pattern, elements without the handler are skipped.
                     Err(HandlerError::NoHandler(_) | HandlerError::Wrong { .. }) if named => {}
                     Err(error) => {
                         complain(match &error {
@@ -239,15 +239,15 @@ impl Driver {
             return Err(HandlerError::NoHandler(path.into()));
         }
         match self.router.read(path, "") {
-            // One that can't answer, as where it wants a parameter, answers nothing.
+            // A handler that can't answer, such as one that needs a parameter, gives an empty value.
             Err(HandlerError::Rejected(_) | HandlerError::Refused { .. }) => Ok(String::new()),
             Err(HandlerError::Doubtful { value, .. }) => Ok(value),
             answer => answer,
         }
     }
 
-    /// The paths that `path` stands for, and whether each is printed with its name: an element's name, a pattern or a
-    /// class.
+    /// The handler paths that match `path`, and whether each is printed with its name. `path` may contain an element's
+    /// name, a pattern or a class.
     fn matching(&self, path: &str) -> Vec<(String, bool)> {
         let Some((element, handler)) = path.split_once('.') else { return vec![(path.to_string(), false)] };
         if self.router.elements().any(|name| name == element) {
@@ -284,12 +284,12 @@ impl Driver {
     }
 }
 
-/// Whether the name of an element is a pattern of the shell's: `*`, `?` and `[a-z]` stand for several.
+/// Whether an element name is a shell pattern with `*`, `?` or `[a-z]`.
 fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '['])
 }
 
-/// The pattern that a name is. What `[^...]` means is `[!...]` to the crate, and it knows no stars side by side.
+/// The pattern of a name. The crate writes `[^...]` as `[!...]` and does not accept consecutive stars.
 fn pattern(name: &str) -> Option<glob::Pattern> {
     if !is_pattern(name) {
         return None;
@@ -301,12 +301,12 @@ fn pattern(name: &str) -> Option<glob::Pattern> {
     glob::Pattern::new(&text).ok()
 }
 
-/// Says on standard error what is wrong.
+/// Prints an error on standard error.
 fn complain(message: impl std::fmt::Display) {
     eprintln!("{}", configuration::quoted(&message.to_string()));
 }
 
-/// The configuration and the parameters that the command line names.
+/// The configuration and the parameters on the command line.
 fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> {
     let mut parameters: Vec<(String, String)> = Vec::new();
     let mut sources = Vec::new();
@@ -333,7 +333,7 @@ fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> 
     Ok((sources.pop().unwrap_or_else(|| Source::File("-".into())), parameters))
 }
 
-/// A port, perhaps with a `+`.
+/// A port, optionally with a `+`.
 fn port(text: &str) -> Result<String, &'static str> {
     let number = text.strip_suffix('+').unwrap_or(text);
     number.parse::<u16>().map(|_| text.to_string()).map_err(|_| "not a TCP port number")
@@ -343,7 +343,7 @@ fn is_parameter(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The folders of libraries: an empty place in PATH stands for those of the environment.
+/// The library folders; an empty entry in PATH stands for those of the environment.
 fn clickpath(option: Option<&str>) -> Vec<String> {
     let inherited = std::env::var("CLICKPATH").unwrap_or_default();
     let text = option.unwrap_or(&inherited);
@@ -352,7 +352,7 @@ fn clickpath(option: Option<&str>) -> Vec<String> {
         .collect()
 }
 
-/// The elements that serve the control connections of the command line.
+/// The elements that serve the control connections requested on the command line.
 fn control_sockets(arguments: &Arguments, more: &str) -> Vec<Element> {
     let places = [("TCP", &arguments.port), ("UNIX", &arguments.unix_socket), ("SOCKET", &arguments.socket)];
     let all = places.iter().flat_map(|(kind, list)| list.iter().map(move |place| (*kind, place)));

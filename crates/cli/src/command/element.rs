@@ -1,4 +1,4 @@
-//! `clickbox element`: the element reference, made from the code.
+//! `clickbox element`: the element reference, generated from the code.
 
 use std::ffi::OsStr;
 use std::fmt::Write;

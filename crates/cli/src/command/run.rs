@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let end = loop {
         let wait =
             limit.map_or(live::REFRESH, |limit| live::REFRESH.min(limit.saturating_sub(started.elapsed())));
-        // In simulated time a pause would come at another point in every run.
+        // A pause would make simulated runs differ.
         let pause = if arguments.simtime { None } else { Some(wait) };
         match router.run_for(pause) {
             RunEnd::Paused if limit.is_some_and(|limit| started.elapsed() >= limit) => break RunEnd::Paused,

@@ -1,4 +1,4 @@
-//! What is wrong with the options of the `click` command, in the words of Click's program.
+//! Option errors of the `click` command, in the wording of Click's program.
 
 use std::io::Write;
 
@@ -7,13 +7,13 @@ use clap::{Command, Error};
 
 use crate::configuration;
 
-/// What stands under every complaint.
+/// The footer of every error.
 const USAGE: &str = "Usage: click [OPTION]... [ROUTERFILE]\nTry 'click --help' for more information.";
 
-/// Says on standard error what is wrong with the arguments `given`.
+/// Prints on standard error what is wrong with the arguments `given`.
 pub(super) fn complain(error: &Error, command: &Command, given: &[String]) {
     let text = format!("click: {}\n{USAGE}", explain(error, command, given));
-    // Who has closed standard error does not want to know.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(std::io::stderr(), "{}", configuration::quoted_by_language(&text));
 }
 
@@ -42,7 +42,7 @@ fn long(argument: &str) -> &str {
     argument.split([' ', '[', '=']).next().unwrap_or_default()
 }
 
-/// The option as it stands among the arguments, an abbreviation written out: `-f` or `--file`.
+/// The option as given, with abbreviations expanded: `-f` or `--file`.
 fn typed(argument: &str, command: &Command, given: &[String]) -> String {
     let long = long(argument);
     let is_long =
@@ -55,7 +55,7 @@ fn typed(argument: &str, command: &Command, given: &[String]) -> String {
     }
 }
 
-/// What an option takes.
+/// The kind of value that an option needs.
 fn wanted(argument: &str) -> &'static str {
     match long(argument) {
         "--simtime" => "a real number",

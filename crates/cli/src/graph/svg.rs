@@ -12,7 +12,7 @@ const MARGIN: f64 = 24.0;
 const LEGEND: f64 = 44.0;
 /// Half the size of a port symbol.
 const PORT: f64 = 4.0;
-/// How far a line that leads back swings out; smaller differences in height count as none.
+/// How far a line that leads back swings out, and the height difference below which two points are level.
 const TURN: f64 = 22.0;
 const LEVEL: f64 = 0.5;
 /// Colours of the element groups: border and background of a box.

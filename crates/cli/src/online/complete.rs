@@ -1,4 +1,4 @@
-//! What the shell offers where a name is to be typed: the names that the daemon knows. Without a daemon nothing.
+//! Shell completions of names that the daemon knows. Empty without a daemon.
 
 use std::ffi::OsStr;
 
@@ -25,7 +25,7 @@ pub(crate) fn boxes(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, box_names)
 }
 
-/// Handlers: the box first, then those that it has.
+/// Handlers: first the box, then its handlers.
 pub(crate) fn handlers(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_string_lossy();
     candidates(current, |client| match text.split_once('/') {
@@ -56,7 +56,7 @@ pub(crate) fn ports(current: &OsStr) -> Vec<CompletionCandidate> {
     })
 }
 
-/// What a port of a box can be attached to: switches, and nothing.
+/// Attachments for a port of a box: switches, or none.
 pub(crate) fn attachments(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut all = switches(current);
     all.extend(
@@ -68,7 +68,7 @@ pub(crate) fn attachments(current: &OsStr) -> Vec<CompletionCandidate> {
     all
 }
 
-/// Where packets can be captured: boxes, and ports as SWITCH/PORT, of which the switch comes first.
+/// Capture points: boxes, and ports as SWITCH/PORT, the switch first.
 pub(crate) fn places(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_string_lossy();
     candidates(current, |client| match text.split_once('/') {
@@ -84,7 +84,7 @@ pub(crate) fn places(current: &OsStr) -> Vec<CompletionCandidate> {
     })
 }
 
-/// Configurations that can be taken out of the box that the line names.
+/// Configurations that can be removed from the box on the command line.
 pub(crate) fn configurations(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {
         let detail = client.ask(&operation::SHOW_BOX, &[&subject()?]).ok()?;
@@ -93,7 +93,7 @@ pub(crate) fn configurations(current: &OsStr) -> Vec<CompletionCandidate> {
     })
 }
 
-/// Elements of the box that the line names.
+/// Elements of the box on the command line.
 pub(crate) fn elements(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {
         let handlers = client.ask(&operation::LIST_HANDLERS, &[&subject()?]).ok()?;
@@ -104,7 +104,7 @@ pub(crate) fn elements(current: &OsStr) -> Vec<CompletionCandidate> {
     })
 }
 
-/// Files that the box that the line names has written.
+/// Files written by the box on the command line.
 pub(crate) fn written_files(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {
         let files = client.ask(&operation::FILES, &[&subject()?]).ok()?;
@@ -112,7 +112,7 @@ pub(crate) fn written_files(current: &OsStr) -> Vec<CompletionCandidate> {
     })
 }
 
-/// What the line that is completed is about: the first word behind the command. The shell's words stand behind `--`.
+/// The first word after the command on the line being completed. The shell passes its words after `--`.
 fn subject() -> Option<String> {
     let mut words = std::env::args().skip_while(|word| word != "--").skip(3);
     words.find(|word| !word.starts_with('-'))

@@ -1,4 +1,4 @@
-//! Where bytes go that are no text: a file, or standard output unless that is a terminal.
+//! The destination of binary output: a file, or standard output unless it is a terminal.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::command_error::CommandError;
 
-/// Opens a file to write, or standard output for `-`; `what` is what would come to a terminal.
+/// Opens a file for writing, or standard output for `-`. `what` describes the data in the error for a terminal.
 pub(crate) fn destination(path: &Path, what: &str) -> Result<Box<dyn Write + Send>, CommandError> {
     if path.as_os_str() != "-" {
         let file = File::create(path).map_err(|error| CommandError::file(path, error))?;
@@ -20,7 +20,7 @@ pub(crate) fn destination(path: &Path, what: &str) -> Result<Box<dyn Write + Sen
     }
 }
 
-/// The result of writing there: a reader who has had enough is no failure.
+/// The result of writing there. A closed pipe is not an error.
 pub(crate) fn written(result: io::Result<()>, what: &str) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! Diagnostics of a daemon, shown as those of `clickbox check` are.
+//! Prints a daemon's diagnostics in the format of `clickbox check`.
 
 use std::io::IsTerminal;
 
@@ -9,7 +9,7 @@ use super::escape;
 use crate::report;
 use crate::source::SourceText;
 
-/// Prints diagnostics to standard error, with the lines of those texts that are known.
+/// Prints diagnostics on standard error, with source lines from the available texts.
 pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[SourceText]) {
     let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
     let nothing = SourceText { name: String::new(), text: String::new() };
@@ -20,7 +20,7 @@ pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[SourceText]) {
     }
 }
 
-/// The same diagnostic in the language's own type.
+/// Converts a diagnostic to the language's own type.
 fn local(diagnostic: &Diagnostic, text: &SourceText) -> click_lang::Diagnostic {
     let severity = match diagnostic.severity {
         Severity::Error => click_lang::Severity::Error,
@@ -49,7 +49,7 @@ fn local(diagnostic: &Diagnostic, text: &SourceText) -> click_lang::Diagnostic {
     }
 }
 
-/// The word at a line and a column, both from 1, in bytes of the text.
+/// The byte range of the word at a line and a column, both counted from 1.
 fn span(text: &str, line: u32, column: u32) -> std::ops::Range<usize> {
     let above = text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(str::len).sum::<usize>();
     let rest = text.get(above..).unwrap_or_default();

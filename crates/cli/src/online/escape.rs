@@ -1,18 +1,18 @@
-//! Texts of others on this terminal.
+//! Escapes text from other sources for this terminal.
 
-/// A text as one line in which nothing moves the cursor or changes a colour: control characters are written out.
+/// The text as one line that can't move the cursor or change colours: control characters are escaped.
 pub(crate) fn line(text: &str) -> String {
     text.chars().flat_map(|letter| visible(letter, false)).collect()
 }
 
-/// The same, but line ends and tabs stay.
+/// Like `line`, but keeps line ends and tabs.
 pub(crate) fn lines(text: &str) -> String {
     text.chars().flat_map(|letter| visible(letter, true)).collect()
 }
 
 fn visible(letter: char, is_layout_kept: bool) -> impl Iterator<Item = char> {
     let kept = is_layout_kept && matches!(letter, '\n' | '\t');
-    // Marks that turn the direction of the text around are no control characters to Unicode.
+    // Unicode does not count bidirectional marks as control characters.
     let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let hidden = !kept && (letter.is_control() || turns);
     let escaped = hidden.then(|| letter.escape_default());

@@ -1,4 +1,4 @@
-//! Figures and states of boxes for people: short, so that a table fits into 80 columns.
+//! Short text forms of a box's figures and states, for tables of 80 columns.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,13 +15,13 @@ pub(crate) fn uptime(milliseconds: u64) -> String {
     }
 }
 
-/// How long ago a time is.
+/// The time since a point in time.
 pub(crate) fn ago(time: Time) -> String {
     let passed = SystemTime::now().duration_since(time.system()).unwrap_or(Duration::ZERO);
     uptime(passed.as_millis().min(u64::MAX.into()) as u64)
 }
 
-/// A number of something in a second, in at most five characters.
+/// A rate per second in at most five characters.
 pub(crate) fn rate(number: f64) -> String {
     let scaled = |number: f64, unit: &str| match number {
         number if number < 9.995 => format!("{number:.2}{unit}"),
@@ -47,7 +47,7 @@ pub(crate) fn share(cores: f64) -> String {
     }
 }
 
-/// What a box is doing, in a word.
+/// The state of a box in a word.
 pub(crate) fn state(state: BoxState) -> &'static str {
     match state {
         BoxState::Created => "created",
@@ -60,7 +60,7 @@ pub(crate) fn state(state: BoxState) -> &'static str {
     }
 }
 
-/// What a box runs in, in a word.
+/// The sandbox of a box in a word.
 pub(crate) fn sandbox(sandbox: Sandbox) -> &'static str {
     match sandbox {
         Sandbox::Auto => "auto",
@@ -69,7 +69,7 @@ pub(crate) fn sandbox(sandbox: Sandbox) -> &'static str {
     }
 }
 
-/// Where a box runs, as a sentence goes on behind "runs".
+/// The sandbox of a box, in words that continue a sentence after "runs".
 pub(crate) fn place(sandbox: Sandbox) -> &'static str {
     match sandbox {
         Sandbox::Auto => "in a machine or a process",

@@ -1,13 +1,13 @@
-//! What a user of this program can do about a failed call of the daemon.
+//! Advice for failed calls of the daemon.
 //!
-//! The daemon and its client report failures in the API's terms. Commands and options are named here only.
+//! The daemon and its client report errors in the API's terms. Commands and options are named only here.
 
 use std::io::ErrorKind;
 
 use api::client::{Address, ClientError};
 use api::{ApiError, ErrorCode, ErrorReason, with_causes};
 
-/// A failed call in one line: what failed, its causes, and what to do.
+/// A failed call in one line: the error, its causes, and advice.
 pub(crate) fn explain(error: &ClientError) -> String {
     let text = with_causes(error);
     match hint(error) {
@@ -32,7 +32,7 @@ fn hint(error: &ClientError) -> Option<String> {
             }
             _ => None,
         },
-        // TLS reports a certificate that it does not accept as invalid data.
+        // TLS reports a rejected certificate as invalid data.
         ClientError::Connection { address: Address::Tls { .. }, cause }
             if cause.kind() == ErrorKind::InvalidData =>
         {
@@ -47,7 +47,7 @@ fn hint(error: &ClientError) -> Option<String> {
     }
 }
 
-/// What to do about an error that the daemon returned.
+/// Advice for an error that the daemon returned.
 fn of_reply(error: &ApiError) -> Option<String> {
     if error.code == ErrorCode::Forbidden {
         return Some("name the token's file with --token-file, or set $CLICKBOX_TOKEN".into());

@@ -1,4 +1,4 @@
-//! What the commands that talk to a daemon share.
+//! Shared parts of the commands that talk to a daemon.
 
 mod command_error;
 mod complete;

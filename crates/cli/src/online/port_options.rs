@@ -120,7 +120,7 @@ impl PortOptions {
         Ok(AddPort { name, driver, addresses: self.addresses.clone(), default: self.default, limits })
     }
 
-    /// Refuses what the driver doesn't have.
+    /// Rejects options that the driver does not support.
     fn check(&self, name: &PortName) -> Result<(), CommandError> {
         let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket];
         let captures: &[Driver] = &[Driver::Pcap];

@@ -1,4 +1,4 @@
-//! The file of a stack: TOML, with paths from its own folder on.
+//! The stack file: TOML, with paths relative to its folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::config_bundle::{self, ConfigBundle};
 use super::port_options::PortOptions;
 use crate::source::SourceText;
 
-/// What stands in the file.
+/// The contents of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entries {
@@ -25,7 +25,7 @@ struct Entries {
     switches: BTreeMap<SwitchName, SwitchEntry>,
     #[serde(default)]
     boxes: BTreeMap<BoxName, BoxEntry>,
-    /// Boxes in a row, joined by pipes; a switch may stand at either end, or between two boxes.
+    /// Boxes connected in sequence by pipes. A switch may be at either end or between two boxes.
     #[serde(default)]
     chains: Vec<Vec<String>>,
 }
@@ -69,7 +69,7 @@ struct BoxEntry {
     labels: BTreeMap<String, String>,
 }
 
-/// A port of a box: what it is attached to, or a table with its address, too.
+/// A port of a box: its attachment, or a table that also has its address.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a switch, pipe:NAME or - is wanted, or a table with attach and mac")]
 enum PortEntry {
@@ -77,18 +77,18 @@ enum PortEntry {
     Full(PortRequest),
 }
 
-/// A stack, read with all the files that it names.
+/// A stack file, with all files that it names.
 pub(crate) struct StackFile {
     /// Its name.
     pub(crate) name: StackName,
-    /// What it is.
+    /// The definition.
     pub(crate) stack: Stack,
     /// The texts of its configurations, for diagnostics.
     pub(crate) texts: Vec<SourceText>,
 }
 
 impl StackFile {
-    /// Reads a file and those that it names.
+    /// Reads a stack file and the files that it names.
     pub(crate) fn read(path: &Path) -> Result<StackFile, CommandError> {
         let entries = Entries::read(path)?;
         let name = entries.name(path)?;
@@ -112,7 +112,7 @@ impl Entries {
         })
     }
 
-    /// The name that it says, else the file's, without its ending.
+    /// The name in the file, else the file's name without its extension.
     fn name(&self, path: &Path) -> Result<StackName, CommandError> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
@@ -170,16 +170,15 @@ impl Entries {
     }
 }
 
-/// What stands in a chain.
+/// An entry of a chain.
 enum Link {
-    /// A box, by its place in the stack.
+    /// A box, by its index in the stack.
     Box(usize),
     /// A switch.
     Switch(SwitchName),
 }
 
-/// Attaches the boxes of a chain to each other: behind the ports that they have, each gets one to what is before it and
-/// one to what is behind it.
+/// Connects the boxes of a chain: each gets, after its own ports, one port to the previous entry and one to the next.
 fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) -> Result<(), CommandError> {
     let wrong = |text: String| CommandError::Usage(format!("chain {}: {text}", number + 1));
     let find = |link: &String| {
@@ -189,7 +188,7 @@ fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) ->
             (Some(_), Some(_)) => Err(wrong(format!("there is both a box and a switch named {link}"))),
             (Some(place), None) => Ok(Link::Box(place)),
             (None, Some(switch)) => Ok(Link::Switch(switch.name.clone())),
-            // A switch of another stack, or one made by hand.
+            // A switch of another stack, or one created by hand.
             (None, None) => {
                 link.parse().map(Link::Switch).map_err(|error: api::NameError| wrong(error.to_string()))
             }

@@ -1,4 +1,4 @@
-//! Tables.
+//! Text tables.
 
 use std::io::IsTerminal;
 
@@ -16,28 +16,28 @@ const GAP: &str = "  ";
 pub(crate) struct Column {
     title: &'static str,
     is_number: bool,
-    /// Characters that it has at least when the table is too wide; none: it is not cut.
+    /// Minimum width in characters if the table is too wide; `None` if the column must not be truncated.
     least: Option<usize>,
 }
 
 impl Column {
-    /// Of texts that stay as long as they are.
+    /// A text column that is never truncated.
     pub(crate) const fn text(title: &'static str) -> Column {
         Column { title, is_number: false, least: None }
     }
 
-    /// Of texts that may be cut to so many characters.
+    /// A text column that may be truncated to `least` characters.
     pub(crate) const fn long(title: &'static str, least: usize) -> Column {
         Column { title, is_number: false, least: Some(least) }
     }
 
-    /// Of numbers.
+    /// A number column.
     pub(crate) const fn number(title: &'static str) -> Column {
         Column { title, is_number: true, least: None }
     }
 }
 
-/// A table: its columns and rows. Rows have a text for each column, without control characters.
+/// A table: its columns and rows. Each row has one text per column, without control characters.
 pub(crate) struct Table<'a> {
     /// The columns.
     pub(crate) columns: &'a [Column],
@@ -46,7 +46,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Its lines, the titles first; no wider than that, if columns can be cut.
+    /// The lines of the table, titles first; within `width` if the columns allow.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths(width);
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.to_string()).collect();
@@ -79,7 +79,7 @@ impl Table<'_> {
     }
 }
 
-/// Prints a table to standard output, as wide as the terminal if it is one; if there are no rows, the sentence instead.
+/// Prints a table on standard output, fitted to the terminal if it is one. Without rows, prints the sentence `nothing`.
 pub(crate) fn print(table: &Table, nothing: &str) {
     if table.rows.is_empty() {
         eprintln!("{nothing}");
@@ -93,7 +93,7 @@ pub(crate) fn print(table: &Table, nothing: &str) {
     output::text(&(lines.join("\n") + "\n"));
 }
 
-/// Ends a command that has nothing to tell but that it is done.
+/// Ends a command that has no output besides its success.
 pub(crate) fn done(is_json: bool) {
     if is_json {
         output::text("{}\n");

@@ -1,4 +1,4 @@
-//! `clickbox bench boot|memory|io|latency|chain|density|state|all`: measures boxes.
+//! `clickbox bench boot|memory|io|latency|chain|density|state|all`: measurements of boxes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::source::system_message;
 use crate::{output, program};
 use bench::{Rows, Table};
 
-/// Sizes of frames that `--all` measures.
+/// The frame sizes of `--all`.
 const SIZES: [u16; 6] = [64, 128, 256, 512, 1024, 1500];
 
-/// Slots of rings that `--all` measures.
+/// The ring sizes of `--all`, in slots.
 const RINGS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
 
-/// Bytes of handlers' values.
+/// The lengths of handler values, in bytes.
 const VALUES: [usize; 6] = [1, 64, 1024, 4096, 16_384, 65_536];
 
 #[derive(Subcommand)]
@@ -206,9 +206,9 @@ pub(super) struct AllArguments {
     common: Common,
 }
 
-/// Why a benchmark has no result.
+/// Why a benchmark failed.
 pub(super) enum Failure {
-    /// Something could not be measured.
+    /// The measurement failed.
     Measure(MeasureError),
     /// The result could not be written.
     Write(PathBuf, std::io::Error),
@@ -261,7 +261,7 @@ impl What {
 }
 
 impl Common {
-    /// A test bed of the given sandbox, or of the first that works.
+    /// A test bed with the given sandbox, or with the first that works.
     fn bed(&self) -> Result<TestBed, MeasureError> {
         let inside = match self.inside {
             InsideName::Click => BoxProgram::Click,
@@ -302,7 +302,7 @@ impl AllArguments {
             let path = self.out.join(name);
             std::fs::write(&path, text).map_err(|error| Failure::Write(path, error))
         };
-        // A folder that can't be written to is to be known before minutes of measuring.
+        // Fails before minutes of measurements if the folder can't be written.
         std::fs::create_dir_all(&self.out).map_err(|error| Failure::Write(self.out.clone(), error))?;
         write("index.html", "")?;
         let scope = ReportScope {

@@ -1,4 +1,4 @@
-//! `clickbox bench engine`: measures configurations in memory, on one core.
+//! `clickbox bench engine`: measurements of configurations in memory, on one core.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -116,13 +116,13 @@ impl Arguments {
         text
     }
 
-    /// All comparisons: each configuration with every load that its elements can have.
+    /// All comparisons: each configuration with all requested loads that its elements support.
     fn comparisons(&self) -> Result<Vec<Comparison>, String> {
         let traffic: Traffic = match self.traffic.parse() {
             Ok(traffic) => traffic,
             Err(never) => match never {},
         };
-        // Sizes and flows of a capture that is there are what they are.
+        // An existing capture determines sizes and flows.
         let (sizes, flows) = match traffic {
             Traffic::Mixed => (&self.size[..], &self.flows[..]),
             Traffic::Constant => (&self.size[..], &[1][..]),
@@ -160,7 +160,7 @@ impl Arguments {
         Ok(comparisons)
     }
 
-    /// Names and texts.
+    /// Names and texts of the configurations.
     fn configurations(&self) -> Result<Vec<(String, String)>, String> {
         let examples = EXAMPLES.iter().map(|example| (example.name.to_string(), example.text.to_string()));
         if self.all || self.config.is_empty() {
@@ -181,7 +181,7 @@ impl Arguments {
     }
 }
 
-/// A row for people.
+/// A row as text.
 fn line(row: &Row) -> String {
     let size = match row.size {
         FrameSize::Bytes(bytes) => format!("{bytes} B"),
@@ -211,7 +211,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// A folder for captures and configurations, removed when this is dropped.
+/// A folder for captures and configurations, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -224,7 +224,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What can't be removed stays in the system's folder of temporary files.
+        // A leftover stays in the system's temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

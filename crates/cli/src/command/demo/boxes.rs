@@ -16,9 +16,9 @@ use crate::{output, screen};
 
 /// Packets in the capture.
 const PACKETS: u64 = 2500;
-/// Interval between two refreshes of the table.
+/// Interval between two updates of the table.
 const REFRESH: Duration = Duration::from_millis(100);
-/// How long a box may take to restart, and packets to reach the end of the chain.
+/// Time limit for the restart of a box, and for packets to reach the end of the chain.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The rule that the demonstration adds to the firewall.
 const RULE: &str = "deny udp dst port 53";
@@ -50,9 +50,9 @@ pub(super) fn run(seconds: f64, rate: u64, kind: SandboxOption, json: bool) -> E
     }
 }
 
-/// Prints what happens, above the table.
+/// Prints progress above the table.
 struct Reporter {
-    /// Nothing is printed before the JSON at the end.
+    /// Whether only the JSON at the end is printed.
     is_silent: bool,
 }
 
@@ -67,7 +67,7 @@ impl Reporter {
 
 fn show(seconds: f64, rate: u64, kind: SandboxOption, reporter: &Reporter) -> Result<(), CommandError> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
-    // Without it Ctrl-C ends the program at once, and the daemon with it.
+    // Otherwise Ctrl-C would end the program, and the daemon with it, at once.
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         let _ = signal_hook::flag::register(signal, is_interrupted.clone());
     }
@@ -100,7 +100,7 @@ fn show(seconds: f64, rate: u64, kind: SandboxOption, reporter: &Reporter) -> Re
     screen::clear();
     let mut summary = report::summary(&chain, account, time)?;
     (summary.write_ms, summary.back_ms) = (Some(write), Some(back));
-    // Before anything is printed: a reader who has gone away ends the program, and the folder would stay.
+    // Before any output: a closed pipe ends the program, and the folder would remain.
     drop(chain);
     if reporter.is_silent {
         output::json(&summary);
@@ -110,7 +110,7 @@ fn show(seconds: f64, rate: u64, kind: SandboxOption, reporter: &Reporter) -> Re
     Ok(())
 }
 
-/// What the boxes run in; says so if it is not what one would wish for.
+/// The sandbox of the boxes; prints a note if it is not the preferred one.
 fn sandbox(chain: &Chain, kind: SandboxOption, reporter: &Reporter) -> Result<Sandbox, CommandError> {
     let host = chain.client().ask(&operation::HOST, &[])?;
     let sandbox = match kind {
@@ -136,14 +136,14 @@ fn started(detail: &BoxDetail) -> String {
     format!("  {:<10}runs{time}", status.name)
 }
 
-/// Packets that the firewall's rules have denied.
+/// The number of packets that the firewall's rules have denied.
 fn denied(chain: &Chain) -> Result<u64, CommandError> {
     let losses = chain.read("firewall", "filter.losses")?;
     let count = losses.lines().find_map(|line| line.strip_prefix("denied ")?.parse().ok());
     Ok(count.unwrap_or(0))
 }
 
-/// Puts a rule before the firewall's; how many milliseconds it took.
+/// Inserts a rule before the firewall's rules; returns the milliseconds that it took.
 fn change_rule(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
     let rules = chain.read("firewall", "filter.rules")?;
     let begin = Instant::now();
@@ -155,7 +155,7 @@ fn change_rule(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> 
     Ok(time)
 }
 
-/// Says how many packets the firewall denied before its rules were changed, and since.
+/// Prints how many packets the firewall denied before and after the rule change.
 fn compare([before, change, after]: [(u64, Duration); 3], reporter: &Reporter) {
     let rate = |packets: u64, time: Duration| grouped((packets as f64 / time.as_secs_f64().max(1e-3)) as u64);
     reporter.say(&format!(
@@ -165,7 +165,7 @@ fn compare([before, change, after]: [(u64, Duration); 3], reporter: &Reporter) {
     ));
 }
 
-/// Ends a box and waits until it is back; how many milliseconds it took.
+/// Kills a box and waits for its restart; returns the milliseconds that it took.
 fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
     let begin = Instant::now();
     chain.client().ask(&operation::KILL_BOX, &["nat"])?;
@@ -184,7 +184,7 @@ fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
     Ok(time)
 }
 
-/// Waits until no packet is on its way any more.
+/// Waits until no packets are in flight.
 fn settle(chain: &Chain) -> Result<(), CommandError> {
     let begin = Instant::now();
     let mut last = None;
@@ -200,7 +200,7 @@ fn settle(chain: &Chain) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What looks at the boxes while packets come.
+/// Observes the boxes while packets flow.
 struct Watch<'a> {
     chain: &'a Chain,
     begin: Instant,
@@ -210,7 +210,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Shows the boxes until so many packets have come in.
+    /// Shows the boxes until `is_enough` accepts the number of received packets.
     fn until(&self, is_enough: impl Fn(u64) -> bool) -> Result<(), CommandError> {
         let mut last = (0, Instant::now());
         loop {

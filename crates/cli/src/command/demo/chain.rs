@@ -1,4 +1,4 @@
-//! A daemon of the demonstration's own, and the three boxes in a row.
+//! The demonstration's private daemon, and its chain of three boxes.
 
 use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader};
@@ -17,17 +17,17 @@ use api::{
 use super::sample::CAPTURE;
 use crate::online::CommandError;
 
-/// A box: its name, what its configuration is called, and the configuration.
+/// A box: its name, its configuration and the configuration's file name.
 pub(super) struct Part {
     /// The name.
     pub(super) name: &'static str,
-    /// The file of the configuration in the project.
+    /// The configuration's file in the repository.
     pub(super) file: &'static str,
     /// The configuration.
     pub(super) text: &'static str,
 }
 
-/// The boxes, from where packets come in to where they go out.
+/// The boxes, from the input to the output of the chain.
 pub(super) const PARTS: [Part; 3] = [
     Part {
         name: "firewall",
@@ -46,11 +46,11 @@ pub(super) const PARTS: [Part; 3] = [
     },
 ];
 
-/// The switch that the capture comes into, and that behind the last box.
+/// The switch before the first box, which receives the capture, and the switch after the last one.
 const INNER: &str = "inner";
 const OUTER: &str = "outer";
 
-/// The daemon, which ends with this.
+/// The daemon, which ends when this is dropped.
 pub(super) struct Chain {
     client: Client,
     daemon: Child,
@@ -58,7 +58,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Starts a daemon with a socket and a store of its own.
+    /// Starts a daemon with its own socket and store.
     pub(super) fn start() -> Result<Chain, CommandError> {
         let folder = std::env::temp_dir().join(format!("clickbox-demo-{}", std::process::id()));
         let socket = folder.join("socket");
@@ -69,7 +69,7 @@ impl Chain {
         let client = Client::new(Address::Unix(socket), &Credentials::default())?;
         let mut ready = String::new();
         let told = daemon.stdout.as_mut().map(|output| BufReader::new(output).read_line(&mut ready));
-        // Made before anything can fail, so that its end tidies up.
+        // Created first, so that it cleans up after any error below.
         let chain = Chain { client, daemon, folder };
         match told {
             Some(Ok(1..)) => Ok(chain),
@@ -82,7 +82,7 @@ impl Chain {
         &self.client
     }
 
-    /// Makes the switches, and then the boxes between them; tells of each box.
+    /// Creates the switches, then the boxes between them; calls `tell` with each box.
     pub(super) fn build(&self, sandbox: Sandbox, tell: impl Fn(&BoxDetail)) -> Result<(), CommandError> {
         for switch in [INNER, OUTER] {
             let request = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(name(switch)?) };
@@ -110,7 +110,7 @@ impl Chain {
         }
         for (switch, part, port) in [(INNER, PARTS.first(), 0), (OUTER, PARTS.last(), 1)] {
             let Some(part) = part else { continue };
-            // What comes in at the capture goes to the first box.
+            // The default port of the inner switch sends the capture's packets to the first box.
             self.add_port(switch, "box", PortDriver::Box { name: name(part.name)?, port }, switch == INNER)?;
         }
         self.add_port(OUTER, "uplink", PortDriver::Null {}, true)
@@ -129,7 +129,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Lets the capture come in, so often and so fast.
+    /// Starts the replay of the capture, `repeat` times at `rate`.
     pub(super) fn play(&self, repeat: u32, rate: u64) -> Result<(), CommandError> {
         let path = self.folder.join("capture.pcap");
         std::fs::write(&path, CAPTURE.1).map_err(|error| CommandError::file(&path, error))?;
@@ -142,7 +142,7 @@ impl Chain {
         )
     }
 
-    /// The port that the capture comes in at, and the one that packets leave by.
+    /// The port that receives the capture, and the port where packets leave.
     pub(super) fn ends(&self) -> Result<(SwitchPort, SwitchPort), CommandError> {
         let find = |switch: &str, name: &str| {
             let detail = self.client.ask(&operation::SHOW_SWITCH, &[switch])?;
@@ -164,12 +164,12 @@ impl Chain {
     }
 }
 
-/// A name of any kind.
+/// Parses a name.
 fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, CommandError> {
     text.parse().map_err(|error: NameError| CommandError::Other(error.to_string()))
 }
 
-/// This program as a daemon, which ends with this process, however that ends.
+/// Starts this program as a daemon that ends with this process, however this process ends.
 fn daemon(folder: &std::path::Path) -> std::io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .args(["daemon", "--until-input-ends", "--json", "--socket"])
@@ -178,14 +178,14 @@ fn daemon(folder: &std::path::Path) -> std::io::Result<Child> {
         .arg(folder.join("store"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Ctrl-C is for this process, which ends the daemon when it has told how it went.
+        // Ctrl-C must reach only this process, which ends the daemon after its summary.
         .process_group(0)
         .spawn()
 }
 
 impl Drop for Chain {
     fn drop(&mut self) {
-        // The end of its input ends the daemon.
+        // The daemon exits when its standard input closes.
         drop(self.daemon.stdin.take());
         let _ = self.daemon.wait();
         let _ = std::fs::remove_dir_all(&self.folder);

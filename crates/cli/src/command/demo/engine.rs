@@ -18,23 +18,23 @@ use crate::source::SourceText;
 /// The configuration.
 const CONFIGURATION: (&str, &str) =
     ("examples/demo.click", include_str!("../../../../../examples/demo.click"));
-/// Where packets come in.
+/// The element where packets enter.
 const SOURCE: &str = "in";
-/// Where packets come out, and what that means.
+/// The elements where packets leave, with descriptions.
 const SINKS: &[(&str, &str)] =
     &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "by IPv6, either way")];
-/// Elements that only sort packets, which the table leaves out.
+/// Elements that only classify packets, which the table omits.
 const SORTERS: &[&str] = &["Classifier", "IPClassifier", "IPFilter", "Discard"];
-/// What a reason for a drop means here: element, reason, meaning.
+/// The meanings of drop reasons: element, reason, meaning.
 const MEANINGS: &[(&str, &str, &str)] = &[
     ("connections", "no_mapping", "belongs to no connection"),
     ("ping_nat", "no_mapping", "answers no ping"),
 ];
-/// What the names of counters before a drop begin with.
+/// The prefix of counters before a deliberate drop.
 const DROPPED: &str = "dropped_";
-/// What says how many flows there are.
+/// The handler with the number of flows.
 const FLOWS: &str = "monitor/counts.nagg";
-/// Columns of the summary: what happened, where.
+/// Column widths of the summary: description, location.
 const WHAT: usize = 32;
 const PLACE: usize = 18;
 
@@ -92,7 +92,7 @@ fn drive(router: &mut Router, started: Instant, time: Duration, is_shown: bool) 
     table.clear();
 }
 
-/// What went in, what came out, what was dropped and why.
+/// The summary: packets received, sent, and dropped by reason.
 fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
     let total = count(router, SOURCE);
     let row = |(what, place, packets): (String, String, u64)| Row { what, place, packets };
@@ -102,7 +102,7 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
     let sent: Vec<Row> = sinks.collect();
     let mut drops = drops(router);
     drops.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.cmp(other)));
-    // The bytes of the packets: the file without its header and those of its records.
+    // The bytes of the packets: the file without its header and the record headers.
     let bytes = (CAPTURE.1.len() as u64).saturating_sub(24) * u64::from(rounds);
     Summary {
         seconds: elapsed.as_secs_f64(),
@@ -117,7 +117,7 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
     }
 }
 
-/// Why packets were dropped, where, and how many: what elements have lost, and what stands before a drop on purpose.
+/// The drops by reason and element: losses of elements, and counters before deliberate drops.
 fn drops(router: &Router) -> Vec<(String, String, u64)> {
     let lost = router.losses().into_iter().map(|router::Loss { element, reason, packets }| {
         let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (element.as_str(), &*reason));
@@ -133,7 +133,7 @@ fn drops(router: &Router) -> Vec<(String, String, u64)> {
     drops
 }
 
-/// Packets that an element had.
+/// The packet count of an element.
 fn count(router: &Router, element: &str) -> u64 {
     let mut counts = router.elements().zip(router.counts());
     counts.find(|(name, _)| *name == element).map_or(0, |(_, (inputs, outputs))| inputs.max(outputs))

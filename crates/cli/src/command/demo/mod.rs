@@ -1,4 +1,4 @@
-//! `clickbox demo`: the program at work, with nothing to set up.
+//! `clickbox demo`: a demonstration without any setup.
 
 mod boxes;
 mod chain;

@@ -1,4 +1,4 @@
-//! What the demonstration shows while it goes on, and at its end.
+//! The demonstration's live output and its summary.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::chain::{Chain, PARTS};
 use super::summary::{Layout, Row, Summary};
 use crate::online::{self, Column, CommandError, Table};
 
-/// Where packets come out of the last box, and what that means.
+/// The outputs of the last box, with descriptions.
 const SINKS: &[(&str, &str)] =
     &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "by IPv6, either way")];
-/// What a reason for a drop means here: box, reason, meaning.
+/// The meanings of drop reasons: box, reason, meaning.
 const MEANINGS: &[(&str, &str, &str)] = &[
     ("firewall", "no_mapping", "belongs to no connection"),
     ("firewall", "denied", "denied by a rule"),
     ("nat", "no_mapping", "answers no ping"),
 ];
-/// What the names of counters before a drop begin with.
+/// The prefix of counters before a deliberate drop.
 const DROPPED: &str = "dropped_";
-/// Columns of the summary: what happened, where.
+/// Column widths of the summary: description, location.
 const WHAT: usize = 36;
 const PLACE: usize = 14;
-/// The widest line.
+/// Maximum line width.
 const WIDTH: usize = 79;
 
 const COLUMNS: &[Column] = &[
@@ -37,7 +37,7 @@ const COLUMNS: &[Column] = &[
     Column::number("DROP/S"),
 ];
 
-/// The boxes in the order of the chain, with what passes them.
+/// The boxes in the order of the chain, with their rates.
 pub(super) fn rates(boxes: &[BoxStatus]) -> Vec<String> {
     let in_order =
         PARTS.iter().filter_map(|part| boxes.iter().find(|status| status.name.as_str() == part.name));
@@ -56,14 +56,14 @@ pub(super) fn rates(boxes: &[BoxStatus]) -> Vec<String> {
     Table { columns: COLUMNS, rows: in_order.map(row).collect() }.lines(WIDTH)
 }
 
-/// Why packets were dropped, and in which box.
+/// Dropped packets by reason and box.
 #[derive(Default)]
 pub(super) struct Account {
     drops: BTreeMap<(&'static str, String), u64>,
 }
 
 impl Account {
-    /// Adds what a box has dropped so far: by reasons, and on purpose in front of a counter that says why.
+    /// Adds a box's drops: those with a reason, and deliberate ones counted by a counter before them.
     pub(super) fn keep(&mut self, chain: &Chain, name: &'static str) -> Result<(), CommandError> {
         let status = chain.client().ask(&operation::SHOW_BOX, &[name])?.status;
         for (reason, packets) in status.drops {
@@ -81,7 +81,7 @@ impl Account {
     }
 }
 
-/// What went in, what came out, what was dropped and why.
+/// The summary: packets received, sent, and dropped by reason.
 pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Result<Summary, CommandError> {
     for part in PARTS {
         account.keep(chain, part.name)?;
@@ -98,7 +98,7 @@ pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Re
     let mut dropped: Vec<_> =
         account.drops.iter().map(|((name, why), packets)| row(why, name, *packets)).collect();
     let known: u64 = dropped.iter().map(|row| row.packets).sum();
-    // What was on its way through the box that was killed is nobody's to count.
+    // Packets that were inside the killed box were not counted.
     let lost = total.saturating_sub(left + known);
     if lost > 0 {
         dropped.push(row("lost with the box that was killed", "nat", lost));
@@ -119,7 +119,7 @@ pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Re
     })
 }
 
-/// The same for people.
+/// The summary as text.
 pub(super) fn text(summary: &Summary) -> String {
     let layout = Layout {
         columns: (WHAT, PLACE),

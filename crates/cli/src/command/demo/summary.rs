@@ -1,4 +1,4 @@
-//! What came of a demonstration: for people, and as JSON.
+//! The result of a demonstration, as text and as JSON.
 
 use std::io::IsTerminal;
 
@@ -6,54 +6,54 @@ use serde::Serialize;
 
 use crate::live::{grouped, scaled};
 
-/// Packets that ended at one place.
+/// Packets with the same outcome at the same location.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
-    /// What became of them.
+    /// The outcome.
     pub(super) what: String,
-    /// In which box, or at which element.
+    /// The box or element.
     pub(super) place: String,
     pub(super) packets: u64,
 }
 
-/// What came of a demonstration.
+/// The result of a demonstration.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary {
-    /// How long packets came.
+    /// Duration of the traffic.
     pub(super) seconds: f64,
-    /// Packets that came in, and their bytes.
+    /// Received packets, and their bytes.
     pub(super) received_packets: u64,
     pub(super) received_bytes: u64,
-    /// Packets that went out.
+    /// Sent packets.
     pub(super) sent_packets: u64,
-    /// By the way on which they went out.
+    /// Sent packets by output.
     pub(super) sent: Vec<Row>,
-    /// By the reason for which they were dropped, most first.
+    /// Dropped packets by reason, most frequent first.
     pub(super) dropped: Vec<Row>,
     /// Flows that the monitor has seen.
     pub(super) flows: u64,
-    /// How long the write of the firewall's new rules took.
+    /// Duration of the write of the firewall's new rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) write_ms: Option<f64>,
-    /// How long it took until the box that was killed ran again.
+    /// Time until the killed box ran again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) back_ms: Option<f64>,
 }
 
-/// How a summary is laid out for people.
+/// The layout of the text.
 pub(super) struct Layout<'a> {
-    /// Columns of what happened, and of where.
+    /// Column widths of outcome and location.
     pub(super) columns: (usize, usize),
-    /// What packets came from, and where they came in.
+    /// The source of the packets, and the location where they entered.
     pub(super) source: (&'a str, &'a str),
-    /// What did the work, as it goes on behind the time.
+    /// The processing unit, in words that continue the line with the time.
     pub(super) worker: &'a str,
-    /// Where to go from here.
+    /// The closing line with next steps.
     pub(super) hint: &'a str,
 }
 
 impl Summary {
-    /// The summary for people.
+    /// The summary as text.
     pub(super) fn text(&self, layout: &Layout) -> String {
         let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
         let total = self.received_packets;

@@ -64,7 +64,7 @@ fn point(arguments: &Arguments) -> Result<CapturePoint, CommandError> {
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let query = CaptureQuery { port: point(arguments)?, snap: arguments.snap, count: arguments.count };
-    // A file is made, or emptied, only if there is something to capture.
+    // The file is created or truncated only once the capture has started.
     let from = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;
     let to = match arguments.json {
         true => None,
@@ -141,11 +141,11 @@ fn copy(from: impl Read, progress: &Mutex<Progress>) -> io::Result<()> {
         to.write_all(&header)?;
     }
     loop {
-        // What came together is written together.
+        // Packets that arrived together are written together.
         if from.buffer().is_empty() {
             locked(progress).flush()?;
         }
-        // Seconds, nanoseconds, the bytes that follow, those that the packet had.
+        // Seconds, nanoseconds, captured length, original length.
         let mut record = [0; 16];
         match from.read_exact(&mut record) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
@@ -161,13 +161,13 @@ fn copy(from: impl Read, progress: &Mutex<Progress>) -> io::Result<()> {
     }
 }
 
-/// Ends the program between two packets when it is interrupted, and at once when it is interrupted again.
+/// Ends the program between two packets at the first interrupt, and at once at the second.
 fn end_by_signal(progress: &Arc<Mutex<Progress>>) {
     let interrupted = Arc::new(AtomicBool::new(false));
     let Ok((mut end, raised)) = UnixStream::pair() else { return };
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal finds the flag down and only raises it. Registering fails for signals that
-        // can't be caught only.
+        // The order matters: at the first signal the flag is not set yet, so the signal only sets it. Registration
+        // fails only for signals that can't be caught.
         let _ = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
         let _ = signal_hook::flag::register(signal, interrupted.clone());
         let _ = raised.try_clone().and_then(|raised| signal_hook::low_level::pipe::register(signal, raised));
@@ -176,7 +176,7 @@ fn end_by_signal(progress: &Arc<Mutex<Progress>>) {
     std::thread::spawn(move || {
         if end.read_exact(&mut [0]).is_ok() {
             let mut progress = locked(&progress);
-            // The process ends here: a failed write can't be reported any more.
+            // The process ends here, so a failed write can't be reported.
             let _ = progress.end();
             std::process::exit(0);
         }

@@ -112,7 +112,7 @@ fn text(detail: &BoxDetail) -> String {
     }
     for (reason, packets) in &status.drops {
         line("dropped", format!("{} {}", grouped(*packets), online::line(reason)));
-        // A reason of a user's function, or of a newer daemon, has no sentence here.
+        // Reasons of users' functions, and of a newer daemon, have no description here.
         if let Some(reason) = reason::Reason::find(reason) {
             line("", format!("{} {}", reason.summary(), reason.remedy()));
         }
@@ -161,7 +161,7 @@ fn crash_text(crash: &CrashReport) -> String {
     text
 }
 
-/// Bytes shown of each packet in hand when a box crashed: what a line has room for.
+/// Bytes shown of each packet in a crashed box's batch: as many as fit on a line.
 const SHOWN: usize = 14;
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -68,7 +68,7 @@ impl Order {
     }
 
     fn sort(self, boxes: &mut [BoxStatus]) {
-        // The daemon sorts by name, and equals stay as they are.
+        // The sort is stable, and the daemon sorts by name.
         let by = |figure: fn(&BoxStatus) -> f64| {
             move |status: &BoxStatus| Reverse((figure(status).max(0.0) * 1e3).round() as u64)
         };
@@ -154,7 +154,7 @@ const COLUMNS: &[Column] = &[
     Column::number("DROP/S"),
 ];
 
-/// The table, no wider and no longer than that.
+/// The table within the given width and height.
 fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, height: usize) -> Vec<String> {
     let sum = |figure: fn(&BoxStatus) -> f64| boxes.iter().map(figure).sum::<f64>();
     let running = boxes.iter().filter(|status| status.state == BoxState::Running).count();
@@ -173,7 +173,7 @@ fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, hei
         "by {}; sort: c cpu, m memory, i in, o out, d drops, n name; q ends",
         by.as_ref().map_or("", |value| value.get_name())
     );
-    // Head, titles and foot.
+    // Header, titles and footer.
     let room = height.saturating_sub(3).max(1);
     let (shown, hidden) = match boxes.len() > room {
         true => boxes.split_at(room - 1),
@@ -210,7 +210,7 @@ fn row(status: &BoxStatus) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A box as busy as boxes get.
+    /// A box with maximal values.
     fn busy(name: &str, cores: f64) -> BoxStatus {
         serde_json::from_value(serde_json::json!({
             "name": name, "owner": "default", "state": "suspended", "sandbox": "process",
