@@ -71,7 +71,7 @@ fn what_is_wrong_is_said() {
         &["bench", "engine", "--config", "wire", "--peer", "/nowhere"],
         "",
         1,
-        &["the peer cannot be started"],
+        &["the peer /nowhere cannot be started"],
     );
     check(&["nonsense"], "", 2, &["nonsense"]);
 }
@@ -182,8 +182,8 @@ fn a_peer_that_takes_too_long_is_left_out() {
     std::fs::write(&peer, "#!/bin/sh\nexec sleep 600\n").expect("a script");
     std::fs::set_permissions(&peer, std::fs::Permissions::from_mode(0o755)).expect("permissions");
     let path = peer.to_str().expect("a plain path");
-    let words = ["bench", "engine", "--config", "wire", "--runs", "1", "--time", "10", "--json"];
-    let output = clickbox(&[&words[..], &["--patience", "8", "--peer", path]].concat(), "");
+    let words = ["bench", "engine", "--config", "wire", "--runs", "1", "--packets", "3000", "--json"];
+    let output = clickbox(&[&words[..], &["--timeout", "8", "--peer", path]].concat(), "");
     let _ = std::fs::remove_file(&peer);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));

@@ -91,6 +91,23 @@ impl ClickProgram {
         Self { path: path.to_path_buf(), prefix: Vec::new(), timeout }
     }
 
+    /// Starts the program and ends it at once, so that a wrong path is found before anything is measured.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot start the program.
+    pub fn try_start(&self) -> io::Result<()> {
+        let mut child = Command::new(&self.path)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        // It may have ended by itself meanwhile.
+        let _ = child.kill();
+        child.wait().map(drop)
+    }
+
     /// Runs a configuration to its end, then reads handlers.
     pub(crate) fn run(&self, file: &Path, handlers: &[&str]) -> Result<Run, RunError> {
         let handler_arguments = handlers.iter().flat_map(|handler| ["-h", handler]);

@@ -81,6 +81,11 @@ impl Arguments {
         let timeout = Duration::from_secs(self.timeout);
         let own = ClickProgram::own(timeout).map_err(|error| error.to_string())?;
         let peer = self.peer.as_deref().map(|path| ClickProgram::other(path, timeout));
+        if let (Some(program), Some(path)) = (&peer, &self.peer) {
+            program
+                .try_start()
+                .map_err(|error| format!("the peer {} cannot be started: {error}", path.display()))?;
+        }
         let mut workbench = Workbench::new(own, peer, &folder.0);
         if !self.json {
             output::text(&self.head());
