@@ -5,21 +5,21 @@ use boundary::{BufferLeases, Descriptor, PoolLayout};
 use core::ops::Range;
 use packet::Packet;
 
-/// No packet could be made for so many bytes that came.
+/// No packet could be allocated for a received packet of this many bytes.
 pub(crate) struct NoPacket(pub(crate) usize);
 
 /// The buffers that all ports of a box share: in use by packets, or spare.
 ///
-/// A ring has a buffer in every slot. A box that keeps one of a packet that came leaves another in its place; these
-/// come from packets that are gone, and from free slots of the rings by which it sends, ahead of the packets that go
-/// there.
+/// A ring has a buffer in every slot. A box that keeps the buffer of a received packet leaves a spare one in its place.
+/// Spare buffers come from freed packets, and from free slots of the transmit rings, from which they are borrowed
+/// before packets fill these slots.
 pub(crate) struct Buffers {
     leases: BufferLeases,
     spares: Vec<u16>,
 }
 
 impl Buffers {
-    /// Buffers of which none is spare.
+    /// Buffers without spare ones.
     pub(crate) fn new(leases: BufferLeases) -> Buffers {
         Buffers { leases, spares: Vec::new() }
     }
@@ -33,36 +33,36 @@ impl Buffers {
         }
     }
 
-    /// Says that a packet will be looked at soon.
+    /// Prefetches a packet for reading.
     #[inline]
     pub(crate) fn prefetch(&self, packet: Descriptor) {
         self.leases.prefetch(packet);
     }
 
-    /// Says that a buffer will be filled soon with so many bytes.
+    /// Prefetches a buffer that `length` bytes will be written to.
     #[inline]
     pub(crate) fn prefetch_fill(&self, spare: Descriptor, length: usize) {
         self.leases.prefetch_fill(spare.buffer, length);
     }
 
-    /// Buffers that nothing lies in.
+    /// The number of spare buffers.
     pub(crate) fn spares(&self) -> usize {
         self.spares.len()
     }
 
-    /// A buffer that nothing lies in.
+    /// Takes a spare buffer.
     #[inline]
     pub(crate) fn spare(&mut self) -> Option<u16> {
         self.spares.pop()
     }
 
-    /// Keeps a buffer that nothing lies in.
+    /// Adds a spare buffer.
     #[inline]
     pub(crate) fn keep(&mut self, spare: Option<Descriptor>) {
         self.spares.extend(spare.map(|spare| spare.buffer));
     }
 
-    /// A packet where it lies, whose buffer was taken out of its ring. Nothing when the descriptor is impossible.
+    /// A packet in place, after its buffer was taken out of its ring. Returns `None` if the descriptor is invalid.
     #[inline]
     pub(crate) fn accept(
         &mut self,
@@ -77,7 +77,7 @@ impl Buffers {
         }))
     }
 
-    /// A copy of a packet whose buffer stays in its ring. Nothing when the descriptor is impossible.
+    /// A copy of a packet whose buffer stays in its ring. Returns `None` if the descriptor is invalid.
     #[inline]
     pub(crate) fn copy(
         &self,
@@ -89,14 +89,15 @@ impl Buffers {
         self.leases.copy(packet, copy.data_mut()).then_some(Ok(copy))
     }
 
-    /// What names a packet in a buffer that was given up.
+    /// The descriptor of a packet in a buffer that its packet has released.
     #[inline]
     pub(crate) fn name(&mut self, bytes: &'static mut [u8], range: Range<usize>) -> Option<Descriptor> {
         let buffer = self.leases.end_lease(bytes)?;
         Some(Descriptor { buffer, offset: range.start as u16, length: range.len() as u16, flags: 0 })
     }
 
-    /// What names a copy of `bytes` in a spare buffer. Nothing when they are too many for one, or the buffer is none.
+    /// Copies `bytes` to a spare buffer and returns the descriptor. Returns `None` if they do not fit into a buffer, or
+    /// if the buffer is invalid.
     #[inline]
     pub(crate) fn fill(&mut self, buffer: u16, bytes: &[u8]) -> Option<Descriptor> {
         let (offset, length) =

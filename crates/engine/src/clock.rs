@@ -1,4 +1,4 @@
-//! Time out of the time stamp counter.
+//! Derives time from the time stamp counter.
 
 use boundary::BootInfo;
 use core::cell::Cell;
@@ -9,11 +9,11 @@ use packet::Timestamp;
 struct Base {
     tsc: u64,
     unix_ns: i64,
-    /// Nanoseconds a cycle, times 2^32.
+    /// Nanoseconds per cycle, times 2^32.
     scale: u64,
 }
 
-/// A clock whose steady time is that of the counter, from zero on.
+/// A clock whose steady time is that of the counter, starting at zero.
 #[derive(Debug)]
 pub(crate) struct Clock(Cell<Base>);
 
@@ -22,24 +22,24 @@ impl Clock {
         Clock(Cell::new(Base::of(info)))
     }
 
-    /// Goes by another boot info, after the box was copied. Steady time goes on: the counter is the host's.
+    /// Switches to another boot info, after the box was copied. Steady time continues: the counter is the host's.
     pub(crate) fn set(&self, info: &BootInfo) {
         self.0.set(Base::of(info));
     }
 
-    /// Steady time at a value of the counter.
+    /// Steady time at this value of the counter.
     pub(crate) fn steady(&self, tsc: u64) -> Timestamp {
         Timestamp::from_nanos(nanoseconds(tsc, self.0.get().scale))
     }
 
-    /// Wall-clock time at a value of the counter.
+    /// Wall-clock time at this value of the counter.
     pub(crate) fn wall(&self, tsc: u64) -> Timestamp {
         let base = self.0.get();
         let since = nanoseconds(tsc, base.scale).saturating_sub(nanoseconds(base.tsc, base.scale));
         Timestamp::from_nanos(base.unix_ns.saturating_add(since))
     }
 
-    /// The first value of the counter at which steady time has come to `at`.
+    /// The first value of the counter at which steady time has reached `at`.
     pub(crate) fn tsc(&self, at: Timestamp) -> u64 {
         let nanoseconds = u128::from(at.nanos().max(0).unsigned_abs());
         let cycles = (nanoseconds << 32).div_ceil(u128::from(self.0.get().scale.max(1)));

@@ -11,7 +11,7 @@ use click_lang::{Compiled, Diagnostic, Library};
 use packet::Timestamp;
 use router::{Options, Registry, Router};
 
-/// The classes of the element library. As a constant it would have them all compiled once more, for this crate.
+/// The classes of the element library. If this were a constant, this crate would compile all of them again.
 pub(crate) fn registry() -> Registry {
     Registry::new(elements::REGISTRY)
 }
@@ -19,13 +19,13 @@ pub(crate) fn registry() -> Registry {
 /// Dropped packets by reason.
 pub(crate) type Drops = BTreeMap<Cow<'static, str>, u64>;
 
-/// A configuration that runs.
+/// A running configuration.
 pub(crate) struct Configuration {
     pub(crate) name: String,
     pub(crate) router: Router,
-    /// When its next timer comes.
+    /// When its next timer expires.
     pub(crate) next: Option<Timestamp>,
-    /// Packets that its elements made as they began.
+    /// Packets that its elements created when they were initialized.
     pub(crate) template_packets: usize,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn file(name: &str) -> &str {
     if name.is_empty() { "config" } else { name }
 }
 
-/// Compiles a text. Libraries that it requires are looked for among the box's files.
+/// Compiles a text. Libraries that it requires are looked up among the box's files.
 pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled {
     let is_class = |name: &str| registry().has(name);
     let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
@@ -50,11 +50,11 @@ pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled 
 }
 
 impl Configuration {
-    /// Makes a configuration out of its text; its warnings.
+    /// Creates a configuration from its text. Returns it with its warnings.
     ///
     /// # Errors
     ///
-    /// What was found, with all errors.
+    /// All diagnostics, including all errors.
     pub(crate) fn make(
         context: &Rc<BoxContext>,
         name: &str,
@@ -74,8 +74,7 @@ impl Configuration {
         Ok((Configuration { name: name.into(), router, next: None, template_packets }, warnings))
     }
 
-    /// Puts another text in its place, with the state carried over; its warnings. What was dropped so far is added to
-    /// `drops`.
+    /// Replaces the text, and carries the state over. Returns the warnings. Drops so far are added to `drops`.
     pub(crate) fn swap(
         &mut self,
         context: &BoxContext,
@@ -90,7 +89,7 @@ impl Configuration {
         self.add_drops(&mut all);
         let before = context.pool.live();
         self.router.swap(compiled.graph, text.to_string())?;
-        // What waits in queues was carried over.
+        // Packets that wait in queues were carried over.
         self.template_packets = (self.template_packets + context.pool.live()).saturating_sub(before);
         *drops = all;
         let mut warnings = compiled.diagnostics;
@@ -98,14 +97,14 @@ impl Configuration {
         Ok(warnings)
     }
 
-    /// Gives it a turn; whether there was anything to do.
+    /// Gives it a turn. Returns whether there was work.
     pub(crate) fn turn(&mut self) -> bool {
         let turn = self.router.turn();
         self.next = turn.next;
         turn.worked
     }
 
-    /// Adds what its elements dropped.
+    /// Adds the drops of its elements.
     pub(crate) fn add_drops(&self, drops: &mut Drops) {
         for loss in self.router.losses() {
             *drops.entry(loss.reason).or_default() += loss.packets;

@@ -1,4 +1,4 @@
-//! What all configurations of a box share: platform, clock, ports, files, and what is said.
+//! The state that all configurations of a box share: platform, clock, ports, files, and events.
 
 use crate::buffers::Buffers;
 use crate::clock::Clock;
@@ -20,21 +20,21 @@ pub(crate) struct BoxContext {
     pub(crate) platform: Rc<dyn Platform>,
     pub(crate) clock: Clock,
     pub(crate) ports: Vec<Port>,
-    /// Where the ports' packets lie.
+    /// The buffers of the ports' packets.
     pub(crate) buffers: RefCell<Buffers>,
     pub(crate) files: RefCell<BTreeMap<String, Rc<[u8]>>>,
     pub(crate) events: RefCell<Events>,
-    /// Packets of all configurations.
+    /// The packets of all configurations.
     pub(crate) pool: Pool,
-    /// Four words of randomness, and how often they were asked.
+    /// Four random words, and the number of seeds derived from them.
     seeds: Cell<([u64; 4], u64)>,
     pub(crate) quota: Quota,
     status: StatusPage<Mapped>,
-    /// Packets that elements made as they began and keep, such as what sources send copies of.
+    /// Packets that elements created when they were initialized and keep, such as those that sources send copies of.
     template_packets: Cell<usize>,
     /// Whether a configuration has asked for the address of a port.
     addressed: Cell<bool>,
-    /// What the host did to a ring that it never does.
+    /// An invalid value that the host stored in a ring.
     fault: Cell<Option<CorruptIndex>>,
 }
 
@@ -49,7 +49,7 @@ impl BoxContext {
     ) -> Result<BoxContext, EngineError> {
         let ports = info.ports.iter().enumerate();
         let ports = ports.map(|(number, info)| Port::new(pages, info).ok_or(EngineError::Port(number)));
-        // Half of the heap for packets; configurations, tables and files have the rest.
+        // Half of the heap is for packets; configurations, tables and files use the rest.
         let packets = match platform.heap_use().size {
             0 => USUAL_PACKETS,
             size => (size / 2 / PACKET_BYTES).max(LEAST_PACKETS),
@@ -71,7 +71,7 @@ impl BoxContext {
         })
     }
 
-    /// Goes by the boot info of a copy.
+    /// Switches to the boot info of a copy.
     pub(crate) fn renew(&self, info: &BootInfo) {
         self.clock.set(info);
         self.seeds.set((info.seeds, 0));
@@ -80,18 +80,19 @@ impl BoxContext {
         }
     }
 
-    /// Sets how many packets elements made as they began and keep.
+    /// Sets the number of packets that elements created when they were initialized and keep.
     pub(crate) fn set_template_packets(&self, packets: usize) {
         self.template_packets.set(packets);
     }
 
-    /// Tells the host how many packets are in the box, in case it ends before they leave: a store, for a batch.
+    /// Reports to the host how many packets are in the box, in case it ends before they leave. This costs one store per
+    /// batch.
     #[inline]
     pub(crate) fn publish_packets_held(&self) {
         self.status.set_packets_held(self.pool.live().saturating_sub(self.template_packets.get()) as u64);
     }
 
-    /// The address of a port, for a configuration that makes something of it.
+    /// The address of a port, for a configuration that uses it.
     pub(crate) fn address(&self, port: &Port) -> [u8; 6] {
         self.addressed.set(true);
         port.mac()
@@ -107,12 +108,12 @@ impl BoxContext {
         self.clock.wall(self.platform.cycles())
     }
 
-    /// Time that never jumps.
+    /// Monotonic time.
     pub(crate) fn steady(&self) -> Timestamp {
         self.clock.steady(self.platform.cycles())
     }
 
-    /// Bits that no other start of a box has, nor this one twice.
+    /// A random number that differs for every call and every start of a box.
     pub(crate) fn seed(&self) -> u64 {
         let (seeds, asked) = self.seeds.get();
         self.seeds.set((seeds, asked + 1));
@@ -124,12 +125,12 @@ impl BoxContext {
         mixed ^ (mixed >> 32)
     }
 
-    /// Whether the box is to give its turn back.
+    /// Whether the box must end its turn.
     pub(crate) fn is_turn_over(&self) -> bool {
         self.quota.is_over(&*self.platform)
     }
 
-    /// Notes what can't be gone on with.
+    /// Records an error after which the engine cannot continue.
     pub(crate) fn fail(&self, corrupt: CorruptIndex) {
         self.fault.set(Some(corrupt));
     }

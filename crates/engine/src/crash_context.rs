@@ -1,20 +1,20 @@
-//! What a crash report says of the engine: which configuration, which element, which packets.
+//! What the engine contributes to a crash report: the configuration, the element and the packets.
 
 use crate::engine::Engine;
 use boundary::limits::MAX_CRASH_NAME;
 use packet::BatchTrace;
 
-/// What ran when nothing could go on.
+/// What was running when the program failed.
 #[derive(Clone, Copy, Debug)]
 pub struct CrashContext {
     name: [u8; MAX_CRASH_NAME],
     length: usize,
-    /// The batch that was handed on last.
+    /// The batch that was last passed on.
     pub batch: BatchTrace,
 }
 
 impl CrashContext {
-    /// `configuration:element`, or `element` in the main configuration; cut to what a report holds.
+    /// `configuration:element`, or `element` in the main configuration; cut to the limit of a report.
     pub fn name(&self) -> &[u8] {
         self.name.get(..self.length).unwrap_or_default()
     }
@@ -28,8 +28,8 @@ impl CrashContext {
 }
 
 impl Engine {
-    /// What runs now. It takes no memory and changes nothing, and so may be asked after a fault in the middle of any
-    /// call of [`run`](Self::run).
+    /// What is running now. It allocates nothing and changes nothing, so it can be called after a fault in the middle
+    /// of any call of [`run`](Self::run).
     pub fn crash_context(&self) -> Option<CrashContext> {
         let mut crash_context =
             CrashContext { name: [0; MAX_CRASH_NAME], length: 0, batch: BatchTrace::EMPTY };

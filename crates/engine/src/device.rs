@@ -1,4 +1,4 @@
-//! One side of a port, as elements have it.
+//! One side of a port, as a device for elements.
 
 use crate::context::BoxContext;
 use crate::port::{Port, Side};
@@ -10,7 +10,7 @@ use boundary::CorruptIndex;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{BATCH, Batch, Pool};
 
-/// Spare buffers that are not worth a visit of their own.
+/// With fewer spare buffers than this, a separate visit is not worthwhile.
 const FEW: usize = 16;
 
 /// One side of a port.
@@ -18,7 +18,7 @@ struct PortDevice {
     context: Rc<BoxContext>,
     number: usize,
     side: Side,
-    /// The side is this device's as long as this lives.
+    /// Reserves the side for this device.
     _held: Rc<()>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn open(
 }
 
 impl PortDevice {
-    /// Takes packets out of a ring, with buffers gathered to be left in their places.
+    /// Takes packets out of a ring, after collecting spare buffers to leave in their place.
     fn take(&self, port: &Port, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), CorruptIndex> {
         let context = &self.context;
         let waiting = port.waiting(most)?;
@@ -81,15 +81,16 @@ impl PortDevice {
             }
             port.lend_spares(waiting, &mut buffers)?;
         }
-        // Those for which there is no buffer would be copied: they may wait for the next visit, when these are gone.
+        // Packets without a spare buffer would be copied. They can wait for the next visit, when these packets have
+        // left.
         let waiting = if buffers.spares() < FEW { waiting } else { waiting.min(buffers.spares()) };
         port.receive(&mut buffers, pool, waiting, context.now(), into)?;
         self.show(port);
         Ok(())
     }
 
-    /// Shows the host what is in the rings now. What is in the box is told before it is woken: a box that ends meanwhile
-    /// has each packet in one place.
+    /// Publishes received or sent packets to the host. Before it is woken, the number of packets in the box is updated,
+    /// so that each packet is counted once if the box ends meanwhile.
     fn show(&self, port: &Port) {
         self.context.publish_packets_held();
         port.show(self.side, &*self.context.platform);

@@ -34,7 +34,7 @@ fn convert(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {
     }
 }
 
-/// Diagnostics as one text, in the form in which Click prints them.
+/// Formats diagnostics as one text, in the format of Click.
 pub(crate) fn text(diagnostics: &[Diagnostic]) -> String {
     let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
     lines.join("\n")

@@ -1,4 +1,4 @@
-//! The engine: its parts, and its rounds.
+//! The engine: its parts and its main loop.
 
 use crate::configuration::{Configuration, Drops};
 use crate::context::BoxContext;
@@ -15,7 +15,7 @@ use boundary::{
 /// The program of a box.
 pub struct Engine {
     pub(crate) context: Rc<BoxContext>,
-    /// Boot info, status, mailbox and rings.
+    /// The memory of boot info, status, mailbox and rings.
     pages: Mapped,
     pub(crate) status: StatusPage<Mapped>,
     pub(crate) requests: FrameReader<Mapped>,
@@ -23,7 +23,7 @@ pub struct Engine {
     pub(crate) inbox: Inbox,
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
-    /// Dropped by configurations that are gone.
+    /// Drops in configurations that were removed.
     pub(crate) drops: Drops,
     pub(crate) busy_cycles: u64,
     pub(crate) generation: u32,
@@ -31,7 +31,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine in the region that a boot info describes. It reports that it is ready.
+    /// Creates an engine in the region that a boot info describes, and reports that it is ready.
     pub fn new(
         info: &BootInfo,
         region: BoxRegion,
@@ -43,7 +43,7 @@ impl Engine {
         let writer = |offset| FrameWriter::new(channel(offset)?).map_err(EngineError::Layout);
         let status =
             pages.part(control::STATUS, control::PAGE_SIZE).ok_or(EngineError::Region).map(StatusPage)?;
-        // A request that would fill the heap is refused before it does.
+        // A request that would exhaust the heap is refused before it is received.
         let heap = platform.heap_use().size;
         let longest = if heap == 0 { MAX_REQUEST } else { MAX_REQUEST.min(heap / 2) };
         let events = Events::new(writer(control::EVENTS)?, heap);
@@ -65,18 +65,18 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Serves mailbox and configurations until the host wishes the box to stop.
+    /// Serves mailbox and configurations until the host asks the box to stop.
     pub fn run(&mut self) -> Result<(), EngineError> {
         while !self.status.stop_requested() {
             self.round()?;
         }
-        // Elements close what they have open, and their last words go out.
+        // Elements close their files, and their last output is sent.
         self.configurations.clear();
         self.flush()
     }
 
-    /// One round: requests, a turn for each configuration, what is to be said; and after many rounds without work, a
-    /// rest. True: the box has rested.
+    /// Runs one round: requests, a turn for each configuration, and events. After many rounds without work, the box
+    /// sleeps. Returns whether it slept.
     pub fn round(&mut self) -> Result<bool, EngineError> {
         let platform = self.context.platform.clone();
         platform.pause_point();
@@ -118,7 +118,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Gives each configuration a turn; whether any had something to do.
+    /// Gives each configuration a turn. Returns whether any had work.
     fn turn(&mut self) -> Result<bool, EngineError> {
         let mut worked = false;
         for configuration in &mut self.configurations {
@@ -128,7 +128,7 @@ impl Engine {
         Ok(worked)
     }
 
-    /// Goes on as a copy: with seeds, time and addresses of its own.
+    /// Continues as a copy, with its own seeds, time and addresses.
     fn renew(&mut self) {
         self.generation = self.status.generation();
         if let Ok(info) = BootInfo::read(&self.pages) {

@@ -16,7 +16,7 @@ use packet::Timestamp;
 pub(crate) struct BoxEnvironment {
     context: Rc<BoxContext>,
     name: String,
-    /// How many routers were begun to be made for it.
+    /// The number of routers whose creation was started for it.
     making: Cell<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Environment for BoxEnvironment {
         Input::open(&self.context.files.borrow(), path)
     }
 
-    /// Where a file ends already only the host knows: what is appended to it counts from zero too.
+    /// Only the host knows the file's current end, so positions of appended data also start at zero.
     fn create(&self, path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
         if path == "-" {
             return Ok(Box::new(Lines::new(self.context.clone(), &self.name)));
@@ -86,7 +86,7 @@ impl Environment for BoxEnvironment {
         Ok(files.keys().filter_map(inside).collect())
     }
 
-    /// Says what is ready; a box waits for all of its configurations at once, not here.
+    /// Reports which devices are ready. A box waits for all its configurations together, not here.
     fn wait(&self, watched: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
         let ready =
             watched.iter().filter(|(descriptor, read, write)| self.is_ready(*descriptor, *read, *write));

@@ -1,10 +1,10 @@
-//! Why an engine can't start, or can't continue.
+//! Errors of the engine.
 
 use boundary::{ChannelError, CorruptIndex, RingError};
 use core::error::Error;
 use core::fmt;
 
-/// Why an engine can't start, or can't continue. The host is trusted, so each of these is a defect of the program.
+/// Why an engine cannot start or continue. The host is trusted, so each of these is a defect of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineError {
     /// The shared region is too small, or the ports' buffers are outside it.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use boundary::{ChannelError, Event, FrameWriter, Mapped, Outbox};
 use packet::{SECOND, Timestamp};
 
-/// A budget that refills with time, up to a second's worth.
+/// A budget that refills over time, up to the amount for one second.
 #[derive(Debug)]
 struct Budget {
     rate: u64,
@@ -19,7 +19,7 @@ impl Budget {
         Budget { rate, left: rate, since: Timestamp::ZERO }
     }
 
-    /// Takes `cost` out of it, if that is there.
+    /// Takes `cost` from the budget, if there is enough.
     fn take(&mut self, cost: u64, now: Timestamp) -> bool {
         let passed = (now - self.since).nanos().clamp(0, SECOND).unsigned_abs();
         let refill = passed * self.rate / SECOND.unsigned_abs();
@@ -35,7 +35,7 @@ impl Budget {
     }
 }
 
-/// The piece of a file that is being gathered.
+/// The piece of a file that is being collected.
 #[derive(Debug)]
 struct Piece {
     file: Rc<str>,
@@ -43,7 +43,7 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-/// What a box says unasked, on its way out.
+/// Outgoing events of a box.
 #[derive(Debug)]
 pub(crate) struct Events {
     channel: FrameWriter<Mapped>,
@@ -53,12 +53,12 @@ pub(crate) struct Events {
     lines: Budget,
     bytes: Budget,
     lost: u64,
-    /// Bytes that may wait for room.
+    /// Maximum bytes that may wait for room in the channel.
     most: usize,
 }
 
 impl Events {
-    /// Events of a box with a heap of so many bytes; 0 when the size is unknown.
+    /// Events of a box with a heap of `heap` bytes; 0 if the size is unknown.
     pub(crate) fn new(channel: FrameWriter<Mapped>, heap: usize) -> Events {
         Events {
             most: if heap == 0 { MAX_WAITING } else { MAX_WAITING.min(heap / WAITING_SHARE) },
@@ -72,17 +72,17 @@ impl Events {
         }
     }
 
-    /// Lines and pieces that were lost.
+    /// The number of dropped lines and pieces.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Whether everything is on its way.
+    /// Whether all events were sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.outbox.is_empty() && self.piece.is_none()
     }
 
-    /// Says the lines of a text in the name of a configuration.
+    /// Logs the lines of a text in the name of a configuration.
     pub(crate) fn say(&mut self, name: &str, text: &str, now: Timestamp) {
         for line in text.split('\n') {
             let end = line.floor_char_boundary(MAX_LINE);
@@ -96,7 +96,7 @@ impl Events {
         }
     }
 
-    /// Writes bytes to a file of the host: all of them or, beyond the limits, none, so that no record is lost in part.
+    /// Writes bytes to a file on the host: all of them or, beyond the limits, none, so that no record is truncated.
     pub(crate) fn output(&mut self, file: &Rc<str>, position: u64, bytes: &[u8], now: Timestamp) {
         if !self.bytes.take(bytes.len() as u64, now) || self.outbox.bytes() >= self.most {
             self.lost += 1;
@@ -109,7 +109,7 @@ impl Events {
         }
     }
 
-    /// Adds bytes to the piece that is gathered, if they follow it and there is room, else begins another.
+    /// Adds bytes to the current piece if they are contiguous and fit, or else starts a new piece.
     fn add(&mut self, file: &Rc<str>, position: u64, bytes: &[u8]) {
         let follows = |piece: &Piece| {
             Rc::ptr_eq(&piece.file, file)
@@ -123,7 +123,7 @@ impl Events {
         self.piece.get_or_insert_with(begin).bytes.extend_from_slice(bytes);
     }
 
-    /// Ends the piece that is gathered.
+    /// Queues the current piece.
     pub(crate) fn gather(&mut self) {
         if let Some(Piece { file, position, bytes }) = self.piece.take() {
             self.push(&Event::Output { file: file.as_bytes(), position, bytes: &bytes });
@@ -135,7 +135,7 @@ impl Events {
         self.number = self.number.wrapping_add(1);
     }
 
-    /// Hands over what fits. True: the host sleeps, and is to be rung for.
+    /// Sends as many events as fit. Returns true if the host sleeps and must be woken.
     pub(crate) fn flush(&mut self) -> Result<bool, ChannelError> {
         if self.is_empty() {
             return Ok(false);
@@ -144,12 +144,12 @@ impl Events {
         self.outbox.flush(&mut self.channel)
     }
 
-    /// Announces that the box sleeps until there is room. False: there is already.
+    /// Prepares for sleep until there is room. Returns false if there is room already; the box must then not sleep.
     pub(crate) fn prepare_sleep(&mut self) -> Result<bool, ChannelError> {
         if self.outbox.is_empty() { Ok(true) } else { self.channel.prepare_sleep() }
     }
 
-    /// Takes the announcement back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     pub(crate) fn end_sleep(&self) {
         self.channel.end_sleep();
     }

@@ -1,4 +1,4 @@
-//! Files that were shipped with a configuration, and those that elements write.
+//! Files that came with a configuration, and files that elements write.
 
 use crate::context::BoxContext;
 use crate::limits::MAX_LINE;
@@ -9,10 +9,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use element::{IoError, Reader, Writer};
 
-/// The first bytes of a file that gzip has compressed.
+/// The magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A shipped file that is read.
+/// A file of the box, open for reading.
 pub(crate) struct Input {
     contents: Rc<[u8]>,
     position: usize,
@@ -51,7 +51,7 @@ impl Reader for Input {
     }
 }
 
-/// A file that is written: its bytes go to the host as events.
+/// A file, open for writing: its bytes are sent to the host as events.
 pub(crate) struct Output {
     context: Rc<BoxContext>,
     path: Rc<str>,
@@ -59,7 +59,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// A file of the host's.
+    /// Opens a file on the host.
     pub(crate) fn new(context: Rc<BoxContext>, path: &str) -> Output {
         Output { context, path: path.into(), position: 0 }
     }
@@ -79,7 +79,7 @@ impl Writer for Output {
     }
 }
 
-/// Standard output, which in a box is the log: whole lines go there.
+/// Standard output, which in a box is the log. It is sent in whole lines.
 pub(crate) struct Lines {
     context: Rc<BoxContext>,
     configuration: String,
@@ -105,7 +105,7 @@ impl Writer for Lines {
                 Some((b'\n', text)) => (text, true),
                 _ => (piece, false),
             };
-            // What a line may not have is not kept either.
+            // Bytes beyond the maximum line length are not stored.
             let room = MAX_LINE.saturating_sub(self.line.len()).min(text.len());
             self.line.extend_from_slice(text.get(..room).unwrap_or_default());
             if ends {

@@ -1,4 +1,4 @@
-//! Going to sleep: set the flags, look for work once more, then leave.
+//! Going to sleep: set the flags, check for work once more, then sleep.
 
 use crate::device;
 use crate::engine::Engine;
@@ -6,7 +6,7 @@ use crate::error::EngineError;
 use packet::Timestamp;
 
 impl Engine {
-    /// Leaves until there is work or a timer comes, unless there is work already.
+    /// Sleeps until there is work or a timer expires, unless there is work already.
     pub(crate) fn idle(&mut self) -> Result<(), EngineError> {
         let platform = self.context.platform.clone();
         let seen = platform.prepare_idle();
@@ -34,7 +34,7 @@ impl Engine {
             self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.context.is_addressed()));
             platform.idle(seen, next.map(|at| self.context.clock.tsc(at)));
             self.status.set_clone_safe(None);
-            // Only a box that has left starts a new turn. One that finds work in its last look continues its turn.
+            // Only a box that has slept starts a new turn. If its last check finds work, it continues its turn.
             self.context.quota.begin();
         }
         self.requests.end_sleep();
@@ -44,7 +44,7 @@ impl Engine {
         Ok(())
     }
 
-    /// When the next timer of any configuration comes.
+    /// When the next timer of any configuration expires.
     fn next_timer(&self) -> Option<Timestamp> {
         self.configurations.iter().filter_map(|configuration| configuration.next).min()
     }

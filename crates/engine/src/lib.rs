@@ -1,16 +1,18 @@
-//! What runs inside a box: configurations, served over its mailbox, on its ports.
+//! The program inside a box: runs configurations, which the host controls through the mailbox, on the box's ports.
 //!
-//! [`Engine::run`] is the program of a box. It connects a router for each configuration to the region that
-//! the box shares with its host. All it needs from its sandbox is a [`Platform`](boundary::Platform), so the same code
-//! runs in a virtual machine, in a process with four system calls, and on a thread.
+//! [`Engine::run`] is the main function. It connects a router for each configuration to the region that the box shares
+//! with its host. All it needs from its sandbox is a [`Platform`](boundary::Platform), so the same code runs in a
+//! virtual machine, in a process with four system calls, and in a thread.
 //!
 //! Invariants:
-//! - A configuration that is refused changes nothing; one that takes over has its predecessor's state.
-//! - Packets never wait for events: lines and file output that the host does not take in time are dropped and counted.
-//! - A port is read by one element and written by one.
-//! - With nothing to do the box sleeps until its host or its next timer wakes it.
+//! - A rejected configuration changes nothing; an accepted one takes over its predecessor's state.
+//! - Packets never wait for events: log lines and file output that the host does not read in time are dropped and
+//!   counted.
+//! - A port is read by at most one element and written by at most one.
+//! - Without work the box sleeps until its host or its next timer wakes it.
 //!
-//! Absent on purpose: threads, sockets, files but those that were shipped, any way out but mailbox and ports.
+//! Absent on purpose: threads, sockets, files except those that the host sent, and any communication except mailbox and
+//! ports.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
-//! A port of the box: two rings, and who uses them.
+//! A port of the box: its two rings and their users.
 //!
-//! A packet is worked on in the buffer in which it came, and leaves in it by another port: the ring that it came by
-//! gets another buffer for it. Where there is none, and where a packet has no buffer of the ports, bytes are copied.
+//! A packet is processed in the buffer in which it arrived, and leaves in it through another port; the ring that it
+//! arrived on gets another buffer. If there is no spare buffer, or if a packet is not in a buffer of the ports, its
+//! bytes are copied.
 
 use crate::buffers::{Buffers, NoPacket};
 use alloc::rc::{Rc, Weak};
@@ -13,17 +14,17 @@ use boundary::{
 use core::cell::{Cell, RefCell};
 use packet::{Batch, PacketType, Timestamp};
 
-/// How many packets ahead memory is asked for: the time of so many packets is that of a cache miss.
+/// Prefetch distance in packets: processing this many packets takes about as long as a cache miss.
 const PREFETCH_DISTANCE: u32 = 8;
 
-/// The share of a transmit ring's slots that keep their buffers, one in so many.
+/// One of every `KEPT` slots of a transmit ring keeps its buffer.
 const KEPT: u32 = 2;
 
-/// The share of a transmit ring's slots that is worth going on for once it was full, one in so many: with each slot
-/// that comes free a sender would make packets that find no room.
+/// A transmit ring that was full counts as ready again once one of every `WORTH` slots is free. If each single free
+/// slot counted, senders would create packets that find no room.
 const WORTH: u32 = 8;
 
-/// Which end of a port.
+/// A side of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Packets to the box.
@@ -32,13 +33,13 @@ pub(crate) enum Side {
     Transmit,
 }
 
-/// Who uses one side of a port.
+/// The user of one side of a port.
 #[derive(Clone, Debug)]
 struct Holder {
     configuration: String,
-    /// Which of the configuration's routers: the next one may take over from the one that runs.
+    /// The number of the configuration's router: a newer router may take over from the running one.
     making: u64,
-    /// Dead when the device was closed.
+    /// Expires when the device is closed.
     alive: Weak<()>,
 }
 
@@ -46,17 +47,17 @@ struct Holder {
 pub(crate) struct Port {
     receive: RefCell<Consumer<Mapped>>,
     transmit: RefCell<Producer<Mapped>>,
-    /// Slots of each.
+    /// The number of slots of each ring.
     slots: u32,
     stats: Cell<PortStats>,
-    /// Packets lost for want of a packet to receive them into.
+    /// Received packets dropped because no packet could be allocated.
     no_buffer: Cell<u64>,
     mac: Cell<[u8; 6]>,
     holders: [RefCell<Option<Holder>>; 2],
 }
 
 impl Port {
-    /// The port that a boot info describes, or nothing if its rings are outside `pages`.
+    /// The port that a boot info describes, or `None` if its rings are outside `pages`.
     pub(crate) fn new(pages: &Mapped, info: &PortInfo) -> Option<Port> {
         let ring = |offset: u32| pages.part(offset as usize, info.slots.bytes());
         Some(Port {
@@ -70,7 +71,7 @@ impl Port {
         })
     }
 
-    /// Takes the port's new address, after the box was copied.
+    /// Sets the port's new address, after the box was copied.
     pub(crate) fn readdress(&self, info: &PortInfo) {
         self.mac.set(link(info));
     }
@@ -87,11 +88,11 @@ impl Port {
         self.no_buffer.get()
     }
 
-    /// Takes a side for a configuration's router; the side is free again when what is returned is dropped.
+    /// Reserves a side for a configuration's router, until the result is dropped.
     ///
     /// # Errors
     ///
-    /// The name of the configuration that has it.
+    /// The name of the configuration that uses it.
     pub(crate) fn hold(&self, side: Side, configuration: &str, making: u64) -> Result<Rc<()>, String> {
         let mut holder = self.holder(side).borrow_mut();
         if let Some(holder) = holder.as_ref().filter(|holder| holder.alive.strong_count() > 0)
@@ -112,8 +113,8 @@ impl Port {
         }
     }
 
-    /// Takes at most `most` packets out of the ring. Their slots are the host's again when `show` is called, which is
-    /// before anything else is done, so that it can answer what is sent next.
+    /// Takes at most `most` packets out of the ring. `show` returns their slots to the host, before anything else is
+    /// done, so that it can reuse them.
     pub(crate) fn receive(
         &self,
         buffers: &mut Buffers,
@@ -155,14 +156,14 @@ impl Port {
         Ok(())
     }
 
-    /// Packets that a receiver may take out now, at most so many.
+    /// The number of packets that can be received now, at most `most`.
     pub(crate) fn waiting(&self, most: usize) -> Result<usize, CorruptIndex> {
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         Ok(self.receive.borrow_mut().available(most)?.min(most) as usize)
     }
 
-    /// Moves buffers out of free slots of the transmit ring until `wanted` are spare. Some slots keep theirs, for packets
-    /// that have none.
+    /// Borrows buffers from free slots of the transmit ring until `wanted` are spare. Some slots keep theirs, for
+    /// packets that are copied.
     pub(crate) fn lend_spares(&self, wanted: usize, buffers: &mut Buffers) -> Result<(), CorruptIndex> {
         let mut ring = self.transmit.borrow_mut();
         let missing = wanted.saturating_sub(buffers.spares()) as u32;
@@ -175,7 +176,8 @@ impl Port {
         Ok(())
     }
 
-    /// Puts packets from the front of `batch` into the ring, for `show`, and leaves those for which there is no room.
+    /// Puts packets from the front of `batch` into the ring, to be published by `show`. Packets that find no room stay
+    /// in `batch`.
     pub(crate) fn send(&self, buffers: &mut Buffers, batch: &mut Batch) -> Result<(), CorruptIndex> {
         let mut ring = self.transmit.borrow_mut();
         let wanted = u32::try_from(batch.len()).unwrap_or(u32::MAX);
@@ -185,18 +187,18 @@ impl Port {
         for packet in batch.iter_mut().take(room) {
             let descriptor = match packet.into_buffer() {
                 Some((bytes, range)) => {
-                    // It brings its own: what lies in the slot is spare, unless that is out already.
+                    // The packet has its own buffer, so the slot's buffer becomes spare unless it was already borrowed.
                     if ring.borrowed() == 0 {
                         buffers.keep(ring.borrow());
                     }
                     buffers.name(bytes, range)
                 }
-                // It takes no slot, and is counted as if there were no room.
+                // The packet takes no slot, and is counted as if there were no room.
                 None if packet.len() > BUFFER_SIZE => None,
                 None => {
                     let spare = buffers.spare().or_else(|| ring.borrow().map(|spare| spare.buffer));
                     let Some(spare) = spare else { break };
-                    // A line comes later than a short packet is copied.
+                    // A cache miss takes longer than copying a short packet.
                     let distance = if packet.len() <= CACHE_LINE { PREFETCH_DISTANCE } else { NEAR_PREFETCH };
                     if let Some(next) = ring.peek_ahead(distance) {
                         buffers.prefetch_fill(next, packet.len());
@@ -222,7 +224,7 @@ impl Port {
         Ok(())
     }
 
-    /// Lets the host see what was received or sent, and wakes it if it waits for that.
+    /// Publishes received or sent packets to the host, and wakes it if it sleeps.
     pub(crate) fn show(&self, side: Side, platform: &dyn Platform) {
         let rings = match side {
             Side::Receive => self.receive.borrow_mut().release(),
@@ -233,13 +235,13 @@ impl Port {
         }
     }
 
-    /// Counts packets that found no room and were dropped.
+    /// Counts packets that were dropped for lack of room.
     pub(crate) fn count_full(&self, count: u64) {
         let stats = self.stats.get();
         self.stats.set(PortStats { full_drops: stats.full_drops + count, ..stats });
     }
 
-    /// Whether there is a packet, or room that is worth going on for.
+    /// Whether there is a packet, or enough room.
     pub(crate) fn is_ready(&self, side: Side) -> Result<bool, CorruptIndex> {
         Ok(match side {
             Side::Receive => self.receive.borrow_mut().available(1)? > 0,
@@ -251,7 +253,8 @@ impl Port {
         })
     }
 
-    /// Announces that the box sleeps until there is. False: there is already.
+    /// Prepares for sleep until [`is_ready`](Self::is_ready). Returns false if it is ready already; the box must then
+    /// not sleep.
     pub(crate) fn prepare_sleep(&self, side: Side) -> Result<bool, CorruptIndex> {
         match side {
             Side::Receive => self.receive.borrow_mut().prepare_sleep(),
@@ -259,7 +262,7 @@ impl Port {
         }
     }
 
-    /// Takes the announcements back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     pub(crate) fn end_sleep(&self) {
         self.receive.borrow().end_sleep();
         self.transmit.borrow().end_sleep();
@@ -271,7 +274,7 @@ fn link(info: &PortInfo) -> [u8; 6] {
     core::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0))
 }
 
-/// How a frame is addressed, as seen from a port with an address.
+/// The packet type of a frame received by a port with this address.
 #[inline]
 fn kind(frame: &[u8], mac: &[u8; 6]) -> PacketType {
     match frame.first_chunk::<6>() {

@@ -1,17 +1,17 @@
-//! How long a turn of the box lasts: a quantum of packets, and more while no other box waits.
+//! The length of a box's turn: a quantum of packets, and more while no other box waits.
 
 use boundary::{Mapped, Platform, StatusPage};
 use core::cell::Cell;
 
-/// Packets of a turn from which on it is worth to look for more before a rest.
+/// Packets in a turn from which on the box checks for more work before it sleeps.
 const BUSY_TURN: u64 = 32;
 
-/// The use of a turn.
+/// The packets moved in the current turn.
 pub(crate) struct Quota {
     status: StatusPage<Mapped>,
-    /// Packets that came in by ports since the turn began.
+    /// Packets received by ports since the turn began.
     received: Cell<u64>,
-    /// Packets that went out by ports, or would have if there had been room.
+    /// Packets sent by ports since the turn began, including those dropped for lack of room.
     sent: Cell<u64>,
 }
 
@@ -28,20 +28,20 @@ impl Quota {
         self.sent.set(self.sent.get() + packets as u64);
     }
 
-    /// A turn begins.
+    /// Starts a turn.
     pub(crate) fn begin(&self) {
         self.received.set(0);
         self.sent.set(0);
     }
 
-    /// Whether to end the turn. A turn that moves no packets is not ended here: the host preempts a box that only computes,
-    /// and shares time among such boxes by their weights.
+    /// Whether the turn must end. A turn that moves no packets is not ended here: the host preempts a box that only
+    /// computes, and shares time among such boxes by weight.
     pub(crate) fn is_over(&self, platform: &dyn Platform) -> bool {
         let quantum = u64::from(self.status.quantum());
         quantum != 0 && self.received.get().max(self.sent.get()) >= quantum && !self.is_free(platform)
     }
 
-    /// Whether so many packets were moved that it is worth to look for more before a rest.
+    /// Whether the turn moved so many packets that the box should check for more work before it sleeps.
     pub(crate) fn is_busy(&self) -> bool {
         self.received.get().max(self.sent.get()) >= BUSY_TURN
     }

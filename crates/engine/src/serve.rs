@@ -1,4 +1,4 @@
-//! The mailbox: requests, and what becomes of them.
+//! Serves the requests in the mailbox.
 
 use crate::configuration::{Configuration, compile, file, registry};
 use crate::diagnostics;
@@ -13,13 +13,13 @@ use boundary::{Reply, Request, Stats};
 use click_lang::Diagnostic;
 use element::{HandlerError, Reason};
 
-/// Why a request isn't done.
+/// Why a request was not done.
 enum RequestError {
-    /// It can't be.
+    /// It failed, for this reason.
     Failed(String),
-    /// There is no such thing.
+    /// The requested object does not exist.
     Missing(String),
-    /// The configuration can't run.
+    /// The configuration was rejected.
     Rejected(Vec<boundary::Diagnostic>),
 }
 
@@ -50,7 +50,7 @@ impl From<HandlerError> for RequestError {
 }
 
 impl Engine {
-    /// Answers the requests that have come; whether there were any.
+    /// Serves pending requests. Returns whether there were any.
     pub(crate) fn serve(&mut self) -> Result<bool, EngineError> {
         let mut served = false;
         while let Some(message) = self.inbox.poll(&mut self.requests)? {
@@ -77,7 +77,7 @@ impl Engine {
         Ok(served)
     }
 
-    /// Hands over replies and events, as far as there is room.
+    /// Sends replies and events, as far as there is room.
     pub(crate) fn flush(&mut self) -> Result<(), EngineError> {
         let replied = !self.outbox.is_empty() && self.outbox.flush(&mut self.replies)?;
         if self.context.events.borrow_mut().flush()? | replied {

@@ -1,4 +1,4 @@
-//! The engine in boxes: the same in a machine, in a process and in a thread.
+//! The engine in boxes: its behaviour is the same in a virtual machine, a process and a thread.
 
 mod sandboxes;
 
@@ -72,7 +72,7 @@ fn a_check_runs_nothing() {
     });
 }
 
-/// A configuration with timers wakes by itself, and uses next to no time.
+/// A configuration with timers wakes on its own, and uses almost no processor time.
 #[test]
 fn a_box_wakes_for_its_timers() {
     in_each(&settings(1, 64), |_, mut sandbox| {
@@ -90,7 +90,7 @@ fn a_box_wakes_for_its_timers() {
                 received >= count
             });
         };
-        // On a slow machine it first has to catch up with what it missed while it was installed.
+        // On a slow machine it first has to catch up with packets that became due during its installation.
         until("it rests between its packets", || {
             let (start, before) = (Instant::now(), sandbox.usage().time);
             packets(20);
@@ -129,7 +129,7 @@ fn a_box_is_killed() {
     });
 }
 
-/// What runs out of memory is named in the report: configuration, element, packet.
+/// A box that runs out of memory leaves a report with the configuration, the element and the packet.
 #[test]
 fn a_crash_names_the_element_and_shows_the_packet() {
     let greedy = "FromDevice(0) -> Counter(COUNT_CALL 1 s.run) -> Discard;
@@ -158,7 +158,7 @@ fn a_crash_names_the_element_and_shows_the_packet() {
     });
 }
 
-/// A UDP packet of a flow of its own.
+/// A UDP packet of a distinct flow.
 fn flow(number: u32) -> Vec<u8> {
     let mut packet = vec![0; 60];
     packet[..14].copy_from_slice(&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0]);
@@ -170,7 +170,7 @@ fn flow(number: u32) -> Vec<u8> {
 
 #[test]
 fn a_crash_shows_the_batch_in_hand() {
-    // Memory runs out at some flow.
+    // At some flow the memory is exhausted.
     let greedy = "FromDevice(0) -> MarkIPHeader(14) -> r :: IPRewriter(keep 0 0) -> Discard;";
     let small = sandbox::Settings { memory: 1 << 20, ..settings(1, 64) };
     in_each(&small, |place, mut sandbox| {
@@ -197,7 +197,7 @@ fn a_crash_shows_the_batch_in_hand() {
         assert_eq!((report.cause, &report.element[..]), (CrashCause::OutOfMemory, &b"r"[..]), "{place}");
         let CrashBatch { count, packets } = report.batch;
         assert_eq!(packets.len() as u64, count.min(MAX_CRASH_BATCH as u64), "{place}");
-        // They are those that were sent one after the other, and the first one is shown at greater length.
+        // These packets were sent consecutively, and the first one is recorded at greater length.
         let number = u32::from_be_bytes(report.packet[26..30].try_into().unwrap()) - 0x0a00_0000;
         assert_eq!(report.packet, flow(number), "{place}");
         for (number, packet) in (number..).zip(packets) {

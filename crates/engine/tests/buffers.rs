@@ -1,4 +1,4 @@
-//! What becomes of the buffers in which packets lie: they go through the box with their packets, and none is lost.
+//! Packet buffers: they move through the box with their packets, and none is lost.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use support::{Bench, frames};
 
-/// The buffer in which a packet lies that comes from a port next.
+/// The buffer of the next packet from a port.
 fn buffer_of_next(bench: &mut Bench, port: usize) -> usize {
     let port = &mut bench.ports[port];
     assert_eq!(port.available(1).unwrap(), 1);
@@ -31,12 +31,12 @@ fn a_packet_leaves_in_the_buffer_in_which_it_came() {
         bench.install("", configuration).unwrap();
         bench.send(0, &frames(1, 60));
         bench.settle();
-        // The ring by which it came started with the buffers from 0 on.
+        // The ring that it arrived on started with the buffers from 0 on.
         assert_eq!(buffer_of_next(&mut bench, 1) == 0, kept, "{configuration}");
     }
 }
 
-/// Takes the first of `expected` that is like `packet`, and those before it, which were dropped.
+/// Removes the first of `expected` that equals `packet`, and those before it, which were dropped.
 fn find(expected: &mut VecDeque<Vec<u8>>, packet: &[u8]) {
     while let Some(next) = expected.pop_front() {
         if next == packet {
@@ -46,7 +46,8 @@ fn find(expected: &mut VecDeque<Vec<u8>>, packet: &[u8]) {
     panic!("a packet of {} bytes that nobody sent", packet.len());
 }
 
-/// Packets of all lengths stay what they are while some wait in the box, some are copied, some come from elsewhere.
+/// Packets of all lengths stay unchanged while some wait in the box, some are copied, and some come from outside the
+/// ports.
 #[test]
 fn packets_stay_whole_whatever_waits_in_the_box() {
     for slots in [64, 256] {
@@ -102,7 +103,7 @@ fn hoarded_packets_hold_up_nobody() {
         }
     }
     assert_eq!((made, passed), (500, 0));
-    // What was hoarded goes with its configuration, and its buffers are used again.
+    // The kept packets are freed with their configuration, and their buffers are used again.
     bench.install("", "FromDevice(0) -> ToDevice(1); FromDevice(1) -> Discard;").unwrap();
     for _ in 0..100 {
         assert_eq!(bench.send(0, &frames(64, 60)), 64);
@@ -111,14 +112,14 @@ fn hoarded_packets_hold_up_nobody() {
     }
 }
 
-/// A host that names a buffer twice, or one that does not exist, harms nobody.
+/// A host that names a buffer twice, or one that does not exist, causes no damage.
 #[test]
 fn descriptors_that_lie_are_survived() {
     let mut bench = Bench::new(2, 64);
     bench.install("", "FromDevice(0) -> q :: Queue(30) -> ToDevice(1);").unwrap();
     let receive = bench.info.ports[0].receive as usize;
     for round in 0..3_000u64 {
-        // The box finds one packet more, which may be anything.
+        // The box finds one more packet, with an arbitrary descriptor.
         bench.area.store_u32(receive, (round + 1) as u32, Release);
         let lie = round.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(round as u32);
         let lie = if round % 2 == 0 { lie } else { lie & 0x0000_007f_003f_00ff };

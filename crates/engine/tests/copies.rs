@@ -1,4 +1,4 @@
-//! Copies of a box that was installed: as good as boxes that are installed anew, and nothing of each other.
+//! Copies of an installed box are equivalent to fresh installations, and share nothing.
 
 mod sandboxes;
 
@@ -13,7 +13,7 @@ const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u ::
     dice :: Script(TYPE PASSIVE, return $(random 4000000000));
     clock :: Script(TYPE PASSIVE, return $(now));";
 
-/// Runs `check` in a machine, where there are any, and in a process.
+/// Runs `check` in a virtual machine, if available, and in a process.
 fn in_each(check: impl Fn(&str, Target)) {
     if require(Capability::Kvm) {
         check("machine", Target::Vm(&Worker::start().unwrap()));
@@ -25,7 +25,8 @@ fn frame(number: u32) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0][..], &[7; 42], &number.to_be_bytes()].concat()
 }
 
-/// A snapshot of a box as soon as it rests. To look holds the box up: a slow one is left alone for longer and longer.
+/// Takes a snapshot of a box as soon as it is idle. Each attempt interrupts the box, so a slow one is left alone for
+/// increasing periods.
 fn rested(sandbox: &mut Sandbox) -> Snapshot {
     let (start, mut nap) = (Instant::now(), Duration::from_micros(200));
     loop {
@@ -38,7 +39,7 @@ fn rested(sandbox: &mut Sandbox) -> Snapshot {
     }
 }
 
-/// Sends so many frames through a box, and takes them.
+/// Sends `count` frames through a box, and receives them.
 fn send(sandbox: &mut Sandbox, count: u32) {
     let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
     let packets: Vec<_> = (0..count).map(frame).collect();
@@ -71,7 +72,7 @@ fn copies_are_as_good_as_new_and_share_nothing() {
             assert_eq!(read(copy, "c.count"), (10 * number).to_string(), "{name}");
         }
         assert_eq!(read(&mut original, "c.count"), "7", "{name}");
-        // A copy's configuration is its own to swap, too.
+        // A copy can swap its configuration independently.
         install(&mut copies[0], "", "FromDevice(0) -> c :: Counter -> ToDevice(1);");
         assert_eq!(
             (read(&mut copies[0], "c.count"), read(&mut copies[1], "c.count")),
@@ -80,7 +81,7 @@ fn copies_are_as_good_as_new_and_share_nothing() {
     });
 }
 
-/// What copies have of their own, or what is bound to a moment, makes a box no template.
+/// A box that depends on values that differ in copies, or on a point in time, is not clone safe.
 #[test]
 fn a_box_says_when_copies_would_not_be_as_good() {
     for (text, clone_safe) in [
@@ -98,7 +99,7 @@ fn a_box_says_when_copies_would_not_be_as_good() {
     }
 }
 
-/// The address of a copy's port is what its own settings say.
+/// The port of a copy has the address in its own settings.
 #[test]
 fn a_copy_has_its_own_addresses() {
     in_each(|name, place| {

@@ -1,4 +1,4 @@
-//! The corpus of the element library, run in boxes: what a configuration does there is what it does anywhere.
+//! The corpus of the element library, run in boxes: configurations must behave as they do outside.
 
 #[path = "../../elements/tests/support/case.rs"]
 mod case;
@@ -17,13 +17,13 @@ use sandboxes::{PATIENCE, settings};
 use std::sync::OnceLock;
 use test_support::{Capability, require};
 
-/// Bytes of memory of a box that has to hold a capture and thousands of packets.
+/// Bytes of memory of a box, enough for a capture and thousands of packets.
 const MEMORY: usize = 64 << 20;
 
-/// What needs a terminal to draw on, which a box has not.
+/// A case that needs a terminal, which a box does not have.
 const FOR_TERMINALS: &str = "control/progressbar.test";
 
-/// The host of the image that runs cases in simulated time.
+/// The host with the image that runs cases in simulated time.
 fn host() -> &'static Host {
     static HOST: OnceLock<Host> = OnceLock::new();
     HOST.get_or_init(|| Host::new(image::CORPUS).unwrap())
@@ -35,7 +35,7 @@ fn program(start: Start) {
     runner.and_then(|mut runner| runner.run(&start.platform)).unwrap();
 }
 
-/// Ships the files that a case finds: its own, and those of the project that its text names.
+/// Sends the files of a case to the box: its own, and those of the project that its text names.
 fn ship(sandbox: &mut Sandbox, case: &Case) -> Result<(), CallError> {
     let project = |name: &str| {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
@@ -62,7 +62,7 @@ fn elements(sandbox: &mut Sandbox) -> Vec<String> {
     list.lines().skip(1).map(str::to_string).collect()
 }
 
-/// Runs a case in a box; what differs.
+/// Runs a case in a box. Returns the differences.
 fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
     let install = Request::Install { name: &batch.to_string(), configuration: &case.config };
     let said = match (sandbox.call(&install, PATIENCE), &case.error) {
@@ -88,7 +88,7 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
             other => failures.push(format!("{} is {other:?}, not `{}`", path.trim(), wanted.trim())),
         }
     }
-    // An element whose losses are not listed must have lost nothing.
+    // An element whose drops are not listed must have dropped nothing.
     for element in elements {
         match read(sandbox, &format!("{element}.losses")) {
             Ok(losses) if losses.is_empty() => {}
@@ -103,7 +103,7 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
     failures
 }
 
-/// Runs all cases, each in a new box of `create`.
+/// Runs all cases, each in a new box from `create`.
 fn run(create: impl Fn(&Settings) -> Result<Sandbox, CreateError>, batches: &[u32], slots: u32) {
     let settings = Settings { memory: MEMORY, ..settings(1, slots) };
     let mut failures = Vec::new();

@@ -1,4 +1,4 @@
-//! The engine without a sandbox: mailbox and rings in plain memory, time stepped by hand.
+//! The engine without a sandbox: mailbox and rings in plain memory, with simulated time.
 
 mod support;
 
@@ -103,7 +103,7 @@ fn a_swap_keeps_state_and_a_bad_one_changes_nothing() {
     assert_eq!(bench.read("", "c.count").unwrap(), "14");
     assert_eq!(bench.read("", "d.count").unwrap(), "3");
     assert_eq!(bench.read("", "config").unwrap(), next);
-    // The same by the handler, which a configuration may write too.
+    // The same through the handler, which a configuration can also write.
     bench.write("", "hotconfig", FORWARD).unwrap();
     bench.send(0, &frames(1, 60));
     bench.settle();
@@ -125,7 +125,7 @@ fn configurations_stand_side_by_side() {
     assert_eq!((bench.receive(1).len(), bench.receive(3).len()), (2, 3));
     assert_eq!(bench.read("", "c.count").unwrap(), "2");
     assert_eq!(bench.read("second", "c.count").unwrap(), "3");
-    // What is removed gives its ports back.
+    // A removed configuration releases its ports.
     bench.call(&Request::Remove { name: "second" }).unwrap();
     assert!(missing(bench.read("second", "c.count")).contains("‘second’"));
     bench.install("third", "FromDevice(2) -> ToDevice(3);").unwrap();
@@ -206,7 +206,8 @@ fn lines_are_named_limited_and_never_hold_packets_up() {
     let lines = bench.lines();
     assert!(lines.contains(&("loud".into(), "first".into())), "{lines:?}");
     assert!(lines.contains(&("loud".into(), "second".into())), "{lines:?}");
-    // Nobody listens: what the channel and its queue don't hold is lost and counted, every packet goes on.
+    // If the host reads no events, those that exceed the channel and its queue are dropped and counted, and all packets
+    // pass.
     let most = 2_000;
     for _ in 0..5 {
         bench.send(0, &frames(most, 60));
@@ -215,10 +216,10 @@ fn lines_are_named_limited_and_never_hold_packets_up() {
     }
     let lost = bench.stats().lost_events;
     let said = bench.lines().len() as u64;
-    // A little time has passed, for which there is a little more.
+    // A little time has passed, which refills the budget a little.
     assert!(said > 100 && said <= CONSOLE_LINES + CONSOLE_LINES / 20, "{said} lines");
     assert_eq!(lost + said, 5 * most as u64);
-    // A second later there is a new budget, and a line is cut.
+    // A second later the budget is full again, and a long line is cut.
     bench.pass(1_100);
     bench.install("loud", &format!("Script(print {});", "x".repeat(2 * MAX_LINE))).unwrap();
     let lines = bench.lines();
@@ -274,13 +275,13 @@ fn a_turn_ends_with_the_quantum() {
     bench.settle();
     let turns = bench.platform.turns.get();
     assert!((3..=4).contains(&turns), "{turns} turns for 2,000 packets");
-    // While nobody else waits it goes on.
+    // While no other box waits, the turn continues.
     bench.status().set_uncontended_until(u64::MAX);
     bench.receive(1);
     bench.send(0, &frames(2_000, 60));
     bench.settle();
     assert_eq!(bench.platform.turns.get(), turns);
-    // Who only computes is called out by the host: it does not give its turn back.
+    // The host preempts a box that only computes: it does not end its own turn.
     bench.status().set_uncontended_until(0);
     bench.install("second", "InfiniteSource(LIMIT 1000000) -> Discard;").unwrap();
     bench.settle();
@@ -322,7 +323,7 @@ fn a_source_waits_for_room_that_is_worth_it() {
     assert_ne!(take(1), made);
 }
 
-/// Packets that are dropped for want of room use the turn up.
+/// Packets that are dropped for lack of room count towards the turn.
 #[test]
 fn a_turn_ends_though_nothing_leaves() {
     let mut bench = Bench::new(1, 64);

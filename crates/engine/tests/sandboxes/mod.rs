@@ -1,4 +1,4 @@
-//! What the tests in boxes share: a host of the image, and a box in each kind of place.
+//! Helpers shared by the tests in boxes: a host with the image, and a box in each kind of sandbox.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use boundary::limits::BUFFER_SIZE;
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use test_support::{Capability, require};
 
-/// Long enough for a loaded machine; only a failure takes as long.
+/// A timeout long enough for a loaded machine; only a failure takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The host that all tests of a program share.
@@ -26,7 +26,7 @@ pub(crate) fn program(start: Start) {
     engine.and_then(|mut engine| engine.run()).unwrap();
 }
 
-/// Runs `check` on a box in a machine, where there are any, on one in a process, and on one in a thread.
+/// Runs `check` on a box in a virtual machine, if available, on one in a process, and on one in a thread.
 pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
     if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
@@ -36,7 +36,7 @@ pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
     check("thread", thread::create(program, settings).unwrap());
 }
 
-/// Settings with so many ports of so many slots.
+/// Settings with this many ports and slots.
 pub(crate) fn settings(ports: usize, slots: u32) -> Settings {
     let port =
         |number| PortSettings { slots: Slots::new(slots).unwrap(), mac: [2, 0, 0, 0, 0, number], mtu: 1500 };
@@ -44,7 +44,7 @@ pub(crate) fn settings(ports: usize, slots: u32) -> Settings {
     Settings { ports, bell: Some(Arc::new(EventFd::new().unwrap())), ..Settings::new(8 << 20) }
 }
 
-/// Waits until `done` says so.
+/// Waits until `done` returns true.
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -68,7 +68,7 @@ pub(crate) fn check(sandbox: &mut Sandbox, configuration: &str) -> Vec<Diagnosti
     Diagnostic::decode(&sandbox.call(&Request::Check { configuration }, PATIENCE).unwrap()).unwrap()
 }
 
-/// Sends all of `packets` and takes what comes out, until as many have come.
+/// Sends all packets and receives packets until as many have arrived.
 pub(crate) fn exchange(
     doorbell: &Doorbell,
     to: &mut HostPort,
@@ -80,7 +80,7 @@ pub(crate) fn exchange(
     let start = Instant::now();
     while received.len() < packets.len() {
         assert!(start.elapsed() < PATIENCE, "{sent} sent, {} received", received.len());
-        // No more at once than the ring on the other side holds.
+        // Sends no more at once than the ring on the other side holds.
         let most = 64 - (sent - received.len()).min(64);
         let room = to.room(most as u32).unwrap() as usize;
         for packet in packets.iter().skip(sent).take(room.min(most)) {

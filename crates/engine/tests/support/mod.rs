@@ -1,4 +1,4 @@
-//! What the tests of the engine share: a box in this thread, over plain memory, whose time is stepped.
+//! Helpers shared by the engine's tests: a box in this thread, over plain memory, with simulated time.
 
 #![allow(unsafe_code, reason = "the memory of a box that has no sandbox")]
 #![allow(dead_code, reason = "each test program uses its part")]
@@ -14,22 +14,22 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// Cycles a second, and a round of the engine takes so many.
+/// Cycles per second of the simulated counter, and cycles per round of the engine.
 pub(crate) const TSC_HZ: u64 = 1_000_000_000;
 const ROUND: u64 = 1_000;
 
-/// Seconds since 1970 when a test begins.
+/// Seconds since 1970 at the start of a test.
 pub(crate) const NOW: u64 = 1_700_000_000;
 
-/// A platform whose time goes on with each round, and jumps to the alarm when the box rests.
+/// A platform whose time advances with each round, and jumps to the alarm when the box sleeps.
 #[derive(Default)]
 pub(crate) struct Stepped {
     cycles: Cell<u64>,
     pub(crate) rests: Cell<u32>,
     pub(crate) turns: Cell<u32>,
-    /// How often it let others run before a rest.
+    /// The number of yields before a sleep.
     pub(crate) yields: Cell<u32>,
-    /// Whether a rest lasts until the alarm, rather than no time.
+    /// Whether a sleep lasts until the alarm instead of returning at once.
     pub(crate) sleeps: Cell<bool>,
     pub(crate) alarm: Cell<Option<u64>>,
 }
@@ -67,7 +67,7 @@ impl Platform for Stepped {
     }
 }
 
-/// A box in this thread, and its host's ends.
+/// A box in this thread, and the host's ends.
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
     pub(crate) platform: Rc<Stepped>,
@@ -83,7 +83,7 @@ pub(crate) struct Bench {
     number: u32,
 }
 
-/// Why a request was not done.
+/// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Failed(String),
@@ -92,7 +92,7 @@ pub(crate) enum Refused {
 }
 
 impl Bench {
-    /// A box with so many ports of so many slots.
+    /// A box with this many ports and slots.
     pub(crate) fn new(ports: usize, slots: u32) -> Bench {
         let slots = Slots::new(slots).unwrap();
         let layout = RegionLayout::new(&vec![slots; ports]).unwrap();
@@ -145,7 +145,7 @@ impl Bench {
         StatusPage(self.area.part(control::STATUS, control::PAGE_SIZE).unwrap())
     }
 
-    /// Runs rounds until the box rests.
+    /// Runs rounds until the box sleeps.
     pub(crate) fn settle(&mut self) {
         for _ in 0..100_000 {
             if self.engine.round().unwrap() {
@@ -155,7 +155,7 @@ impl Bench {
         panic!("the box does not come to rest");
     }
 
-    /// Runs rounds until so much time has passed.
+    /// Runs rounds until this time has passed.
     pub(crate) fn pass(&mut self, milliseconds: u64) {
         let end = self.platform.cycles() + milliseconds * TSC_HZ / 1000;
         self.platform.sleeps.set(true);
@@ -165,7 +165,7 @@ impl Bench {
         self.platform.sleeps.set(false);
     }
 
-    /// Sends a request and runs rounds until it is answered.
+    /// Sends a request and runs rounds until the reply arrives.
     pub(crate) fn call(&mut self, request: &Request) -> Result<Vec<u8>, Refused> {
         self.number += 1;
         self.outbox.push(request.encode(self.number));
@@ -188,7 +188,7 @@ impl Bench {
         panic!("no reply");
     }
 
-    /// Installs a configuration; its warnings.
+    /// Installs a configuration. Returns its warnings.
     pub(crate) fn install(&mut self, name: &str, configuration: &str) -> Result<Vec<Diagnostic>, Refused> {
         let reply = self.call(&Request::Install { name, configuration })?;
         Ok(Diagnostic::decode(&reply).unwrap())
@@ -207,7 +207,7 @@ impl Bench {
         Stats::decode(&self.call(&Request::Stats).unwrap()).unwrap()
     }
 
-    /// The lines that were said since the last call, with the name of who said them.
+    /// The lines logged since the last call, each with the name of its configuration.
     pub(crate) fn lines(&mut self) -> Vec<(String, String)> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut lines = Vec::new();
@@ -219,7 +219,7 @@ impl Bench {
         lines
     }
 
-    /// Takes all events.
+    /// Receives all events.
     pub(crate) fn each_event(&mut self, mut each: impl FnMut(Event)) {
         loop {
             let message = self.event_inbox.poll(&mut self.events).unwrap();
@@ -232,7 +232,7 @@ impl Bench {
         }
     }
 
-    /// Sends packets to a port, as many as there is room for.
+    /// Sends packets to a port, as many as fit.
     pub(crate) fn send(&mut self, port: usize, packets: &[Vec<u8>]) -> usize {
         let port = &mut self.ports[port];
         let room = port.room(packets.len() as u32).unwrap() as usize;
@@ -241,7 +241,7 @@ impl Bench {
         sent
     }
 
-    /// Takes what came from a port.
+    /// Receives the packets sent on a port.
     pub(crate) fn receive(&mut self, port: usize) -> Vec<Vec<u8>> {
         let port = &mut self.ports[port];
         let mut packets = Vec::new();
@@ -255,7 +255,7 @@ impl Bench {
     }
 }
 
-/// So many different Ethernet frames.
+/// This many different Ethernet frames.
 pub(crate) fn frames(count: usize, length: usize) -> Vec<Vec<u8>> {
     let frame = |number: usize| {
         let mut frame: Vec<u8> = (0..length).map(|byte| (byte * 31 + number) as u8).collect();
