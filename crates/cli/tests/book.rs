@@ -1,10 +1,11 @@
-//! The guide in `docs/book` is true: its configurations pass `clickbox check`, and its commands print what it says.
+//! Tests of the guide in `docs/book`: its configurations pass `clickbox check`, and its commands print the output
+//! shown.
 //!
-//! A block marked `click` is a configuration; if its first line is `// NAME.click`, the commands that follow on the
-//! page find it under that name. In a block marked `console` a line after `$ ` is a command, and what follows is what
-//! it prints, whatever its spacing; lines after `> ` belong to the command; a line `...` stands for any lines, and at
-//! the end of a line for the rest of it. Blocks marked otherwise are not looked at. The page about boxes has a daemon
-//! of its own.
+//! A block marked `click` is a configuration. If its first line is `// NAME.click`, later commands on the page can use
+//! it under that name. In a block marked `console`, a line after `$ ` is a command, and the following lines are its
+//! output, compared without regard to spacing. Lines after `> ` continue the command. A line `...` stands for any
+//! lines; `...` at the end of a line stands for its rest. Other blocks are ignored. The page about boxes has its own
+//! daemon.
 
 mod support;
 
@@ -17,15 +18,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project")
 }
 
-/// What the commands of a page find.
+/// The environment of a page's commands.
 struct Workspace {
-    /// A folder, with the project's examples in it.
+    /// A folder with the project's examples.
     folder: PathBuf,
-    /// Where the page's daemon listens, if it has one.
+    /// The socket of the page's daemon, if it has one.
     socket: PathBuf,
 }
 
-/// A folder for the commands of a page, with the project's examples in it.
+/// A folder for the commands of a page, with the project's examples.
 fn folder(page: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book").join(page);
     fs::remove_dir_all(&folder).ok();
@@ -36,7 +37,7 @@ fn folder(page: &str) -> PathBuf {
     folder
 }
 
-/// Runs a command where `clickbox` and `click` are found.
+/// Runs a command with `clickbox` and `click` on its PATH.
 fn shell(command: &str, Workspace { folder, socket }: &Workspace) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_clickbox"));
     let programs = folder.join(".programs");
@@ -56,7 +57,7 @@ fn shell(command: &str, Workspace { folder, socket }: &Workspace) -> Output {
         .expect("a shell")
 }
 
-/// Whether the lines are those expected, where `...` stands for any.
+/// Whether the lines match the expected ones, in which `...` stands for any lines.
 fn matches(expected: &[&str], lines: &[&str]) -> bool {
     match expected.split_first() {
         None => lines.is_empty(),

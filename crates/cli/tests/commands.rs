@@ -1,4 +1,4 @@
-//! The commands as a user meets them: what they print and how they exit.
+//! The commands' output and exit codes.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -13,12 +13,12 @@ fn clickbox(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // A program that reads nothing closes the pipe.
+    // A program that does not read its input closes the pipe.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("the program ends")
 }
 
-/// Checks the exit code, and that each text is in what is printed to standard output or error.
+/// Asserts the exit code, and that standard output or error contains each text.
 fn check(arguments: &[&str], input: &str, code: i32, texts: &[&str]) {
     let output = clickbox(arguments, input);
     let all = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -89,7 +89,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         "6 errors",
     ];
     check(&["check", "-"], bad, 1, &texts);
-    // A name that nothing is known of is one mistake.
+    // An unknown name is reported once.
     check(&["check", "-"], "x -> Discard;", 1, &["undeclared element ‘x’", "1 error,"]);
     check(&["run", "nosuch.click"], "", 2, &["clickbox: nosuch.click: No such file or directory\n"]);
 }
@@ -117,7 +117,7 @@ fn the_driver_ends_as_clicks_does() {
     let counters = "InfiniteSource(LIMIT 1, STOP true) -> a :: AggregatePacketCounter \
                     -> b :: AggregatePacketCounter -> CheckIPHeader -> Discard;";
     let of = |name| format!("{name} :: AggregatePacketCounter: warning: saw no packets");
-    // What is made last is cleaned up first, and a handler that wants a parameter answers nothing.
+    // Elements are cleaned up in reverse order of creation, and a handler that needs a parameter gives an empty value.
     let output = clickbox(&["click", "-h", "a.received", "-h", "a.undelivered", "-e", counters], "");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.find(&of("b")) < text.find(&of("a")) && text.contains(&of("b")), "{text}");
@@ -174,7 +174,7 @@ fn the_demonstration_of_the_engine_accounts_for_every_packet() {
     assert_eq!((told["received_packets"].as_u64(), sum), (Some(2500), Some(2500)), "{told}");
 }
 
-/// The figures of this program stand without those of a peer that does not end.
+/// If the peer does not exit, only this program's figures are printed.
 #[test]
 fn a_peer_that_takes_too_long_is_left_out() {
     use std::os::unix::fs::PermissionsExt;
@@ -193,8 +193,8 @@ fn a_peer_that_takes_too_long_is_left_out() {
     assert_eq!(row["note"], "the peer takes longer than 8 s");
 }
 
-/// Everything that `bench engine` prints as JSON, beside a peer: this program by the name `click`, which has to come out
-/// as it does itself.
+/// The JSON fields of `bench engine` with a peer. The peer is this program under the name `click`, so its results must
+/// be equal.
 #[test]
 fn the_benchmark_prints_its_fields() {
     let folder = std::env::temp_dir().join(format!("clickbox-peer-{}", std::process::id()));
@@ -247,16 +247,16 @@ fn the_benchmark_prints_its_fields() {
         let (ours, theirs) = (row["ns_per_packet"].as_f64(), row["peer"]["ns_per_packet"].as_f64());
         let ratio = ours.zip(theirs).map(|(ours, theirs)| theirs / ours).expect("figures");
         assert!((row["peer"]["ratio"].as_f64().expect("a ratio") - ratio).abs() < 0.01 * ratio, "{row}");
-        // The same program lets the same packets through.
+        // The same program passes the same packets.
         assert_eq!(row["note"], serde_json::Value::Null, "{row}");
     }
-    // A batch of FromDump's, of which each packet goes on, is as long as a batch may be; one that a switch splits is not.
+    // A chain that passes all packets of FromDump keeps the batches large; a chain that splits them does not.
     let batch = |row: &serde_json::Value| row["batch"].as_f64().expect("a length");
     assert!((64.0..=256.0).contains(&batch(&results[4])), "{}", results[4]);
     let split = bench(&["--config", "loadbalancer"]);
     assert!((1.0..64.0).contains(&batch(&split[0])), "{}", split[0]);
 
-    // A peer that fails is no reason to fail, and not passed over either.
+    // A failed peer is noted, and is not an error.
     let results = bench(&["--config", "wire", "--peer", "/bin/false"]);
     assert_eq!(results[0]["peer"], serde_json::Value::Null);
     assert!(
@@ -265,12 +265,12 @@ fn the_benchmark_prints_its_fields() {
         results[0]
     );
 
-    // Every example runs on every kind of traffic.
+    // Every example runs with every kind of traffic.
     for traffic in ["mixed", "constant", "testdata/mix.pcap"] {
         let results = bench(&["--all", "--traffic", traffic]);
         assert_eq!(results.len(), 9, "{traffic}");
         for row in &results {
-            // The capture of a file has no PPPoE.
+            // The capture file has no PPPoE.
             let is_unsuitable = row["config"] == "bras" && traffic.ends_with("pcap");
             let note = row["note"].as_str().unwrap_or("");
             assert_eq!(
@@ -285,7 +285,7 @@ fn the_benchmark_prints_its_fields() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// Boxes are measured too; the figures are in `crates/bench`, what is looked at here is how they are printed.
+/// The output of the box benchmarks; their figures are tested in `crates/bench`.
 #[test]
 fn the_benchmarks_of_boxes_print_their_fields() {
     let short = ["--sandbox", "process", "--runs", "1", "--time", "10", "--json"];
@@ -305,7 +305,7 @@ fn the_benchmarks_of_boxes_print_their_fields() {
         });
         for field in fields {
             let number = report.pointer(field).and_then(serde_json::Value::as_f64);
-            // On a busy machine a rate may round to nothing.
+            // On a busy machine a rate may round to zero.
             assert!(number.is_some_and(|number| number >= 0.0), "{words:?}: {field}: {report}");
         }
     }

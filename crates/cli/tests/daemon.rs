@@ -1,5 +1,4 @@
-//! The commands of boxes against a daemon of the test's own, with boxes in processes: what a user types, and what comes
-//! of it.
+//! The commands for boxes against a daemon of the test, with boxes in processes.
 
 mod support;
 
@@ -37,7 +36,7 @@ fn a_box_from_its_creation_to_its_end() {
     daemon.check(&["read", "fw/nothing.count"], 4, &["nothing"]);
     daemon.check(&["read", "nobody/c.count"], 4, &["nobody"]);
 
-    // The count is carried over, a mistake changes nothing.
+    // The count is carried over, and an error changes nothing.
     let better = daemon.file("better.click", &FIREWALL.replace("allow all", "deny all"));
     daemon.check(&["reload", "fw", &better], 0, &["main is replaced, for the 1st time"]);
     daemon.check(&["read", "fw/filter.rules"], 0, &["deny all"]);
@@ -72,7 +71,7 @@ fn a_box_from_its_creation_to_its_end() {
     daemon.check(&["doctor"], 0, &["Boxes can run here."]);
 }
 
-/// What a box writes comes out as other tools read it, and its name is no path.
+/// The files that a box writes can be read by other tools, and their names are not host paths.
 #[test]
 fn what_a_box_writes_is_fetched() {
     let daemon = Daemon::start("files");
@@ -101,14 +100,14 @@ fn what_a_box_writes_is_fetched() {
     daemon.check(&["files", "fw", "other.pcap"], 4, &["clickbox files fw"]);
     daemon.check(&["files", "fw", "-w", path], 2, &[]);
     daemon.check(&["logs", "fw"], 0, &["the box writes a file ../out.pcap"]);
-    // It is gone with the box.
+    // The file is removed with the box.
     daemon.check(&["restart", "fw"], 0, &[]);
     daemon.until(&["files", "fw"], "76,024");
     daemon.check(&["rm", "fw"], 0, &[]);
     daemon.check(&["files", "fw"], 4, &["no box fw"]);
 }
 
-/// A box can't unpack what gzip has compressed: that is done before it is shipped.
+/// A box can't decompress gzip files, so they are decompressed before the transfer.
 #[test]
 fn a_compressed_file_is_unpacked_for_the_box() {
     let daemon = Daemon::start("gzip");
@@ -167,7 +166,7 @@ fn boxes_are_joined_by_switches() {
     let capture = daemon.folder.join("out.pcap");
     let path = capture.to_str().expect("a plain path");
     daemon.check(&["capture", "sink", "--port", "0", "--count", "3", "-w", path], 0, &[]);
-    // A header, and three packets of 64 bytes, each with one of its own.
+    // A file header, and three packets of 64 bytes, each with a record header.
     assert_eq!(std::fs::read(&capture).expect("the capture").len(), 24 + 3 * (16 + 64));
     let packets = daemon.check(&["capture", "sink", "--count", "2", "--snap", "14", "--json"], 0, &[]);
     for packet in packets.lines() {
@@ -178,7 +177,7 @@ fn boxes_are_joined_by_switches() {
         );
     }
     assert_eq!(packets.lines().count(), 2);
-    // Ctrl-C ends a capture, which tells what it has.
+    // Ctrl-C ends a capture, and its summary is printed.
     let mut capture = Command::new(env!("CARGO_BIN_EXE_clickbox"))
         .args(["capture", "sink", "-w", path])
         .env("CLICKBOX_SOCKET", daemon.socket())
@@ -225,13 +224,13 @@ fn a_stack_is_applied_changed_and_removed() {
     daemon.check(&["ps"], 0, &["there are no boxes"]);
     daemon.check(&["down", "edge"], 4, &["clickbox stacks"]);
     daemon.check(&["down"], 2, &["clickbox stacks"]);
-    // The one that the help names.
+    // The example that the help mentions.
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stack.toml");
     daemon.check(&["up", example], 0, &["box/firewall", "box/nat", "box/monitor", "switch/outside"]);
     daemon.check(&["down", example], 0, &["box/firewall"]);
 }
 
-/// Unconfirmed changes of a stack are undone: when the time is over, on request, or by the next daemon.
+/// Unconfirmed changes of a stack are undone: at the time limit, on request, or by the next daemon.
 #[test]
 fn a_stack_that_nobody_confirms_is_taken_back() {
     let folder = std::env::temp_dir().join(format!("clickbox-confirm-{}", std::process::id()));
@@ -245,18 +244,18 @@ fn a_stack_that_nobody_confirms_is_taken_back() {
     let daemon = Daemon::start_with("confirm", &store);
     daemon.file("q.click", &text("10"));
     let file = daemon.file("edge.toml", stack);
-    // There was none before: it is gone again.
+    // The stack did not exist before, so it is removed.
     daemon.check(&["up", "--confirm-within", "1s", &file], 0, &["create", "clickbox confirm edge"]);
     daemon.check(&["stacks"], 0, &["unconfirmed"]);
     daemon.until(&["ps"], "there are no boxes");
     daemon.until(&["events"], "since nobody confirmed it in time");
-    // Confirmed, it stays.
+    // A confirmed stack stays.
     daemon.check(&["up", "--confirm-within", "5m", &file], 0, &["create"]);
     daemon.check(&["up", &file], 6, &["clickbox rollback edge"]);
     daemon.check(&["down", "edge"], 6, &["clickbox confirm edge"]);
     daemon.check(&["confirm", &file], 0, &[]);
     daemon.check(&["confirm", "edge"], 6, &["does not wait"]);
-    // Back to what it was: the new box goes, the old one has its configuration again.
+    // Rollback: the new box is removed, the old one has its previous configuration.
     daemon.file("q.click", &text("20"));
     daemon.file("edge.toml", &two);
     daemon.check(&["up", "--confirm-within", "5m", &file], 0, &["create", "reload"]);
@@ -265,7 +264,7 @@ fn a_stack_that_nobody_confirms_is_taken_back() {
     daemon.check(&["read", "one/q.capacity"], 0, &["10"]);
     daemon.check(&["ps", "--quiet"], 0, &["one\n"]);
     daemon.check(&["up", "--confirm-within", "1", &file], 2, &["60s"]);
-    // What is refused leaves nothing that waits.
+    // A rejected stack leaves nothing unconfirmed.
     daemon.file("q.click", "Cuonter;\n");
     daemon.check(&["up", "--confirm-within", "5m", &file], 5, &["Cuonter"]);
     daemon.check(&["confirm", "edge"], 6, &["does not wait"]);

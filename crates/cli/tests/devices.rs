@@ -1,10 +1,10 @@
-//! Interfaces and tunnels of the kernel, in a network of the test's own: needs root, `unshare` and `ip`, and says so
-//! where they are missing.
+//! Kernel interfaces and tunnels, in a network namespace of the test. Needs root, `unshare` and `ip`; prints a note and
+//! skips without them.
 
 use std::process::{Command, Stdio};
 use test_support::{Capability, require};
 
-/// Runs a shell script in a new network namespace; `$CLICK` is the program. `None` where that can't be done.
+/// Runs a shell script in a new network namespace; `$CLICK` is the program. `None` if that is not possible.
 fn in_namespace(script: &str) -> Option<String> {
     let own = |command: &str| {
         let mut command = Command::new(command);
@@ -136,7 +136,7 @@ fn a_missing_privilege_is_named() {
     let found =
         in_namespace("setpriv --bounding-set -all --inh-caps -all $CLICK -e 'FromDevice(lo) -> Discard'");
     if let Some(found) = found {
-        // Where `setpriv` is missing this shows nothing.
+        // Without `setpriv` this checks nothing.
         assert!(found.contains("needs CAP_NET_RAW") || found.contains("not found"), "{found}");
     }
 }

@@ -1,4 +1,4 @@
-//! The written documents keep to what there is: links lead somewhere, and tests that are named exist.
+//! Checks the written documents: link targets and named tests exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Files below `folder` whose names end so, build folders left out.
+/// Files below `folder` with this extension, except build folders.
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -31,7 +31,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// What stands between `open` and `close`, each time.
+/// The texts between each `open` and the next `close`.
 fn between<'a>(text: &'a str, open: &str, close: char) -> impl Iterator<Item = &'a str> {
     text.split(open).skip(1).filter_map(move |rest| rest.split_once(close)).map(|(inside, _)| inside)
 }
@@ -54,7 +54,7 @@ fn links_lead_somewhere() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A name in backquotes with two underscores or more is a function's: no other kind of name is that long here.
+/// A name in backquotes with two or more underscores is a test function's: no other kind of name is that long here.
 fn is_test(name: &str) -> bool {
     name.matches('_').count() > 1
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
@@ -74,7 +74,7 @@ fn tests_that_are_named_exist() {
     let mut failures = Vec::new();
     for name in ["ARCHITECTURE.md", "SPECIFICATION.md", "THREAT_MODEL.md"] {
         let text = fs::read_to_string(root().join(name)).expect("a document");
-        // Fenced blocks have no names in backquotes.
+        // Fenced blocks contain no names in backquotes.
         for part in text.split("```").step_by(2) {
             for (place, word) in part.split('`').enumerate() {
                 if place % 2 == 1 && is_test(word) && !functions.contains(word) {

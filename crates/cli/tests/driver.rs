@@ -1,8 +1,8 @@
-//! The options of the `click` command: what is wrong with them is said in the words of Click's program.
+//! The option errors of the `click` command, which use the wording of Click's program.
 
 use std::process::{Command, Stdio};
 
-/// Runs `clickbox click` with arguments, and checks the exit code and the first line of standard error.
+/// Runs `clickbox click` with arguments, and asserts the exit code and the first line of standard error.
 fn check(arguments: &[&str], code: i32, line: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
         .arg("click")

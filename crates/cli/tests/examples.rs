@@ -1,8 +1,8 @@
-//! The configurations of `examples/`: each runs, and does what its comments say.
+//! The configurations in `examples/`: each runs and behaves as its comments describe.
 
 use std::process::Command;
 
-/// Runs an example with a few frames of a size; the values of handlers, in order.
+/// Runs an example with a few frames of one size; returns the values of the handlers, in order.
 fn values(example: &str, length: u32, handlers: &[&str]) -> Vec<u64> {
     let path = format!("{}/../../examples/{example}.click", env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_clickbox"));

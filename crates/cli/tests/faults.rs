@@ -1,5 +1,5 @@
-//! What an operator meets with: a disk that is full, a socket that systemd holds, a script that makes boxes without
-//! end. Parts of it need root, and say so where it is missing.
+//! Operational faults: a full disk, a socket opened by systemd, a script that creates boxes without end. Some tests
+//! need root; they print a note and skip without it.
 
 mod support;
 
@@ -15,11 +15,11 @@ use test_support::{Capability, require};
 
 const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n";
 
-/// A small disk at /mnt in a mount namespace of its own, as long as this process is there.
+/// A small disk at /mnt, in a mount namespace that lives as long as this process.
 struct Disk(Child);
 
 impl Disk {
-    /// Makes one of this size.
+    /// Creates a disk of this size.
     fn new(size: &str) -> Disk {
         let script = format!("mount -t tmpfs -o size={size} none /mnt && echo there && exec cat");
         let mut child = Command::new("unshare")
@@ -35,7 +35,7 @@ impl Disk {
         disk
     }
 
-    /// A daemon that keeps its definitions there.
+    /// A daemon with its store on the disk.
     fn daemon(&self, name: &str) -> Daemon {
         let namespace = format!("--mount=/proc/{}/ns/mnt", self.0.id());
         Daemon::start_by(name, &["nsenter", &namespace], &["--store", "/mnt/store"])
@@ -49,8 +49,9 @@ impl Drop for Disk {
     }
 }
 
-/// The disk under the store is full: what can't be stored is refused with a sentence, and what runs goes on. What was
-/// acknowledged is there after a restart, even if the daemon was killed while the disk was full.
+/// When the disk under the store is full, definitions that can't be stored are rejected with a message, and everything
+/// else keeps running. Acknowledged definitions survive a restart, even if the daemon was killed while the disk was
+/// full.
 #[test]
 fn a_full_disk_changes_nothing() {
     if !require(Capability::Root) {
@@ -73,7 +74,7 @@ fn a_full_disk_changes_nothing() {
     };
     assert!(made > 0 && refusal.contains("free some space"), "{made}: {refusal}");
     daemon.check(&["reload", "first", &large], 1, &["free some space"]);
-    // Nothing is half made, and what ran has kept its state.
+    // Nothing is half created, and running boxes have kept their state.
     assert_eq!(daemon.json(&["ps"]).as_array().map(Vec::len), Some(made + 1));
     daemon.check(&["read", "first/c.count"], 0, &["3"]);
     daemon.check(&["show", &format!("b{made}")], 4, &[]);
@@ -85,13 +86,13 @@ fn a_full_disk_changes_nothing() {
     assert_eq!(daemon.check(&["ps", "--quiet"], 0, &[]), names);
     daemon.until(&["read", "first/c.count"], "3");
     daemon.check(&["show", &format!("b{}", made - 1), "--configuration"], 0, &[]);
-    // With room again everything works.
+    // Once there is room again, everything works.
     daemon.check(&["rm", "b0"], 0, &[]);
     daemon.check(&["create", "last", &small, "--sandbox", "process"], 0, &[]);
     daemon.until(&["read", "last/c.count"], "3");
 }
 
-/// A daemon at a socket that somebody else has opened, as systemd does.
+/// A daemon on a socket that another process has opened, like systemd.
 fn activated(listener: &UnixListener, folder: &std::path::Path) -> Child {
     let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
     Command::new("sh")
@@ -123,14 +124,14 @@ fn a_daemon_takes_the_socket_that_it_is_given() {
         kill_process(Pid::from_child(&daemon), Signal::TERM).expect("a signal");
         assert!(daemon.wait().expect("the daemon ends").success());
     };
-    // Who calls before the daemon is there waits, and is answered.
+    // A client that connects before the daemon starts waits for its reply.
     let path = file.to_str().expect("a plain path");
     let early = command(&["create", "fw", path, "--sandbox", "process"]);
     let daemon = activated(&listener, &folder);
     let output = early.wait_with_output().expect("the program ends");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     end(daemon);
-    // The socket stays, and so does what was defined.
+    // The socket and the definitions remain.
     assert!(folder.join("socket").exists());
     let early = command(&["ps", "--quiet"]);
     let daemon = activated(&listener, &folder);
@@ -140,8 +141,8 @@ fn a_daemon_takes_the_socket_that_it_is_given() {
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
-/// Creates without end: all are answered, the limit is told, and nothing is left over. `CLICKBOX_TEST_CREATES` is their
-/// number.
+/// Creates boxes without end: all requests are answered, the limit is reported, and nothing is left over.
+/// `CLICKBOX_TEST_CREATES` is their number.
 #[test]
 fn creates_in_a_row_end_at_the_limit() {
     let most = std::env::var("CLICKBOX_TEST_CREATES").map_or(150, |text| text.parse().expect("a number"));

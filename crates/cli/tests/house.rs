@@ -1,5 +1,5 @@
-//! Rules of the house that no compiler checks: who may depend on whom, where `unsafe` may stand, how long a file may
-//! be, and that what runs in a box needs no operating system.
+//! Project rules that no compiler checks: dependencies between crates, crates that may use `unsafe`, the length of
+//! files, and that code in boxes needs no operating system.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates in which `unsafe` may stand.
+/// Crates that may use `unsafe`.
 const UNSAFE: &[&str] = &["packet", "boundary", "sandbox", "switch"];
 
-/// Files of other crates in which it may: tests that have the memory of a box, and this one, which names the lint.
+/// Files of other crates that may: tests that hold the memory of a box, and this file, which names the lint.
 const EXEMPT: &[&str] = &["engine/tests/support/mod.rs", "cli/tests/house.rs"];
 
-/// Lines of a source file, beyond which it has to be split.
+/// Maximum number of lines of a source file.
 const MOST_LINES: usize = 800;
 
 fn root() -> PathBuf {
@@ -36,8 +36,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The crates that each crate may depend on (not counting tests), as ARCHITECTURE.md lists them: `names -> names`, where
-/// a line that begins with a space goes on with the list of the line above.
+/// The crates that each crate may depend on (not counting tests), as listed in ARCHITECTURE.md: `names -> names`. A
+/// line that begins with a space continues the previous line's list.
 fn arrows() -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let section = text.split("## Who may depend on whom").nth(1).expect("the section with the arrows");
@@ -56,7 +56,7 @@ fn arrows() -> BTreeMap<String, BTreeSet<String>> {
     arrows
 }
 
-/// The packages of the workspace, as cargo reads their manifests: every section and form of a dependency.
+/// The packages of the workspace, from cargo's metadata, which covers every section and form of a dependency.
 fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root());
@@ -66,7 +66,7 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().expect("packages").clone()
 }
 
-/// A package's dependencies that are not for its tests alone: names, and whether the workspace has them.
+/// A package's dependencies except those for tests: names, and whether they are in the workspace.
 fn dependencies(package: &Value) -> impl Iterator<Item = (&str, bool)> {
     let all = package["dependencies"].as_array().expect("dependencies").iter();
     let relevant = all.filter(|dependency| dependency["kind"] != "dev");
@@ -99,7 +99,7 @@ fn every_crate_stands_in_the_table() {
     assert!(missing.is_empty(), "ARCHITECTURE.md says nothing about {missing:?}");
 }
 
-/// What runs in a box is our own code: the engine and all below it.
+/// All code in a box is our own: the engine and its dependencies.
 #[test]
 fn the_engine_depends_on_this_workspace_only() {
     let packages = packages();
@@ -108,7 +108,7 @@ fn the_engine_depends_on_this_workspace_only() {
     while let Some(name) = open.pop() {
         let package = find(name);
         let targets = package["targets"].as_array().expect("targets");
-        // What a macro depends on is not part of the program.
+        // The dependencies of a macro are not part of the program.
         let is_macro = targets.iter().any(|target| target["kind"][0] == "proc-macro");
         if is_macro || !seen.insert(name) {
             continue;
@@ -124,7 +124,7 @@ fn the_engine_depends_on_this_workspace_only() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// The compiler denies `unsafe` by a lint of the workspace. Here is who may lift it.
+/// A workspace lint denies `unsafe`. This test checks which crates lift it.
 #[test]
 fn unsafe_stands_only_where_it_may() {
     let mut failures = Vec::new();
@@ -149,7 +149,7 @@ fn unsafe_stands_only_where_it_may() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// The magic numbers of pcap and pcapng stand in one crate, so no second reader or writer can grow.
+/// The magic numbers of pcap and pcapng occur in one crate only, so that there is no second reader or writer.
 #[test]
 fn only_capture_knows_the_formats_of_captures() {
     const NUMBERS: &[&str] =
@@ -173,7 +173,7 @@ fn only_capture_knows_the_formats_of_captures() {
     assert!(failures.is_empty(), "use the capture crate instead:\n{}", failures.join("\n"));
 }
 
-/// Thread boxes have no isolation: they are for benchmarks and tests.
+/// Thread boxes have no isolation, so only benchmarks and tests use them.
 #[test]
 fn only_benchmarks_and_tests_run_boxes_in_threads() {
     for (_, path) in crates().into_iter().filter(|(name, _)| !matches!(name.as_str(), "sandbox" | "bench")) {

@@ -1,13 +1,13 @@
-//! No import circles: the modules of a crate, which are its files, import each other in one direction only.
+//! No import cycles: the modules of a crate, which are its files, import each other in one direction only.
 //!
-//! A `mod.rs` that re-exports what its files define is looked through: an import of `crate::fabric::Port` is one of the
-//! file that defines `Port`. Tests at the end of a file don't count.
+//! Re-exports in a `mod.rs` are resolved: an import of `crate::fabric::Port` counts as an import of the file that
+//! defines `Port`. Tests at the end of a file are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Crates that have circles left to cut. The list only gets shorter.
+/// Crates that still have cycles. The list may only get shorter.
 const CIRCULAR: &[&str] = &[
     "api",
     "bench",
@@ -22,19 +22,19 @@ const CIRCULAR: &[&str] = &[
     "sandbox",
 ];
 
-/// A module as its path from the crate's root, which itself is the empty one.
+/// A module's path from the crate's root; the root is the empty path.
 type Module = Vec<String>;
 
-/// What a module's file says about others.
+/// The references of a module's file.
 #[derive(Default)]
 struct Source {
-    /// Paths that it uses, absolute, with the item's name at their end.
+    /// The absolute paths that it uses, including the item's name.
     uses: BTreeSet<Vec<String>>,
-    /// Names that it re-exports, and the paths of what they stand for. `*` stands for all names.
+    /// The names that it re-exports, with their target paths. `*` means all names.
     exports: Vec<(String, Vec<String>)>,
 }
 
-/// The words and signs of a source text, without comments, texts, and the tests at its end.
+/// The words and symbols of a source text, without comments, string literals, and the tests at its end.
 fn tokens(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
     let mut tokens = Vec::new();
@@ -63,7 +63,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// What follows a text whose first quote is behind.
+/// The text after a string literal whose opening quote was consumed.
 fn after_text(mut rest: &str) -> &str {
     while let Some(at) = rest.find(['"', '\\']) {
         let is_end = rest[at..].starts_with('"');
@@ -76,7 +76,7 @@ fn after_text(mut rest: &str) -> &str {
     ""
 }
 
-/// The paths of a use tree, which `tokens` begins with: each with the name that it goes by there.
+/// The paths of the use tree at the start of `tokens`, each with its local name.
 fn tree(tokens: &[String], at: &mut usize, before: &[String], found: &mut Vec<(String, Vec<String>)>) {
     let mut path = before.to_vec();
     while let Some(token) = tokens.get(*at).map(String::as_str) {
@@ -120,7 +120,7 @@ fn tree(tokens: &[String], at: &mut usize, before: &[String], found: &mut Vec<(S
     }
 }
 
-/// A path as seen from the crate's root; none for one of another crate.
+/// A path relative to the crate's root; `None` for another crate's.
 fn absolute(path: &[String], module: &Module, modules: &BTreeSet<Module>) -> Option<Vec<String>> {
     let mut from = match path.first()?.as_str() {
         "crate" => return Some(path[1..].to_vec()),
@@ -180,7 +180,7 @@ impl Source {
     }
 }
 
-/// The module in which what a path names is defined, through re-exports.
+/// The module that defines the item at a path, resolved through re-exports.
 fn owner(path: &[String], sources: &BTreeMap<Module, Source>, depth: usize) -> Module {
     let length = (0..=path.len()).rev().find(|length| sources.contains_key(&path[..*length])).unwrap_or(0);
     let module = path[..length].to_vec();
@@ -193,7 +193,7 @@ fn owner(path: &[String], sources: &BTreeMap<Module, Source>, depth: usize) -> M
     }
 }
 
-/// All modules of a crate, with what they say.
+/// All modules of a crate with their references.
 fn sources(folder: &Path) -> BTreeMap<Module, Source> {
     fn collect(folder: &Path, module: &Module, texts: &mut BTreeMap<Module, String>) {
         for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -218,7 +218,7 @@ fn sources(folder: &Path) -> BTreeMap<Module, Source> {
     texts.into_iter().map(read).collect()
 }
 
-/// Which modules each module imports from.
+/// The modules that each module imports from.
 fn imports(sources: &BTreeMap<Module, Source>) -> BTreeMap<String, BTreeSet<String>> {
     let name = |module: &Module| if module.is_empty() { "crate".into() } else { module.join("::") };
     let edges = sources.iter().map(|(module, source)| {
@@ -228,7 +228,7 @@ fn imports(sources: &BTreeMap<Module, Source>) -> BTreeMap<String, BTreeSet<Stri
     edges.collect()
 }
 
-/// Groups of modules of which each imports each other, directly or by way of others.
+/// Groups of modules that import each other, directly or indirectly.
 fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTreeSet<String>> {
     let reachable = |from: &String| {
         let mut found = BTreeSet::new();

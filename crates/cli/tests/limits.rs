@@ -1,5 +1,5 @@
-//! What limits a box: its memory, its share of a processor beside others. Ratios are of time and packets, within
-//! generous bounds, so that other load on the machine changes nothing.
+//! The limits of a box: its memory, and its share of a core beside others. Ratios are of times and packets, with
+//! generous bounds, so that other load on the machine does not affect them.
 
 mod support;
 
@@ -13,18 +13,19 @@ fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// A box can't take more memory than it was given, whatever its configuration does.
+/// A box can't use more memory than its limit, whatever its configuration does.
 #[test]
 fn a_box_takes_no_more_memory_than_it_was_given() {
     let daemon = Daemon::start("memory");
-    // A queue that nobody empties, for more packets than the memory holds.
+    // A queue that is never emptied, for more packets than fit into the memory.
     let file = daemon.file(
         "hungry.click",
         "i :: InfiniteSource(LENGTH 1400, BURST 32) -> q :: Queue(10000000) -> Idle;\n",
     );
     daemon.check(&["create", "hungry", &file, "--sandbox", "process", "--memory", "6M"], 0, &[]);
     let begin = Instant::now();
-    // Its pool of packets is used up, and what finds no buffer is counted; or the box has ended for want of memory.
+    // Either the packet pool is exhausted, and packets without a buffer are counted; or the box has run out of memory
+    // and ended.
     loop {
         let shown = daemon.json(&["show", "hungry"]);
         let (_, losses) = daemon.run(&["read", "hungry/i.losses"]);
@@ -36,14 +37,14 @@ fn a_box_takes_no_more_memory_than_it_was_given() {
     let shown = daemon.json(&["show", "hungry"]);
     assert!(count(&shown["usage"]["heap"]) < 6 << 20, "{shown}");
     if let Some(pid) = shown["pid"].as_u64() {
-        // Its memory, its image, which it shares, and its stack.
+        // Its memory, its image, which is shared, and its stack.
         let most = (6 + 4 + 1) << 10;
         assert!(kilobytes(pid, "VmHWM:") < most, "{} KB", kilobytes(pid, "VmHWM:"));
     }
 }
 
-/// How many times as much of something one box gets as the other: the median of three measurements. Each takes until the
-/// two together have got `enough`, so that a loaded machine makes it longer and not different.
+/// One box's figure divided by the other's: the median of three measurements. Each runs until the sum of both reaches
+/// `enough`, so that load on the machine makes it longer but does not change the ratio.
 fn ratio(daemon: &Daemon, figure: fn(&str, &Daemon) -> u64, enough: u64) -> f64 {
     let look = || ["less", "more"].map(|name| figure(name, daemon));
     let measure = || {
@@ -62,10 +63,10 @@ fn ratio(daemon: &Daemon, figure: fn(&str, &Daemon) -> u64, enough: u64) -> f64 
     found[1]
 }
 
-/// A box of three times the weight gets about three times as much, where both want all that there is.
+/// A box with three times the weight gets about three times as much CPU time when both compete.
 #[test]
 fn weights_divide_what_is_wanted_by_both() {
-    // Everything that this thread starts is on one processor, so that they compete.
+    // Everything that this thread starts runs on one core, so that it competes.
     let mut one = CpuSet::new();
     one.set(rustix::thread::sched_getcpu());
     sched_setaffinity(None, &one).expect("a processor");
@@ -105,7 +106,7 @@ fn weights_divide_what_is_wanted_by_both() {
     assert!((2.0..4.5).contains(&found), "machines: {found}");
 }
 
-/// What a box has used is told: its own time, and the switch's time for what it sends, through a pipe too.
+/// The usage of a box includes its own time, and the switch's time for what it sends, also through a pipe.
 #[test]
 fn a_pipe_costs_whom_it_serves() {
     let daemon = Daemon::start("pipes");
@@ -125,6 +126,6 @@ fn a_pipe_costs_whom_it_serves() {
         }
         assert!(begin.elapsed() < TIMEOUT, "{shown}");
     }
-    // The other side sends nothing.
+    // The other box sends nothing.
     assert_eq!(daemon.json(&["show", "sink"])["usage"]["switch_ns"], 0);
 }

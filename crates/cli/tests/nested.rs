@@ -1,11 +1,10 @@
-//! Boxes on what stands for real hardware: Debian's kernel and its `kvm_amd` on a processor that QEMU emulates, with
-//! SVM.
+//! Boxes on a substitute for real hardware: Debian's kernel and its `kvm_amd` on a CPU with SVM that QEMU emulates.
 //!
-//! A software KVM forgives what real hardware doesn't: page tables that can't be written, descriptors without their
-//! bits, registers that are lost with a fault. This runs the tests of the sandbox, and boxes with Click in them, where
-//! the rules are AMD's. It needs neither `/dev/kvm` nor root, but Debian's archive and some minutes: it runs where
-//! `CLICKBOX_REQUIRE` names `nested` or `CLICKBOX_NESTED` is set: with nested paging, or without it where that is
-//! `shadow` (tests that compare times fail there).
+//! A KVM implemented in software tolerates faults that real hardware does not: read-only page tables, descriptors
+//! without their required bits, registers lost at a fault. This test runs the sandbox's tests, and boxes with Click,
+//! under AMD's rules. It needs neither `/dev/kvm` nor root, but Debian's archive and some minutes. It runs only if
+//! `CLICKBOX_REQUIRE` names `nested` or `CLICKBOX_NESTED` is set. It uses nested paging unless that is `shadow`, where
+//! tests that compare times fail.
 
 #[path = "nested/archive.rs"]
 mod archive;
@@ -23,22 +22,21 @@ use std::fs;
 use std::path::Path;
 use test_support::{Capability, is_required, skip};
 
-/// What runs in the machine, in this order, besides the test programs: the program's own way with boxes.
+/// The commands that the machine runs, in this order, in addition to the test programs.
 const COMMANDS: &[(&str, &str)] = &[
     ("start", "clickbox bench boot --count 5 --runs 1 --sandbox vm --json"),
     ("handlers", "clickbox bench state --runs 1 --sandbox vm"),
     ("demonstration", "clickbox demo"),
 ];
 
-/// A box that is there from the beginning to the end. With the first box the kernel patches its scheduler, with the
-/// last one it patches it back, and QEMU 7.2 may go on with the breakpoint that stands there meanwhile: for ever (one
-/// such change in about forty).
+/// A box that exists from the beginning to the end. The kernel patches its scheduler at the first box and reverts the
+/// patch at the last one, and QEMU 7.2 may hang forever on the breakpoint used for that (about one in forty times).
 const KEPT: &str = "echo 'FromDevice(0) -> Discard;' > /tmp/kept.click\n\
      export CLICKBOX_SOCKET=/tmp/kept\n\
      clickbox daemon --no-store > /tmp/kept.log 2>&1 &\n\
      until clickbox create kept /tmp/kept.click --attach - --sandbox vm; do sleep 1; done\n";
 
-/// Seconds after which the machine ends a program that does not end.
+/// Time limit in seconds for each program in the machine.
 const LONGEST: u32 = 300;
 
 #[test]
@@ -80,7 +78,7 @@ fn files(packages: &Packages, programs: &Programs) -> Vec<u8> {
     archive.finish()
 }
 
-/// What the machine does from its start to its end. A line `PASSED name` or `FAILED name` tells of each program.
+/// The machine's init script. It prints `PASSED name` or `FAILED name` for each program.
 fn script(programs: &Programs) -> String {
     let mut script = String::from(
         "#!/bin/busybox sh\n\
@@ -99,7 +97,7 @@ fn script(programs: &Programs) -> String {
     script + "echo ENDED\npoweroff -f\n"
 }
 
-/// Checks what the machine printed: every program passed. None skipped virtual machines: `CLICKBOX_REQUIRE` names `kvm`.
+/// Asserts that every program passed. None can have skipped virtual machines, because `CLICKBOX_REQUIRE` names `kvm`.
 fn check(log: &str, programs: &Programs, nested_paging: u32) {
     let said = |line: &str| log.lines().any(|found| found.trim_end() == line);
     let paging = if nested_paging == 1 { "PAGING Y" } else { "PAGING N" };

@@ -1,5 +1,4 @@
-//! The commands that talk to a daemon, against a server of this test that gives fixed answers: what they ask, what they
-//! print, how they exit.
+//! The commands that talk to a daemon, against a test server with fixed replies: requests, output and exit codes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -8,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What is asked, the status and the body of the answer.
+/// Request, status and reply body.
 type Route<'a> = (&'a str, u16, &'a str);
 
-/// A server that answers by its routes, and remembers what it was asked.
+/// A server that replies by its routes and records requests.
 struct Server {
     folder: PathBuf,
     asked: Arc<Mutex<Vec<(String, String)>>>,
@@ -40,7 +39,7 @@ impl Server {
         run(&self.folder.join("socket"), arguments, input)
     }
 
-    /// Checks the exit code, and that each text is in what is printed; what the daemon was asked.
+    /// Asserts the exit code, and that the output contains each text; returns the requests.
     fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> Vec<(String, String)> {
         let output = self.run(arguments, "");
         let all = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -198,7 +197,7 @@ fn handlers_are_read_and_written() {
             ),
         ],
     );
-    // What no terminal reads is not changed.
+    // Output to a pipe is not escaped.
     assert_eq!(server.run(&["read", "fw/c.count"], "").stdout, b"10\x1b[2J");
     assert_eq!(server.run(&["read", "fw/in/t.lookup", "1.2.3.4"], "").stdout, b"\xff\0");
     server.asked.lock().expect("what was asked").clear();
@@ -259,7 +258,7 @@ fn streams_are_lines() {
 
 #[test]
 fn captures_are_bytes() {
-    // A header, a packet of three bytes, and one that is cut off.
+    // A file header, a packet of three bytes, and a truncated one.
     let whole = format!("{}{}\x03\0\0\0\x40\0\0\0abc", "h".repeat(24), "\0".repeat(8));
     let text = format!("{whole}{}", "\0".repeat(7));
     let server = Server::new("capture", &[("GET /v1/capture?port=fw%3A1&snap=64", 200, &text)]);
@@ -370,7 +369,7 @@ fn without_a_daemon_the_way_to_one_is_said() {
         report["findings"].as_array().is_some_and(|findings| findings.len() > 10)
             && report["daemon"].is_null()
     );
-    // Boxes in processes are tried for real.
+    // Process boxes are really started.
     let of = |name: &str| report["findings"].as_array()?.iter().find(|finding| finding["name"] == name);
     let tried = of("box in a process").expect("the trial");
     assert!(tried["found"].as_str().is_some_and(|found| found.contains("forwards a packet")), "{tried}");

@@ -1,5 +1,5 @@
-//! The reference in `docs/elements` is what the program prints: a page for each class, an index, and the differences
-//! from Click in one place. `UPDATE_DOCS=1 cargo test -p cli --test reference` writes it anew.
+//! The reference in `docs/elements` equals the program's output: a page for each class, an index, and a page of
+//! differences from Click. `UPDATE_DOCS=1 cargo test -p cli --test reference` writes it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ fn pages() -> BTreeMap<String, String> {
     pages
 }
 
-/// Every class by group, in the order of the registry.
+/// All classes by group, in the order of the registry.
 fn index(entries: &[Value]) -> String {
     let mut page = String::from("# Elements\n\n");
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! A daemon at another host: the commands reach it over TCP with its certificate and its token, and not without.
+//! A daemon on another host: commands reach it over TCP only with its certificate and its token.
 
 mod support;
 
@@ -25,14 +25,14 @@ fn commands_reach_a_daemon_over_tcp() {
     let address = format!("https://localhost:{port}");
     let text = daemon.file("a.click", "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n");
 
-    // By options.
+    // Given as options.
     let options = ["--daemon", &address, "--token-file", &token, "--certificates", &certificate];
     let with = |arguments: &[&'static str]| -> Vec<&str> { [arguments, &options].concat() };
     let create = ["create", "fw", &text, "--sandbox", "process"];
     daemon.check(&[&create[..], &options].concat(), 0, &["fw runs"]);
     daemon.until(&with(&["read", "fw/c.count"]), "3");
     daemon.check(&with(&["events", "--json"]), 0, &["box_created"]);
-    // By the environment.
+    // Given in the environment.
     let environment = [
         ("CLICKBOX_SOCKET", address.as_str()),
         ("CLICKBOX_TOKEN", "a token of many bytes"),
@@ -41,13 +41,13 @@ fn commands_reach_a_daemon_over_tcp() {
     let (code, told) = daemon.run_with(&["ps", "--quiet"], &environment);
     assert_eq!((code, told.as_str()), (0, "fw\n"));
 
-    // A wrong token, none, and a certificate that nobody vouches for.
+    // A wrong token, no token, and an untrusted certificate.
     let wrong = file("wrong", "another token entirely");
     let at = ["ps", "--daemon", &address, "--certificates", &certificate];
     daemon.check(&[&at[..], &["--token-file", &wrong]].concat(), 1, &["--token-file"]);
     daemon.check(&at, 1, &["--token-file"]);
     daemon.check(&["ps", "--daemon", &address, "--token-file", &token], 1, &["--certificates"]);
-    // Such as `openssl req -x509` makes unless it is told otherwise: the way to one that can be used is named.
+    // A certificate like the default of `openssl req -x509`: the error tells how to make a usable one.
     let mut parameters = rcgen::CertificateParams::new(["localhost".to_string()]).expect("parameters");
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let pair = rcgen::KeyPair::generate().expect("a key");
@@ -63,7 +63,7 @@ fn commands_reach_a_daemon_over_tcp() {
         1,
         &["CA:FALSE"],
     );
-    // The one at the socket is the same.
+    // The same daemon also serves its Unix socket.
     daemon.check(&["ps", "--quiet"], 0, &["fw\n"]);
     fs::remove_dir_all(&folder).expect("the folder goes");
 }

@@ -1,5 +1,5 @@
-//! Configurations that others talk to: control and chatter connections, packets over sockets. All sockets are Unix
-//! sockets in a folder of the test's own, or on the loopback interface.
+//! Configurations with network peers: control and chatter connections, packets over sockets. All sockets are Unix
+//! sockets in a folder of the test, or on the loopback interface.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must happen.
+/// Time limit for expected events.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A folder that goes with the test.
+/// A folder that is removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -50,7 +50,7 @@ impl Drop for Running {
     }
 }
 
-/// Tries again until it works.
+/// Repeats an attempt until it succeeds.
 fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -75,7 +75,7 @@ fn line(connection: &mut impl BufRead) -> String {
     line
 }
 
-/// Gives a command to a control connection; the lines of the answer, and the data.
+/// Sends a command to a control connection; returns the lines and the data of the reply.
 fn control(connection: &mut BufReader<UnixStream>, command: &str) -> String {
     connection.get_mut().write_all(command.as_bytes()).expect("a connection");
     let mut answer = String::new();
@@ -139,7 +139,7 @@ fn the_log_is_passed_on_across_a_swap() {
     }
     let mut orders = connect(&orders);
     line(&mut orders);
-    // The packet of each configuration is printed as soon as it starts, perhaps before there is somebody to hear it.
+    // A configuration prints its packet when it starts, perhaps before a listener is connected.
     let mut heard = |listeners: &mut [BufReader<UnixStream>], text: &str| {
         assert!(control(&mut orders, &format!("WRITE hotconfig {}\r\n", config(text))).starts_with("200"));
         for listener in listeners {
@@ -152,7 +152,7 @@ fn the_log_is_passed_on_across_a_swap() {
     heard(&mut [second], "three");
 }
 
-/// A port of the loopback interface that nobody uses.
+/// A free port of the loopback interface.
 fn free_port(tcp: bool) -> u16 {
     let local = match tcp {
         true => std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()),
@@ -161,7 +161,7 @@ fn free_port(tcp: bool) -> u16 {
     local.expect("a free port").port()
 }
 
-/// Sends a datagram until it comes back.
+/// Sends a datagram until it is echoed.
 fn echoed(socket: &UdpSocket, port: u16, text: &[u8]) -> bool {
     let mut buffer = [0; 64];
     eventually("an echo", || {
@@ -188,7 +188,7 @@ fn a_datagram_server_answers_who_is_let_in() {
     let (welcome, stranger) = (udp("127.0.0.1:0"), udp("127.0.0.2:0"));
     assert!(echoed(&welcome, port, b"hello"));
     stranger.send_to(b"me too", ("127.0.0.1", port)).expect("a datagram");
-    // What was sent before is looked at before what is sent now.
+    // Earlier datagrams are processed before later ones.
     assert!(echoed(&welcome, port, b"again"));
     assert!(stranger.recv(&mut [0; 64]).is_err());
 }
@@ -223,7 +223,7 @@ fn unix_datagrams_are_answered() {
     let length = client.recv(&mut buffer).expect("an answer");
     assert_eq!(&buffer[..length], b"hello");
     drop(running);
-    // A client that has a name of its own.
+    // A client with its own socket name.
     let server = UnixDatagram::bind(folder.file("other")).expect("a socket");
     server.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
     let _running = Running::new(&format!(
@@ -258,10 +258,10 @@ fn connections_come_from_where_they_should() {
         second.contains(":: Socket: opened connection") && second.contains(" from 127.0.0.3:"),
         "{second}"
     );
-    // A stream has no bounds: what was sent in two packets may have come as one.
+    // A stream has no packet boundaries: two packets may arrive as one.
     let received = line(&mut log);
     assert!(received.contains(" | 78"), "{received}");
-    // A stream over a Unix socket, whose client has a name too.
+    // A stream over a Unix socket whose client also has a name.
     let listener = UnixListener::bind(folder.file("server")).expect("a socket");
     let _client = Running::new(&format!(
         "InfiniteSource(x, LIMIT 1) -> Socket(UNIX, {}, {})",

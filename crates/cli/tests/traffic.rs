@@ -1,8 +1,7 @@
-//! Boxes between two networks of the test's own, with every packet looked at: what goes in comes out, once, in order
-//! and unchanged, while other boxes are killed and corrupted. It needs root and `ip`, and says so where they are
-//! missing.
+//! Boxes between two networks of the test, with every packet checked: each arrives once, in order and unchanged, while
+//! other boxes are killed and corrupted. Needs root and `ip`; prints a note and skips without them.
 //!
-//! `CLICKBOX_TEST_BOXES` is the number of boxes, `CLICKBOX_TEST_ROUNDS` that of packets for each in each direction.
+//! `CLICKBOX_TEST_BOXES` is the number of boxes, `CLICKBOX_TEST_ROUNDS` the number of packets per box and direction.
 
 mod support;
 
@@ -19,36 +18,36 @@ use support::network::Network;
 use support::{Daemon, TIMEOUT};
 use test_support::{Capability, require};
 
-/// The port that all packets go to.
+/// The destination port of all packets.
 const PORT: u16 = 5000;
-/// Packets that may be under way in one direction: fewer than any ring or socket has room for.
+/// Maximum number of packets in flight per direction: fewer than any ring or socket can hold.
 const WINDOW: u64 = 256;
-/// Bytes in front of a packet's filling: the box's number, its own number.
+/// Bytes of a packet before its filler: the box's number and the packet's number.
 const HEADER: usize = 8;
-/// How long senders wait for packets under way before they take them for lost, where packets may be lost.
+/// How long senders wait for packets in flight before they count them as lost, if packets may be lost.
 const GIVEN_UP: Duration = Duration::from_millis(300);
 
-/// A number of the environment, or the usual one.
+/// A number from the environment, or the default.
 fn number(variable: &str, usual: usize) -> usize {
     std::env::var(variable).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// The address that packets for a box have when they come to a side, 0 or 1.
+/// The destination address of packets for a box on a side, 0 or 1.
 fn address(side: usize, number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, side as u8 + 1, (number / 200) as u8, (number % 200) as u8 + 1)
 }
 
-/// The Ethernet address of a box at a side.
+/// The Ethernet address of a box on a side.
 fn box_mac(side: usize, number: usize) -> String {
     format!("02:0{}:00:00:{:02x}:{:02x}", side + 1, number >> 8, number & 255)
 }
 
-/// The Ethernet address of a side's own host.
+/// The Ethernet address of the host on a side.
 fn host_mac(side: usize) -> String {
     format!("02:00:00:00:00:0{}", side + 1)
 }
 
-/// A box's configuration: three kinds, all of which hand packets on.
+/// A box's configuration: one of three kinds, all of which forward packets.
 fn configuration(number: usize) -> String {
     let inner = match number % 3 {
         0 => "",
@@ -65,7 +64,7 @@ fn configuration(number: usize) -> String {
     way(0) + &way(1)
 }
 
-/// The bytes of a packet: lengths from the shortest to an Ethernet's longest.
+/// The payload of a packet: lengths from the minimum to the Ethernet maximum.
 fn payload(number: usize, count: u32) -> Vec<u8> {
     let length = HEADER + (count as usize * 97 + number * 31) % (1472 - HEADER + 1);
     let mut bytes = vec![(count as usize + number) as u8; length];
@@ -74,7 +73,7 @@ fn payload(number: usize, count: u32) -> Vec<u8> {
     bytes
 }
 
-/// Numbers that can't be foreseen by what they are used against.
+/// A random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -84,7 +83,7 @@ impl Dice {
     }
 }
 
-/// Two networks, the daemon's between them, and boxes there.
+/// The two networks, the daemon and the boxes between them.
 struct Stage {
     sides: [Network; 2],
     daemon: Daemon,
@@ -115,7 +114,7 @@ impl Stage {
                 format!("addr add 10.{far}.255.1/32 dev eth0"),
                 format!("route add local {own} dev lo"),
                 format!("route add {other} dev eth0 src 10.{far}.255.1"),
-                // Answers to the other side's own address go through the first box.
+                // Replies to the other side's own address go through the first box.
                 format!("neigh add 10.{}.255.1 lladdr {} dev eth0", 2 - side, box_mac(side, 0)),
             ];
             commands.extend((0..boxes).map(|number| {
@@ -164,26 +163,26 @@ impl Stage {
     }
 }
 
-/// What has become of the packets in one direction.
+/// The packets in one direction.
 struct Lane {
-    /// Packets that went in, and came out, for each box.
+    /// The numbers of packets sent and received, per box.
     sent: Vec<AtomicU64>,
     came: Vec<AtomicU64>,
-    /// All of them.
+    /// The total number of packets sent.
     all_sent: AtomicU64,
     all_came: AtomicU64,
-    /// What was wrong, at the boxes that are to be right.
+    /// Errors at the boxes that must work correctly.
     faults: Mutex<Vec<String>>,
 }
 
-/// What may happen to the packets of a box.
+/// What the test does to a box, and so what may happen to its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Nothing.
+    /// Nothing: no packet is lost.
     Whole,
-    /// They may be lost.
+    /// Packets may be lost.
     Lossy,
-    /// Anything.
+    /// Anything may happen.
     Wild,
 }
 
@@ -199,7 +198,7 @@ impl Lane {
         }
     }
 
-    /// Sends one packet to every box after the other, until `done`, which is asked after each round.
+    /// Sends one packet to each box in turn, until `done`, which is called after each round.
     fn send(&self, side: usize, lossy: bool, mut done: impl FnMut() -> bool) {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
         let mut forgiven = 0;
@@ -227,9 +226,9 @@ impl Lane {
         }
     }
 
-    /// Looks at what comes until `stop`.
+    /// Checks received packets until `stop`.
     fn receive(&self, socket: &UdpSocket, side: usize, fates: &[Fate], stop: &AtomicBool) {
-        // The number that each box's next packet is to have.
+        // The expected number of each box's next packet.
         let mut next: Vec<u64> = self.came.iter().map(|_| 0).collect();
         let mut buffer = [0; 2048];
         while !stop.load(Ordering::Relaxed) {
@@ -260,7 +259,7 @@ impl Lane {
         }
     }
 
-    /// Waits until everything has come for boxes from which nothing may be lost.
+    /// Waits until all packets of the boxes that lose none have arrived.
     fn settle(&self, fates: &[Fate]) {
         let begin = Instant::now();
         let missing = || {
@@ -277,8 +276,8 @@ impl Lane {
     }
 }
 
-/// Sends in both directions while `act` runs, or for so many rounds if it ends earlier, and checks what comes until
-/// `compare` finds nothing wrong: packets that may be lost may also be late.
+/// Sends in both directions while `act` runs, and for at least the given number of rounds. Then checks received packets
+/// until `compare` finds no error, because packets that may be lost may also be late.
 fn run(
     stage: &Stage,
     lanes: &[Lane; 2],
@@ -289,7 +288,7 @@ fn run(
 ) {
     let lossy = fates.iter().any(|fate| *fate != Fate::Whole);
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    /// Sets a flag, also when what it guards fails.
+    /// Sets a flag on drop, also after a panic.
     struct Sets<'a>(&'a AtomicBool);
     impl Drop for Sets<'_> {
         fn drop(&mut self) {
@@ -350,25 +349,25 @@ fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Drops that are counted at the port that a packet was for.
+/// The drops counted at the destination port of a packet.
 fn drops(port: &Value) -> u64 {
     ["full", "down"].iter().filter_map(|reason| port["drops"][reason].as_u64()).sum()
 }
 
-/// Reasons for which a port dropped packets.
+/// The number of reasons for which a port dropped packets.
 fn kinds_of_drops(port: &Value) -> u64 {
     port["drops"].as_object().expect("reasons").len() as u64
 }
 
-/// Ok where a number is in a range; else what it was to be.
+/// `Ok` if a number is in a range, else a message with the expected range.
 fn within(what: impl FnOnce() -> String, found: u64, right: RangeInclusive<u64>) -> Result<(), String> {
     if right.contains(&found) { Ok(()) } else { Err(format!("{found}, not {right:?}: {}", what())) }
 }
 
-/// Every packet that went in is in the counters of its box and its switches; what is not so.
+/// Checks that every sent packet is in the counters of its box and its switches; returns the differences.
 ///
-/// A frame that corruption gave a group address goes to every other port of its switch, so all boxes on a side but the
-/// corrupted ones find the same number of strays there.
+/// A frame that corruption gave a group address goes to every other port of its switch, so all boxes on a side, except
+/// the corrupted ones, count the same number of stray frames.
 fn compare_counters(stage: &Stage, lanes: &[Lane; 2], fates: &[Fate]) -> Result<(), String> {
     let shown: Vec<_> =
         (0..fates.len()).map(|number| stage.daemon.json(&["show", &format!("b{number}")])).collect();
@@ -419,7 +418,7 @@ fn compare_counters(stage: &Stage, lanes: &[Lane; 2], fates: &[Fate]) -> Result<
     Ok(())
 }
 
-/// A connection through the first box: the kernel hands over frames of many packets, which are taken apart.
+/// A TCP connection through the first box: the kernel sends GSO frames of many packets, which are segmented.
 fn check_connection(stage: &Stage) {
     let listener = stage.sides[1].inside(|| TcpListener::bind((address(1, 0), PORT)).expect("a socket"));
     let bytes: Vec<u8> = (0..8_000_000u32).map(|byte| (byte >> 8) as u8).collect();
@@ -448,9 +447,9 @@ fn every_packet_between_two_networks_arrives_once_in_order_and_unchanged() {
     check_connection(&stage);
 }
 
-/// Writes random bytes over random places of all memory that a process can write.
+/// Writes random bytes to random addresses in all writable memory of a process.
 fn corrupt(pid: u64, dice: &mut Dice) {
-    // It may have ended meanwhile, of an earlier bite.
+    // It may have ended from an earlier corruption.
     let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
     let Ok(memory) = std::fs::File::options().write(true).open(format!("/proc/{pid}/mem")) else { return };
     let range = |line: &str| {
@@ -472,7 +471,7 @@ fn storms_of_kills_and_corruption_harm_no_other_box() {
     let boxes = number("CLICKBOX_TEST_BOXES", 8);
     let Some(stage) = Stage::new("storms", boxes) else { return };
     let lanes = [Lane::new(boxes), Lane::new(boxes)];
-    // A process and a machine of eight are killed, and another process is corrupted.
+    // Of eight boxes, one process and one virtual machine are killed, and another process is corrupted.
     let fate = |number: usize| match number % 8 {
         0 | 1 => Fate::Lossy,
         2 => Fate::Wild,
@@ -497,14 +496,14 @@ fn storms_of_kills_and_corruption_harm_no_other_box() {
                         corrupt(pid, &mut dice);
                     }
                 } else {
-                    // It may not be back yet from the last time.
+                    // It may not have restarted since the last time.
                     let (code, text) = daemon.run(&["kill", &name]);
                     assert!(code == 0 || code == 6, "{text}");
                 }
             }
             stage.until_all_run();
         }
-        // A corrupted box that keeps running is restarted, too.
+        // A corrupted box that keeps running is restarted too.
         for victim in victims.iter().filter(|victim| fates[**victim] == Fate::Wild) {
             daemon.run(&["kill", &format!("b{victim}")]);
         }
@@ -515,7 +514,7 @@ fn storms_of_kills_and_corruption_harm_no_other_box() {
         let shown = daemon.json(&["show", &format!("b{victim}")]);
         assert!(count(&shown["restarts"]) > 0, "box {victim} was not restarted");
     }
-    // All of them, the former victims too, do their work again.
+    // All boxes, including the former victims, work again.
     let (lanes, fates) = ([Lane::new(boxes), Lane::new(boxes)], vec![Fate::Whole; boxes]);
     run(&stage, &lanes, &fates, 20, || {}, || Ok(()));
 }

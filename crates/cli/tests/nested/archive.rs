@@ -1,9 +1,9 @@
-//! An archive of files as the kernel unpacks it into its first file system: cpio, in the format "newc".
+//! An initramfs archive for the kernel: cpio, in the format "newc".
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// An archive in the making.
+/// An archive under construction.
 pub(crate) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
@@ -11,7 +11,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// One with a console, to which the first program speaks.
+    /// An archive with a console device for the init program.
     pub(crate) fn new() -> Archive {
         let mut archive = Archive { bytes: Vec::new(), entries: 0, folders: BTreeSet::new() };
         archive.folder("dev");
@@ -26,12 +26,12 @@ impl Archive {
         }
     }
 
-    /// Adds a file that can be run, in a folder that is there.
+    /// Adds an executable file in an existing folder.
     pub(crate) fn file(&mut self, name: &str, bytes: &[u8]) {
         self.entry(name, 0o100_755, bytes, [0, 0]);
     }
 
-    /// Adds a file of this machine at the same path, with the folders that lead to it.
+    /// Adds a file of this machine under the same path, with its parent folders.
     pub(crate) fn path(&mut self, path: &Path) {
         let name = path.to_str().expect("a plain path").trim_start_matches('/');
         for (end, _) in name.match_indices('/') {
@@ -46,7 +46,7 @@ impl Archive {
         self.bytes
     }
 
-    /// A header of numbers in hexadecimal, the name and the content, each filled up to four bytes.
+    /// A header of hexadecimal numbers, the name and the contents, each padded to four bytes.
     fn entry(&mut self, name: &str, mode: u32, content: &[u8], device: [u32; 2]) {
         self.entries += 1;
         let [major, minor] = device;

@@ -1,4 +1,4 @@
-//! The machine: started, waited for, and ended if it does not end.
+//! Runs the machine, with a time limit.
 
 use crate::packages::Packages;
 use std::fs::{self, File};
@@ -6,21 +6,21 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Long enough for a loaded machine; without load a run takes some minutes.
+/// Long enough for a loaded machine; normally a run takes some minutes.
 const TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// Ends with the test, however that ends.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself, which is the usual case.
+        // It has usually exited by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Runs a machine with these files and options of its kernel to its end; what it wrote to its console.
+/// Runs a machine with these files and kernel options to its end; returns its console output.
 pub(crate) fn run(packages: &Packages, files: &Path, options: &str) -> String {
     let console = files.with_file_name(format!("console-{options}"));
     let mut command = packages.emulator();
@@ -34,7 +34,7 @@ pub(crate) fn run(packages: &Packages, files: &Path, options: &str) -> String {
         .args(["-append", &format!("console=ttyS0 panic=-1 quiet {options}")])
         .stdin(Stdio::null())
         .stdout(File::create(&console).expect("a file"))
-        // It warns of each feature of that processor which it does not emulate.
+        // QEMU warns about each feature of that CPU that it does not emulate.
         .stderr(Stdio::null());
     let mut running = Running(command.spawn().expect("the emulator starts"));
     let start = Instant::now();

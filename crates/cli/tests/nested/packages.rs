@@ -1,15 +1,15 @@
-//! What comes from Debian's archive: the emulator, a kernel with its modules, and a shell. Nothing is installed.
+//! Packages from Debian's archive: the emulator, a kernel with its modules, and a shell. Nothing is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the packages are unpacked.
+/// The folder with the unpacked packages.
 pub(crate) struct Packages {
     root: PathBuf,
 }
 
-/// Runs a command, and gives what it printed.
+/// Runs a command and returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; this needs Debian"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -17,7 +17,7 @@ fn run(command: &mut Command) -> String {
 }
 
 impl Packages {
-    /// Fetches and unpacks them, unless that was done before.
+    /// Downloads and unpacks the packages, unless done before.
     pub(crate) fn fetch(folder: &Path) -> Packages {
         let (archives, done) = (folder.join("archives"), folder.join("root/done"));
         let packages = Packages { root: folder.join("root") };
@@ -25,7 +25,7 @@ impl Packages {
             return packages;
         }
         fs::create_dir_all(archives.join("partial")).expect("a folder");
-        // The emulator with those of its libraries that this machine lacks.
+        // The emulator, with the libraries that this machine lacks.
         let mut cache = std::ffi::OsString::from("Dir::Cache::archives=");
         cache.push(&archives);
         run(Command::new("apt-get")
@@ -46,7 +46,7 @@ impl Packages {
         packages
     }
 
-    /// The emulator, which finds its libraries and firmware.
+    /// The emulator's command, with paths to its libraries and firmware.
     pub(crate) fn emulator(&self) -> Command {
         let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|path| self.root.join(path));
         let mut command = Command::new(self.root.join("usr/bin/qemu-system-x86_64"));
@@ -64,7 +64,7 @@ impl Packages {
         files.find(|path| path.to_string_lossy().contains("/vmlinuz-")).expect("a kernel")
     }
 
-    /// The modules that make KVM, by name.
+    /// The modules for KVM, by name.
     pub(crate) fn modules(&self) -> Vec<(&'static str, Vec<u8>)> {
         let releases = fs::read_dir(self.root.join("lib/modules")).expect("modules").flatten();
         let release = releases.map(|entry| entry.path()).next().expect("a kernel's modules").join("kernel");
@@ -74,7 +74,7 @@ impl Packages {
         places.into_iter().map(|(name, folder)| (name, read(folder, name))).collect()
     }
 
-    /// A shell and the small programs beside it, in one file.
+    /// A shell with basic commands, in one file.
     pub(crate) fn busybox(&self) -> Vec<u8> {
         let places = ["bin/busybox", "usr/bin/busybox"].map(|path| self.root.join(path));
         let place = places.into_iter().find(|path| path.exists()).expect("busybox");

@@ -1,26 +1,26 @@
-//! What runs in the machine: `clickbox`, the tests of boxes, and the libraries of the system that they need.
+//! The programs in the machine: `clickbox`, the tests of boxes, and the system libraries that they need.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The tests of these crates make boxes.
+/// The crates whose tests create boxes.
 const CRATES: &[&str] = &["sandbox", "engine"];
 
-/// Test programs of them that do not run: two take too long on an emulated processor, the last makes no boxes.
+/// Their test programs that are excluded: two take too long on an emulated CPU, the last creates no boxes.
 const NOT_THESE: &[&str] = &["engine-corpus", "engine-buffers", "engine-engine"];
 
 /// Programs and libraries.
 pub(crate) struct Programs {
-    /// By the name in the machine; `clickbox` and the test programs.
+    /// `clickbox` and the test programs, by their names in the machine.
     pub(crate) programs: BTreeMap<String, PathBuf>,
-    /// Paths that are the same in the machine.
+    /// Library paths, the same in the machine.
     pub(crate) libraries: BTreeSet<PathBuf>,
 }
 
 impl Programs {
-    /// Builds what is not built, as the test that asks for it was built.
+    /// Builds the programs in the profile of this test.
     pub(crate) fn build() -> Programs {
         let clickbox = PathBuf::from(env!("CARGO_BIN_EXE_clickbox"));
         let mut cargo = Command::new(env!("CARGO"));
@@ -52,7 +52,7 @@ impl Programs {
     }
 }
 
-/// Name and path of the test program that a message of cargo is about.
+/// The name and path of the test program in a message of cargo.
 fn test(message: &Value) -> Option<(String, PathBuf)> {
     let target = message.get("target")?;
     if target.get("kind")?.get(0)? != "test" {
@@ -63,14 +63,14 @@ fn test(message: &Value) -> Option<(String, PathBuf)> {
     Some((name, message.get("executable")?.as_str()?.into()))
 }
 
-/// The libraries that a program is linked with, and what loads them.
+/// The libraries that a program is linked with, and the dynamic loader.
 fn linked(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("ldd");
     let text = String::from_utf8(output.stdout).expect("text");
     text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-/// A copy of a program without what only debuggers need: the machine keeps all of it in memory.
+/// A copy of a program without debug information, because the machine keeps it in memory.
 fn stripped(name: &str, program: &Path) -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nested").join(name);
     let status = Command::new("strip").arg("-o").args([&copy, program]).status().expect("strip");

@@ -1,4 +1,4 @@
-//! What the tests of boxes share: a daemon of the test's own, and the commands that talk to it.
+//! Support for the tests of boxes: a daemon of the test, and commands that talk to it.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub(crate) mod network;
@@ -9,29 +9,29 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Long enough for a loaded machine; only a failure takes as long.
+/// Long enough for a loaded machine; only a failure takes that long.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A daemon, which ends with the test.
 pub(crate) struct Daemon {
     pub(crate) child: Child,
     pub(crate) folder: PathBuf,
-    /// What it said when it could be reached.
+    /// The line that it printed when it was ready.
     pub(crate) ready: serde_json::Value,
 }
 
 impl Daemon {
-    /// Starts one that keeps nothing.
+    /// Starts a daemon without a store.
     pub(crate) fn start(name: &str) -> Daemon {
         Daemon::start_with(name, &["--no-store"])
     }
 
-    /// Starts one with these options in a new folder.
+    /// Starts a daemon with these options in a new folder.
     pub(crate) fn start_with(name: &str, options: &[&str]) -> Daemon {
         Daemon::start_by(name, &[], options)
     }
 
-    /// Starts one with these options by a program that becomes it, with its arguments.
+    /// Starts a daemon with these options through a program that executes it, given with its arguments.
     pub(crate) fn start_by(name: &str, program: &[&str], options: &[&str]) -> Daemon {
         let folder = std::env::temp_dir().join(format!("clickbox-daemon-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -53,12 +53,12 @@ impl Daemon {
         Daemon { child, folder, ready }
     }
 
-    /// Where it listens.
+    /// Its socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.join("socket")
     }
 
-    /// A figure of its process, such as `VmHWM:`, in kilobytes.
+    /// A memory figure of its process, such as `VmHWM:`, in kilobytes.
     pub(crate) fn kilobytes(&self, figure: &str) -> u64 {
         kilobytes(self.child.id().into(), figure)
     }
@@ -70,12 +70,12 @@ impl Daemon {
         path.to_str().expect("a plain path").to_string()
     }
 
-    /// Runs a command; its exit code, and what it printed.
+    /// Runs a command; returns its exit code and output.
     pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String) {
         self.run_with(arguments, &[])
     }
 
-    /// Runs a command with these variables of the environment.
+    /// Runs a command with these environment variables.
     pub(crate) fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
             .args(arguments)
@@ -88,7 +88,7 @@ impl Daemon {
         (output.status.code().unwrap_or(-1), text.into_owned())
     }
 
-    /// Checks the exit code, and that each text is in what is printed.
+    /// Asserts the exit code, and that the output contains each text.
     pub(crate) fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
         let (found, text) = self.run(arguments);
         assert_eq!(found, code, "{arguments:?}: {text}");
@@ -98,14 +98,14 @@ impl Daemon {
         text
     }
 
-    /// What a command prints with `--json`.
+    /// The output of a command with `--json`.
     pub(crate) fn json(&self, arguments: &[&str]) -> serde_json::Value {
         let arguments = [arguments, &["--json"]].concat();
         let text = self.check(&arguments, 0, &[]);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error} in: {text}"))
     }
 
-    /// Runs a command until it prints a text.
+    /// Repeats a command until its output contains a text.
     pub(crate) fn until(&self, arguments: &[&str], expected: &str) {
         let begin = Instant::now();
         loop {
@@ -118,7 +118,7 @@ impl Daemon {
     }
 }
 
-/// A figure of a process, in kilobytes.
+/// A memory figure of a process, in kilobytes.
 pub(crate) fn kilobytes(process: u64, figure: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process");
     let line = text.lines().find_map(|line| line.strip_prefix(figure)).expect("the figure");

@@ -1,4 +1,4 @@
-//! Networks of a test's own: namespaces that go with the test.
+//! Network namespaces that live as long as the test.
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
 
-/// A network with nothing in it.
+/// An empty network.
 pub(crate) struct Network(File);
 
 impl Network {
@@ -20,13 +20,13 @@ impl Network {
             rustix::thread::unshare(UnshareFlags::NEWNET).expect("a network namespace");
             File::open("/proc/thread-self/ns/net").expect("the network namespace")
         };
-        // In a thread of its own, which moves and ends.
+        // In a separate thread, which enters the namespace and ends.
         let network = Network(std::thread::spawn(make).join().expect("the thread ends"));
         assert!(network.ip(&["link set lo up"]));
         network
     }
 
-    /// Does something in it, threads and programs that are started there included.
+    /// Runs `act` in the namespace, including the threads and programs that it starts.
     pub(crate) fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         let run = || {
             let network = Some(LinkNameSpaceType::Network);
@@ -37,7 +37,7 @@ impl Network {
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Runs commands of `ip` in it, all in one call; whether they worked.
+    /// Runs several `ip` commands in it in one call; returns whether they succeeded.
     pub(crate) fn ip<T: AsRef<str>>(&self, commands: &[T]) -> bool {
         let commands: Vec<&str> = commands.iter().map(AsRef::as_ref).collect();
         self.inside(|| {
@@ -55,7 +55,7 @@ impl Network {
         self.inside(|| std::fs::write(&path, value)).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
-    /// Its path, by which programs find it while this lives.
+    /// Its path, which is valid while this lives.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
