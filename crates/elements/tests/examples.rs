@@ -1,4 +1,5 @@
-//! Every class of the registry: documented, with an example that runs and ends as it says, at every batch size.
+//! Checks that every class of the registry is documented and has an example with the stated results, at every batch
+//! size.
 
 mod support;
 
@@ -11,7 +12,7 @@ fn classes() -> impl Iterator<Item = &'static Class> {
     elements::REGISTRY.iter().flat_map(|group| group.iter())
 }
 
-/// Each class with its documentation.
+/// All classes with their documentation.
 fn pages() -> impl Iterator<Item = (&'static Class, &'static ClassDocumentation)> {
     classes().zip(elements::DOCUMENTATION.iter().copied().flatten().copied())
 }
@@ -67,7 +68,7 @@ fn every_class_is_documented() {
                 complain(format!("handler {name} has no summary sentence"));
             }
         }
-        // What the text says of drops is what the class declares.
+        // The drop reasons in the text are those that the class declares.
         for (_, rest) in page
             .description
             .match_indices("dropped as `")

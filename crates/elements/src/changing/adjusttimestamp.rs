@@ -1,4 +1,4 @@
-//! `AdjustTimestamp`: moves the time of packets.
+//! `AdjustTimestamp`: shifts the timestamps of packets.
 
 use element::arguments::SignedTime;
 use element::number_format;

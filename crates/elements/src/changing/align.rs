@@ -1,4 +1,4 @@
-//! `Align`: places data at wanted addresses.
+//! `Align`: aligns packet data in memory.
 
 use element::prelude::*;
 
@@ -56,7 +56,8 @@ impl Filter for Align {
     }
 }
 
-/// How far `address` lies behind the last one that is `offset` behind a multiple of `modulus`, a power of two.
+/// The distance of `address` from the last address at or before it that is `offset` above a multiple of `modulus`, a
+/// power of two.
 fn distance(address: usize, modulus: usize, offset: usize) -> usize {
     address.wrapping_sub(offset) & (modulus - 1)
 }

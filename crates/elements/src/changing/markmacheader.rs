@@ -1,4 +1,4 @@
-//! `MarkMACHeader`: says where the link header is.
+//! `MarkMACHeader`: sets the position of the link header.
 
 use element::prelude::*;
 

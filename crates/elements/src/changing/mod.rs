@@ -1,4 +1,4 @@
-//! Changing bytes, lengths and annotations.
+//! Elements that change bytes, lengths and annotations.
 
 mod adjusttimestamp;
 mod align;

@@ -1,4 +1,4 @@
-//! `Resize`: moves both ends of packets.
+//! `Resize`: grows or shrinks packets at both ends.
 
 use element::prelude::*;
 
@@ -70,7 +70,7 @@ impl Filter for Resize {
     }
 }
 
-/// Moves the front, then the back; `None` if the packet can't grow so much.
+/// Moves the front, then the end; `None` if the packet can't grow that much.
 fn resize(packet: &mut Packet, head: i32, tail: i32) -> Option<()> {
     let (front, back) = (head.unsigned_abs() as usize, tail.unsigned_abs() as usize);
     if head < 0 {

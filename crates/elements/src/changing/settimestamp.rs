@@ -1,4 +1,4 @@
-//! `SetTimestamp`: sets the time of packets.
+//! `SetTimestamp`: sets the timestamps of packets.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `Unstrip`: puts bytes back to the front.
+//! `Unstrip`: restores bytes at the front of packets.
 
 use element::prelude::*;
 

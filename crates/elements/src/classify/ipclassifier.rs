@@ -88,14 +88,14 @@ impl IPClassifier {
         Ok(IPClassifier { patterns, program, columns: Columns::default() })
     }
 
-    /// Gives an output another expression.
+    /// Replaces the expression of an output.
     fn replace(&mut self, cx: &mut Context, output: usize, value: &str) -> Result<(), HandlerError> {
         let mut patterns = self.patterns.clone();
         patterns[output] = Raw(value.trim().to_string());
         let name = cx.name();
         *self = IPClassifier::compile(patterns, &mut cx.setup(&name))?;
         self.program.settle();
-        // The rest of an argument list has no keyword to fall back on.
+        // These arguments are positional and have no keyword.
         cx.note_argument(Some(output), "", value.trim());
         Ok(())
     }

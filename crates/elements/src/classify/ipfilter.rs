@@ -1,4 +1,4 @@
-//! `IPFilter`: sends IP packets where the first rule that they match says.
+//! `IPFilter`: filters IP packets by the first rule that they match.
 
 use classify::{Columns, Headers, Layout, Program, filter_rules};
 use element::arguments::Raw;

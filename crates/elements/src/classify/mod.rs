@@ -1,4 +1,4 @@
-//! Elements that send packets where a rule set says.
+//! Elements that classify packets by rules.
 
 mod classifier;
 mod ipclassifier;

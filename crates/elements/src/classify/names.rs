@@ -1,4 +1,4 @@
-//! The names that rules of an element may use.
+//! Name resolution for rules.
 
 use core::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use classify::{NameKind, Names};
 use element::{FromArgument, Setup, iana, services};
 use packet::{Ip4Prefix, MacAddr};
 
-/// The names that IANA assigned, and no others.
+/// Resolves only names assigned by IANA.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssignedNames;
 
@@ -22,8 +22,7 @@ impl Names for AssignedNames {
     }
 }
 
-/// The names that rules of an element may use: those that the configuration defines for the element's scope, and those
-/// that IANA assigned.
+/// Resolves names that the configuration defines in the element's scope, and those assigned by IANA.
 pub(super) struct ElementNames<'a, 's>(pub(super) &'a Setup<'s>);
 
 impl Names for ElementNames<'_, '_> {

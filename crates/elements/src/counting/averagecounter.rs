@@ -1,4 +1,4 @@
-//! `AverageCounter`: counts packets and bytes, and their rates from the first to the last.
+//! `AverageCounter`: counts packets and bytes, and their average rates.
 
 use element::number_format;
 use element::prelude::*;
@@ -34,9 +34,9 @@ pub struct AverageCounter {
     ignore: i64,
     count: u64,
     bytes: u64,
-    /// Steady time of the first packet in milliseconds.
+    /// Monotonic time of the first packet in milliseconds.
     first: Option<i64>,
-    /// Steady time of the last packet in milliseconds.
+    /// Monotonic time of the last packet in milliseconds.
     last: i64,
 }
 

@@ -1,4 +1,4 @@
-//! `BandwidthMeter`: sorts traffic by the bandwidth in which it comes.
+//! `BandwidthMeter`: splits traffic by its bandwidth.
 
 use element::arguments::Raw;
 use element::prelude::*;

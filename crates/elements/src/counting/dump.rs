@@ -1,4 +1,4 @@
-//! Bytes as the printing elements show them.
+//! Formats bytes for the printing elements.
 
 use core::fmt::Write;
 

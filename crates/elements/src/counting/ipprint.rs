@@ -192,9 +192,9 @@ impl Filter for IPPrint {
         if args.contents != Contents::Nothing && args.payload.0 != Contents::Nothing {
             return Err(SetupError::new("specify at most one of PAYLOAD and CONTENTS"));
         }
-        // There is one log.
+        // There is only one log.
         args.channel = None;
-        // Lines of several of these come in the order in which packets pass them.
+        // Not batched, so that lines of several elements appear in packet order.
         setup.unbatched = true;
         args.maxlength = args.nbytes.unwrap_or(args.maxlength);
         Ok(IPPrint { args, journal: Journal::default() })

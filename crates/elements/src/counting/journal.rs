@@ -1,4 +1,4 @@
-//! Where the printing elements write: the log, or a file.
+//! The destination of the printing elements: the log, or a file.
 
 use core::cell::RefCell;
 
@@ -13,7 +13,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Creates the file, if one was given.
+    /// Creates the file, if one is given.
     pub(crate) fn open(cx: &Context, path: Option<&FileName>) -> Result<Journal, SetupError> {
         let Some(FileName(path)) = path else { return Ok(Journal::default()) };
         let file = cx.environment().create(path, false);

@@ -1,4 +1,4 @@
-//! Counting and looking.
+//! Counting and printing packets.
 
 mod arpprint;
 mod averagecounter;

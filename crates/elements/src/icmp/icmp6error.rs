@@ -1,4 +1,4 @@
-//! `ICMP6Error`: tells the sender of an IPv6 packet what is wrong with it.
+//! `ICMP6Error`: answers an IPv6 packet with an error message.
 
 use core::net::Ipv6Addr;
 
@@ -49,13 +49,13 @@ pub struct ICMP6ErrorArgs {
     code: i32,
 }
 
-/// The most bytes of a packet that are quoted.
+/// Maximum quoted bytes of a packet.
 const QUOTED: usize = 568;
-/// What a message that a packet is too big says: the bytes of an Ethernet's packet.
+/// The MTU in "packet too big" messages: that of Ethernet.
 const ETHERNET_MTU: u32 = 1500;
-/// A redirect.
+/// The type of redirect messages.
 const REDIRECT: u8 = 137;
-/// Bytes of the addresses that a redirect has more than other messages.
+/// Length of the addresses in a redirect, which other messages do not have.
 const REDIRECT_ADDRESSES: usize = 32;
 
 /// The element.
@@ -104,7 +104,7 @@ impl Filter for ICMP6Error {
     }
 }
 
-/// Who gets the answer, or why there is none.
+/// The recipient of the message, or the reason for sending none.
 fn addressee(packet: &Packet) -> Result<Ipv6Addr, Reason> {
     let header = Ip6View::new(packet.network()).ok_or(Reason::NO_IP_HEADER)?;
     if header.next_header() == protocol::ICMP6 {

@@ -1,4 +1,4 @@
-//! `AlignmentInfo`: how packets are aligned at elements.
+//! `AlignmentInfo`: states the alignment of packets at elements.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `ClickyInfo`: how a graphical program is to draw the configuration.
+//! `ClickyInfo`: contains drawing instructions for graphical programs.
 
 use element::arguments::Raw;
 use element::prelude::*;

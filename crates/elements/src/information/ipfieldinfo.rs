@@ -1,4 +1,4 @@
-//! `IPFieldInfo`: the names of fields of IP packets.
+//! `IPFieldInfo`: defines names for fields of IP packets.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `IPNameInfo`: the names of IP protocols, ports and messages.
+//! `IPNameInfo`: defines names for IP protocols, ports and messages.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `PortInfo`: names for TCP and UDP ports.
+//! `PortInfo`: defines names for TCP and UDP ports.
 
 use element::arguments::{ArgumentError, IpProtocol, Raw};
 use element::prelude::*;
@@ -44,7 +44,7 @@ impl Element for PortInfo {
                 Some(word) => word.split_once('/').map_or((word, None), |(port, rest)| (port, Some(rest))),
                 None => ("", None),
             };
-            // What is too large for a port is found out where it is used.
+            // A number above 65,535 is an error where the name is used.
             let port = match u32::from_argument(port, setup) {
                 Ok(port) => port,
                 Err(ArgumentError::OutOfRange(_)) => u32::MAX,
@@ -57,7 +57,7 @@ impl Element for PortInfo {
                 None => &[NameKind::TcpPort, NameKind::UdpPort],
                 Some(Ok(IpProtocol(protocol::TCP))) => &[NameKind::TcpPort],
                 Some(Ok(IpProtocol(protocol::UDP))) => &[NameKind::UdpPort],
-                // Nothing asks for ports of other protocols.
+                // Ports of other protocols are never looked up.
                 Some(_) => &[],
             };
             for name in core::iter::once(name).chain(words) {

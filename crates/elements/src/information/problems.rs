@@ -1,4 +1,4 @@
-//! Problems collected while the arguments of one element are read, so that all are told at once.
+//! Collects the errors in an element's arguments, to report them together.
 
 use core::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! `RandomSeed`: makes randomness repeatable.
+//! `RandomSeed`: makes random numbers reproducible.
 
 use element::HandlerError;
 use element::arguments::{ArgumentError, FromArgument};
@@ -32,7 +32,7 @@ pub struct RandomSeedArgs {
     seed: Option<Seed>,
 }
 
-/// A seed, and the text it was written as.
+/// A seed and its text.
 #[derive(Clone)]
 struct Seed {
     value: u32,

@@ -1,4 +1,4 @@
-//! Routes as arguments.
+//! Parses routes in arguments.
 
 use element::arguments::{ArgumentError, Ip4PrefixOrHost};
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `DirectIPLookup`: routes by longest prefix.
+//! `DirectIPLookup`: routes by longest-prefix match.
 
 use element::arguments::Raw;
 use element::prelude::*;

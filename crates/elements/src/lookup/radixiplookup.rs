@@ -1,4 +1,4 @@
-//! `RadixIPLookup`: routes by longest prefix.
+//! `RadixIPLookup`: routes by longest-prefix match.
 
 use element::arguments::Raw;
 use element::prelude::*;

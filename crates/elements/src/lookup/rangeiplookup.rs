@@ -1,4 +1,4 @@
-//! `RangeIPLookup`: routes by longest prefix.
+//! `RangeIPLookup`: routes by longest-prefix match.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! An element that routes by a table of IPv4 routes, but for which table it is.
+//! The element behind the IPv4 route tables.
 
 use element::arguments::Raw;
 use element::prelude::*;
@@ -7,19 +7,19 @@ use super::commands::configure;
 use super::forward::Ip4Forwarder;
 use lookup::RouteStore;
 
-/// The arguments of such an element: what tells it from the others.
+/// The arguments of a route table class, which select the variant.
 pub trait Kind: Args + 'static {
-    /// What holds the routes.
+    /// The data structure for the routes.
     type Store: RouteStore + 'static;
     /// Its handlers.
     const HANDLERS: &'static [Handler<RouteTable<Self>>];
-    /// The name under which packets without a route are logged, if they are.
+    /// The name under which packets without a route are logged; `None` logs nothing.
     const SAYS: Option<&'static str> = None;
 
-    /// A table without routes.
+    /// Creates an empty table.
     fn store() -> Self::Store;
 
-    /// The routes as they are written.
+    /// The routes in the arguments.
     fn routes(&self) -> &[Raw];
 }
 

@@ -1,4 +1,4 @@
-//! `DRRSched`: pulls from its inputs fairly by bytes.
+//! `DRRSched`: pulls from its inputs by deficit round robin.
 
 use element::prelude::*;
 use element::{Direction, Signal};

@@ -1,4 +1,4 @@
-//! Choosing where to pull from.
+//! Elements that choose an input to pull from.
 
 mod drrsched;
 mod priosched;

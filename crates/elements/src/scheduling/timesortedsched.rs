@@ -1,4 +1,4 @@
-//! `TimeSortedSched`: merges streams by time.
+//! `TimeSortedSched`: merges streams by timestamp.
 
 use element::prelude::*;
 use element::{Direction, Signal};
@@ -103,7 +103,7 @@ impl Element for TimeSortedSched {
 }
 
 impl TimeSortedSched {
-    /// Pulls packets into the free space; returns whether any input announces more.
+    /// Pulls packets into the free space. Returns whether any input announces more.
     fn fill(&mut self, cx: &mut Context) -> bool {
         let mut active = false;
         for place in (0..self.ready.len()).rev() {
@@ -151,8 +151,8 @@ struct Entry {
     packet: Packet,
 }
 
-/// Binary heap with the earliest packet first. The order of packets with equal times must be Click's, so the standard
-/// library's heap does not fit.
+/// A binary heap with the earliest packet first. The standard library's heap can't be used, because packets with equal
+/// times must come out in Click's order.
 #[derive(Default)]
 struct Heap {
     entries: Vec<Entry>,

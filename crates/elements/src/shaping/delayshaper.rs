@@ -1,4 +1,4 @@
-//! `DelayShaper`: lets packets be pulled after a delay.
+//! `DelayShaper`: releases packets to pulls after a delay.
 
 use element::prelude::*;
 use element::{Direction, Signal, number_format};
@@ -40,7 +40,7 @@ pub struct DelayShaper {
 }
 
 impl DelayShaper {
-    /// One pull.
+    /// Pulls one packet.
     fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
         let packet = self.held.take().or_else(|| {
             let mut packet = cx.pull_one(0)?;
@@ -97,7 +97,7 @@ impl Element for DelayShaper {
     }
 
     fn woken(&mut self, cx: &mut Context) {
-        // While a packet is held, the timer says when.
+        // While a packet is held, the timer raises the signal.
         if self.held.is_none() {
             cx.set_signal(Direction::Empty, true);
         }

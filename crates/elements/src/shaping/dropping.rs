@@ -1,4 +1,4 @@
-//! What the elements that drop early share.
+//! Common code of the elements that drop early.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Shaping traffic to a rate or a delay, and dropping early.
+//! Shaping traffic to a rate or delay, and early dropping.
 
 mod adaptivered;
 pub mod average;

@@ -1,4 +1,4 @@
-//! `RandomSample`: lets packets through at random.
+//! `RandomSample`: passes a random sample of packets.
 
 use element::arguments::ArgumentError;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `RatedSplitter`: separates packets above a rate.
+//! `RatedSplitter`: diverts packets above a rate.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The queues whose lengths an element looks at.
+//! Finds the queues whose lengths an element watches.
 
 use element::prelude::*;
 
@@ -22,7 +22,7 @@ impl Watched {
         problems.into_result()
     }
 
-    /// Finds the queues called `names`. Without names: the nearest ones, downstream on a push path, else upstream.
+    /// Finds the queues called `names`. Without names: the nearest ones, downstream on a push path, otherwise upstream.
     pub fn find(cx: &Context, names: Option<&str>, downstream: bool) -> Result<Watched, SetupError> {
         let runtime = cx.runtime();
         let mut queues = Vec::new();
@@ -51,7 +51,7 @@ impl Watched {
         Ok(Watched { queues })
     }
 
-    /// Packets in all of them together.
+    /// Total number of packets in the queues.
     #[inline]
     pub fn length(&self) -> usize {
         self.queues.iter().map(|(_, length)| length.get()).sum()

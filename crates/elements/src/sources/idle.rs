@@ -1,4 +1,4 @@
-//! `Idle`: makes nothing, takes anything.
+//! `Idle`: produces nothing and discards its input.
 
 use element::Direction;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `PullNull`: passes packets that are pulled.
+//! `PullNull`: passes pulled packets unchanged.
 
 use element::prelude::*;
 

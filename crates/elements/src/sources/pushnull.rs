@@ -1,4 +1,4 @@
-//! `PushNull`: passes packets that are pushed.
+//! `PushNull`: passes pushed packets unchanged.
 
 use element::prelude::*;
 

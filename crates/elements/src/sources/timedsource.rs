@@ -1,4 +1,4 @@
-//! `TimedSource`: makes a packet now and then.
+//! `TimedSource`: creates packets at intervals.
 
 use element::arguments::Bytes;
 use element::number_format;
@@ -55,7 +55,7 @@ pub struct TimedSource {
     active: bool,
     stop: bool,
     template: Option<Packet>,
-    /// When the timer is due, or was last due.
+    /// Time at which the timer is due, or was last due.
     next: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! `BandwidthRatedUnqueue`: pulls packets at a bandwidth and pushes them on.
+//! `BandwidthRatedUnqueue`: pulls packets at a bandwidth and pushes them.
 
 use element::prelude::*;
 

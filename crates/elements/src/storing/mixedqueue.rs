@@ -1,4 +1,4 @@
-//! `MixedQueue`: a queue with a second input for packets that overtake.
+//! `MixedQueue`: a queue with a second input for LIFO packets.
 
 use alloc::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! `Queue`: stores packets, and tells both sides whether it is worth trying.
+//! `Queue`: a queue that signals upstream when it is full and downstream when it is empty.
 
 use element::prelude::*;
 

@@ -1,11 +1,11 @@
-//! `RatedUnqueue` and `BandwidthRatedUnqueue` but for their arguments.
+//! The element behind `RatedUnqueue` and `BandwidthRatedUnqueue`.
 
 use element::Signal;
 use element::prelude::*;
 
 use crate::shaping::rated::{Allowance, Rated};
 
-/// Pulls packets at a limited rate and pushes them on.
+/// Pulls packets at a limited rate and pushes them.
 pub struct RatedPull<R: Rated> {
     allowance: Allowance<R::Measure>,
     active: bool,

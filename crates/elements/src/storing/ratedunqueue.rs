@@ -1,4 +1,4 @@
-//! `RatedUnqueue`: pulls packets at a rate and pushes them on.
+//! `RatedUnqueue`: pulls packets at a rate and pushes them.
 
 use element::prelude::*;
 

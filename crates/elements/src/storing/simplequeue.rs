@@ -1,4 +1,4 @@
-//! `SimpleQueue`: stores packets and tells nobody.
+//! `SimpleQueue`: a queue without notification.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `TimedUnqueue`: pulls a few packets in every interval and pushes them on.
+//! `TimedUnqueue`: pulls a few packets per interval and pushes them.
 
 use element::prelude::*;
 
@@ -32,7 +32,7 @@ pub struct TimedUnqueueArgs {
     burst: i32,
 }
 
-/// The variant that has a steady interval.
+/// The variant with a fixed interval.
 pub struct Steady;
 
 impl Timed for Steady {

@@ -1,4 +1,4 @@
-//! Choosing where to push to.
+//! Elements that choose an output to push to.
 
 mod block;
 mod bypass;

@@ -1,4 +1,4 @@
-//! `PaintSwitch`: chooses the output by colour.
+//! `PaintSwitch`: chooses the output by the paint annotation.
 
 use element::arguments::Annotation;
 use element::prelude::*;
@@ -33,7 +33,7 @@ pub struct PaintSwitchArgs {
     anno: Annotation<1>,
 }
 
-/// Paint value that stands for all outputs.
+/// The paint value that means all outputs.
 const ALL: u8 = 255;
 
 /// The element.

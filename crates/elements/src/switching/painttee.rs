@@ -1,4 +1,4 @@
-//! `PaintTee`: duplicates packets of one colour.
+//! `PaintTee`: duplicates packets with a given paint annotation.
 
 use element::arguments::Annotation;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `PullTee`: duplicates packets that are pulled.
+//! `PullTee`: duplicates pulled packets.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `RoundRobinSwitch`: deals packets out.
+//! `RoundRobinSwitch`: distributes packets over the outputs in turn.
 
 use element::prelude::*;
 

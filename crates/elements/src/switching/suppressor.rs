@@ -1,4 +1,4 @@
-//! `Suppressor`: closes and opens single ports.
+//! `Suppressor`: opens and closes single ports.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `NotifierDebug`: shows the signal at its place.
+//! `NotifierDebug`: shows the notifier signal at its position.
 
 use element::Direction;
 use element::prelude::*;

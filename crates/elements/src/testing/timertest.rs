@@ -1,4 +1,4 @@
-//! `TimerTest`: a timer that says when it comes.
+//! `TimerTest`: logs the expiry of a timer.
 
 use element::prelude::*;
 
@@ -28,7 +28,7 @@ pub struct TimerTestArgs {
 /// The element.
 pub struct TimerTest {
     args: TimerTestArgs,
-    /// When the timer comes, or was last to come.
+    /// Time at which the timer expires, or last expired.
     expiry: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! `CheckTCPHeader`: separates packets with sound TCP headers.
+//! `CheckTCPHeader`: separates packets with invalid TCP headers.
 
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};
@@ -37,7 +37,7 @@ pub struct CheckTCPHeaderArgs {
 /// The element.
 pub type CheckTCPHeader = Checker<TcpCheck>;
 
-/// What is sound.
+/// The check of a TCP header.
 pub struct TcpCheck;
 
 impl Check for TcpCheck {
