@@ -1,11 +1,12 @@
-//! Why a capture cannot be read.
+//! Errors of reading a capture.
 
 use core::fmt;
 
-/// Why a capture cannot be read any further. Positions are byte offsets from the start of the uncompressed capture.
+/// The reason why a capture can't be read further. Positions are byte offsets from the start of the uncompressed
+/// capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureError {
-    /// The first bytes belong to none of the formats.
+    /// The first bytes match none of the formats.
     Magic,
     /// The major version of the format is unknown.
     Version(u16),
@@ -13,19 +14,19 @@ pub enum CaptureError {
     RecordLength,
     /// A pcapng block has an impossible length.
     BlockLength {
-        /// Where the block begins.
+        /// Offset of the block.
         position: u64,
-        /// The length that it claims, in bytes.
+        /// The length in the block, in bytes.
         length: u32,
     },
     /// A pcapng section header has no byte-order mark.
     ByteOrder {
-        /// Where the section begins.
+        /// Offset of the section.
         position: u64,
     },
     /// A pcapng section describes more than [`MAX_INTERFACES`](crate::MAX_INTERFACES) interfaces.
     TooManyInterfaces,
-    /// The timestamp resolution of a pcapng interface (its `if_tsresol` code) is too fine to compute with.
+    /// The timestamp resolution of a pcapng interface (its `if_tsresol` code) is too fine for 64-bit arithmetic.
     Resolution(u8),
 }
 

@@ -1,4 +1,4 @@
-//! The parser: slices of a capture in, records that borrow from them out.
+//! The parser: takes slices of a capture and returns records that borrow from them.
 
 use crate::error::CaptureError;
 use crate::link_type::LinkType;
@@ -7,8 +7,8 @@ use crate::{pcap, pcapng};
 
 /// Parses pcap and pcapng without copying.
 ///
-/// Pass the unread bytes; the parser advances the slice over whatever it has consumed. When it returns `None`, keep the
-/// bytes that are left in the slice (at most one incomplete block), append more of the capture to them, and go on:
+/// Pass the unread bytes; the parser advances the slice over what it has consumed. When it returns `None`, keep the
+/// remaining bytes of the slice (at most one incomplete block), append more of the capture, and continue:
 ///
 /// ```
 /// # let capture = {
@@ -28,9 +28,9 @@ use crate::{pcap, pcapng};
 #[derive(Debug, Default)]
 pub struct Parser {
     format: Format,
-    /// Where the unread bytes begin in the capture.
+    /// Offset of the unread bytes in the capture.
     position: u64,
-    /// Bytes that still have to be skipped.
+    /// Number of bytes still to be skipped.
     skip: u64,
     record_position: u64,
     bad_records: u64,
@@ -38,32 +38,32 @@ pub struct Parser {
 
 #[derive(Debug, Default)]
 enum Format {
-    /// Too few bytes so far to tell.
+    /// There are too few bytes to detect the format.
     #[default]
     Unknown,
     Pcap(pcap::Reader),
     Pcapng(pcapng::Reader),
 }
 
-/// What a format reads at the front of the unread bytes. Lengths may exceed the unread bytes.
+/// The item at the front of the unread bytes. Lengths may exceed the unread bytes.
 pub(crate) enum Step<'a> {
-    /// Nothing: more bytes are needed.
+    /// Incomplete: more bytes are needed.
     NeedMore,
-    /// Something without a packet, of this length.
+    /// An item without a packet, of this length.
     Skip(u64),
-    /// A record that cannot be used, of this length.
+    /// An invalid record, of this length.
     Bad(u64),
-    /// A record, and the length of everything that belongs to it.
+    /// A record, and its length including everything that belongs to it.
     Record(Record<'a>, usize),
 }
 
 impl Parser {
-    /// A parser at the start of a capture.
+    /// Creates a parser for the start of a capture.
     pub fn new() -> Parser {
         Parser::default()
     }
 
-    /// The next record; `None` if `unread` ends before it is complete. Advances `unread` over what was consumed.
+    /// The next record; `None` if `unread` ends before it is complete. Advances `unread` over the consumed bytes.
     ///
     /// # Errors
     /// The capture is malformed beyond recovery. Every further call returns the same error.
@@ -87,7 +87,8 @@ impl Parser {
         }
     }
 
-    /// The link type of the packets, once the headers have been parsed; in pcapng, that of the section's first interface.
+    /// The link type of the packets, once the headers have been parsed. In pcapng, that of the section's first
+    /// interface.
     ///
     /// # Errors
     /// As [`Parser::record`].
@@ -109,22 +110,22 @@ impl Parser {
         }
     }
 
-    /// How far the capture has been parsed, in bytes; zero until the format is known.
+    /// The number of bytes parsed so far; zero until the format is known.
     pub fn position(&self) -> u64 {
         self.position + self.skip
     }
 
-    /// Where the last record began, in bytes from the start of the capture; after the last record, where that ended.
+    /// The byte offset of the last record in the capture; after the last record, the offset of its end.
     pub fn record_position(&self) -> u64 {
         self.record_position
     }
 
-    /// How many records were skipped because they could not be used.
+    /// The number of records that were skipped because they are invalid.
     pub fn bad_records(&self) -> u64 {
         self.bad_records
     }
 
-    /// Skips everything before `position`, where a record must begin. Does nothing if it lies behind already.
+    /// Skips everything before `position`, where a record must start. Does nothing if `position` has been passed.
     pub fn skip_to(&mut self, position: u64) {
         self.skip = self.skip.max(position.saturating_sub(self.position));
     }
@@ -134,7 +135,7 @@ impl Parser {
         self.bad_records += 1;
     }
 
-    /// Consumes as many of the bytes to be skipped as there are.
+    /// Consumes bytes to be skipped, as far as they are available.
     pub(crate) fn consume_skipped(&mut self, unread: &mut &[u8]) {
         let skipped = self.skip.min(unread.len() as u64);
         *unread = unread.get(skipped as usize..).unwrap_or(&[]);
@@ -142,7 +143,7 @@ impl Parser {
         self.skip -= skipped;
     }
 
-    /// Reads what is at the front of the unread bytes, and consumes none of it.
+    /// Reads the item at the front of the unread bytes without consuming it.
     #[inline]
     fn step<'a>(&mut self, unread: &mut &'a [u8]) -> Result<Step<'a>, CaptureError> {
         if self.skip > 0 {
@@ -158,7 +159,7 @@ impl Parser {
         }
     }
 
-    /// Finds out the format by the first bytes.
+    /// Detects the format by the first bytes.
     #[cold]
     fn detect<'a>(&mut self, unread: &[u8]) -> Result<Step<'a>, CaptureError> {
         if unread.len() < 4 {

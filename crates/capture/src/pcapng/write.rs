@@ -12,14 +12,14 @@ use crate::record::{
 };
 use alloc::vec::Vec;
 
-/// The version of the format, and the `if_tsresol` code of nanoseconds.
+/// The version of the format.
 const MAJOR: u16 = 1;
 const NANOSECONDS: u8 = 9;
-/// A section whose length is not given: it ends where the next one begins.
+/// A section of unspecified length, which ends at the next one.
 const UNKNOWN_LENGTH: [u8; 8] = [0xff; 8];
 
-/// Encodes a pcapng capture: a section header, interface descriptions, then packets of these interfaces. Timestamps have
-/// nanoseconds, and the byte order is little-endian on every machine.
+/// Encodes a pcapng capture: a section header, interface descriptions, then packets of these interfaces. Timestamps are
+/// in nanoseconds, and the byte order is always little-endian.
 ///
 /// ```
 /// use capture::{LinkType, PacketOptions, PcapngEncoder, Verdict};
@@ -32,30 +32,30 @@ const UNKNOWN_LENGTH: [u8; 8] = [0xff; 8];
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PcapngEncoder {
-    /// Bytes kept of each packet, by interface.
+    /// Snapshot length by interface.
     snapshot_lengths: Vec<u32>,
 }
 
-/// What is written of a packet besides its bytes.
+/// The optional data of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketOptions<'a> {
-    /// A text for the reader (`opt_comment`), cut to 65,535 bytes.
+    /// A comment (`opt_comment`), truncated to 65,535 bytes.
     pub comment: Option<&'a str>,
     /// A number that identifies the packet across interfaces (`epb_packetid`).
     pub packet_id: Option<u64>,
-    /// The queue of the interface that it was received on (`epb_queue`).
+    /// The queue of the interface on which the packet was received (`epb_queue`).
     pub queue: Option<u32>,
-    /// What became of it (`epb_verdict`).
+    /// The verdict on the packet (`epb_verdict`).
     pub verdict: Option<Verdict<'a>>,
 }
 
 impl PcapngEncoder {
-    /// An encoder whose first call must be [`section`](Self::section).
+    /// Creates an encoder. The first call must be [`section`](Self::section).
     pub fn new() -> PcapngEncoder {
         PcapngEncoder::default()
     }
 
-    /// Appends a section header. Interfaces count from zero again.
+    /// Appends a section header. Interfaces are numbered from zero again.
     pub fn section(&mut self, out: &mut Vec<u8>) {
         self.snapshot_lengths.clear();
         block(SECTION_HEADER, out, |out| {
@@ -66,7 +66,7 @@ impl PcapngEncoder {
         });
     }
 
-    /// Appends the description of an interface; returns its index. A `snapshot_length` of zero keeps packets whole.
+    /// Appends the description of an interface and returns its index. A `snapshot_length` of zero means no limit.
     pub fn interface(&mut self, link: LinkType, name: &str, snapshot_length: u32, out: &mut Vec<u8>) -> u32 {
         block(INTERFACE_DESCRIPTION, out, |out| {
             out.extend((link.0 as u16).to_le_bytes());
@@ -82,8 +82,8 @@ impl PcapngEncoder {
         self.snapshot_lengths.len() as u32 - 1
     }
 
-    /// Appends an enhanced packet block of an interface, cut to the interface's snapshot length. `original_length` is the
-    /// packet's length on the wire, in bytes; times before 1970 are written as 1970.
+    /// Appends an enhanced packet block of an interface, truncated to the interface's snapshot length.
+    /// `original_length` is the packet's length on the wire, in bytes. Times before 1970 are written as 1970.
     pub fn packet(
         &self,
         interface: u32,
@@ -151,7 +151,7 @@ fn block(kind: u32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend(kind.to_le_bytes());
     out.extend([0; 4]);
     body(out);
-    // Every part of a body is padded, so the length is a multiple of four.
+    // All parts of a body are padded, so the length is a multiple of four.
     let length = ((out.len() - start) as u32 + 4).max(MIN_BLOCK).to_le_bytes();
     out.extend(length);
     if let Some(field) = out.get_mut(start + 4..start + 8) {
@@ -159,7 +159,7 @@ fn block(kind: u32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Appends an option. Its value has at most 65,535 bytes.
+/// Appends an option. Its value must have at most 65,535 bytes.
 fn option(code: u16, value: &[u8], out: &mut Vec<u8>) {
     out.extend(code.to_le_bytes());
     out.extend((value.len() as u16).to_le_bytes());
@@ -172,7 +172,7 @@ fn pad(length: usize, out: &mut Vec<u8>) {
     out.resize(out.len() + length.next_multiple_of(4) - length, 0);
 }
 
-/// The bytes of a text as an option can hold them: at most 65,535, cut between characters.
+/// The bytes of a text for an option: at most 65,535, truncated at a character boundary.
 fn text(text: &str) -> &[u8] {
     let end = text.floor_char_boundary(u16::MAX.into());
     text.as_bytes().get(..end).unwrap_or_default()
