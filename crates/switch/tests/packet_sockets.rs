@@ -145,7 +145,7 @@ fn a_frame_too_long_for_the_interface_is_refused_alone() {
 }
 
 #[test]
-fn what_finds_no_room_is_lost_and_counted() {
+fn frames_beyond_the_ring_are_lost_and_counted() {
     if !joined_interfaces() {
         return;
     }
@@ -173,7 +173,7 @@ fn what_finds_no_room_is_lost_and_counted() {
 }
 
 #[test]
-fn an_interface_that_was_down_goes_on() {
+fn an_interface_that_was_down_works_again() {
     if !joined_interfaces() {
         return;
     }
@@ -248,7 +248,7 @@ fn receive_datagrams(port: &mut AfPacket, batch: &mut Batch, bytes: usize) -> Ve
 }
 
 #[test]
-fn what_the_kernel_left_for_a_card_to_do_is_done() {
+fn offloads_are_done_in_software() {
     if !joined_interfaces() {
         return;
     }

@@ -347,9 +347,9 @@ impl StackPlan {
         if found.replace {
             self.record(ChangeAction::Replace, format!("switch/{}", wanted.name), &found.words);
             self.steps.push(StackStep::RemoveSwitch(there.clone()));
-            let told = self.changes.len();
+            let recorded = self.changes.len();
             self.make_switch(wanted, joins);
-            self.changes.truncate(told);
+            self.changes.truncate(recorded);
             return;
         }
         for port in found.gone {
