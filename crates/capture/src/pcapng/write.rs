@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 
 /// The version of the format.
 const MAJOR: u16 = 1;
+/// The `if_tsresol` code of nanoseconds.
 const NANOSECONDS: u8 = 9;
 /// A section of unspecified length, which ends at the next one.
 const UNKNOWN_LENGTH: [u8; 8] = [0xff; 8];
