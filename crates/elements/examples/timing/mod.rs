@@ -1,9 +1,9 @@
-//! What the measurements of single tables have in common.
+//! Common code of the measurements of single tables.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Runs of which the fastest counts.
+/// Number of runs; the fastest one counts.
 const RUNS: usize = 7;
 
 /// Nanoseconds per operation of the fastest run.

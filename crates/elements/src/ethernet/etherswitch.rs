@@ -54,7 +54,7 @@ const MAX_ADDRESSES: usize = 1 << 20;
 
 /// The element.
 pub struct EtherSwitch {
-    table: Table<[u8; 6], Place>,
+    table: Table<[u8; 6], Location>,
     /// Lifetime of an address, in whole seconds.
     timeout: Timestamp,
     /// Number of addresses learned.
@@ -63,7 +63,7 @@ pub struct EtherSwitch {
 
 /// The location of an address.
 #[derive(Clone, Copy)]
-struct Place {
+struct Location {
     port: usize,
     seen: Timestamp,
     /// Number of addresses learned before it.
@@ -74,10 +74,11 @@ impl Element for EtherSwitch {
     type Args = EtherSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("table", "Addresses with their ports, one per line.", |switch| {
-            let mut places: Vec<_> = switch.table.iter().map(|(_, mac, place)| (mac, *place)).collect();
-            places.sort_unstable_by_key(|(_, place)| place.number);
-            let lines = listed(places.into_iter()).into_iter();
-            lines.map(|(mac, place)| format!("{} {}\n", MacAddr(mac), place.port)).collect()
+            let mut locations: Vec<_> =
+                switch.table.iter().map(|(_, mac, location)| (mac, *location)).collect();
+            locations.sort_unstable_by_key(|(_, location)| location.number);
+            let lines = listed(locations.into_iter()).into_iter();
+            lines.map(|(mac, location)| format!("{} {}\n", MacAddr(mac), location.port)).collect()
         }),
         Handler::read("timeout", "Lifetime of an address in seconds.", |switch| {
             switch.timeout.seconds().to_string()
@@ -122,7 +123,7 @@ impl Element for EtherSwitch {
         let gone: Vec<u32> = self
             .table
             .iter()
-            .filter(|(_, _, place)| place.port >= ports)
+            .filter(|(_, _, location)| location.port >= ports)
             .map(|(handle, ..)| handle)
             .collect();
         for handle in gone {
@@ -135,12 +136,12 @@ impl EtherSwitch {
     #[inline]
     fn learn(&mut self, source: MacAddr, port: usize, seen: Timestamp) {
         if let Some(known) = self.table.get_mut(source.0) {
-            *known = Place { port, seen, number: known.number };
+            *known = Location { port, seen, number: known.number };
         } else if self.table.len() < MAX_ADDRESSES {
-            let place = Place { port, seen, number: self.learnt };
+            let location = Location { port, seen, number: self.learnt };
             self.learnt += 1;
             // An error, beyond 2^32 entries, means that the address is not learned.
-            let _ = self.table.insert(source.0, place);
+            let _ = self.table.insert(source.0, location);
         }
     }
 
@@ -151,9 +152,9 @@ impl EtherSwitch {
             return None;
         }
         let handle = self.table.find(destination.0)?;
-        let place = *self.table.value(handle)?;
-        if now < place.seen + self.timeout {
-            return Some(place.port);
+        let location = *self.table.value(handle)?;
+        if now < location.seen + self.timeout {
+            return Some(location.port);
         }
         self.table.remove_handle(handle);
         None
