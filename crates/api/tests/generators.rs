@@ -10,7 +10,7 @@ use std::process::Command;
 use api::operation::TABLE;
 use test_support::{Capability, skip};
 
-/// Media types of streams: the Python generator leaves such replies out, with a warning.
+/// Media types of streams: the Python generator omits such replies with a warning.
 const STREAMS: [&str; 2] = ["application/x-ndjson", "application/vnd.tcpdump.pcap"];
 
 /// A folder with the document in it, removed at the end.

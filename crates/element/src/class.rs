@@ -98,7 +98,7 @@ pub struct ClassDocumentation {
     pub description: &'static str,
     /// A runnable configuration.
     pub example: &'static str,
-    /// Handler values at the end of the example, one `path = value` a line.
+    /// Expected handler values at the end of the example, one `path = value` per line.
     pub expect: &'static str,
     /// Related classes.
     pub see: &'static [&'static str],

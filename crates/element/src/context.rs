@@ -233,7 +233,7 @@ impl Context<'_> {
         self.outputs.is_empty()
     }
 
-    /// Whether this call has emitted anything whose order relative to output `port` matters.
+    /// Whether this call has emitted anything in the order group of output `port`.
     #[inline]
     pub fn is_touched(&self, port: usize) -> bool {
         self.outputs.is_touched(self.group(port))

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::pool::PoolState;
 use crate::{BatchTrace, Packet};
 
-/// The most packets in a batch.
+/// The maximum number of packets in a batch.
 pub const BATCH: usize = 256;
 
 /// A sequence of packets, and the unit in which elements are called. The framework's batches hold at most [`BATCH`]

@@ -1,6 +1,6 @@
-//! The Internet checksum (RFC 1071, updated as RFC 1624 says) and the 32-bit CRC of Click's CRC elements.
+//! The Internet checksum (RFC 1071, with updates by RFC 1624) and the 32-bit CRC of Click's CRC elements.
 //!
-//! Checksums are numbers in the machine's order: the value 0x1234 is sent as the bytes 12 34.
+//! Checksums are numbers in host byte order: the value 0x1234 is sent as the bytes 12 34.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -74,7 +74,7 @@ impl Sum {
             .add(u64::from(length.to_be()))
     }
 
-    /// The sum folded to 16 bits, not complemented: 0xffff over data whose checksum is right.
+    /// The sum folded to 16 bits, not complemented: 0xffff over data whose checksum is correct.
     #[inline]
     pub fn fold(self) -> u16 {
         let (sum, carry) = (self.0 as u32).overflowing_add((self.0 >> 32) as u32);

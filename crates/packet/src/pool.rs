@@ -17,7 +17,7 @@ pub const HEADROOM: usize = 64;
 pub const CAPACITY: usize = 2112;
 /// The largest packet, headroom included. Bounds the allocation that a header with a false length can cause.
 pub const MAX_CAPACITY: usize = 1 << 20;
-/// Slots that a pool takes from the allocator at a time.
+/// Number of slots that a pool allocates at a time.
 const CHUNK: usize = 64;
 /// The value of a header offset that is not set.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -122,7 +122,7 @@ impl Pool {
     /// exhausted.
     pub fn allocate_with(&self, headroom: usize, length: usize) -> Option<Packet> {
         let slot = self.shared().take(headroom.checked_add(length)?)?;
-        // SAFETY: `take` hands out a slot that nobody else has, reset, with room for `headroom + length` bytes.
+        // SAFETY: `take` returns a reset slot without other users, with room for `headroom + length` bytes.
         unsafe {
             (*slot.as_ptr()).start = headroom as u32;
             (*slot.as_ptr()).end = (headroom + length) as u32;
@@ -202,7 +202,7 @@ impl Drop for Pool {
         let shared = self.shared();
         shared.handles.set(shared.handles.get() - 1);
         if shared.handles.get() == 0 && shared.live.get() == 0 {
-            // SAFETY: neither a handle nor a packet is left that could reach the state.
+            // SAFETY: no handle or packet is left that could reach the state.
             unsafe { PoolState::destroy(self.shared.as_ptr()) }
         }
     }

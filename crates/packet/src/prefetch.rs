@@ -4,7 +4,7 @@
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing and faults never; the pointer comes from a reference all the same.
+    // SAFETY: a prefetch reads nothing and never faults; the pointer comes from a reference anyway.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(place).cast());

@@ -5,7 +5,8 @@ use core::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
 /// A point in time (since 1970 for wall-clock time, since any origin for steady time) or a span, in nanoseconds.
 ///
-/// Arithmetic saturates: 292 years either side of zero are enough for real captures, and a hostile one must not panic.
+/// Arithmetic saturates: 292 years either side of zero are enough for real captures, and hostile timestamps must not
+/// panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -124,7 +125,7 @@ impl Neg for Timestamp {
     }
 }
 
-/// Seconds with the digits of nanoseconds; `{:.6}` prints microseconds, rounded down.
+/// Seconds with nine decimals; `{:.6}` prints microseconds, rounded down.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(9).clamp(1, 9);

@@ -15,7 +15,7 @@ use crate::registry::Registry;
 /// An element's index and a port number.
 pub(crate) type PortRef = (usize, usize);
 
-/// A checked graph: classes, ports and what each port is connected to.
+/// A checked graph: classes, ports and connections.
 pub(crate) struct Hookup {
     pub(crate) classes: Vec<&'static Class>,
     /// The inputs of each element.

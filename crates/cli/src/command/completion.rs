@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::output;
 
-/// The environment variable by which a shell asks this program for completions.
+/// The environment variable that makes this program print completions for a shell.
 pub(crate) const VARIABLE: &str = "CLICKBOX_COMPLETE";
 
 /// Print a shell completion script.

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What is printed when the daemon is ready.
+/// The output when the daemon is ready.
 #[derive(Serialize)]
 struct Ready<'a> {
     socket: &'a Path,
@@ -144,7 +144,7 @@ fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
         .ok_or_else(|| CommandError::Usage("no default socket: choose one with --socket PATH".into()))
 }
 
-/// The default store for a socket. A socket that is not a default one has none, since there may be several daemons.
+/// The default store for a socket. Only default sockets have one, because there may be several daemons.
 fn usual_store(socket: &Path) -> Option<PathBuf> {
     let usual = client::sockets();
     if usual.last().is_some_and(|system| system == socket) {
@@ -173,7 +173,7 @@ fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
 /// Raises the limit of open files to the hard limit: each box needs a few.
 fn raise_limit_of_files() {
     let limit = getrlimit(Resource::Nofile);
-    // With fewer, fewer boxes run: the daemon says so when it comes to that.
+    // A lower limit only means fewer boxes, and the daemon reports when it is reached.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 

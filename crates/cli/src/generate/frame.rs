@@ -53,7 +53,7 @@ impl Size {
     }
 }
 
-/// A frame as it is captured.
+/// A captured frame.
 pub(super) struct Frame {
     /// The captured bytes.
     pub(super) bytes: Vec<u8>,

@@ -94,7 +94,7 @@ impl<'a> View<'a> {
         self.is_error().then_some(self.rest)
     }
 
-    /// Whether the checksum is right over all of this view's bytes.
+    /// Whether the checksum is correct over all of this view's bytes.
     #[inline]
     pub fn checksum_is_right(&self) -> bool {
         Sum::ZERO.bytes(self.fixed).bytes(self.rest).finish() == 0

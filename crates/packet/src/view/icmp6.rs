@@ -68,7 +68,7 @@ impl<'a> View<'a> {
         self.rest.first_chunk::<16>().filter(|_| neighbour).map(|bytes| Ipv6Addr::from(*bytes))
     }
 
-    /// Whether the checksum is right; `pseudo` is the pseudo header's sum over all of this view's bytes.
+    /// Whether the checksum is correct; `pseudo` is the sum of the pseudo header for all of this view's bytes.
     #[inline]
     pub fn checksum_is_right(&self, pseudo: Sum) -> bool {
         pseudo.bytes(self.fixed).bytes(self.rest).finish() == 0
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
 }
 
 impl ViewMut<'_> {
-    /// Computes and stores the checksum; `pseudo` is the pseudo header's sum over all of this view's bytes.
+    /// Computes and stores the checksum; `pseudo` is the sum of the pseudo header for all of this view's bytes.
     #[inline]
     pub fn fill_checksum(&mut self, pseudo: Sum) {
         self.set_checksum(0);

@@ -5,7 +5,7 @@ use crate::checksum::Sum;
 use core::fmt;
 use core::net::Ipv6Addr;
 
-/// The most extension headers that are walked: a packet of nothing but headers must not cost more than this.
+/// The maximum number of extension headers walked. It bounds the cost of a packet that consists of headers.
 pub const MAX_EXTENSIONS: usize = 16;
 
 header! {

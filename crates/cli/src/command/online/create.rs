@@ -167,7 +167,7 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is printed about the new box.
+/// The message about the new box.
 fn sentence(detail: &BoxDetail) -> String {
     let status = &detail.status;
     let place = online::place(status.sandbox);

@@ -71,12 +71,12 @@ pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// What is printed about a box.
+/// The message about a box.
 fn is(status: &BoxStatus) -> String {
     format!("{} is {}\n", status.name, online::state(status.state))
 }
 
-/// What is printed about a killed box.
+/// The message about a killed box.
 fn was_killed(status: &BoxStatus) -> String {
     let follows = match status.state {
         BoxState::Waiting | BoxState::Running => ", and restarts",

@@ -54,7 +54,7 @@ enum Order {
 }
 
 impl Order {
-    /// The order that a key stands for.
+    /// The order that a key selects.
     fn of_key(key: u8) -> Option<Order> {
         Some(match key {
             b'c' => Order::Cpu,
