@@ -161,7 +161,7 @@ fn every_truncation_gives_the_records_before_it() {
 }
 
 #[test]
-fn random_bytes_after_a_sound_header_are_survived() {
+fn random_bytes_after_a_valid_header_do_not_panic() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = || {
         state ^= state << 13;

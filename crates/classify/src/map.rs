@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn two_classes_are_told_apart_by_bits() {
+    fn two_classes_are_distinguished_by_bits() {
         let parts =
             |starts: &[u32]| starts.iter().copied().zip([3, 7].into_iter().cycle()).collect::<Vec<_>>();
         let cases: [(&[u32], Option<u32>); 5] = [

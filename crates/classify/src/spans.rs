@@ -214,7 +214,7 @@ mod tests {
 
     /// Checks every value and every truncation of a two-byte field against the test itself.
     #[test]
-    fn passing_is_what_the_test_passes() {
+    fn passing_agrees_with_the_test() {
         let tests = [
             (0xffff, 80, Relation::Equal),
             (0xffff, 1023, Relation::Greater),

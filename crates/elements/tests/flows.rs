@@ -19,7 +19,7 @@ fn written(config: &str, files: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn flows_are_told_when_they_end() {
+fn flows_are_recorded_when_they_end() {
     let trace = "!data timestamp ip_src sport ip_dst dport ip_proto tcp_flags\n\
         1.5 9.0.0.1 1000 5.0.0.5 53 U .\n\
         2 5.0.0.5 53 9.0.0.1 1000 U .\n\
@@ -45,7 +45,7 @@ fn flows_are_told_when_they_end() {
 }
 
 #[test]
-fn places_in_a_capture_are_told() {
+fn positions_in_a_capture_are_recorded() {
     let text = written(
         "d :: FromDump(testdata/mix.pcap, STOP true, FORCE_IP true)
             -> f :: AggregateIPFlows(TRACEINFO flows, SOURCE d) -> Discard; f[1] -> Discard;

@@ -205,7 +205,7 @@ fn tables_are_shown_in_click_s_order() {
 }
 
 #[test]
-fn a_static_table_answers_only() {
+fn a_static_table_is_read_only() {
     check(
         "StaticIPLookup",
         "10/8 1, 1.0.1.0/255.0.255.0 9.9.9.9 2",
@@ -303,7 +303,7 @@ fn check_packets(routes: &str, expect: &str, console: &str) {
 }
 
 #[test]
-fn packets_go_where_the_table_says() {
+fn packets_follow_the_table() {
     let split = "own.count = 200\nredirected.count = 200\nkept.count = 0\nothers.count = 200";
     for class in CHANGEABLE.into_iter().chain(["StaticIPLookup", "LookupIPRouteMP"]) {
         check_packets(&format!("{class}(10/8 0, 11/8 192.168.0.1 0, 0/0 1)"), split, "");
@@ -325,7 +325,7 @@ fn packets_without_a_route_are_counted_and_the_first_ones_logged() {
 }
 
 #[test]
-fn ip6_packets_go_where_the_table_says() {
+fn ip6_packets_follow_the_table() {
     for batch in BATCHES {
         let config = "InfiniteSource(LIMIT 600, STOP true) -> turn :: RoundRobinSwitch;
             r :: LookupIP6Route(3f00::/8 ::5 0, 3f01::/16 1, 4000::/2 2);

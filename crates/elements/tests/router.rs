@@ -73,7 +73,7 @@ fn a_swap_carries_state_over() {
 }
 
 #[test]
-fn simulated_time_goes_on_in_a_swap() {
+fn simulated_time_continues_in_a_swap() {
     let first = "source :: RatedSource(RATE 100) -> c :: Counter -> Discard; Script(wait 2s, stop);";
     let second = "source :: RatedSource(RATE 100) -> c :: Counter -> Discard; Script(wait 1s, stop);";
     let mut run = run(first, 256).expect("it runs");
@@ -117,7 +117,7 @@ fn simulated_time_is_the_same_in_every_run() {
 /// An error about a reference to another element is reported with the errors of other elements, in configuration order.
 /// Errors that depend on an element that failed are not.
 #[test]
-fn errors_come_in_the_order_of_configuring() {
+fn errors_follow_configuration_order() {
     let config = "Idle -> IPRewriter(later) -> Paint(x) -> Discard;
         Idle -> f :: FTPPortMapper(control, data, 1) -> Discard;
         Idle -> control :: TCPRewriter(pattern wrong 0) -> Discard;

@@ -222,7 +222,7 @@ mod tests {
     use random::Random;
 
     #[test]
-    fn expires_in_order_whatever_was_refreshed() {
+    fn expires_in_order_despite_refreshes() {
         let mut random = Random::new(11);
         let mut timeouts = Timeouts::new();
         let mut actual: BTreeMap<u32, u64> = BTreeMap::new();

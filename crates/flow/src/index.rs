@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_was_asked_for_is_there() {
+    fn requested_capacity_is_reserved() {
         let mut index = Index::with_capacity(10_000);
         let buckets = index.buckets;
         let mut random = Random::new(5);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_was_asked_for_is_there() {
+    fn requested_capacity_is_reserved() {
         let mut slab = Slab::with_capacity(1_000);
         let chunks = slab.chunks.len();
         (0..1_000).for_each(|value| assert!(slab.insert(value).is_ok()));

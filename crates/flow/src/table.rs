@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn colliding_keys_are_told_apart() {
+    fn colliding_keys_are_distinguished() {
         check(&(0..500).map(Flood).collect::<Vec<_>>());
     }
 }

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_are_shared_and_forgotten() {
+    fn hops_are_shared_and_removed() {
         let mut store = Ip4Routes::by_slot();
         shown(&mut store, &[route("10/8", 1, 1), route("11/8", 1, 1), route("12/8", 2, 1)]);
         assert_eq!(store.routes.hops.iter().count(), 2);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_say_what_they_carry() {
+    fn numbers_encode_size_and_direction() {
         let says = |text| {
             Call::parse(text)
                 .map(|call| (call.size(), call.takes_data(), call.gives_data(), call.is_remote()))

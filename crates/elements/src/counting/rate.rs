@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn approaches_a_constant_rate_and_forgets_it() {
+    fn approaches_a_constant_rate_and_decays() {
         let mut rate = Rate::<10>::new();
         for milli in 1..1_000 {
             rate.count(Timestamp::from_millis(milli), 5);

@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequence_numbers_go_round_without_zero() {
+    fn sequence_numbers_wrap_without_zero() {
         for (count, expected) in [(0, 1), (0xfffe, 0xffff), (0xffff, 1), (i32::MIN, 32768), (-1, 0xffff)] {
             assert_eq!(sequence(count), expected, "{count}");
         }

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_finds_the_next_place() {
+    fn a_tree_finds_the_next_point() {
         for count in 1..70u32 {
             let sorted: Vec<_> = (0..count).map(|at| (at * 10, at as usize)).collect();
             let ring = Ring { tree: as_tree(&sorted) };

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_both_directions_are_apart() {
+    fn directions_are_shifted_independently() {
         let mut splices = Splices::default();
         assert!(splices.add(false, 100, 1) && splices.add(true, 500, 10) && splices.add(false, 200, 1));
         assert_eq!([99, 100, 200].map(|number| splices.sequence(false, number)), [99, 101, 202]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_may_wrap_and_go_far() {
+    fn numbers_may_wrap_and_jump() {
         let mut splices = Splices::default();
         assert!(splices.add(false, u32::MAX, 4));
         assert_eq!(splices.sequence(false, 3), 7);

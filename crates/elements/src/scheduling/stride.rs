@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passes_is_asked_later() {
+    fn clients_that_pass_are_asked_later() {
         let mut stride = Stride::new(&[4, 2]);
         let mut asked = Vec::new();
         stride.turn(|client| {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_come_the_more_often_the_more_there_were() {
+    fn drops_become_more_frequent() {
         let args = args();
         let after = |count| {
             let control = Control { count, ..Control::default() };

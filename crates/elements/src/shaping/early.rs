@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_between_them() {
+    fn some_packets_between_the_thresholds() {
         let mut early = early(4);
         let mut state = 1u32;
         let mut drops = 0;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_and_zero_thresholds_are_no_division_by_zero() {
+    fn equal_and_zero_thresholds_do_not_divide_by_zero() {
         for max_threshold in [0, 5] {
             let choice = Choice {
                 min_threshold: max_threshold,

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_come_back() {
+    fn rates_round_trip() {
         for rate in [0, 1, 10, 999, 1_000, 123_456, u32::MAX] {
             assert!(TokenBucket::new(rate, rate / 50 + 1).rate().abs_diff(rate) <= rate / 1_000);
         }

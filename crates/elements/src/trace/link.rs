@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_headers_are_no_ip() {
+    fn invalid_headers_are_not_ip() {
         assert_eq!(ip_header(LinkType::RAW, &[0x44; 60]), None);
         assert_eq!(ip_header(LinkType::RAW, &[0x50; 60]), None);
         assert_eq!(ip_header(LinkType::RAW, &[0x60; 40]), Some((0, 40)));

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_what_is_a_number() {
+    fn takes_numbers() {
         for (text, number, rest) in [
             ("12-", 12, "-"),
             ("0x1fz", 31, "z"),

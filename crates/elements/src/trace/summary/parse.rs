@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_their_spellings() {
+    fn number_notations() {
         let number = |field, string: &str| match text(field, string, Some(3), 3, &mut Vec::new()) {
             Some(Value::Number(number)) => Some(number),
             _ => None,

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_go_there_and_back() {
+    fn fields_round_trip() {
         check(
             "timestamp ip_src sport ip_dst dport ip_proto",
             "1.500000 1.0.0.1 10 2.0.0.2 20 T\n2.000000 1.0.0.1 10 2.0.0.2 20 U\n",
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_bytes_are_dashes_and_told() {
+    fn missing_bytes_are_dashes_and_reported() {
         let dump = "!data sport dport tcp_urp tcp_opt\n1 2 3 wscale10\n";
         let line = |cut| {
             let text = write(dump, "sport dport tcp_urp tcp_opt", false, Some(cut));
