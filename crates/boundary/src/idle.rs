@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_uncontended_box_polls_longer() {
+    fn who_keeps_nobody_waiting_waits_longer() {
         let mut backoff = IdleBackoff::new(2_000_000_000);
         let mut rounds = |uncontended_until| {
             backoff.reset();

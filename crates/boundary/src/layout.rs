@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_pool_follows_the_region() {
+    fn a_shared_pool_lies_behind_the_area() {
         let slots = [64, 2048].map(|slots| Slots::new(slots).unwrap());
         let (own, pooled) =
             (RegionLayout::new(&slots).unwrap(), RegionLayout::pooled(&slots, 6 << 20).unwrap());

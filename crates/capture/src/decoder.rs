@@ -6,25 +6,25 @@ use crate::parser::Parser;
 use crate::record::Record;
 use alloc::vec::Vec;
 
-/// Minimum free space for a read, in bytes.
+/// Bytes of free space that a read is offered.
 const READ_SIZE: usize = 128 << 10;
 
-/// Decodes a capture that arrives in pieces.
+/// Decodes a capture that arrives piece by piece.
 ///
 /// Fill the buffer, either by reading into [`space`](Self::space) and calling [`filled`](Self::filled), which copies
-/// nothing, or with [`feed`](Self::feed). Then take records until there are none, and fill the buffer again. The buffer
-/// holds the bytes of the last read and at most one incomplete block.
+/// nothing, or by [`feed`](Self::feed). Then take records until there are none, and fill the buffer again. It holds the bytes
+/// of the last read and at most one unfinished block.
 #[derive(Debug, Default)]
 pub struct Decoder {
     parser: Parser,
-    /// Initialized memory, of which `start..end` is the unparsed part of the capture.
+    /// Initialised memory, of which `start..end` are bytes of the capture that have not been parsed.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl Decoder {
-    /// Creates a decoder for the start of a capture.
+    /// A decoder at the start of a capture.
     pub fn new() -> Decoder {
         Decoder::default()
     }
@@ -35,7 +35,7 @@ impl Decoder {
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Marks the first `count` bytes of [`space`](Self::space) as filled.
+    /// Says that the first `count` bytes of [`space`](Self::space) have been filled.
     pub fn filled(&mut self, count: usize) {
         self.end = self.end.saturating_add(count).min(self.buffer.len());
     }
@@ -44,7 +44,7 @@ impl Decoder {
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut bytes = bytes;
         if self.start == self.end {
-            // If nothing is unread, bytes to be skipped need not be stored.
+            // With nothing unread, bytes that are to be skipped need not be kept.
             self.parser.consume_skipped(&mut bytes);
         }
         self.reserve(bytes.len());
@@ -54,7 +54,7 @@ impl Decoder {
         }
     }
 
-    /// Moves the unread bytes to the front of the buffer, and ensures that `free` bytes follow them.
+    /// Moves the unread bytes to the front of the buffer, and makes sure that `free` bytes follow them.
     fn reserve(&mut self, free: usize) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -78,8 +78,7 @@ impl Decoder {
         Ok(record)
     }
 
-    /// The link type of the packets, once the headers are in the buffer. In pcapng, that of the section's first
-    /// interface.
+    /// The link type of the packets, once the headers are in the buffer; in pcapng, that of the section's first interface.
     ///
     /// # Errors
     /// As [`Decoder::record`].
@@ -90,27 +89,27 @@ impl Decoder {
         Ok(link)
     }
 
-    /// The number of bytes decoded so far; zero until the format is known.
+    /// How far the capture has been decoded, in bytes; zero until the format is known.
     pub fn position(&self) -> u64 {
         self.parser.position()
     }
 
-    /// The byte offset of the last record in the capture; after the last record, the offset of its end.
+    /// Where the last record began, in bytes from the start of the capture; after the last record, where that ended.
     pub fn record_position(&self) -> u64 {
         self.parser.record_position()
     }
 
-    /// The number of records that were skipped because they are invalid.
+    /// How many records were skipped because they could not be used.
     pub fn bad_records(&self) -> u64 {
         self.parser.bad_records()
     }
 
-    /// The number of bytes in the buffer that belong to no complete record; non-zero at the end of a truncated capture.
+    /// Bytes in the buffer that belong to no complete record; more than zero at the end of a truncated capture.
     pub fn unread(&self) -> usize {
         self.end - self.start
     }
 
-    /// Skips everything before `position`, where a record must start. Does nothing if `position` has been passed.
+    /// Skips everything before `position`, where a record must begin. Does nothing if it lies behind already.
     pub fn skip_to(&mut self, position: u64) {
         self.parser.skip_to(position);
     }

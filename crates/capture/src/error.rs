@@ -1,12 +1,11 @@
-//! Errors of reading a capture.
+//! Why a capture cannot be read.
 
 use core::fmt;
 
-/// The reason why a capture can't be read further. Positions are byte offsets from the start of the uncompressed
-/// capture.
+/// Why a capture cannot be read any further. Positions are byte offsets from the start of the uncompressed capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureError {
-    /// The first bytes match none of the formats.
+    /// The first bytes belong to none of the formats.
     Magic,
     /// The major version of the format is unknown.
     Version(u16),
@@ -14,19 +13,19 @@ pub enum CaptureError {
     RecordLength,
     /// A pcapng block has an impossible length.
     BlockLength {
-        /// Offset of the block.
+        /// Where the block begins.
         position: u64,
-        /// The length in the block, in bytes.
+        /// The length that it claims, in bytes.
         length: u32,
     },
     /// A pcapng section header has no byte-order mark.
     ByteOrder {
-        /// Offset of the section.
+        /// Where the section begins.
         position: u64,
     },
     /// A pcapng section describes more than [`MAX_INTERFACES`](crate::MAX_INTERFACES) interfaces.
     TooManyInterfaces,
-    /// The timestamp resolution of a pcapng interface (its `if_tsresol` code) is too fine for 64-bit arithmetic.
+    /// The timestamp resolution of a pcapng interface (its `if_tsresol` code) is too fine to compute with.
     Resolution(u8),
 }
 

@@ -1,17 +1,17 @@
 //! Capture files: the only reader and writer of pcap and pcapng in the workspace.
 //!
 //! The crate does no I/O. A [`Parser`] takes slices of a capture and returns records that borrow from them. A
-//! [`Decoder`] adds the read buffer that most callers need. [`PcapEncoder`] and [`PcapngEncoder`] append to a vector.
+//! [`Decoder`] adds the read buffer that most callers want. [`PcapEncoder`] and [`PcapngEncoder`] append to a vector.
 //!
 //! Invariants:
-//! - No input makes a parser panic or loop. An invalid record is skipped and counted, and parsing continues; a capture
-//!   that can't be parsed further gives a [`CaptureError`].
-//! - Memory is bounded: a parser stores the interfaces of one section, at most [`MAX_INTERFACES`] of them, and a
-//!   decoder one incomplete block, at most [`MAX_BLOCK`] bytes, besides the bytes of the last read.
-//! - The parser reads back unchanged what an encoder writes.
+//! - No input makes a parser panic or loop. A record that cannot be used is skipped and counted, and parsing goes on;
+//!   a capture that cannot be followed any further is a [`CaptureError`].
+//! - Memory is bounded: a parser keeps the interfaces of one section, at most [`MAX_INTERFACES`] of them, and a decoder
+//!   keeps one unfinished block, at most [`MAX_BLOCK`] bytes, besides the bytes of the last read.
+//! - What an encoder writes, the parser reads back unchanged.
 //!
-//! Absent: files, compression, clocks, packet headers, and the pcapng blocks without packets (name resolution,
-//! statistics, decryption secrets), which are skipped.
+//! Absent on purpose: files, compression, clocks, packet headers, and the pcapng blocks that hold no packets (name
+//! resolution, statistics, decryption secrets), which are skipped.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,6 @@ pub use pcap::{FILE_HEADER, PcapEncoder, RECORD_HEADER};
 pub use pcapng::{MAX_BLOCK, MAX_INTERFACES, PacketOptions, PcapngEncoder};
 pub use record::{Options, Record, Verdict};
 
-/// Maximum captured bytes of a record: the largest snapshot length that libpcap accepts. A longer record is corrupt or
-/// hostile, and must not make a reader allocate for it.
+/// The largest number of captured bytes in one record: the largest snapshot length that libpcap accepts. A longer
+/// record is a damaged or hostile length, which must not make a reader allocate for it.
 pub const MAX_CAPTURED: u32 = 262_144;

@@ -1,4 +1,4 @@
-//! Link types: the header at the start of captured packets.
+//! Link types: which header captured packets begin with.
 
 /// A link type number from tcpdump's registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ impl LinkType {
     pub const PRISM: LinkType = LinkType(119);
     /// IEEE 802.11 behind an Aironet header.
     pub const AIRONET: LinkType = LinkType(120);
-    /// SunATM: a header, followed by ATM_RFC1483.
+    /// SunATM: a header, then ATM_RFC1483.
     pub const SUNATM: LinkType = LinkType(123);
     /// IEEE 802.11 behind a radiotap header.
     pub const IEEE802_11_RADIO: LinkType = LinkType(127);

@@ -1,4 +1,4 @@
-//! The parser: takes slices of a capture and returns records that borrow from them.
+//! The parser: slices of a capture in, records that borrow from them out.
 
 use crate::error::CaptureError;
 use crate::link_type::LinkType;
@@ -7,8 +7,8 @@ use crate::{pcap, pcapng};
 
 /// Parses pcap and pcapng without copying.
 ///
-/// Pass the unread bytes; the parser advances the slice over what it has consumed. When it returns `None`, keep the
-/// remaining bytes of the slice (at most one incomplete block), append more of the capture, and continue:
+/// Pass the unread bytes; the parser advances the slice over whatever it has consumed. When it returns `None`, keep the
+/// bytes that are left in the slice (at most one incomplete block), append more of the capture to them, and go on:
 ///
 /// ```
 /// # let capture = {
@@ -28,9 +28,9 @@ use crate::{pcap, pcapng};
 #[derive(Debug, Default)]
 pub struct Parser {
     format: Format,
-    /// Offset of the unread bytes in the capture.
+    /// Where the unread bytes begin in the capture.
     position: u64,
-    /// Number of bytes still to be skipped.
+    /// Bytes that still have to be skipped.
     skip: u64,
     record_position: u64,
     bad_records: u64,
@@ -38,32 +38,32 @@ pub struct Parser {
 
 #[derive(Debug, Default)]
 enum Format {
-    /// There are too few bytes to detect the format.
+    /// Too few bytes so far to tell.
     #[default]
     Unknown,
     Pcap(pcap::Reader),
     Pcapng(pcapng::Reader),
 }
 
-/// The item at the front of the unread bytes. Lengths may exceed the unread bytes.
+/// What a format reads at the front of the unread bytes. Lengths may exceed the unread bytes.
 pub(crate) enum Step<'a> {
-    /// Incomplete: more bytes are needed.
+    /// Nothing: more bytes are needed.
     NeedMore,
-    /// An item without a packet, of this length.
+    /// Something without a packet, of this length.
     Skip(u64),
-    /// An invalid record, of this length.
+    /// A record that cannot be used, of this length.
     Bad(u64),
-    /// A record, and its length including everything that belongs to it.
+    /// A record, and the length of everything that belongs to it.
     Record(Record<'a>, usize),
 }
 
 impl Parser {
-    /// Creates a parser for the start of a capture.
+    /// A parser at the start of a capture.
     pub fn new() -> Parser {
         Parser::default()
     }
 
-    /// The next record; `None` if `unread` ends before it is complete. Advances `unread` over the consumed bytes.
+    /// The next record; `None` if `unread` ends before it is complete. Advances `unread` over what was consumed.
     ///
     /// # Errors
     /// The capture is malformed beyond recovery. Every further call returns the same error.
@@ -87,8 +87,7 @@ impl Parser {
         }
     }
 
-    /// The link type of the packets, once the headers have been parsed. In pcapng, that of the section's first
-    /// interface.
+    /// The link type of the packets, once the headers have been parsed; in pcapng, that of the section's first interface.
     ///
     /// # Errors
     /// As [`Parser::record`].
@@ -110,22 +109,22 @@ impl Parser {
         }
     }
 
-    /// The number of bytes parsed so far; zero until the format is known.
+    /// How far the capture has been parsed, in bytes; zero until the format is known.
     pub fn position(&self) -> u64 {
         self.position + self.skip
     }
 
-    /// The byte offset of the last record in the capture; after the last record, the offset of its end.
+    /// Where the last record began, in bytes from the start of the capture; after the last record, where that ended.
     pub fn record_position(&self) -> u64 {
         self.record_position
     }
 
-    /// The number of records that were skipped because they are invalid.
+    /// How many records were skipped because they could not be used.
     pub fn bad_records(&self) -> u64 {
         self.bad_records
     }
 
-    /// Skips everything before `position`, where a record must start. Does nothing if `position` has been passed.
+    /// Skips everything before `position`, where a record must begin. Does nothing if it lies behind already.
     pub fn skip_to(&mut self, position: u64) {
         self.skip = self.skip.max(position.saturating_sub(self.position));
     }
@@ -135,7 +134,7 @@ impl Parser {
         self.bad_records += 1;
     }
 
-    /// Consumes bytes to be skipped, as far as they are available.
+    /// Consumes as many of the bytes to be skipped as there are.
     pub(crate) fn consume_skipped(&mut self, unread: &mut &[u8]) {
         let skipped = self.skip.min(unread.len() as u64);
         *unread = unread.get(skipped as usize..).unwrap_or(&[]);
@@ -143,7 +142,7 @@ impl Parser {
         self.skip -= skipped;
     }
 
-    /// Reads the item at the front of the unread bytes without consuming it.
+    /// Reads what is at the front of the unread bytes, and consumes none of it.
     #[inline]
     fn step<'a>(&mut self, unread: &mut &'a [u8]) -> Result<Step<'a>, CaptureError> {
         if self.skip > 0 {
@@ -159,7 +158,7 @@ impl Parser {
         }
     }
 
-    /// Detects the format by the first bytes.
+    /// Finds out the format by the first bytes.
     #[cold]
     fn detect<'a>(&mut self, unread: &[u8]) -> Result<Step<'a>, CaptureError> {
         if unread.len() < 4 {

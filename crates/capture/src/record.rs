@@ -3,14 +3,14 @@
 use crate::byte_order::ByteOrder;
 use crate::link_type::LinkType;
 
-/// Option codes of a packet block (draft-ietf-opsawg-pcapng, sections 3.5 and 4.3).
+/// Options of a packet block (draft-ietf-opsawg-pcapng, sections 3.5 and 4.3).
 pub(crate) const OPTION_END: u16 = 0;
 pub(crate) const OPTION_COMMENT: u16 = 1;
 pub(crate) const OPTION_PACKET_ID: u16 = 5;
 pub(crate) const OPTION_QUEUE: u16 = 6;
 pub(crate) const OPTION_VERDICT: u16 = 7;
 
-/// The source of a verdict, which is the first byte of an `epb_verdict`.
+/// Who gave a verdict: the first byte of an `epb_verdict`.
 pub(crate) const VERDICT_HARDWARE: u8 = 0;
 pub(crate) const VERDICT_LINUX_TC: u8 = 1;
 pub(crate) const VERDICT_LINUX_XDP: u8 = 2;
@@ -18,24 +18,24 @@ pub(crate) const VERDICT_LINUX_XDP: u8 = 2;
 /// One captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The time of capture, in nanoseconds since 1970 UTC; zero if unknown.
+    /// When it was captured: nanoseconds since 1970, UTC. Zero when the capture does not say.
     pub time_ns: i64,
-    /// The packet's length on the wire, in bytes; at least the captured length.
+    /// Its length on the wire, in bytes; never less than the captured length.
     pub original_length: u32,
-    /// The type of the header at the start of the captured bytes.
+    /// Which header the captured bytes begin with.
     pub link: LinkType,
     /// The index of its interface in the section; zero in formats with a single interface.
     pub interface: u32,
     /// The captured bytes.
     pub bytes: &'a [u8],
-    /// The options of the packet; empty in formats without options.
+    /// Its options; none in formats without options.
     pub options: Options<'a>,
 }
 
-/// The verdict on a packet (`epb_verdict`).
+/// What became of a packet (`epb_verdict`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// A verdict of the hardware, in its own format.
+    /// A verdict of the hardware, in its own form.
     Hardware(&'a [u8]),
     /// The result of an eBPF program at Linux traffic control (`TC_ACT_*`).
     LinuxTc(u64),
@@ -43,7 +43,7 @@ pub enum Verdict<'a> {
     LinuxXdp(u64),
 }
 
-/// The options of a record as encoded in the capture. They are parsed on access.
+/// The options of a record, in the form in which the capture has them: parsed when they are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options<'a> {
     order: ByteOrder,
@@ -58,7 +58,7 @@ impl<'a> Options<'a> {
         Options { order, bytes }
     }
 
-    /// All options as code and value, up to the first malformed one.
+    /// Every option as its code and its value, up to the first malformed one.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         let Options { order, mut bytes } = *self;
         core::iter::from_fn(move || {
@@ -69,7 +69,7 @@ impl<'a> Options<'a> {
         })
     }
 
-    /// All comments (`opt_comment`) that are valid UTF-8.
+    /// Every comment (`opt_comment`) that is valid UTF-8.
     pub fn comments(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let comments = self.iter().filter(|(code, _)| *code == OPTION_COMMENT);
         comments.filter_map(|(_, value)| core::str::from_utf8(value).ok())
@@ -80,12 +80,12 @@ impl<'a> Options<'a> {
         self.value(OPTION_PACKET_ID).and_then(|value| self.order.u64(value, 0))
     }
 
-    /// The queue of the interface on which the packet was received (`epb_queue`).
+    /// The queue of the interface that the packet was received on (`epb_queue`).
     pub fn queue(&self) -> Option<u32> {
         self.value(OPTION_QUEUE).and_then(|value| self.order.u32(value, 0))
     }
 
-    /// The verdict on the packet (`epb_verdict`), if its kind is known.
+    /// What became of the packet (`epb_verdict`), if the kind of verdict is known.
     pub fn verdict(&self) -> Option<Verdict<'a>> {
         let (kind, result) = self.value(OPTION_VERDICT)?.split_first()?;
         match *kind {

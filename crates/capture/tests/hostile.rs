@@ -1,11 +1,11 @@
-//! Malformed captures: for any bytes, the parser terminates, its memory is bounded, and the result does not depend on
-//! how the capture was split.
+//! Malformed captures: whatever the bytes, the parser ends, stays within its memory, and does not depend on how the
+//! capture was split.
 
 use capture::{
     CaptureError, Decoder, LinkType, MAX_CAPTURED, PacketOptions, Parser, PcapEncoder, PcapngEncoder, Verdict,
 };
 
-/// A copy of a record.
+/// A record, copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     time_ns: i64,
@@ -35,7 +35,7 @@ fn copy(record: &capture::Record<'_>) -> Seen {
     }
 }
 
-/// Parses a capture that is available at once.
+/// Parses a capture that is there at once.
 fn whole(capture: &[u8]) -> Outcome {
     let (mut parser, mut unread, mut seen) = (Parser::new(), capture, Vec::new());
     let error = loop {
@@ -53,7 +53,7 @@ fn whole(capture: &[u8]) -> Outcome {
     (seen, error, parser.bad_records(), unread.len())
 }
 
-/// Decodes a capture that arrives in pieces, either read into the decoder's buffer or copied.
+/// Decodes a capture that arrives in pieces, read into the decoder's buffer or copied.
 fn in_pieces(capture: &[u8], size: usize, copied: bool) -> Outcome {
     let (mut decoder, mut seen, mut error) = (Decoder::new(), Vec::new(), None);
     for piece in capture.chunks(size) {
@@ -80,7 +80,7 @@ fn in_pieces(capture: &[u8], size: usize, copied: bool) -> Outcome {
     (seen, error, decoder.bad_records(), decoder.unread())
 }
 
-/// Checks that a capture decodes to the same records however it is split.
+/// A capture decodes to the same records however it is split.
 fn check(capture: &[u8], context: &str) {
     let (seen, error, bad, unread) = whole(capture);
     for size in [1, 3, 16, 61, capture.len().max(1)] {
@@ -140,7 +140,7 @@ fn every_byte_may_be_wrong() {
                 assert!(seen.len() <= capture.len());
             }
         }
-        // Splitting is checked for fewer captures, because it takes ten runs each.
+        // The split is checked for fewer of them: it takes ten runs each.
         for at in (0..capture.len()).step_by(5) {
             let mut damaged = capture.clone();
             damaged[at] ^= 0xff;

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_readers_are_notified() {
+    fn who_waits_is_told() {
         let ring = History::new(HistoryLimits { entries: 3, bytes: 9, weigh: |_| 1 }, 0);
         let mut watch = ring.watch();
         assert!(!watch.has_changed().unwrap());

@@ -23,6 +23,7 @@ mod boxes;
 mod error;
 mod escape;
 mod fabric;
+mod fair_lock;
 mod history;
 mod host;
 mod journal;

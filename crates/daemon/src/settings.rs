@@ -12,7 +12,7 @@ pub struct Settings {
     /// The file that stores definitions; its folder must exist. `None`: definitions are kept in memory and lost when
     /// the daemon ends.
     pub store: Option<PathBuf>,
-    /// Threads that run virtual machines. 0: the number of processors minus one, which the switches use.
+    /// Threads that run virtual machines. 0: one per processor, except one that the switches use.
     pub workers: usize,
     /// Maximum 4 KB pages of the store. `None`: as many as the disk holds.
     pub store_pages: Option<u32>,

@@ -218,7 +218,7 @@ fn a_crash_is_reported_and_followed_by_the_policy() {
 }
 
 #[test]
-fn a_box_in_a_loop_is_reported_and_killed() {
+fn a_box_in_a_loop_is_told_of_and_killed() {
     in_each(|supervisor, sandbox| {
         let never = CreateBox { sandbox, restart: Restart::Never, ..process("fw", "drop", &[]) };
         supervisor.create_box(never).unwrap();
@@ -278,7 +278,7 @@ fn a_box_in_a_loop_is_stopped_and_removed() {
 
 /// A change of a box that is already being changed fails soon, even if the first change takes a minute.
 #[test]
-fn a_concurrent_change_of_a_box_is_refused() {
+fn a_box_that_is_being_changed_is_told_of() {
     let (supervisor, fw, main) = (supervisor(), name("fw"), ConfigurationName::main());
     supervisor.create_box(process("fw", "drop", &[])).unwrap();
     // The reply comes just before the loop, or never.

@@ -114,7 +114,7 @@ fn files_are_shipped_and_configurations_stand_side_by_side() {
 }
 
 #[test]
-fn checks_report_all_errors() {
+fn checks_say_all_that_is_wrong() {
     let settings = Settings::new(image::CLICKBOX, "clickbox");
     let supervisor = Supervisor::start(&settings).unwrap();
     let check = |text: &str, ports| {

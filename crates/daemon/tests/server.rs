@@ -135,7 +135,7 @@ fn a_box_in_a_thread_of_the_daemon_is_refused() {
 }
 
 #[test]
-fn a_box_is_created_and_queried_over_the_socket() {
+fn a_box_is_made_and_asked_over_the_socket() {
     let folder = Folder::new("server");
     let mut daemon = Daemon::start(&folder.0);
     let client = daemon.client();

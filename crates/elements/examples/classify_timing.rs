@@ -1,4 +1,4 @@
-//! Prints the cost of compiled filters of growing size: nanoseconds per packet, memory and compile time.
+//! Prints what a packet costs in compiled filters of growing size: nanoseconds, memory and time to compile.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use classify::{Columns, Headers, Layout, Program, filter_rules};
 use elements::classify::AssignedNames;
 
-/// Typical firewall rules: hosts, networks, ports and protocols, and a final catch-all.
+/// Rules as firewalls have them: hosts, networks, ports and protocols, and at the end everything else.
 fn firewall(count: usize, state: &mut u64) -> Vec<String> {
     let mut next = |bound: u64| {
         *state ^= *state << 13;

@@ -10,10 +10,10 @@ use std::time::Instant;
 use flow::{Choice, Ip4Flow, NumberSet, Pair, Pairs, Range, Seed, Table, TakenNumbers, Timeouts};
 use timing::{Random, fastest};
 
-/// Lookups per timed run.
+/// Lookups timed in one go.
 const LOOKUPS: usize = 1 << 18;
 
-/// A flow as a rewriter stores it: with its key it fills one cache line.
+/// A flow as a rewriter keeps it: with its key it fills a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Flow {
@@ -38,8 +38,8 @@ fn main() {
     ports();
 }
 
-/// The work of a rewriter per packet, for random flows in both directions: find the flow, postpone its deadline, read
-/// its new addresses.
+/// What a rewriter does for each packet, of random flows in both directions: find it, put its deadline off, read its
+/// new addresses.
 fn pairs(count: usize) {
     let mut random = Random(count as u64 | 1);
     let mut pairs = Pairs::new(Seed::new(random.next(), random.next()));

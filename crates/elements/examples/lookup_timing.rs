@@ -10,7 +10,7 @@ use std::time::Instant;
 use lookup::{Address, Entry, Ip4Table, Prefix, PrefixTable};
 use timing::{Random, fastest};
 
-/// Lookups per timed run.
+/// Lookups timed in one go.
 const ADDRESSES: usize = 1 << 18;
 
 fn main() {
@@ -43,7 +43,7 @@ fn main() {
     worst_update();
 }
 
-/// A route with a prefix length as in a backbone's table: mostly 24 bits, never longer.
+/// A route with the lengths of a backbone's table: most of 24 bits, none beyond.
 fn ip4_route(random: &mut Random) -> (Prefix<u32>, Entry) {
     let length = [24, 24, 24, 24, 24, 24, 23, 22, 22, 21, 20, 19, 18, 16, 16, 14][random.below(16)];
     (Prefix::new(random.next() as u32, length).unwrap(), entry(random))
@@ -93,7 +93,7 @@ fn time<A: Address>(name: &str, routes: Vec<(Prefix<A>, Entry)>, address: impl F
     );
 }
 
-/// Short prefixes cover the most slots and are the most expensive to change.
+/// Short prefixes cover the most; they are the dearest to change.
 fn worst_update() {
     let mut random = Random(7);
     let mut table = Ip4Table::build((0..1_000_000).map(|_| ip4_route(&mut random))).unwrap();

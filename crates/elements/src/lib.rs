@@ -2,12 +2,12 @@
 //!
 //! [`REGISTRY`] lists every class.
 //!
-//! Invariants, each checked by a test over the registry:
+//! Invariants, each held by a test that iterates the registry:
 //! - names are unique, and a class's file is named after it, in the folder of its group;
 //! - every class, argument and handler is documented;
-//! - every example runs and ends with the documented counters, at any batch size.
+//! - every example runs, and ends with the counters that it says, at any batch size.
 //!
-//! Absent: clocks, random numbers, files, devices and threads; all come from the element's context.
+//! Absent: clocks, random numbers, files, devices and threads of its own; all come through the element's context.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -60,8 +60,8 @@ pub static REGISTRY: &[&[Class]] = &[
     testing::CLASSES,
 ];
 
-/// The documentation of every class, in the order of [`REGISTRY`]. It is referenced only by programs that show it, so
-/// that box images do not contain it.
+/// The documentation of every class, in the order of [`REGISTRY`]. Only a program that shows it refers to it, so that it
+/// is not in the image of a box.
 pub static DOCUMENTATION: &[&[&ClassDocumentation]] = &[
     sources::DOCUMENTATION,
     trace::DOCUMENTATION,
@@ -85,12 +85,12 @@ pub static DOCUMENTATION: &[&[&ClassDocumentation]] = &[
     testing::DOCUMENTATION,
 ];
 
-/// The documentation of the class with this name, which must not be an alias.
+/// The documentation of the class of this name, which is not an alias.
 pub fn documentation(name: &str) -> Option<&'static ClassDocumentation> {
     DOCUMENTATION.iter().copied().flatten().copied().find(|page| page.name == name)
 }
 
-/// The class with this name or alias.
+/// The class called `name`, by its own name or an alias.
 pub fn class(name: &str) -> Option<&'static Class> {
     REGISTRY.iter().flat_map(|group| group.iter()).find(|class| class.is_called(name))
 }

@@ -1,4 +1,4 @@
-//! Runs `testdata/corpus/**/*.test`, a configuration and its expected results each, at every batch size.
+//! Runs `testdata/corpus/**/*.test`: a configuration, and what it must have done, at every batch size.
 
 #[path = "support/case.rs"]
 mod case;

@@ -1,5 +1,4 @@
-//! Checks that every class of the registry is documented and has an example with the stated results, at every batch
-//! size.
+//! Every class of the registry: documented, with an example that runs and ends as it says, at every batch size.
 
 mod support;
 
@@ -12,7 +11,7 @@ fn classes() -> impl Iterator<Item = &'static Class> {
     elements::REGISTRY.iter().flat_map(|group| group.iter())
 }
 
-/// All classes with their documentation.
+/// Each class with its documentation.
 fn pages() -> impl Iterator<Item = (&'static Class, &'static ClassDocumentation)> {
     classes().zip(elements::DOCUMENTATION.iter().copied().flatten().copied())
 }
@@ -68,7 +67,7 @@ fn every_class_is_documented() {
                 complain(format!("handler {name} has no summary sentence"));
             }
         }
-        // The drop reasons in the text are those that the class declares.
+        // What the text says of drops is what the class declares.
         for (_, rest) in page
             .description
             .match_indices("dropped as `")

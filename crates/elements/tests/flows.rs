@@ -1,4 +1,4 @@
-//! The file of flow records of AggregateIPFlows.
+//! The file in which AggregateIPFlows tells of flows.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use support::{BATCHES, Memory, run_with};
 
-/// The file `flows` that a configuration has written, which must not depend on the batch size.
+/// What a configuration writes into the file `flows` when it is over, which must not depend on batches.
 fn written(config: &str, files: &[(&str, &str)]) -> String {
     let all = BATCHES.map(|batch| {
         let memory = Rc::new(Memory::default());
@@ -28,7 +28,7 @@ fn flows_are_recorded_when_they_end() {
         5 5.0.0.5 80 9.0.0.1 2000 T F\n\
         6.000000001 9.0.0.1 2000 5.0.0.5 80 T S\n\
         90 9.0.0.1 1000 5.0.0.5 53 U .\n";
-    // The SYN of the next TCP flow ends the first one; the first UDP flow expires.
+    // The first TCP flow ends with the SYN of the next one, the first UDP flow is too old in the end.
     let expected = "<?xml version='1.0' standalone='yes'?>\n<trace file='a&apos;b'>\n\
         <flow aggregate='2' src='9.0.0.1' sport='2000' dst='5.0.0.5' dport='80' begin='3.000000' duration='2.000000'>\n  \
         <stream dir='0' packets='2' /><stream dir='1' packets='1' />\n</flow>\n\
@@ -57,7 +57,7 @@ fn positions_in_a_capture_are_recorded() {
         value.and_then(|value| value.parse::<u64>().ok())
     };
     let places: Vec<u64> = text.lines().filter_map(|line| number(line, "filepos")).collect();
-    // All flows end with the run, in the order of their numbers, which increase with their file positions.
+    // All flows end with the run: by their numbers, which grow with their places.
     assert!(places.first() == Some(&24) && places.len() > 100, "{places:?}");
     assert!(
         places.is_sorted()

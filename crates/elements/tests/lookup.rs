@@ -1,11 +1,11 @@
-//! The handlers of the route tables: commands, results, messages and display order, as in Click.
+//! The handlers of the route tables: commands, answers, messages and the order of the tables, as Click has them.
 
 mod support;
 
 use support::{BATCHES, expectations, run};
 
-/// Runs `class(config)` with three outputs, executes the commands (`read NAME PARAMETER`, `write NAME VALUE`) and
-/// compares their results line by line.
+/// Runs `class(config)` with three outputs, then the commands (`read NAME PARAMETER`, `write NAME VALUE`), and
+/// compares what they answer, line by line.
 #[track_caller]
 fn check(class: &str, config: &str, commands: &[&str], expected: &[&str]) {
     let text = format!("r :: {class}({config}); r[0] -> r; r[1] -> r; r[2] -> r");
@@ -130,7 +130,7 @@ fn a_group_of_commands_is_done_or_not() {
     }
 }
 
-/// Checks the table at first and after some changes.
+/// The table at first and after some changes.
 #[track_caller]
 fn check_table(class: &str, first: &[&str], changed: &[&str]) {
     check(
@@ -285,7 +285,8 @@ fn bad_arguments_are_named() {
     check_error("LookupIP6Route", "::/0 9", "need 10 or more output ports");
 }
 
-/// Sends 600 packets with the destinations 10.0.0.0, 11.0.0.0 and 0.0.0.0 in turn, and checks the counters and the log.
+/// Sends 600 packets with the destinations 10.0.0.0, 11.0.0.0 and 0.0.0.0 in turn, and checks the counters and what
+/// was logged.
 #[track_caller]
 fn check_packets(routes: &str, expect: &str, console: &str) {
     for batch in BATCHES {

@@ -1,4 +1,4 @@
-//! Guarantees of a router about order, handlers, swaps and time, tested with the library's elements.
+//! What a router promises of order, handlers, swaps and time, shown with the library's elements.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use packet::Timestamp;
 use support::{BATCHES, Memory, expectations, run, run_with};
 
-/// The file `out` that the configuration has written, at a batch size.
+/// The bytes of the file `out` that the configuration has written, at a batch size.
 fn written(config: &str, batch: usize) -> Vec<u8> {
     let memory = Rc::new(Memory::default());
     let run = run_with(config, batch, memory.clone()).expect("it runs");
@@ -106,7 +106,7 @@ fn a_bad_swap_changes_nothing() {
 
 #[test]
 fn simulated_time_is_the_same_in_every_run() {
-    // The environment's clock is stopped. Correct packet times show that no element reads it.
+    // The environment's clock stands still: that the packets have their times shows that nothing looks at it.
     let config = "RatedSource(RATE 100, LIMIT 50, STOP true) -> s :: RandomSwitch;
         s[0] -> q :: Queue -> DelayUnqueue(0.1) -> out :: ToDump(out); s[1] -> r :: RatedSplitter(20) -> out; r[1] -> StoreData(0, late) -> out;";
     let first = written(config, 256);
@@ -114,8 +114,8 @@ fn simulated_time_is_the_same_in_every_run() {
     assert!(written(config, 256) == first);
 }
 
-/// An error about a reference to another element is reported with the errors of other elements, in configuration order.
-/// Errors that depend on an element that failed are not.
+/// Whoever names another element is told of it beside what is wrong with others, each in its place; not of what an
+/// element that could not be made would have had.
 #[test]
 fn errors_follow_configuration_order() {
     let config = "Idle -> IPRewriter(later) -> Paint(x) -> Discard;

@@ -100,7 +100,7 @@ fn a_box_wakes_for_its_timers() {
 }
 
 #[test]
-fn a_box_suspends_resumes_and_stops() {
+fn a_box_stands_still_goes_on_and_stops() {
     in_each(&settings(2, 64), |place, mut sandbox| {
         sandbox.start().unwrap();
         install(&mut sandbox, "", FORWARD);

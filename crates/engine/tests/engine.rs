@@ -155,7 +155,7 @@ fn handlers_answer_or_say_why_not() {
 }
 
 #[test]
-fn a_check_reports_all_diagnostics_and_runs_nothing() {
+fn a_check_tells_everything_and_runs_nothing() {
     let mut bench = Bench::new(1, 64);
     let mut check = |configuration| {
         let reply = bench.call(&Request::Check { configuration }).unwrap();
@@ -289,7 +289,7 @@ fn a_turn_ends_with_the_quantum() {
 }
 
 #[test]
-fn a_busy_box_yields_before_it_sleeps() {
+fn a_box_lets_others_run_before_a_rest_after_much_work() {
     let mut bench = Bench::new(2, 64);
     bench.install("", FORWARD).unwrap();
     bench.settle();
@@ -304,7 +304,7 @@ fn a_busy_box_yields_before_it_sleeps() {
 }
 
 #[test]
-fn a_source_waits_for_enough_room() {
+fn a_source_waits_for_room_that_is_worth_it() {
     let mut bench = Bench::new(1, 64);
     bench.install("", "s :: InfiniteSource(LENGTH 60) -> ToDevice(0);").unwrap();
     bench.settle();
@@ -325,7 +325,7 @@ fn a_source_waits_for_enough_room() {
 
 /// Packets that are dropped for lack of room count towards the turn.
 #[test]
-fn dropped_packets_count_towards_the_turn() {
+fn a_turn_ends_though_nothing_leaves() {
     let mut bench = Bench::new(1, 64);
     bench.install("", "RatedSource(RATE 100000000) -> ToDevice(0);").unwrap();
     bench.status().set_quantum(64);

@@ -91,7 +91,7 @@ mod tests {
         for reads in 0..3u32 {
             let left = core::cell::Cell::new(reads);
             let is_mapped = |_, _| left.replace(left.get().saturating_sub(1)) > 0;
-            // SAFETY: one thread; batch and pool live, and more is mapped than `is_mapped` accepts.
+            // SAFETY: one thread; batch and pool live, more than is agreed to.
             assert!(unsafe { batch.trace().packet(0, is_mapped) }.is_none());
         }
     }

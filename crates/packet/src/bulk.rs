@@ -8,12 +8,12 @@ use crate::packet::Packet;
 use crate::pool::{BufferHome, CAPACITY, HEADER, NONE, PoolState, Slot};
 
 impl PoolState {
-    /// Appends `count` packets like the one in `template` to `into`, with their own copy of the bytes or sharing them;
-    /// returns how many the limit allowed.
+    /// Adds `count` packets like the one of `template` to `into`, with bytes of their own or sharing its bytes; returns
+    /// how many the limit allowed.
     ///
     /// # Safety
-    /// `template` is a live slot of this pool that a packet holds and that is not borrowed, and its bytes fit into a
-    /// pool slot unless they are shared.
+    /// `template` is a live slot of this pool that a packet holds and nobody borrows, and its bytes fit into a pool
+    /// slot unless shared.
     pub(crate) unsafe fn replicate(
         &self,
         template: *const Slot,
@@ -23,9 +23,9 @@ impl PoolState {
     ) -> usize {
         self.provide(count);
         into.reserve(count);
-        // SAFETY: the list is used by this thread only, and not otherwise while this borrow lasts. Slots on it have no
-        // user, have `CAPACITY` bytes after their header, and are not `template`, which has a user. `into` has room for
-        // all that are taken off the list.
+        // SAFETY: the list is used by this thread only, and by nobody else while this borrow lasts. Slots on it have no
+        // user, hold `CAPACITY` bytes behind their header, and are not `template`, which has one. There is room in
+        // `into` for all that are taken off the list.
         unsafe {
             let free = &mut *self.free.get();
             let left = free.len().saturating_sub(count);
@@ -59,10 +59,10 @@ impl PoolState {
     /// Drops all `packets`. Unshared ones are released in bulk, without the checks that a single drop makes.
     pub(crate) fn release_all(packets: &mut Vec<Packet>) {
         let Some(pool) = packets.first().map(Packet::pool) else { return };
-        // SAFETY: the first packet keeps the pool alive, and the count that is added here does so until the end. A slot
-        // that owns its bytes and has one user is used only by the handle, which is given up without being dropped; it
-        // belongs to the pool, and the list has room for all of the pool's slots. The other packets are moved to the
-        // front, each once, and dropped when the list is no longer borrowed.
+        // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
+        // owns its bytes and has one user has only the handle, which is given up without being dropped; it is one of
+        // the pool's, for all of which the list has room. The others are put to the front, each once, and dropped when
+        // the list is nobody's.
         unsafe {
             let shared = &*pool;
             let count = packets.len();
@@ -118,13 +118,13 @@ unsafe fn header_of(template: *const Slot, capacity: u32) -> [CacheLine; 2] {
     }
 }
 
-/// Turns the free `slots` into packets that share the bytes of `template`, and writes them to `places`. The caller
-/// counts them as users of the owner.
+/// Makes the free `slots` packets that share the bytes of `template`, and writes them to `places`. Its owner's users
+/// are counted by the caller.
 ///
 /// # Safety
-/// The slots have no users and are not `template`, and there is room for them at `places`.
+/// Nobody uses the slots, they are not `template`, and there is room for them at `places`.
 unsafe fn share_with(template: *const Slot, slots: &[NonNull<Slot>], places: *mut NonNull<Slot>) {
-    // SAFETY: by the contract above; a slot has as many bytes before its buffer as two lines.
+    // SAFETY: by the contract above; a slot has as many bytes as two lines in front of its buffer.
     unsafe {
         let header = header_of(template, (*template).capacity);
         for (place, slot) in slots.iter().enumerate() {
@@ -136,13 +136,13 @@ unsafe fn share_with(template: *const Slot, slots: &[NonNull<Slot>], places: *mu
     }
 }
 
-/// Turns the free `slots` into packets like `template` with their own copy of the bytes, and writes them to `places`.
+/// Makes the free `slots` packets like `template` with bytes of their own, and writes them to `places`.
 ///
 /// # Safety
-/// The slots have no users and are not `template`, whose bytes fit into a slot, and there is room for them at `places`.
+/// Nobody uses the slots, they are not `template`, whose bytes fit into a slot, and there is room for them at `places`.
 unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut NonNull<Slot>) {
     // SAFETY: by the contract above; `first..first + length` lies within the buffer of the template and of every slot,
-    // and so do whole lines where the check found that they fit.
+    // and so do whole lines where that was found.
     unsafe {
         let Slot { base, start, end, capacity, mac, network, .. } = *template;
         let kept = [mac, network].into_iter().filter(|offset| *offset != NONE);

@@ -51,7 +51,7 @@ pub struct Packet {
 
 impl Packet {
     /// # Safety
-    /// `slot` is alive, and the caller transfers the use of the slot that this handle counts for.
+    /// `slot` is alive and the caller passes on the use that its handle counts for.
     #[inline]
     pub(crate) unsafe fn from_slot(slot: NonNull<Slot>) -> Packet {
         Packet { slot }
@@ -79,7 +79,7 @@ impl Packet {
 
     #[inline(always)]
     fn slot(&self) -> &Slot {
-        // SAFETY: the handle counts as a user, so the slot lives. Its header changes only through `&mut self`, except
+        // SAFETY: the handle counts as a user, so the slot lives; its header is changed through `&mut self` only, but
         // for `users`, which is read through the raw pointer.
         unsafe { self.slot.as_ref() }
     }
@@ -118,7 +118,7 @@ impl Packet {
         let slot = self.slot();
         let from = from.min(slot.end);
         // SAFETY: `from <= end <= capacity` of the buffer at `base`, whose bytes are initialised (buffers start zeroed)
-        // and are written only by a handle that is the only user.
+        // and are written only by a handle that has no co-user.
         unsafe { core::slice::from_raw_parts(slot.base.add(from as usize), (slot.end - from) as usize) }
     }
 
@@ -189,7 +189,7 @@ impl Packet {
     /// Copies the header fields that describe the packet, but not the location of its bytes.
     ///
     /// # Safety
-    /// `to` is a live slot without other users.
+    /// `to` is a live slot of no other user.
     #[inline]
     unsafe fn copy_header_to(&self, to: *mut Slot) {
         let from = self.slot();
@@ -212,8 +212,8 @@ impl Packet {
     #[inline]
     pub fn into_buffer(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
         let slot = self.slot.as_ptr();
-        // SAFETY: the handle keeps the slot, and is borrowed uniquely. A slot that owns its bytes and has one user is
-        // used only by this handle, so nothing else can reach the buffer.
+        // SAFETY: the handle keeps the slot, and is borrowed uniquely. A slot that owns its bytes and has one user has
+        // only this handle, so that nobody else reaches the buffer.
         unsafe {
             if (*slot).home != BufferHome::Lent || (*slot).owner != slot || (*slot).users != 1 {
                 return None;
@@ -241,8 +241,8 @@ impl Packet {
         let (end, base) = (self.slot().end as usize, self.slot().base);
         let old_slot = self.slot.as_ptr();
         let owner = self.slot().owner;
-        // SAFETY: `old_slot` and `owner` live while this handle uses them. If a slot's bytes are in another buffer, its
-        // own buffer has no users (bytes never move out of a buffer without their handle), so it can receive them.
+        // SAFETY: `old_slot` and `owner` live while this handle uses them. A slot whose bytes are elsewhere has nobody
+        // in its own buffer (bytes never move out of a buffer without their handle), so it may take them in.
         // Otherwise a new slot takes over, and the handle's use of the old one ends.
         unsafe {
             if owner != old_slot && front == 0 && end + back <= (*old_slot).own_capacity as usize {

@@ -154,8 +154,8 @@ impl Pool {
             return Err(buffer);
         }
         let Some(slot) = self.shared().take(0) else { return Err(buffer) };
-        // SAFETY: `take` returns a reset slot without other users. The buffer is borrowed uniquely and for `'static`,
-        // so its bytes belong to this slot until they are returned; the range lies in the buffer.
+        // SAFETY: `take` hands out a slot that nobody else has, reset. The buffer is borrowed for ever and uniquely, so
+        // that its bytes are this slot's until they are handed back; the range lies in it.
         unsafe {
             let lent = slot.as_ptr();
             (*lent).base = buffer.as_mut_ptr();
@@ -311,7 +311,7 @@ impl PoolState {
     /// Makes `slot` an empty packet with its own buffer.
     ///
     /// # Safety
-    /// `slot` is one of this pool's, or fresh from the heap for it, and has no users.
+    /// `slot` is one of this pool's, or fresh from the heap for it, and nobody uses it.
     #[inline]
     unsafe fn reset(&self, slot: *mut Slot) {
         // SAFETY: by the contract above; the buffer starts right behind the header.
@@ -337,7 +337,7 @@ impl PoolState {
     /// The slot's bytes are lent, and its last user is giving it up.
     #[inline]
     pub(crate) unsafe fn take_back(&self, slot: *mut Slot) {
-        // SAFETY: by the contract above only this call can reach the buffer; the list is used by this thread only.
+        // SAFETY: by the contract above nobody but this call reaches the buffer; the list is used by this thread only.
         unsafe {
             let buffer = Self::lent(slot);
             (*self.returned.get()).push(buffer);
@@ -347,11 +347,11 @@ impl PoolState {
     /// Takes the lent buffer out of `slot`, which uses its own buffer from then on.
     ///
     /// # Safety
-    /// The slot's bytes are lent and have no other user.
+    /// The slot's bytes are lent and nobody else uses them.
     #[inline]
     pub(crate) unsafe fn lent(slot: *mut Slot) -> &'static mut [u8] {
-        // SAFETY: `lend` took base and capacity from a slice borrowed uniquely and for `'static`, and by the contract
-        // above this is its last use under the slot.
+        // SAFETY: `lend` took base and capacity from a slice borrowed for ever and uniquely, and by the contract above
+        // this is its last use under the slot.
         unsafe {
             let buffer = core::slice::from_raw_parts_mut((*slot).base, (*slot).capacity as usize);
             (*slot).home = BufferHome::Pool;
@@ -392,7 +392,7 @@ impl PoolState {
     /// Frees the pool.
     ///
     /// # Safety
-    /// No handles and no packets are left.
+    /// No handle and no packet is left.
     #[cold]
     pub(crate) unsafe fn destroy(shared: *mut PoolState) {
         // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; nobody uses

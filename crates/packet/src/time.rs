@@ -72,7 +72,7 @@ impl Timestamp {
         self.0.rem_euclid(SECOND) as u32
     }
 
-    /// The sum with its seconds in 32 bits, as Click keeps them: times after 2038 wrap to 1901.
+    /// The sum with its seconds in 32 bits, as Click keeps them: what is beyond 2038 comes round to 1901.
     #[must_use]
     pub const fn wrapping_add(self, other: Timestamp) -> Timestamp {
         let sum = Timestamp(self.0.saturating_add(other.0));

@@ -1,6 +1,7 @@
 //! `EventFd`: wakes the host of a box.
 
 use crate::error::SystemError;
+use crate::poll;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -37,10 +38,7 @@ impl EventFd {
 
     /// Waits until it is signalled, at most for `timeout`. Returns whether it was signalled.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one live entry.
-        unsafe { libc::poll(&mut poll, 1, milliseconds) };
+        poll::readable(&self.0, timeout);
         self.rang()
     }
 }

@@ -1,13 +1,15 @@
 //! The host's end of a box's mailbox.
 
 use crate::error::CreateError;
+use crate::lifecycle::Doorbell;
+use crate::lock::lock;
 use crate::shared_region::SharedRegion;
 use boundary::limits::{MAX_EVENT, MAX_REPLY};
 use boundary::{
     ChannelError, Diagnostic, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox, Request, control,
 };
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Why a request has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +59,9 @@ impl From<ChannelError> for CallError {
 pub struct Mailbox {
     requests: FrameWriter<Mapped>,
     replies: FrameReader<Mapped>,
-    events: FrameReader<Mapped>,
     outbox: Outbox,
     inbox: Inbox,
-    event_inbox: Inbox,
+    events: EventChannel,
     number: u32,
     /// Keeps alive the memory that contains the channels.
     _region: Arc<SharedRegion>,
@@ -77,10 +78,13 @@ impl Mailbox {
         Ok(Self {
             requests: FrameWriter::at(channel(control::REQUESTS)?, positions[0])?,
             replies: FrameReader::at(channel(control::REPLIES)?, positions[1])?,
-            events: FrameReader::at(channel(control::EVENTS)?, positions[2])?,
             outbox: Outbox::default(),
             inbox: Inbox::new(MAX_REPLY),
-            event_inbox: Inbox::new(MAX_EVENT),
+            events: EventChannel(Arc::new(Mutex::new(EventReader {
+                frames: FrameReader::at(channel(control::EVENTS)?, positions[2])?,
+                inbox: Inbox::new(MAX_EVENT),
+                _region: region.clone(),
+            }))),
             number: 0,
             _region: region,
         })
@@ -112,9 +116,36 @@ impl Mailbox {
         Ok((message, self.replies.release()))
     }
 
-    /// The next event, and whether the box sleeps for lack of room, so that the caller must ring its doorbell.
-    pub fn event(&mut self) -> Result<(Option<Message>, bool), CallError> {
-        let message = self.event_inbox.poll(&mut self.events)?;
-        Ok((message, self.events.release()))
+    /// The channel of the box's events.
+    pub(crate) fn events(&self) -> EventChannel {
+        self.events.clone()
+    }
+}
+
+/// The host's end of the channel on which a box sends events. It has a lock of its own, so that they are read while a
+/// request is in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct EventChannel(Arc<Mutex<EventReader>>);
+
+#[derive(Debug)]
+struct EventReader {
+    frames: FrameReader<Mapped>,
+    inbox: Inbox,
+    /// Keeps the memory that the channel lies in.
+    _region: Arc<SharedRegion>,
+}
+
+impl EventChannel {
+    /// The next event. The box is woken if it waits for room.
+    pub(crate) fn next(&self, doorbell: &Doorbell) -> Result<Option<Message>, CallError> {
+        let mut reader = lock(&self.0);
+        let EventReader { frames, inbox, .. } = &mut *reader;
+        let message = inbox.poll(frames)?;
+        let wants_room = frames.release();
+        drop(reader);
+        if wants_room {
+            doorbell.ring();
+        }
+        Ok(message)
     }
 }

@@ -10,10 +10,11 @@
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::event_fd::EventFd;
+use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::lock::lock;
 use crate::mailbox::Mailbox;
 use crate::memory::{Arena, ArenaKind, PAGE};
-use crate::sandbox::{Backend, ExitStatus, Sandbox, Usage};
+use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::shared_region::{Backing, RegionPlan, SharedRegion};
 use crate::snapshot::{Snapshot, SnapshotError};
@@ -26,7 +27,7 @@ use std::os::unix::thread::JoinHandleExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Reserved address space for the regions of all thread boxes. They are never unmapped, so that pointers that a program
 /// keeps into its region stay valid.
@@ -135,14 +136,11 @@ impl ThreadShared {
         lock(&self.state)
     }
 
-    /// Waits until `done` returns true, but at most [`ROUND_TIMEOUT`].
-    fn wait_for(&self, done: impl Fn(&ThreadState) -> bool) {
-        let start = Instant::now();
-        let mut state = self.state();
-        while !done(&state) {
-            let Some(left) = ROUND_TIMEOUT.checked_sub(start.elapsed()) else { return };
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
+    /// Waits until `done`, at most for `timeout`.
+    fn wait_for(&self, timeout: Duration, done: impl Fn(&ThreadState) -> bool) {
+        let waiting = |state: &mut ThreadState| !done(state);
+        let waited = self.changed.wait_timeout_while(self.state(), timeout, waiting);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Runs the program to its end.
@@ -250,7 +248,7 @@ impl Backend for ThreadBackend {
     fn suspend(&self) {
         self.shared.state().held = true;
         self.ring();
-        self.shared.wait_for(|state| state.stands || state.end.is_some());
+        self.shared.wait_for(ROUND_TIMEOUT, |state| state.stands || state.end.is_some());
     }
 
     fn resume(&self) {
@@ -264,7 +262,7 @@ impl Backend for ThreadBackend {
         self.shared.status.set_stop(true);
         self.resume();
         let Some(thread) = started else { return };
-        self.shared.wait_for(|state| state.end.is_some());
+        self.shared.wait_for(ROUND_TIMEOUT, |state| state.end.is_some());
         let mut state = self.shared.state();
         if state.end.replace(ExitStatus::Killed).is_some() {
             drop(state);
@@ -275,6 +273,10 @@ impl Backend for ThreadBackend {
 
     fn end(&self) -> Option<ExitStatus> {
         self.shared.state().end.clone()
+    }
+
+    fn wait_for_end(&self, timeout: Duration) {
+        self.shared.wait_for(timeout, |state| state.end.is_some());
     }
 
     fn usage(&self) -> Usage {

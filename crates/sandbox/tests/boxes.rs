@@ -74,7 +74,7 @@ fn requests_are_answered_whatever_their_size() {
 
 /// Withdrawn requests are not executed later, and take no memory.
 #[test]
-fn withdrawn_requests_are_not_executed_later() {
+fn what_was_given_up_is_not_done_later() {
     in_each(&settings(0), |place, mut sandbox| {
         begin(&mut sandbox, "drop");
         sandbox.suspend();
@@ -214,7 +214,7 @@ fn an_endless_loop_is_killed() {
 
 /// If a box that does not reply is killed, the thread that waits for its reply is notified at once.
 #[test]
-fn a_waiting_caller_is_notified_when_its_box_is_killed() {
+fn whoever_waits_for_a_box_that_is_ended_is_told() {
     in_each(&settings(0), |place, mut sandbox| {
         sandbox.start().unwrap();
         let remote = sandbox.control_handle();
@@ -232,7 +232,7 @@ fn a_waiting_caller_is_notified_when_its_box_is_killed() {
 
 /// The end of each box is reported: by the bell for virtual machines, by a descriptor for processes.
 #[test]
-fn the_end_of_a_box_is_reported() {
+fn an_end_is_told() {
     let end_bell = Arc::new(sandbox::EventFd::new().unwrap());
     let settings = Settings { end_bell: Some(end_bell.clone()), ..settings(0) };
     in_each(&settings, |place, mut sandbox| {
@@ -248,7 +248,7 @@ fn the_end_of_a_box_is_reported() {
 }
 
 #[test]
-fn a_suspended_box_pauses_until_it_is_resumed() {
+fn a_suspended_box_stands_still_and_goes_on() {
     in_each(&settings(1), |place, mut sandbox| {
         begin(&mut sandbox, "mirror");
         let mut port = sandbox.take_port(0).unwrap();

@@ -65,7 +65,7 @@ fn check(place: Target) {
 }
 
 #[test]
-fn a_snapshot_stays_in_its_kind_of_sandbox() {
+fn a_snapshot_stays_in_its_kind_of_place() {
     if !require(Capability::Kvm) {
         return;
     }

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_port_reaches_no_other() {
+    fn alone_in_a_switch_nothing_is_reached() {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
         switch.add_port(PortSettings::default(), 0).unwrap();
         check(&mut switch, 0, &[frame(2, 1, 60)], &[]);

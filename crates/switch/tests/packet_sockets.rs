@@ -145,7 +145,7 @@ fn a_frame_too_long_for_the_interface_is_refused_alone() {
 }
 
 #[test]
-fn frames_beyond_the_ring_are_lost_and_counted() {
+fn what_finds_no_room_is_lost_and_counted() {
     if !joined_interfaces() {
         return;
     }
@@ -173,7 +173,7 @@ fn frames_beyond_the_ring_are_lost_and_counted() {
 }
 
 #[test]
-fn an_interface_that_was_down_works_again() {
+fn an_interface_that_was_down_goes_on() {
     if !joined_interfaces() {
         return;
     }
@@ -248,7 +248,7 @@ fn receive_datagrams(port: &mut AfPacket, batch: &mut Batch, bytes: usize) -> Ve
 }
 
 #[test]
-fn offloads_are_done_in_software() {
+fn what_the_kernel_left_for_a_card_to_do_is_done() {
     if !joined_interfaces() {
         return;
     }

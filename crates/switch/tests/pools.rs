@@ -28,12 +28,12 @@ impl Maker<'_> {
         let mut sandbox = self.host.create(self.place, &settings).unwrap();
         sandbox.start().unwrap();
         // A box whose command never ends may not answer.
-        let reply = sandbox.install(
+        let told = sandbox.install(
             "",
             command,
             if command == "forward" { TIMEOUT } else { Duration::from_millis(200) },
         );
-        assert!(command != "forward" || reply.is_ok(), "{reply:?}");
+        assert!(command != "forward" || told.is_ok(), "{told:?}");
         sandbox
     }
 }

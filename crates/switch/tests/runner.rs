@@ -116,7 +116,7 @@ impl std::io::Write for Shared {
 }
 
 #[test]
-fn a_capture_is_forwarded_to_another() {
+fn a_capture_goes_through_into_another() {
     let frames: Vec<Vec<u8>> = (0..1_000).map(|number| frame(2, 1, number)).collect();
     let first = Shared::default();
     send_all(&mut PcapWriter::new(first.clone()).unwrap(), &frames);
@@ -173,7 +173,7 @@ fn own_network() -> bool {
 
 /// Two switches of one thread sleep together, and wake for a frame at either and for the additional bell.
 #[test]
-fn switches_of_one_thread_sleep_together() {
+fn switches_of_one_thread_rest_together() {
     let mut runners = [learning(), learning()];
     let mut ends: Vec<Pipe> = Vec::new();
     for runner in &mut runners {
@@ -223,7 +223,7 @@ impl Driver for Gone {
 
 /// A port whose other end comes back keeps its number, its counters and its addresses.
 #[test]
-fn a_port_continues_with_another_driver() {
+fn a_port_goes_on_with_another_driver() {
     let mut runner = learning();
     let (inside, mut sender) = Pipe::pair().unwrap();
     runner.add_port(Box::new(inside), PortSettings::default()).unwrap();

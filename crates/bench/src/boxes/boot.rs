@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// Slots of the box's port: the minimum, since the measurement does not depend on it.
 const SLOTS: u32 = 64;
 
-/// Interval between two checks whether a box is idle.
-const NAP: Duration = Duration::from_micros(200);
+/// Time between two checks whether a box is idle.
+const IDLE_TIME: Duration = Duration::from_micros(200);
 
 /// Maximum number of points of the start-up curve.
 const STRETCHES: usize = 40;
@@ -129,7 +129,7 @@ fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
     let program = Workload::Firewall;
     let settings = TestBed::settings(program, Slots::new(SLOTS)?, None);
     let mut original = bed.run(program, Slots::new(SLOTS)?, None)?;
-    let snapshot = rested(&mut original)?;
+    let snapshot = snapshot_when_idle(&mut original)?;
     let (mut boxes, mut times) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let begin = Instant::now();
@@ -142,14 +142,15 @@ fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
     Ok(times)
 }
 
-/// Takes a snapshot of a box as soon as it has reported its start and is idle.
-fn rested(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
-    let begin = Instant::now();
+/// A snapshot of a box as soon as it has sent its events and is idle.
+fn snapshot_when_idle(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
+    let (begin, control) = (Instant::now(), sandbox.control_handle());
     loop {
         while sandbox.event()?.is_some() {}
         match sandbox.snapshot() {
             Ok(snapshot) => return Ok(snapshot),
-            Err(_) if begin.elapsed() < REPLY_TIMEOUT => std::thread::sleep(NAP),
+            // A box does not signal that it is idle. Its end, however, ends the wait.
+            Err(_) if begin.elapsed() < REPLY_TIMEOUT && control.wait(IDLE_TIME).is_none() => {}
             Err(_) => return Err(MeasureError::Late { what: "a rest of the box" }),
         }
     }

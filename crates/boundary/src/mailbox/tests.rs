@@ -42,7 +42,7 @@ fn messages_of_every_size_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn withdrawn_messages_are_not_sent_unless_begun() {
+fn what_is_withdrawn_is_not_sent_unless_it_was_begun() {
     with_channel(|mut writer, mut reader| {
         let (mut outbox, mut inbox) = (Outbox::default(), Inbox::new(MAX_REQUEST));
         for (number, size) in [(1, 40_000), (2, 5), (3, 6), (2, 7)] {

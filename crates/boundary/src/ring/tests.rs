@@ -22,7 +22,7 @@ fn region(words: &mut Vec<u64>) -> Mapped {
 }
 
 #[test]
-fn descriptors_stay_in_order_across_the_wrap() {
+fn what_goes_in_comes_out_in_order_across_the_wrap() {
     for start in [0, u32::MAX - 100, u32::MAX] {
         let mut words = Vec::new();
         let memory = region(&mut words);

@@ -1,7 +1,7 @@
 //! The pcap format: a file header of 24 bytes, then records with a header of 16 bytes each.
 //!
 //! File header: magic number, version (major, minor), time zone, accuracy, snapshot length, link type. Record header:
-//! seconds, fraction of a second, captured length, original length. The magic number defines byte order and resolution.
+//! seconds, fraction of a second, captured length, original length. The magic number tells byte order and resolution.
 
 mod read;
 mod write;
@@ -9,16 +9,16 @@ mod write;
 pub(crate) use read::Reader;
 pub use write::PcapEncoder;
 
-/// Length of the file header in bytes.
+/// Bytes of the file header.
 pub const FILE_HEADER: usize = 24;
-/// Length of a record header in bytes.
+/// Bytes of a record's header.
 pub const RECORD_HEADER: usize = 16;
 
-/// Magic number for timestamps in microseconds.
+/// Timestamps are in microseconds.
 const MAGIC: u32 = 0xa1b2_c3d4;
-/// Magic number for timestamps in nanoseconds.
+/// Timestamps are in nanoseconds.
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Magic number of a patched libpcap, whose record headers have eight more bytes (interface, protocol, packet type).
+/// Record headers have eight more bytes (interface, protocol, packet type), as a patched libpcap once wrote them.
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 /// The only major version.
 const MAJOR: u16 = 2;

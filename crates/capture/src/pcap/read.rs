@@ -8,18 +8,17 @@ use crate::link_type::LinkType;
 use crate::parser::Step;
 use crate::record::{Options, Record};
 
-/// The bits of the link type field that contain the type. The others are flags and the length of a frame check
-/// sequence.
+/// The bits of the link type field that hold the type; the others are flags and the length of a frame check sequence.
 const LINK_TYPE_BITS: u32 = 0x03ff_ffff;
 
-/// The properties of the records, from the file header.
+/// What the file header says about the records.
 #[derive(Debug)]
 pub(crate) struct Reader {
     order: ByteOrder,
-    /// Nanoseconds per unit of a timestamp's fraction.
+    /// Nanoseconds in one unit of a timestamp's fraction.
     unit_ns: i64,
     minor: u16,
-    /// Length of a record header in bytes.
+    /// Bytes of a record's header.
     record_header: usize,
     link: LinkType,
 }
@@ -61,7 +60,7 @@ impl Reader {
         };
         let field = |offset| self.order.u32(header, offset).unwrap_or(0);
         let (seconds, fraction, mut captured, mut original) = (field(0), field(4), field(8), field(12));
-        // Before version 2.3 the two lengths are swapped, and in 2.3 sometimes.
+        // Before version 2.3 the two lengths stood the other way round, and in 2.3 either way.
         if self.minor < 4 && (self.minor < 3 || captured > original) {
             (captured, original) = (original, captured);
         }
@@ -69,10 +68,9 @@ impl Reader {
             return Err(CaptureError::RecordLength);
         }
         let Some(bytes) = rest.get(..captured as usize) else { return Ok(Step::NeedMore) };
-        // The seconds are unsigned, so timestamps work beyond 2038.
+        // The seconds are unsigned, so that time continues after 2038.
         let time_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.unit_ns;
-        // Old versions of tcptrace wrote captured lengths above the original length; the excess does not belong to the
-        // packet.
+        // tcptrace once wrote captured lengths beyond the original length: the surplus is no part of the packet.
         let bytes = bytes.get(..original as usize).unwrap_or(bytes);
         let record = Record {
             time_ns,
@@ -92,7 +90,7 @@ mod tests {
     use crate::Decoder;
     use alloc::vec::Vec;
 
-    /// A capture of one packet in any variant of the format.
+    /// A capture of one packet in any variant.
     fn dump(order: ByteOrder, magic: u32, minor: u16, lengths: (u32, u32), packet: &[u8]) -> Vec<u8> {
         let number = |n: u32| if order == ByteOrder::Little { n.to_le_bytes() } else { n.to_be_bytes() };
         let half = |n: u16| if order == ByteOrder::Little { n.to_le_bytes() } else { n.to_be_bytes() };

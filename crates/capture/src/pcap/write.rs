@@ -5,10 +5,10 @@ use crate::MAX_CAPTURED;
 use crate::link_type::LinkType;
 use alloc::vec::Vec;
 
-/// The snapshot length in the header if packets are not truncated.
+/// The snapshot length in the header when packets are written whole.
 const NO_LIMIT: u32 = u32::MAX;
 
-/// Encodes a pcap capture: the file header once, then records. The byte order is always little-endian.
+/// Encodes a pcap capture: the file header once, then records. The byte order is little-endian on every machine.
 #[derive(Clone, Copy, Debug)]
 pub struct PcapEncoder {
     link: LinkType,
@@ -17,17 +17,17 @@ pub struct PcapEncoder {
 }
 
 impl PcapEncoder {
-    /// Creates an encoder for a link type, with whole packets and nanoseconds.
+    /// Encodes packets of a link type, whole, with nanoseconds.
     pub fn new(link: LinkType) -> PcapEncoder {
         PcapEncoder { link, snapshot_length: NO_LIMIT, nanoseconds: true }
     }
 
-    /// Truncates packets to `length` bytes; zero means no limit.
+    /// Keeps the first `length` bytes of each packet; zero keeps all.
     pub fn snapshot_length(self, length: u32) -> PcapEncoder {
         PcapEncoder { snapshot_length: if length == 0 { NO_LIMIT } else { length }, ..self }
     }
 
-    /// Selects nanoseconds or microseconds.
+    /// Chooses between nanoseconds and microseconds.
     pub fn nanoseconds(self, nanoseconds: bool) -> PcapEncoder {
         PcapEncoder { nanoseconds, ..self }
     }
@@ -41,22 +41,21 @@ impl PcapEncoder {
         words_to_bytes(words)
     }
 
-    /// The number of bytes kept of a packet with `length` bytes.
+    /// How many bytes of a packet with `length` bytes are kept.
     pub fn captured_length(&self, length: usize) -> usize {
         length.min(self.snapshot_length as usize).min(MAX_CAPTURED as usize)
     }
 
-    /// The header of a record. The caller must append the first `captured` bytes of the packet, at most
-    /// [`captured_length`](Self::captured_length). `original_length` is the length on the wire.
+    /// The header of a record. The next `captured` bytes of the capture must be the packet's;
+    /// [`captured_length`](Self::captured_length) says how many that may be. `original_length` is the length on the wire.
     pub fn record_header(&self, time_ns: i64, captured: usize, original_length: u32) -> [u8; RECORD_HEADER] {
-        // The seconds have 32 bits and wrap around.
+        // The format has 32 bits for the seconds: times beyond them wrap.
         let (seconds, nanos) = (time_ns.div_euclid(1_000_000_000), time_ns.rem_euclid(1_000_000_000));
         let fraction = if self.nanoseconds { nanos } else { nanos / 1_000 };
         words_to_bytes([seconds as u32, fraction as u32, captured as u32, original_length])
     }
 
-    /// Appends a record, truncated to the snapshot length. `original_length` is the packet's length on the wire, in
-    /// bytes.
+    /// Appends a record, cut to the snapshot length. `original_length` is the packet's length on the wire, in bytes.
     pub fn record(&self, time_ns: i64, original_length: u32, bytes: &[u8], out: &mut Vec<u8>) {
         let captured = self.captured_length(bytes.len());
         out.extend_from_slice(&self.record_header(time_ns, captured, original_length));

@@ -12,10 +12,10 @@ use crate::parser::Step;
 use crate::record::{Options, Record};
 use alloc::vec::Vec;
 
-/// Length of a packet block's body before the packet, in bytes.
+/// Bytes of a packet block's body in front of the packet.
 const PACKET_HEADER: usize = 20;
 
-/// The state of the current section.
+/// The section that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     /// Its byte order; `None` before the first section.
@@ -26,15 +26,15 @@ pub(crate) struct Reader {
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: LinkType,
-    /// Timestamp units per second.
+    /// Units of a timestamp in a second.
     units: u64,
     /// Seconds to add to every timestamp.
     offset: i64,
-    /// Maximum captured bytes per packet; zero for no limit.
+    /// The largest number of bytes captured of a packet; zero for no limit.
     snapshot_length: u32,
 }
 
-/// Whether the bytes start with a section header.
+/// Whether the bytes begin with a section header.
 pub(crate) fn is_section_header(bytes: &[u8]) -> bool {
     ByteOrder::Little.u32(bytes, 0) == Some(SECTION_HEADER)
 }
@@ -45,7 +45,7 @@ impl Reader {
         self.interfaces.first().map(|interface| interface.link)
     }
 
-    /// Reads the block at the front of the unread bytes, whose offset in the capture is `position`.
+    /// Reads the block at the front of the unread bytes, which begin at `position` of the capture.
     pub(crate) fn step<'a>(&mut self, unread: &'a [u8], position: u64) -> Result<Step<'a>, CaptureError> {
         if is_section_header(unread) {
             return self.start_section(unread, position);
@@ -77,7 +77,7 @@ impl Reader {
         })
     }
 
-    /// Starts a section, which may have another byte order and numbers its interfaces from zero.
+    /// Starts a section: it may have another byte order, and its interfaces count from zero again.
     fn start_section<'a>(&mut self, unread: &[u8], position: u64) -> Result<Step<'a>, CaptureError> {
         if unread.len() < 16 {
             return Ok(Step::NeedMore);
@@ -127,8 +127,8 @@ impl Reader {
         Ok(Step::Skip(length.into()))
     }
 
-    /// Reads an enhanced or an obsolete packet block. They differ in the encoding of the interface; then both have the
-    /// timestamp (high, low), captured length, original length, packet and options.
+    /// Reads an enhanced or an obsolete packet block. They differ in how they name the interface; then both have the
+    /// timestamp (high, low), captured length, original length, packet, options.
     fn packet<'a>(&self, order: ByteOrder, body: &'a [u8], interface: Option<u32>) -> Option<Record<'a>> {
         let number = interface?;
         let interface = self.interfaces.get(number as usize)?;
@@ -149,7 +149,7 @@ impl Reader {
         })
     }
 
-    /// Reads a simple packet block: original length and packet. It belongs to the first interface and has no timestamp.
+    /// Reads a simple packet block: original length and packet, always of the first interface, without a time.
     fn simple_packet<'a>(&self, order: ByteOrder, body: &'a [u8]) -> Option<Record<'a>> {
         let interface = self.interfaces.first()?;
         let original_length = order.u32(body, 0)?;
@@ -172,7 +172,7 @@ impl Reader {
 }
 
 impl Interface {
-    /// Converts a timestamp to nanoseconds; overflow saturates.
+    /// The time of a timestamp; times that do not fit saturate.
     fn time_ns(&self, ticks: u64) -> i64 {
         let nanos = match self.units {
             1_000_000_000 => u128::from(ticks),
@@ -184,7 +184,7 @@ impl Interface {
     }
 }
 
-/// Units per second for an `if_tsresol` code: a negative power of ten, or of two if the top bit is set.
+/// Units in a second of an `if_tsresol` code: a negative power of ten, or of two if the top bit is set.
 fn units(code: u8) -> Result<u64, CaptureError> {
     let power = u32::from(code & 0x7f);
     let units = if code & 0x80 != 0 { 1u64.checked_shl(power) } else { 10u64.checked_pow(power) };
@@ -323,7 +323,7 @@ mod tests {
             long.0.extend(long.number(length));
             assert_eq!(error(long), Some(CaptureError::BlockLength { position, length }));
         }
-        // A long block of another type is skipped without being buffered.
+        // A long block of another kind is skipped without being kept.
         let mut other = Writer::section(ByteOrder::Little);
         other.0.extend([9, 0, 0, 0]);
         other.0.extend(other.number(0xffff_fffc));

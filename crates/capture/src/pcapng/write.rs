@@ -12,15 +12,14 @@ use crate::record::{
 };
 use alloc::vec::Vec;
 
-/// The version of the format.
+/// The version of the format, and the `if_tsresol` code of nanoseconds.
 const MAJOR: u16 = 1;
-/// The `if_tsresol` code of nanoseconds.
 const NANOSECONDS: u8 = 9;
-/// A section of unspecified length, which ends at the next one.
+/// A section whose length is not given: it ends where the next one begins.
 const UNKNOWN_LENGTH: [u8; 8] = [0xff; 8];
 
-/// Encodes a pcapng capture: a section header, interface descriptions, then packets of these interfaces. Timestamps are
-/// in nanoseconds, and the byte order is always little-endian.
+/// Encodes a pcapng capture: a section header, interface descriptions, then packets of these interfaces. Timestamps have
+/// nanoseconds, and the byte order is little-endian on every machine.
 ///
 /// ```
 /// use capture::{LinkType, PacketOptions, PcapngEncoder, Verdict};
@@ -33,30 +32,30 @@ const UNKNOWN_LENGTH: [u8; 8] = [0xff; 8];
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PcapngEncoder {
-    /// Snapshot length by interface.
+    /// Bytes kept of each packet, by interface.
     snapshot_lengths: Vec<u32>,
 }
 
-/// The optional data of a packet.
+/// What is written of a packet besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketOptions<'a> {
-    /// A comment (`opt_comment`), truncated to 65,535 bytes.
+    /// A text for the reader (`opt_comment`), cut to 65,535 bytes.
     pub comment: Option<&'a str>,
     /// A number that identifies the packet across interfaces (`epb_packetid`).
     pub packet_id: Option<u64>,
-    /// The queue of the interface on which the packet was received (`epb_queue`).
+    /// The queue of the interface that it was received on (`epb_queue`).
     pub queue: Option<u32>,
-    /// The verdict on the packet (`epb_verdict`).
+    /// What became of it (`epb_verdict`).
     pub verdict: Option<Verdict<'a>>,
 }
 
 impl PcapngEncoder {
-    /// Creates an encoder. The first call must be [`section`](Self::section).
+    /// An encoder whose first call must be [`section`](Self::section).
     pub fn new() -> PcapngEncoder {
         PcapngEncoder::default()
     }
 
-    /// Appends a section header. Interfaces are numbered from zero again.
+    /// Appends a section header. Interfaces count from zero again.
     pub fn section(&mut self, out: &mut Vec<u8>) {
         self.snapshot_lengths.clear();
         block(SECTION_HEADER, out, |out| {
@@ -67,7 +66,7 @@ impl PcapngEncoder {
         });
     }
 
-    /// Appends the description of an interface and returns its index. A `snapshot_length` of zero means no limit.
+    /// Appends the description of an interface; returns its index. A `snapshot_length` of zero keeps packets whole.
     pub fn interface(&mut self, link: LinkType, name: &str, snapshot_length: u32, out: &mut Vec<u8>) -> u32 {
         block(INTERFACE_DESCRIPTION, out, |out| {
             out.extend((link.0 as u16).to_le_bytes());
@@ -83,8 +82,8 @@ impl PcapngEncoder {
         self.snapshot_lengths.len() as u32 - 1
     }
 
-    /// Appends an enhanced packet block of an interface, truncated to the interface's snapshot length.
-    /// `original_length` is the packet's length on the wire, in bytes. Times before 1970 are written as 1970.
+    /// Appends an enhanced packet block of an interface, cut to the interface's snapshot length. `original_length` is the
+    /// packet's length on the wire, in bytes; times before 1970 are written as 1970.
     pub fn packet(
         &self,
         interface: u32,
@@ -152,7 +151,7 @@ fn block(kind: u32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend(kind.to_le_bytes());
     out.extend([0; 4]);
     body(out);
-    // All parts of a body are padded, so the length is a multiple of four.
+    // Every part of a body is padded, so the length is a multiple of four.
     let length = ((out.len() - start) as u32 + 4).max(MIN_BLOCK).to_le_bytes();
     out.extend(length);
     if let Some(field) = out.get_mut(start + 4..start + 8) {
@@ -160,7 +159,7 @@ fn block(kind: u32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Appends an option. Its value must have at most 65,535 bytes.
+/// Appends an option. Its value has at most 65,535 bytes.
 fn option(code: u16, value: &[u8], out: &mut Vec<u8>) {
     out.extend(code.to_le_bytes());
     out.extend((value.len() as u16).to_le_bytes());
@@ -173,7 +172,7 @@ fn pad(length: usize, out: &mut Vec<u8>) {
     out.resize(out.len() + length.next_multiple_of(4) - length, 0);
 }
 
-/// The bytes of a text for an option: at most 65,535, truncated at a character boundary.
+/// The bytes of a text as an option can hold them: at most 65,535, cut between characters.
 fn text(text: &str) -> &[u8] {
     let end = text.floor_char_boundary(u16::MAX.into());
     text.as_bytes().get(..end).unwrap_or_default()

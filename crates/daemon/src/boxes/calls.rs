@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn diagnostics_are_bounded() {
+    fn what_a_box_finds_is_bounded() {
         let diagnostic = |length| boundary::Diagnostic {
             severity: boundary::Severity::Error,
             line: 1,

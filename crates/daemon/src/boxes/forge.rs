@@ -197,7 +197,7 @@ impl Forge {
         let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(CreateError::Ring)?;
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
         let settings = Settings { ports: vec![port; ports], ..Settings::new(memory) };
-        let mut sandbox = self.host.create(Target::Process, &settings)?;
+        let sandbox = self.host.create(Target::Process, &settings)?;
         sandbox.start()?;
         Ok(sandbox)
     }

@@ -2,6 +2,7 @@
 
 use super::instance::Instance;
 use super::outputs::Outputs;
+use crate::fair_lock::FairLock;
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
 use crate::supervisor::CpuBudget;
@@ -13,11 +14,8 @@ use boundary::limits::MAX_DROP_REASONS;
 use reason::{Name, Reason};
 use sandbox::Usage;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Poll interval of a caller that waits for another change of the box.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The lifecycle phase of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +81,8 @@ pub(crate) struct Member {
     pub(crate) log: History<LogLine>,
     /// The files that it writes.
     pub(crate) outputs: Outputs,
-    /// Held while the box is started, stopped or changed: one operation at a time.
-    pub(crate) busy: Mutex<()>,
+    /// Held while the box is started, stopped or changed.
+    pub(crate) change: FairLock<()>,
     inner: Mutex<Inner>,
 }
 
@@ -136,7 +134,7 @@ impl Member {
             name: definition.name.clone(),
             log: History::new(HistoryLimits { entries: MAX_LOG_LINES, bytes: MAX_LOG_BYTES, weigh }, 0),
             outputs: Outputs::default(),
-            busy: Mutex::default(),
+            change: FairLock::default(),
             inner: Mutex::new(Inner {
                 definition,
                 stack,
@@ -163,24 +161,6 @@ impl Member {
     /// The mutable state. The lock is held briefly, and no other lock is taken while it is held.
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until no other thread starts, stops or changes the box.
-    pub(crate) fn busy(&self) -> MutexGuard<'_, ()> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Like [`busy`](Self::busy), but waits no longer than `time`.
-    pub(crate) fn busy_within(&self, time: Duration) -> Option<MutexGuard<'_, ()>> {
-        let start = Instant::now();
-        loop {
-            match self.busy.try_lock() {
-                Ok(guard) => return Some(guard),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if start.elapsed() >= time => return None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_INTERVAL),
-            }
-        }
     }
 
     /// The running instance.

@@ -11,7 +11,7 @@ mod templates;
 
 pub(crate) use calls::{diagnostics, in_box, refusal, remarks};
 pub(crate) use forge::{Forge, Share};
-pub(crate) use instance::{Instance, Look, Settled};
+pub(crate) use instance::{Instance, Settled};
 pub(crate) use member::{Installed, Member, Phase};
 pub(crate) use outputs::{Contents, Kept, Shelf, Written, folder as output_folder};
 pub(crate) use pools::shares_packets;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_and_size_of_recipes_are_limited() {
+    fn few_recipes_are_kept_and_none_that_is_long() {
         let templates = Templates::default();
         templates.begin(recipe("Idle;", 1));
         for number in 0..MAX_TEMPLATES {

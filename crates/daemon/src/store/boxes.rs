@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_takes_effect_when_activated() {
+    fn a_swap_counts_from_its_activation_on() {
         let mut store = Store::open(None, None).unwrap();
         let name: BoxName = "fw".parse().unwrap();
         let main = ConfigurationName::main();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_boxes_are_read_again() {
+    fn what_is_stored_is_there_again() {
         let folder = std::env::temp_dir().join(format!("clickbox-store-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("store");

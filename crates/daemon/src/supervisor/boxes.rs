@@ -66,7 +66,7 @@ impl Supervisor {
         let name = request.name.clone();
         let member = Arc::new(Member::new(request.clone(), stack.clone(), Time::now()));
         // From here on the name is reserved.
-        let busy = member.busy();
+        let change = member.change.lock();
         self.reserve(&member)?;
         let made = self.check_for(&request, &text, &files).and_then(|()| {
             let stored = StoredBox {
@@ -87,7 +87,7 @@ impl Supervisor {
             self.0.store().add_box(&stored, &configuration, &files)?;
             if request.start { self.boot(&member) } else { Ok(()) }
         });
-        drop(busy);
+        drop(change);
         if let Err(failure) = made {
             // If the box is already being removed, that operation cleans up.
             if !std::mem::replace(&mut member.inner().removed, true) {

@@ -64,7 +64,7 @@ impl Supervisor {
         let mut definition = member.inner().definition.clone();
         definition.source = request.source.clone();
         self.check_for(&definition, &request.configuration, &request.files)?;
-        let _busy = lock_for_change(&member)?;
+        let _change = lock_for_change(&member)?;
         let (phase, instance) = {
             let inner = member.inner();
             if inner.removed {
@@ -162,7 +162,7 @@ impl Supervisor {
         if *configuration == ConfigurationName::main() {
             return Err(RequestError::RemoveMain.into());
         }
-        let _busy = lock_for_change(&member)?;
+        let _change = lock_for_change(&member)?;
         let (phase, instance) = {
             let inner = member.inner();
             (inner.phase, inner.instance.clone())

@@ -109,7 +109,7 @@ mod tests {
     use api::{PortRequest, Size};
 
     #[test]
-    fn differences_select_the_action() {
+    fn differences_decide_what_is_done() {
         let mut there = CreateBox::new("fw".parse().unwrap(), "");
         there.ports = vec![PortRequest { mac: Some(api::MacAddr([2; 6])), ..PortRequest::default() }];
         let mut same = there.clone();

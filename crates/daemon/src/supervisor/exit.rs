@@ -47,9 +47,7 @@ impl Supervisor {
     /// was already done.
     pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<ExitStatus> {
         self.keep_output(member, instance);
-        if let Some(used) = instance.usage() {
-            member.inner().look(used);
-        }
+        member.inner().look(instance.usage());
         let Settled { end, crashed, held } = instance.settle()?;
         let name = member.name.clone();
         // If the fabric has ended, nothing is connected.
@@ -149,7 +147,7 @@ impl Supervisor {
     }
 
     fn restart_after_crash(&self, member: &Arc<Member>) {
-        let busy = member.busy();
+        let change = member.change.lock();
         let wanted = {
             let inner = member.inner();
             matches!(inner.phase, Phase::Waiting(_)) && !inner.removed && !inner.unwanted
@@ -158,7 +156,7 @@ impl Supervisor {
             return;
         }
         let booted = self.boot(member);
-        drop(busy);
+        drop(change);
         match booted {
             Ok(()) => member.inner().restarts += 1,
             Err(failure) => {

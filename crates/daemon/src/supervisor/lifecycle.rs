@@ -3,15 +3,16 @@
 use super::state::Supervisor;
 use crate::boxes::{Instance, Member, Phase};
 use crate::error::OperationError;
+use crate::fair_lock::{FairGuard, LockTimeout};
 use crate::limits::{CHANGE_TIMEOUT, STOP_TIMEOUT};
 use api::{BoxName, BoxStatus, EventKind};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 impl Supervisor {
     /// Starts a stopped box, with its stored configurations.
     pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
-        let busy = lock_for_change(&member)?;
+        let change = lock_for_change(&member)?;
         {
             let mut inner = member.inner();
             if inner.removed {
@@ -25,7 +26,7 @@ impl Supervisor {
         }
         self.0.store().set_running(name, true)?;
         let booted = self.boot(&member);
-        drop(busy);
+        drop(change);
         if let Err(failure) = booted {
             // It does not run, so the next daemon must not start it either.
             let _ = self.0.store().set_running(name, false);
@@ -57,12 +58,12 @@ impl Supervisor {
         if let Some(instance) = instance.filter(|_| booting || !in_order) {
             instance.end_for_good();
         }
-        let _busy = member.busy_within(STOP_TIMEOUT).unwrap_or_else(|| {
+        let _change = member.change.lock_within(STOP_TIMEOUT).unwrap_or_else(|LockTimeout| {
             // The box is being changed and does not reply: in an endless loop it never would.
             if let Some(instance) = member.instance() {
                 instance.end_for_good();
             }
-            member.busy()
+            member.change.lock()
         });
         let instance = member.instance();
         if let Some(instance) = &instance {
@@ -91,7 +92,7 @@ impl Supervisor {
     /// Suspends a box.
     pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
-        let _busy = lock_for_change(&member)?;
+        let _change = lock_for_change(&member)?;
         match present(&member) {
             (Phase::Running, Some(instance)) => instance.suspend(),
             (phase, _) => return Err(state(&member, phase, "only a running box is suspended")),
@@ -105,7 +106,7 @@ impl Supervisor {
     /// Resumes a suspended box.
     pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
-        let _busy = lock_for_change(&member)?;
+        let _change = lock_for_change(&member)?;
         match present(&member) {
             (Phase::Suspended, Some(instance)) => instance.resume(),
             (phase, _) => return Err(state(&member, phase, "only a suspended box is resumed")),
@@ -143,8 +144,8 @@ impl Supervisor {
 }
 
 /// Waits, up to a timeout, until no other thread starts, stops or changes the box.
-pub(super) fn lock_for_change(member: &Member) -> Result<MutexGuard<'_, ()>, OperationError> {
-    member.busy_within(CHANGE_TIMEOUT).ok_or_else(|| OperationError::State {
+pub(super) fn lock_for_change(member: &Member) -> Result<FairGuard<'_, ()>, OperationError> {
+    member.change.lock_within(CHANGE_TIMEOUT).map_err(|LockTimeout| OperationError::State {
         name: member.name.clone(),
         state: "is being changed by somebody else",
         hint: "try again later, or stop it if it is in an endless loop",

@@ -1,7 +1,7 @@
 //! The thread that notices the ends of boxes, restarts them when due, and collects their messages.
 
 use super::state::Supervisor;
-use crate::boxes::{Instance, Kept, Look, Member, Phase};
+use crate::boxes::{Instance, Kept, Member, Phase};
 use crate::escape;
 use crate::limits::MAX_EVENTS_PER_ROUND;
 use api::{LogLine, Time};
@@ -104,7 +104,6 @@ impl Monitor {
     /// Sleeps until an event or until `time` has passed. Returns the boxes that have ended.
     fn wait(&self, time: Duration) -> Vec<Ended> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
-        let time = if self.entries().again.is_empty() { time } else { time.min(MIN_POLL_INTERVAL) };
         let time = Timespec::try_from(time).ok();
         // A signal ends the wait early, without events.
         let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref());
@@ -126,10 +125,8 @@ impl Monitor {
         }
         for suspect in suspects {
             let Some(instance) = suspect.1.upgrade() else { continue };
-            match instance.look() {
-                Look::Runs => {}
-                Look::Busy => entries.again.push(suspect),
-                Look::Ended => found.extend(suspect.0.upgrade().map(|member| (member, instance))),
+            if instance.has_ended() {
+                found.extend(suspect.0.upgrade().map(|member| (member, instance)));
             }
         }
         found

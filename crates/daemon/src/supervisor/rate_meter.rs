@@ -97,7 +97,7 @@ impl Supervisor {
         let mut gathering = Duration::ZERO;
         for member in self.0.all() {
             let instance = member.instance();
-            let present = instance.as_ref().and_then(|instance| instance.usage());
+            let present = instance.as_ref().map(|instance| instance.usage());
             if let (Some(instance), Some(present)) = (instance, present)
                 && gathering < HUGE_PAGE_BUDGET
             {

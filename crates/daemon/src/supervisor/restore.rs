@@ -79,9 +79,9 @@ impl Supervisor {
     }
 
     fn boot_restored(&self, member: &Arc<Member>) {
-        let busy = member.busy();
+        let change = member.change.lock();
         let booted = self.boot(member);
-        drop(busy);
+        drop(change);
         if let Err(failure) = booted {
             let message = format!("box {} could not be started: {}", member.name, with_causes(&failure));
             member.note(&message);

@@ -347,9 +347,9 @@ impl StackPlan {
         if found.replace {
             self.record(ChangeAction::Replace, format!("switch/{}", wanted.name), &found.words);
             self.steps.push(StackStep::RemoveSwitch(there.clone()));
-            let recorded = self.changes.len();
+            let told = self.changes.len();
             self.make_switch(wanted, joins);
-            self.changes.truncate(recorded);
+            self.changes.truncate(told);
             return;
         }
         for port in found.gone {

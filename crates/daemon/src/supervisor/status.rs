@@ -68,7 +68,7 @@ impl Supervisor {
         let running = member.inner().phase == Phase::Running;
         let stats = instance.as_ref().filter(|_| running).and_then(|instance| instance.stats());
         let process = instance.as_ref().and_then(|instance| instance.process_id());
-        let used = instance.as_ref().and_then(|instance| instance.usage());
+        let used = instance.as_ref().map(|instance| instance.usage());
         let traffic = snapshot.whole_box(&member.name);
         let mut drops = drops(&traffic);
         let rates = self.0.meter().boxes.get(&member.name).copied().unwrap_or_default();

@@ -69,9 +69,7 @@ impl Supervisor {
                 _ => return false,
             }
         };
-        // Another thread talks to it: the next check handles it.
-        let Some(used) = instance.usage() else { return true };
-        let (now, used) = (Instant::now(), used.time);
+        let (now, used) = (Instant::now(), instance.usage().time);
         let mut inner = member.inner();
         let budget = inner.budget.get_or_insert_with(|| CpuBudget::new(now, used, cores));
         let verdict = budget.advance(now, used, cores, instance.is_held());

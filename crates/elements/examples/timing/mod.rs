@@ -1,9 +1,9 @@
-//! Common code of the measurements of single tables.
+//! What the measurements of single tables have in common.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Number of runs; the fastest one counts.
+/// Runs of which the fastest counts.
 const RUNS: usize = 7;
 
 /// Nanoseconds per operation of the fastest run.

@@ -41,7 +41,7 @@ const MAX_NUMBERS: usize = 1 << 22;
 
 /// The element.
 pub struct AggregatePacketCounter {
-    offset: Option<usize>,
+    place: Option<usize>,
     /// By aggregate and packet number, the packet count of each input.
     counts: BTreeMap<(u32, u32), Vec<u32>>,
     inputs: usize,
@@ -67,7 +67,7 @@ impl AggregatePacketCounter {
                 continue;
             }
             self.seen = Seen::Aggregates;
-            let number = self.offset.map_or(0, |offset| packet.annotation_u32(offset));
+            let number = self.place.map_or(0, |place| packet.annotation_u32(place));
             if self.counts.len() >= MAX_NUMBERS && !self.counts.contains_key(&(aggregate, number)) {
                 continue;
             }
@@ -114,16 +114,16 @@ impl Element for AggregatePacketCounter {
         args: AggregatePacketCounterArgs,
         setup: &mut Setup,
     ) -> Result<AggregatePacketCounter, SetupError> {
-        let offset = match args.anno.0.as_str() {
+        let place = match args.anno.0.as_str() {
             "NONE" => None,
             "PACKET_NUMBER" => Some(usize::from(annotation::PACKET_NUMBER.offset)),
             text => match Annotation::<4>::from_argument(text, setup) {
-                Ok(Annotation(offset)) => Some(offset),
+                Ok(Annotation(place)) => Some(place),
                 Err(_) => return Err(SetupError::new("bad ANNO")),
             },
         };
         Ok(AggregatePacketCounter {
-            offset,
+            place,
             counts: BTreeMap::new(),
             inputs: setup.inputs(),
             seen: Seen::Nothing,

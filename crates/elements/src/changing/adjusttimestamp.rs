@@ -1,4 +1,4 @@
-//! `AdjustTimestamp`: shifts the timestamps of packets.
+//! `AdjustTimestamp`: moves the time of packets.
 
 use element::arguments::SignedTime;
 use element::number_format;

@@ -1,4 +1,4 @@
-//! `Align`: aligns packet data in memory.
+//! `Align`: places data at wanted addresses.
 
 use element::prelude::*;
 
@@ -56,8 +56,7 @@ impl Filter for Align {
     }
 }
 
-/// The distance of `address` from the last address at or before it that is `offset` above a multiple of `modulus`, a
-/// power of two.
+/// How far `address` lies behind the last one that is `offset` behind a multiple of `modulus`, a power of two.
 fn distance(address: usize, modulus: usize, offset: usize) -> usize {
     address.wrapping_sub(offset) & (modulus - 1)
 }

@@ -1,4 +1,4 @@
-//! `CheckCRC32`: verifies and removes the CRC at the end of packets.
+//! `CheckCRC32`: verifies and removes the checksum behind packets.
 
 use element::prelude::*;
 use packet::checksum::crc32;
@@ -39,7 +39,7 @@ impl Filter for CheckCRC32 {
     }
 }
 
-/// Whether the last four bytes are the CRC of the preceding ones.
+/// Whether the last four bytes are the checksum of those before.
 fn is_right(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<4>().is_some_and(|(data, sum)| crc32(u32::MAX, data).to_le_bytes() == *sum)
 }

@@ -1,4 +1,4 @@
-//! `CheckPaint`: separates packets by their paint annotation.
+//! `CheckPaint`: separates packets by their colour.
 
 use element::arguments::Annotation;
 use element::prelude::*;

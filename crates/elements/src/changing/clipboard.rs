@@ -39,15 +39,15 @@ pub struct ClipboardArgs {
     range: Vec<Raw>,
 }
 
-/// A byte range of a packet.
+/// Bytes of a packet.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
     offset: usize,
     length: usize,
 }
 
-/// Maximum size of the clipboard: the maximum packet length, since longer ranges never fit a packet.
-const MAX_BYTES: usize = 1 << 16;
+/// Bytes that the clipboard may hold: as many as the longest packet has. Longer ranges never fit one.
+const MOST_BYTES: usize = 1 << 16;
 
 impl Range {
     fn parse(text: &str, setup: &mut Setup) -> Result<Range, SetupError> {
@@ -64,7 +64,7 @@ impl Range {
             }
         };
         let range = Range { offset: number("OFFSET", offset), length: number("LENGTH", length) };
-        if range.offset > MAX_BYTES || range.length > MAX_BYTES || !problems.messages.is_empty() {
+        if range.offset > MOST_BYTES || range.length > MOST_BYTES || !problems.messages.is_empty() {
             problems.merge(SetupError::new("invalid offset or length"));
         }
         problems.into_result().map(|()| range)
@@ -75,7 +75,7 @@ impl Range {
 pub struct Clipboard {
     ranges: Vec<Range>,
     bytes: Vec<u8>,
-    /// Minimum length of a packet that contains all ranges.
+    /// Length of a packet that fits all ranges.
     least: usize,
 }
 
@@ -121,7 +121,7 @@ impl Element for Clipboard {
         let mut ranges = Vec::new();
         for (place, Raw(text)) in args.range.iter().enumerate() {
             ranges.push(Range::parse(text, setup).map_err(|mut error| {
-                // The last message is about the whole argument.
+                // The last message is about the whole.
                 if let Some(last) = error.messages.last_mut() {
                     *last = Message::Other(format!("range {place}: {last}"));
                 }
@@ -129,7 +129,7 @@ impl Element for Clipboard {
             })?);
         }
         let sum: usize = ranges.iter().map(|range| range.length).sum();
-        if sum > MAX_BYTES {
+        if sum > MOST_BYTES {
             return Err(SetupError::new("ranges too long"));
         }
         let least = ranges.iter().map(|range| range.offset + range.length).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `DropBroadcasts`: drops link-layer broadcasts and multicasts.
+//! `DropBroadcasts`: drops what the link layer addressed to many.
 
 use element::prelude::*;
 use packet::PacketType;

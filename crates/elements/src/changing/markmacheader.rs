@@ -1,4 +1,4 @@
-//! `MarkMACHeader`: sets the position of the link header.
+//! `MarkMACHeader`: says where the link header is.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Elements that change bytes, lengths and annotations.
+//! Changing bytes, lengths and annotations.
 
 mod adjusttimestamp;
 mod align;

@@ -1,4 +1,4 @@
-//! `Pad`: pads packets to a minimum length.
+//! `Pad`: gives packets a least length.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `Paint`: sets the paint annotation.
+//! `Paint`: colours packets.
 
 use element::arguments::Annotation;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `Resize`: grows or shrinks packets at both ends.
+//! `Resize`: moves both ends of packets.
 
 use element::prelude::*;
 
@@ -70,7 +70,7 @@ impl Filter for Resize {
     }
 }
 
-/// Moves the front, then the end; `None` if the packet can't grow that much.
+/// Moves the front, then the back; `None` if the packet can't grow so much.
 fn resize(packet: &mut Packet, head: i32, tail: i32) -> Option<()> {
     let (front, back) = (head.unsigned_abs() as usize, tail.unsigned_abs() as usize);
     if head < 0 {

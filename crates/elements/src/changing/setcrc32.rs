@@ -1,4 +1,4 @@
-//! `SetCRC32`: appends a CRC to packets.
+//! `SetCRC32`: puts a checksum behind packets.
 
 use element::prelude::*;
 use packet::checksum::crc32;

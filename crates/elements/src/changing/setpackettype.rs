@@ -1,4 +1,4 @@
-//! `SetPacketType`: sets the packet type annotation.
+//! `SetPacketType`: says how packets were addressed.
 
 use element::arguments::Word;
 use element::prelude::*;

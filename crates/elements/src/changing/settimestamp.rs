@@ -1,4 +1,4 @@
-//! `SetTimestamp`: sets the timestamps of packets.
+//! `SetTimestamp`: sets the time of packets.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `SetTimestampDelta`: replaces timestamps by differences.
+//! `SetTimestampDelta`: replaces the time of packets by a span.
 
 use element::arguments::Word;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `StoreData`: overwrites bytes of packets.
+//! `StoreData`: overwrites bytes.
 
 use element::arguments::Bytes;
 use element::prelude::*;
@@ -45,7 +45,7 @@ impl Filter for StoreData {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        // Beyond the end nothing is written, so a shared packet is not copied.
+        // Nothing is written beyond the end, so nothing is copied for it either.
         if self.offset < packet.len()
             && let Some(place) = packet.data_mut().get_mut(self.offset..)
         {

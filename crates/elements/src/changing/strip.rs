@@ -1,4 +1,4 @@
-//! `Strip`: removes bytes from the front of packets.
+//! `Strip`: removes bytes from the front.
 
 use element::prelude::*;
 
@@ -49,7 +49,7 @@ impl Filter for Strip {
     }
 }
 
-/// Removes `count` bytes from the front. If there are fewer, logs that and removes all.
+/// Removes `count` bytes from the front, or says that there are fewer and removes all.
 #[inline]
 pub(crate) fn strip(cx: &Context, packet: &mut Packet, count: usize) {
     let length = packet.len();

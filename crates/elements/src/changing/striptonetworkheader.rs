@@ -44,7 +44,7 @@ impl Filter for StripToNetworkHeader {
         if offset >= 0 {
             packet.strip(offset.unsigned_abs());
         } else {
-            // The header is in the headroom, so there is enough headroom.
+            // The header lies in the headroom, so there is enough of that.
             packet.unstrip(offset.unsigned_abs());
         }
         Verdict::Pass(packet)

@@ -1,4 +1,4 @@
-//! `TimeFilter`: passes packets within a time span.
+//! `TimeFilter`: passes the packets of a span of time.
 
 use element::arguments::HandlerCall;
 use element::prelude::*;
@@ -58,10 +58,10 @@ pub struct TimeFilterArgs {
     end_call: Option<HandlerCall>,
 }
 
-/// The reference of a bound.
+/// What a bound is counted from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// None: the bound is an absolute time.
+    /// Nothing: it is a time.
     Epoch,
     /// The router's start.
     Router,
@@ -78,14 +78,14 @@ pub struct TimeFilter {
     started: bool,
     call: Option<HandlerCall>,
     stop: bool,
-    /// Whether the end is still to be reported.
+    /// Whether the end has not been reported yet.
     armed: bool,
-    /// The packet held until END_CALL has returned.
+    /// The packet that END_CALL decides about.
     held: Option<Packet>,
 }
 
 impl TimeFilter {
-    /// Resolves bounds relative to the first packet.
+    /// Counts the bounds from the first packet.
     fn start(&mut self, time: Timestamp) {
         self.started = true;
         if self.first.1 == Base::Packet {
@@ -99,7 +99,7 @@ impl TimeFilter {
         self.last.1 = Base::Epoch;
     }
 
-    /// Calls END_CALL and holds the packet until the call has returned.
+    /// Calls END_CALL about the packet, which is decided about when the call is over.
     fn ask(&mut self, cx: &Context, call: &HandlerCall, packet: Packet) {
         let time = format!("{:.6}", packet.timestamp());
         self.armed = false;
@@ -116,7 +116,7 @@ impl TimeFilter {
         }
     }
 
-    /// Passes or rejects the held packet after END_CALL.
+    /// What becomes of the packet in hand after END_CALL.
     fn decide(&mut self, cx: &mut Context) {
         let Some(packet) = self.held.take() else { return };
         if packet.timestamp() < self.last.0 && cx.is_push_output(0) {
@@ -131,22 +131,22 @@ impl TimeFilter {
         }
     }
 
-    /// Changes the end.
+    /// Moves the end.
     fn extend(&mut self, end: Timestamp) {
-        // END_CALL is called again only for a later end.
+        // Only a later end makes END_CALL worth another call.
         self.armed = end > self.last.0 || self.held.is_none();
         self.last = (end, Base::Epoch);
     }
 }
 
-/// The default end: the last second of a signed 32-bit clock, as in Click.
+/// The end where none is given: the last second of a signed 32-bit clock, as in Click.
 const END_OF_TIME: Timestamp = Timestamp::from_parts(i32::MAX as i64, 0);
 
 fn span(cx: &Context, value: &str) -> Result<Timestamp, HandlerError> {
     cx.argument(value).map_err(|_| HandlerError::new("expected time"))
 }
 
-/// The bound that is given and not zero, or an error if there are several.
+/// The one of several bounds that is given, if it is not zero.
 fn only(
     bounds: [(Option<Timestamp>, Base); 4],
     problem: &str,

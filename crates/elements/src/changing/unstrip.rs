@@ -1,4 +1,4 @@
-//! `Unstrip`: restores bytes at the front of packets.
+//! `Unstrip`: puts bytes back to the front.
 
 use element::prelude::*;
 

@@ -88,14 +88,14 @@ impl IPClassifier {
         Ok(IPClassifier { patterns, program, columns: Columns::default() })
     }
 
-    /// Replaces the expression of an output.
+    /// Gives an output another expression.
     fn replace(&mut self, cx: &mut Context, output: usize, value: &str) -> Result<(), HandlerError> {
         let mut patterns = self.patterns.clone();
         patterns[output] = Raw(value.trim().to_string());
         let name = cx.name();
         *self = IPClassifier::compile(patterns, &mut cx.setup(&name))?;
         self.program.settle();
-        // These arguments are positional and have no keyword.
+        // The rest of an argument list has no keyword to fall back on.
         cx.note_argument(Some(output), "", value.trim());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `IPFilter`: filters IP packets by the first rule that they match.
+//! `IPFilter`: sends IP packets where the first rule that they match says.
 
 use classify::{Columns, Headers, Layout, Program, filter_rules};
 use element::arguments::Raw;

@@ -1,4 +1,4 @@
-//! Elements that classify packets by rules.
+//! Elements that send packets where a rule set says.
 
 mod classifier;
 mod ipclassifier;

@@ -1,4 +1,4 @@
-//! Name resolution for rules.
+//! The names that rules of an element may use.
 
 use core::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use classify::{NameKind, Names};
 use element::{FromArgument, Setup, iana, services};
 use packet::{Ip4Prefix, MacAddr};
 
-/// Resolves only names assigned by IANA.
+/// The names that IANA assigned, and no others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssignedNames;
 
@@ -22,7 +22,8 @@ impl Names for AssignedNames {
     }
 }
 
-/// Resolves names that the configuration defines in the element's scope, and those assigned by IANA.
+/// The names that rules of an element may use: those that the configuration defines for the element's scope, and those
+/// that IANA assigned.
 pub(super) struct ElementNames<'a, 's>(pub(super) &'a Setup<'s>);
 
 impl Names for ElementNames<'_, '_> {

@@ -1,4 +1,4 @@
-//! Splits batches by a compiled rule set, and reports problems of rules.
+//! Splitting of batches by a decision program, and warnings about rules.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,8 +7,8 @@ use classify::{Columns, Decision, Headers, Problem, Program, Unreachable};
 use element::{Context, Message, Reason, Setup, SetupError};
 use packet::{Batch, Packet};
 
-/// Sends each packet of `batch` to the output that `program` finds, in order. Packets without an existing output are
-/// dropped as `reason`. `headers` returns the headers of a packet.
+/// Sends each packet of `batch` to the output that `program` finds, in order; packets without one, or whose output
+/// does not exist, are dropped as `reason`. `headers` finds the headers of a packet.
 #[inline(always)]
 pub(super) fn split(
     cx: &mut Context,
@@ -24,7 +24,7 @@ pub(super) fn split(
     }
 }
 
-/// Reports warnings to `setup`, and returns other problems as the error.
+/// Passes warnings on; the other problems are the error.
 pub(super) fn report(problems: &[Problem], setup: &mut Setup) -> Result<(), SetupError> {
     let mut errors = SetupError::default();
     for problem in problems {
@@ -37,8 +37,8 @@ pub(super) fn report(problems: &[Problem], setup: &mut Setup) -> Result<(), Setu
     errors.into_result()
 }
 
-/// Warns about rules that no packet can reach, if the configuration is only being checked. `texts` are the rules as
-/// written.
+/// Names the rules that can never get a packet, where the configuration is only being checked. The texts are the
+/// rules', as written.
 pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup: &mut Setup) {
     if !setup.checking {
         return;
@@ -58,7 +58,7 @@ pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup:
     }
 }
 
-/// Warns about outputs that no reachable rule uses.
+/// Warns of outputs to which no rule sends packets, or only rules that never get one.
 pub(super) fn warn_of_unused_outputs(program: &Program, setup: &mut Setup) {
     let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
     let is_dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();

@@ -81,7 +81,7 @@ impl ARPPrint {
         {
             let _ = write!(line, "{} > {}: ", ethernet.source(), ethernet.destination());
         }
-        // Padded with zeros. A truncated packet is reported only if its fixed part says ARP for IPv4.
+        // Of what is cut off the rest says as much as there is: what is not about IPv4 is not told.
         let mut whole = [0; ARP_LENGTH];
         let bytes = packet.network();
         if bytes.len() < FIXED_LENGTH {
@@ -138,7 +138,7 @@ impl Filter for ARPPrint {
     ];
 
     fn new(args: ARPPrintArgs, setup: &mut Setup) -> Result<ARPPrint, SetupError> {
-        // Not batched, so that lines of several elements appear in packet order.
+        // Lines of several of these come in the order in which packets pass them.
         setup.unbatched = true;
         Ok(ARPPrint { args, journal: Journal::default() })
     }

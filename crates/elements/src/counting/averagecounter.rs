@@ -1,4 +1,4 @@
-//! `AverageCounter`: counts packets and bytes, and their average rates.
+//! `AverageCounter`: counts packets and bytes, and their rates from the first to the last.
 
 use element::number_format;
 use element::prelude::*;
@@ -34,9 +34,9 @@ pub struct AverageCounter {
     ignore: i64,
     count: u64,
     bytes: u64,
-    /// Monotonic time of the first packet in milliseconds.
+    /// Steady time of the first packet in milliseconds.
     first: Option<i64>,
-    /// Monotonic time of the last packet in milliseconds.
+    /// Steady time of the last packet in milliseconds.
     last: i64,
 }
 

@@ -1,4 +1,4 @@
-//! `BandwidthMeter`: splits traffic by its bandwidth.
+//! `BandwidthMeter`: sorts traffic by the bandwidth in which it comes.
 
 use element::arguments::Raw;
 use element::prelude::*;

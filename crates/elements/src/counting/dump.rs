@@ -1,4 +1,4 @@
-//! Formats bytes for the printing elements.
+//! Bytes as the printing elements show them.
 
 use core::fmt::Write;
 

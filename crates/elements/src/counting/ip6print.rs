@@ -69,7 +69,7 @@ impl Filter for IP6Print {
     type Args = IP6PrintArgs;
 
     fn new(args: IP6PrintArgs, setup: &mut Setup) -> Result<IP6Print, SetupError> {
-        // Not batched, so that lines of several elements appear in packet order.
+        // Lines of several of these come in the order in which packets pass them.
         setup.unbatched = true;
         Ok(IP6Print { args })
     }

@@ -1,4 +1,4 @@
-//! Formats IPv4 packets as lines of text, similar to tcpdump.
+//! IPv4 packets as a line of text, much as tcpdump writes them.
 
 use core::fmt::Write;
 
@@ -26,7 +26,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 /// The parts of a packet that a line describes.
 pub(super) struct Subject<'a> {
     pub(super) ip: Ip4View<'a>,
-    /// Transport header and data, trimmed to the length in the IP header.
+    /// Transport header and data, cut at the length in the IP header.
     pub(super) transport: &'a [u8],
     /// Length of the packet.
     pub(super) length: usize,
@@ -47,7 +47,7 @@ impl<'a> Subject<'a> {
         i64::from(self.ip.total_length()) - self.ip.header_length() as i64
     }
 
-    /// Appends a description of the transport header.
+    /// Appends what the transport protocol says.
     pub(super) fn describe(&self, line: &mut String, swap: bool) {
         // Writing to a string does not fail.
         let _ = match self.ip.protocol() {

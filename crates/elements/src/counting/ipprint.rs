@@ -192,9 +192,9 @@ impl Filter for IPPrint {
         if args.contents != Contents::Nothing && args.payload.0 != Contents::Nothing {
             return Err(SetupError::new("specify at most one of PAYLOAD and CONTENTS"));
         }
-        // There is only one log.
+        // There is one log.
         args.channel = None;
-        // Not batched, so that lines of several elements appear in packet order.
+        // Lines of several of these come in the order in which packets pass them.
         setup.unbatched = true;
         args.maxlength = args.nbytes.unwrap_or(args.maxlength);
         Ok(IPPrint { args, journal: Journal::default() })

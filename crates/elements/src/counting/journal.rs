@@ -1,4 +1,4 @@
-//! The destination of the printing elements: the log, or a file.
+//! Where the printing elements write: the log, or a file.
 
 use core::cell::RefCell;
 
@@ -13,7 +13,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Creates the file, if one is given.
+    /// Creates the file, if one was given.
     pub(crate) fn open(cx: &Context, path: Option<&FileName>) -> Result<Journal, SetupError> {
         let Some(FileName(path)) = path else { return Ok(Journal::default()) };
         let file = cx.environment().create(path, false);

@@ -1,4 +1,4 @@
-//! `Meter`: splits traffic by its packet rate.
+//! `Meter`: sorts traffic by the packets a second in which it comes.
 
 use element::arguments::Raw;
 use element::prelude::*;

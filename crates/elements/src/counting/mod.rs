@@ -1,4 +1,4 @@
-//! Counting and printing packets.
+//! Counting and looking.
 
 mod arpprint;
 mod averagecounter;

@@ -106,7 +106,7 @@ impl Filter for Print {
     const LIVE: bool = true;
 
     fn new(mut args: PrintArgs, setup: &mut Setup) -> Result<Print, SetupError> {
-        // Not batched, so that lines of several elements appear in packet order.
+        // Lines of several of these come in the order in which packets pass them.
         setup.unbatched = true;
         args.maxlength = args.nbytes.or(args.length).unwrap_or(args.maxlength);
         Ok(Print { args })

@@ -8,7 +8,7 @@ const EPOCHS: i64 = 1_000;
 /// Exponent of the EWMA weight per epoch.
 const STABILITY: u32 = 4;
 /// Empty epochs after which the average has decayed completely.
-const DECAY_EPOCHS: i64 = 100;
+const FORGOTTEN: i64 = 100;
 
 /// EWMA of a count per epoch, in fixed point with `SCALE` fractional bits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,12 +19,12 @@ pub struct Rate<const SCALE: u32> {
 }
 
 impl<const SCALE: u32> Rate<SCALE> {
-    /// Creates a rate of zero.
+    /// Starts at zero.
     pub const fn new() -> Rate<SCALE> {
         Rate { average: 0, current: 0, epoch: 0 }
     }
 
-    /// Counts `amount` at monotonic time `now`. A batch may be counted at once.
+    /// Counts `amount` at steady time `now`. A batch may be counted at once.
     #[inline]
     pub fn count(&mut self, now: Timestamp, amount: u64) {
         let epoch = now.millis();
@@ -37,7 +37,7 @@ impl<const SCALE: u32> Rate<SCALE> {
     fn turn(&mut self, epoch: i64) {
         self.observe(self.current);
         let empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
-        if empty >= DECAY_EPOCHS {
+        if empty >= FORGOTTEN {
             self.average = 0;
         } else {
             for _ in 0..empty {
@@ -59,12 +59,12 @@ impl<const SCALE: u32> Rate<SCALE> {
         self.average
     }
 
-    /// The rate per second at monotonic time `now`, as text.
+    /// The rate per second at steady time `now`, as text.
     pub fn text(&mut self, now: Timestamp) -> String {
         self.text_times(now, 1)
     }
 
-    /// `factor` times the rate per second at monotonic time `now`, as text.
+    /// `factor` times the rate per second at steady time `now`, as text.
     pub fn text_times(&mut self, now: Timestamp, factor: i64) -> String {
         self.count(now, 0);
         number_format::signed_fixed(self.average.saturating_mul(EPOCHS).saturating_mul(factor), SCALE)
@@ -92,7 +92,7 @@ mod tests {
             rate.count(Timestamp::from_millis(milli), 5);
         }
         let text = rate.text(Timestamp::from_millis(1_000));
-        // The average stops short of the rate by less than a sixteenth of its last unit.
+        // The average stops short of the rate by less than a sixteenth of a unit of its last place.
         assert_eq!(text, "4993.164");
         assert_eq!(rate.text(Timestamp::from_millis(3_000)), "0");
     }

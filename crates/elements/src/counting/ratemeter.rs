@@ -1,4 +1,4 @@
-//! The element behind `Meter` and `BandwidthMeter`.
+//! `Meter` and `BandwidthMeter` but for what they count.
 
 use core::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use element::prelude::*;
 use super::rate::Rate;
 
 /// Highest rate that the average can represent.
-const MAX_RATE: u32 = u32::MAX >> 10;
+const MOST: u32 = u32::MAX >> 10;
 
 /// Selects whether packets or bytes count.
 pub trait Measure: 'static {
@@ -47,8 +47,8 @@ fn parse(name: &str, texts: &[Raw], setup: &mut Setup) -> Result<Vec<u32>, Setup
         if text.ends_with(|last: char| last.is_ascii_digit() || last == '.') {
             setup.warn(format!("no units for bandwidth argument {number}, assuming Bps"));
         }
-        if rate > MAX_RATE {
-            return Err(SetupError::new(format!("rate {number} too large (max {MAX_RATE})")));
+        if rate > MOST {
+            return Err(SetupError::new(format!("rate {number} too large (max {MOST})")));
         }
         rates.push(rate);
     }
@@ -77,7 +77,7 @@ impl<M: Measure> Element for RateMeter<M> {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        // The average changes only between turns, so all packets of a batch go to the same output.
+        // The average changes between turns only, so all packets of a batch go the same way.
         self.rate.count(cx.steady(), M::amount(&batch));
         let rate = self.rate.scaled();
         let output = self.limits.iter().position(|limit| rate < *limit).unwrap_or(self.limits.len());

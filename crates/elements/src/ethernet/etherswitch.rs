@@ -54,7 +54,7 @@ const MAX_ADDRESSES: usize = 1 << 20;
 
 /// The element.
 pub struct EtherSwitch {
-    table: Table<[u8; 6], Location>,
+    table: Table<[u8; 6], Place>,
     /// Lifetime of an address, in whole seconds.
     timeout: Timestamp,
     /// Number of addresses learned.
@@ -63,7 +63,7 @@ pub struct EtherSwitch {
 
 /// The location of an address.
 #[derive(Clone, Copy)]
-struct Location {
+struct Place {
     port: usize,
     seen: Timestamp,
     /// Number of addresses learned before it.
@@ -74,11 +74,10 @@ impl Element for EtherSwitch {
     type Args = EtherSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("table", "Addresses with their ports, one per line.", |switch| {
-            let mut locations: Vec<_> =
-                switch.table.iter().map(|(_, mac, location)| (mac, *location)).collect();
-            locations.sort_unstable_by_key(|(_, location)| location.number);
-            let lines = listed(locations.into_iter()).into_iter();
-            lines.map(|(mac, location)| format!("{} {}\n", MacAddr(mac), location.port)).collect()
+            let mut places: Vec<_> = switch.table.iter().map(|(_, mac, place)| (mac, *place)).collect();
+            places.sort_unstable_by_key(|(_, place)| place.number);
+            let lines = listed(places.into_iter()).into_iter();
+            lines.map(|(mac, place)| format!("{} {}\n", MacAddr(mac), place.port)).collect()
         }),
         Handler::read("timeout", "Lifetime of an address in seconds.", |switch| {
             switch.timeout.seconds().to_string()
@@ -123,7 +122,7 @@ impl Element for EtherSwitch {
         let gone: Vec<u32> = self
             .table
             .iter()
-            .filter(|(_, _, location)| location.port >= ports)
+            .filter(|(_, _, place)| place.port >= ports)
             .map(|(handle, ..)| handle)
             .collect();
         for handle in gone {
@@ -136,12 +135,12 @@ impl EtherSwitch {
     #[inline]
     fn learn(&mut self, source: MacAddr, port: usize, seen: Timestamp) {
         if let Some(known) = self.table.get_mut(source.0) {
-            *known = Location { port, seen, number: known.number };
+            *known = Place { port, seen, number: known.number };
         } else if self.table.len() < MAX_ADDRESSES {
-            let location = Location { port, seen, number: self.learnt };
+            let place = Place { port, seen, number: self.learnt };
             self.learnt += 1;
             // An error, beyond 2^32 entries, means that the address is not learned.
-            let _ = self.table.insert(source.0, location);
+            let _ = self.table.insert(source.0, place);
         }
     }
 
@@ -152,9 +151,9 @@ impl EtherSwitch {
             return None;
         }
         let handle = self.table.find(destination.0)?;
-        let location = *self.table.value(handle)?;
-        if now < location.seen + self.timeout {
-            return Some(location.port);
+        let place = *self.table.value(handle)?;
+        if now < place.seen + self.timeout {
+            return Some(place.port);
         }
         self.table.remove_handle(handle);
         None

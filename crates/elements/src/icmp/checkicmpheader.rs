@@ -1,4 +1,4 @@
-//! `CheckICMPHeader`: separates packets with invalid ICMP headers.
+//! `CheckICMPHeader`: separates packets with sound ICMP headers.
 
 use element::prelude::*;
 use packet::view::icmp4::kind::*;
@@ -39,7 +39,7 @@ pub struct CheckICMPHeaderArgs {
 /// The element.
 pub type CheckICMPHeader = Checker<IcmpCheck>;
 
-/// The check of an ICMP header.
+/// What is sound.
 pub struct IcmpCheck;
 
 impl Check for IcmpCheck {
@@ -64,7 +64,7 @@ impl Check for IcmpCheck {
             return Some(1);
         };
         let fits = match message.kind() {
-            // An IP header without options and eight bytes of data of the quoted packet.
+            // A header without options and eight bytes of what it carries.
             _ if message.is_error() => bytes.len() >= 8 + 28,
             TIMESTAMP | TIMESTAMP_REPLY => bytes.len() == 8 + 12,
             INFORMATION | INFORMATION_REPLY => bytes.len() == 8,

@@ -1,4 +1,4 @@
-//! The element behind `ICMPIPEncap` and `ICMPPingEncap`.
+//! `ICMPIPEncap` and `ICMPPingEncap` but for their arguments.
 
 use core::marker::PhantomData;
 use core::net::Ipv4Addr;
@@ -9,18 +9,18 @@ use packet::{Icmp4ViewMut, protocol};
 
 use crate::ip::HeaderTemplate;
 
-/// The parameters of the ICMP header.
+/// What is put in front of packets.
 pub struct Message {
     pub(super) source: Ipv4Addr,
     pub(super) destination: Ipv4Addr,
     pub(super) kind: u8,
     pub(super) code: u8,
-    /// The identifier, for message types that have one.
+    /// The identifier of messages that have one.
     pub(super) identifier: u16,
 }
 
 impl Message {
-    /// Length of the ICMP header; timestamp messages have three timestamps after the usual eight bytes.
+    /// Bytes of the ICMP header; a timestamp message has three times behind the usual eight.
     fn length(&self) -> usize {
         if matches!(self.kind, kind::TIMESTAMP | kind::TIMESTAMP_REPLY) { 20 } else { 8 }
     }
@@ -33,24 +33,24 @@ impl Message {
 
 /// The arguments of either element.
 pub trait Kind: Args + 'static {
-    /// Converts them to the parameters of the header.
+    /// What they say.
     #[doc(hidden)]
     fn message(self) -> Result<Message, SetupError>;
 }
 
-/// Prepends IPv4 and ICMP headers to each packet.
+/// Puts IPv4 and ICMP headers in front of each packet.
 pub struct Encapsulation<K> {
     message: Message,
-    /// Length of both headers.
+    /// Bytes of both headers.
     added: usize,
-    /// Whether the message type has an identifier and a sequence number.
+    /// Whether messages have an identifier and a sequence number.
     numbered: bool,
     header: HeaderTemplate,
     sequence: u16,
     kind: PhantomData<K>,
 }
 
-/// Parses an address written to a handler.
+/// The address that a handler is given.
 fn address(cx: &Context, value: &str) -> Result<Ipv4Addr, HandlerError> {
     cx.argument(value).map_err(|_| HandlerError::new("syntax error"))
 }
@@ -84,7 +84,7 @@ impl<K: Kind> Filter for Encapsulation<K> {
         let Some(place) = packet.prepend(self.added) else {
             return Verdict::Drop(packet, Reason::TOO_LONG);
         };
-        // Otherwise every byte is written below.
+        // Else every byte is written below.
         if !self.numbered || self.added > 28 {
             place.fill(0);
         }

@@ -1,4 +1,4 @@
-//! `ICMP6Error`: answers an IPv6 packet with an error message.
+//! `ICMP6Error`: tells the sender of an IPv6 packet what is wrong with it.
 
 use core::net::Ipv6Addr;
 
@@ -49,13 +49,13 @@ pub struct ICMP6ErrorArgs {
     code: i32,
 }
 
-/// Maximum quoted bytes of a packet.
+/// The most bytes of a packet that are quoted.
 const QUOTED: usize = 568;
-/// The MTU in "packet too big" messages: that of Ethernet.
+/// What a message that a packet is too big says: the bytes of an Ethernet's packet.
 const ETHERNET_MTU: u32 = 1500;
-/// The type of redirect messages.
+/// A redirect.
 const REDIRECT: u8 = 137;
-/// Length of the addresses in a redirect, which other messages do not have.
+/// Bytes of the addresses that a redirect has more than other messages.
 const REDIRECT_ADDRESSES: usize = 32;
 
 /// The element.
@@ -104,7 +104,7 @@ impl Filter for ICMP6Error {
     }
 }
 
-/// The recipient of the message, or the reason for sending none.
+/// Who gets the answer, or why there is none.
 fn addressee(packet: &Packet) -> Result<Ipv6Addr, Reason> {
     let header = Ip6View::new(packet.network()).ok_or(Reason::NO_IP_HEADER)?;
     if header.next_header() == protocol::ICMP6 {

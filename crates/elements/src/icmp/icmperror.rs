@@ -74,13 +74,13 @@ pub struct ICMPError {
     identification: u16,
 }
 
-/// The code for "fragmentation needed".
+/// The code that asks for smaller packets.
 const NEEDS_FRAGMENTATION: u8 = 4;
-/// The code for "pointer indicates the error".
+/// The code that says that a pointer tells the wrong byte.
 const ERROR_AT_POINTER: u8 = 0;
 
-/// The maximum length of an IPv4 header.
-const MAX_HEADER_LENGTH: usize = 60;
+/// The longest header of IPv4.
+const LONGEST_HEADER: usize = 60;
 
 impl ICMPError {
     fn is_unicast(&self, address: Ipv4Addr) -> bool {
@@ -91,7 +91,7 @@ impl ICMPError {
         self.is_unicast(address) && !matches!(address.octets()[0], 0 | 127 | 240..)
     }
 
-    /// The reason for not answering the packet, if any.
+    /// Why the packet gets no answer, if so.
     fn objection(&self, packet: &Packet) -> Option<Reason> {
         let Some(header) = Ip4View::new(packet.network()) else {
             return Some(Reason::NO_IP_HEADER);
@@ -120,13 +120,13 @@ impl ICMPError {
         let pointer = packet.annotation_u8(annotation::ICMP_PARAMPROB.offset.into());
         let kind = self.args.kind.0;
         let reports_pointer = kind == kind::PARAMETER_PROBLEM && self.code == ERROR_AT_POINTER;
-        let mut header = [0; MAX_HEADER_LENGTH];
+        let mut header = [0; LONGEST_HEADER];
         let mut header_length = 20;
         if let Some((at, route)) = source_route(packet.network()) {
             if kind == kind::REDIRECT {
                 return Err(Reason::IS_ROUTED);
             }
-            // A source route that contains the error can't be used.
+            // A route that is itself the problem is of no use.
             if !(reports_pointer && (at..at + route.len()).contains(&pointer.into())) {
                 header_length = reverse_route(route, &mut header);
             }
@@ -183,7 +183,7 @@ impl ICMPError {
     }
 }
 
-/// The first valid source route option of a header: its offset and bytes.
+/// The first source-route option of a header whose pointer is sound: its offset, and its bytes.
 fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
     let end = usize::from(header.first()? & 0xf) * 4;
     let header = header.get(..end)?;
@@ -206,8 +206,8 @@ fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-/// Writes the travelled part of a source route, reversed, into a header's options. Returns the header's length.
-fn reverse_route(route: &[u8], header: &mut [u8; MAX_HEADER_LENGTH]) -> usize {
+/// Writes the part of a source route that lies behind, backwards, into a header's options; returns the header's length.
+fn reverse_route(route: &[u8], header: &mut [u8; LONGEST_HEADER]) -> usize {
     let (Some(&kind), Some(&pointer)) = (route.first(), route.get(2)) else { return 20 };
     let hops = route.get(3..usize::from(pointer) - 1).unwrap_or(&[]);
     let length = 3 + hops.len();
@@ -218,7 +218,7 @@ fn reverse_route(route: &[u8], header: &mut [u8; MAX_HEADER_LENGTH]) -> usize {
             to.copy_from_slice(hop);
         }
     }
-    (20 + length).next_multiple_of(4).min(MAX_HEADER_LENGTH)
+    (20 + length).next_multiple_of(4).min(LONGEST_HEADER)
 }
 
 impl Filter for ICMPError {
@@ -273,10 +273,10 @@ mod tests {
         header[20..32].copy_from_slice(&[1, 131, 11, 12, 1, 1, 1, 1, 2, 2, 2, 2]);
         let (at, route) = source_route(&header).unwrap();
         assert_eq!((at, route.len()), (21, 11));
-        let mut answer = [0; MAX_HEADER_LENGTH];
+        let mut answer = [0; LONGEST_HEADER];
         assert_eq!(reverse_route(route, &mut answer), 32);
         assert_eq!(answer[20..32], [131, 11, 4, 2, 2, 2, 2, 1, 1, 1, 1, 0]);
-        // No hop of the route has been travelled.
+        // Nothing of the route has been travelled.
         header[23] = 4;
         assert_eq!(reverse_route(source_route(&header).unwrap().1, &mut answer), 24);
         for (at, value) in [(23, 5), (23, 0), (23, 16), (22, 200), (22, 1), (21, 0)] {

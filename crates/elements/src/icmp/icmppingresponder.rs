@@ -60,7 +60,7 @@ impl Filter for ICMPPingResponder {
             let old = header.view();
             let (source, destination) = (old.source(), old.destination());
             let (fragment, ttl, protocol) = (old.fragment(), old.ttl(), old.protocol());
-            // Swapping the addresses does not change the checksum.
+            // Exchanged addresses leave the checksum as it is.
             let checksum = update(old.checksum(), fragment, 0);
             let hops = |ttl| u16::from_be_bytes([ttl, protocol]);
             header.set_checksum(update(checksum, hops(ttl), hops(255)));

@@ -1,4 +1,4 @@
-//! `ICMPPingSource`: sends echo requests and evaluates the replies.
+//! `ICMPPingSource`: sends echo requests.
 
 use core::net::Ipv4Addr;
 
@@ -70,12 +70,12 @@ pub struct ICMPPingSource {
     args: ICMPPingSourceArgs,
     count: i32,
     pushes: bool,
-    /// Time at which the timer is due, or was last due.
+    /// When the timer is due, or was last due.
     due: Timestamp,
     statistics: Option<PingStatistics>,
 }
 
-/// Length of both headers.
+/// Bytes of both headers.
 const HEADERS: usize = 28;
 /// The only timer.
 const TIMER: usize = 0;
@@ -85,7 +85,7 @@ impl ICMPPingSource {
         self.args.limit >= 0 && self.count >= self.args.limit
     }
 
-    /// Time between requests, in whole milliseconds.
+    /// Whole milliseconds between requests.
     fn interval(&self) -> Timestamp {
         Timestamp::from_millis(self.args.interval.millis())
     }
@@ -101,7 +101,7 @@ impl ICMPPingSource {
         cx.set_timer_after(TIMER, span);
     }
 
-    /// Creates a request in a new packet.
+    /// A request in a new packet.
     fn request(&mut self, cx: &mut Context) -> Option<Packet> {
         let Some(mut packet) = cx.pool().allocate(HEADERS + self.args.data.0.len()) else {
             cx.count_exhausted();
@@ -113,7 +113,7 @@ impl ICMPPingSource {
         Some(self.write_headers(cx, packet))
     }
 
-    /// Writes the headers of the next request over the first bytes of a packet.
+    /// Writes the next request's headers over the first bytes of a packet.
     fn write_headers(&mut self, cx: &mut Context, mut packet: Packet) -> Packet {
         let sequence = sequence(self.count);
         let bytes = packet.data_mut();
@@ -145,12 +145,12 @@ impl ICMPPingSource {
         packet
     }
 
-    /// The identifier as written to packets.
+    /// The identifier as it stands in packets.
     fn identifier(&self) -> u16 {
         u16::from_be_bytes(self.args.identifier.to_ne_bytes())
     }
 
-    /// Processes a received packet. Returns the next request if it reuses the packet.
+    /// Takes a packet that came in; returns the next request if it is to be made of it.
     fn receive(&mut self, cx: &mut Context, mut packet: Packet) -> Option<Packet> {
         let header = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::ICMP)?;
         let message = Icmp4View::new(packet.transport())?;
@@ -182,7 +182,7 @@ impl ICMPPingSource {
     }
 }
 
-/// The sequence number of the request after `count`, which wraps after 2^31; never 0.
+/// The sequence number of the next request after `count`, which has gone round after 2^31: never 0.
 fn sequence(count: i32) -> u16 {
     count.rem_euclid(0xffff) as u16 + 1
 }

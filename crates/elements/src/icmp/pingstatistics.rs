@@ -1,10 +1,10 @@
-//! Statistics of ping replies.
+//! What is known of the replies to pings.
 
 use element::prelude::*;
 
-/// Request times and statistics of replies.
+/// Times of requests and figures of replies.
 pub(super) struct PingStatistics {
-    /// Time at which each sequence number was sent; negative once answered, zero if never sent.
+    /// Time at which each sequence number was sent; negated once it was answered, zero if never sent.
     sent: Vec<Timestamp>,
     received: i64,
     duplicates: i64,
@@ -14,7 +14,7 @@ pub(super) struct PingStatistics {
     squares: u64,
 }
 
-/// Number of sequence numbers.
+/// Sequence numbers.
 const SEQUENCES: usize = 1 << 16;
 
 impl PingStatistics {
@@ -30,15 +30,15 @@ impl PingStatistics {
         }
     }
 
-    /// Records a sent request.
+    /// A request was sent.
     pub(super) fn sent(&mut self, sequence: u16, time: Timestamp) {
         if let Some(sent) = self.sent.get_mut(usize::from(sequence)) {
             *sent = time;
         }
     }
 
-    /// Records a reply. Returns the round-trip time in microseconds, or `None` if there was no request. A `time` of
-    /// zero means unknown.
+    /// A reply arrived at a time, or at none that is known; returns the round-trip time in microseconds, or `None` if
+    /// nothing was asked.
     pub(super) fn received(&mut self, sequence: u16, time: Timestamp) -> Option<u32> {
         let sent = self.sent.get_mut(usize::from(sequence)).filter(|sent| !sent.is_zero())?;
         if *sent < Timestamp::ZERO {
@@ -58,7 +58,7 @@ impl PingStatistics {
         Some(micros)
     }
 
-    /// The minimum round-trip time.
+    /// The least round-trip time.
     pub(super) fn least(&self) -> String {
         microseconds(self.least.into())
     }
@@ -68,12 +68,12 @@ impl PingStatistics {
         microseconds(self.sum / self.received.max(1) as u64)
     }
 
-    /// The maximum round-trip time.
+    /// The greatest round-trip time.
     pub(super) fn most(&self) -> String {
         microseconds(self.most.into())
     }
 
-    /// A summary as `ping` prints it, after `count` requests.
+    /// As `ping` sums up, after `count` requests.
     pub(super) fn summary(&self, count: i64) -> String {
         let mut text = format!("{count} packets transmitted, {} received", self.received - self.duplicates);
         if self.duplicates != 0 {
@@ -99,7 +99,7 @@ pub(super) fn milliseconds(micros: u64) -> String {
     format!("{}.{:03}", micros / 1_000, micros % 1_000)
 }
 
-/// Microseconds with their unit, or seconds with as many decimals as needed.
+/// Microseconds with their unit, or as seconds with as many decimals as needed.
 fn microseconds(micros: u64) -> String {
     match micros {
         1..1_000 => format!("{micros}us"),

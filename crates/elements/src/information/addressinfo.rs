@@ -1,4 +1,4 @@
-//! `AddressInfo`: defines names for addresses.
+//! `AddressInfo`: names for addresses.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -61,7 +61,7 @@ impl Readings {
             && let Ok(prefix) = Ip4Prefix::from_argument(text, setup)
         {
             readings.ip4_prefix = Some(prefix);
-            // Bits outside the prefix mean that it is also a host address.
+            // Bits beyond the prefix make it a host's address as well.
             readings.ip4 = (prefix.network() != prefix.address).then_some(prefix.address);
         }
         readings.ip6 = Ipv6Addr::from_argument(text, setup).ok();

@@ -1,4 +1,4 @@
-//! `AlignmentInfo`: states the alignment of packets at elements.
+//! `AlignmentInfo`: how packets are aligned at elements.
 
 use element::arguments::Raw;
 use element::prelude::*;

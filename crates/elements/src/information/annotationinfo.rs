@@ -1,4 +1,4 @@
-//! `AnnotationInfo`: defines names for annotations.
+//! `AnnotationInfo`: names for places among the annotations.
 
 use element::arguments::{AnnotationField, Raw};
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `ClickyInfo`: contains drawing instructions for graphical programs.
+//! `ClickyInfo`: how a graphical program is to draw the configuration.
 
 use element::arguments::Raw;
 use element::prelude::*;

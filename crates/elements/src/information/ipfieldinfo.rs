@@ -1,4 +1,4 @@
-//! `IPFieldInfo`: defines names for fields of IP packets.
+//! `IPFieldInfo`: the names of fields of IP packets.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `IPNameInfo`: defines names for IP protocols, ports and messages.
+//! `IPNameInfo`: the names of IP protocols, ports and messages.
 
 use element::prelude::*;
 

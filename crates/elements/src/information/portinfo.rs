@@ -1,4 +1,4 @@
-//! `PortInfo`: defines names for TCP and UDP ports.
+//! `PortInfo`: names for TCP and UDP ports.
 
 use element::arguments::{ArgumentError, IpProtocol, Raw};
 use element::prelude::*;
@@ -44,7 +44,7 @@ impl Element for PortInfo {
                 Some(word) => word.split_once('/').map_or((word, None), |(port, rest)| (port, Some(rest))),
                 None => ("", None),
             };
-            // A number above 65,535 is an error where the name is used.
+            // What is too large for a port is found out where it is used.
             let port = match u32::from_argument(port, setup) {
                 Ok(port) => port,
                 Err(ArgumentError::OutOfRange(_)) => u32::MAX,
@@ -57,7 +57,7 @@ impl Element for PortInfo {
                 None => &[NameKind::TcpPort, NameKind::UdpPort],
                 Some(Ok(IpProtocol(protocol::TCP))) => &[NameKind::TcpPort],
                 Some(Ok(IpProtocol(protocol::UDP))) => &[NameKind::UdpPort],
-                // Ports of other protocols are never looked up.
+                // Nothing asks for ports of other protocols.
                 Some(_) => &[],
             };
             for name in core::iter::once(name).chain(words) {

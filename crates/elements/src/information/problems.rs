@@ -1,4 +1,4 @@
-//! Collects the errors in an element's arguments, to report them together.
+//! Problems collected while the arguments of one element are read, so that all are told at once.
 
 use core::fmt::Display;
 

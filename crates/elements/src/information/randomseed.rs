@@ -1,4 +1,4 @@
-//! `RandomSeed`: makes random numbers reproducible.
+//! `RandomSeed`: makes randomness repeatable.
 
 use element::HandlerError;
 use element::arguments::{ArgumentError, FromArgument};
@@ -32,7 +32,7 @@ pub struct RandomSeedArgs {
     seed: Option<Seed>,
 }
 
-/// A seed and its text.
+/// A seed, and the text it was written as.
 #[derive(Clone)]
 struct Seed {
     value: u32,

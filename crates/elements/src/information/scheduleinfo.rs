@@ -1,4 +1,4 @@
-//! `ScheduleInfo`: sets the scheduling parameters of tasks.
+//! `ScheduleInfo`: which tasks run more often than others.
 
 use element::arguments::Raw;
 use element::prelude::*;
@@ -36,7 +36,7 @@ pub struct ScheduleInfo {
 }
 
 /// Maximum number of tickets that a factor can give a task.
-const MAX_TICKETS: f64 = 32_768.0;
+const MOST_TICKETS: f64 = 32_768.0;
 
 impl Element for ScheduleInfo {
     type Args = ScheduleInfoArgs;
@@ -53,7 +53,7 @@ impl Element for ScheduleInfo {
                     };
                     factors.push((qualified, f64::from_argument(factor, setup).unwrap_or(1.0)));
                 }
-                // Reported, but not an error.
+                // It is told, and keeps nothing from running.
                 _ => setup.notes.push("expected ‘ELEMENTNAME PARAM’".into()),
             }
         }
@@ -69,7 +69,7 @@ impl Element for ScheduleInfo {
                 self.factors.iter().filter(|(entry, _)| concerns(entry)).map(|(_, factor)| factor).peekable();
             if factors.peek().is_some() {
                 let tickets = f64::from(runtime.tickets(element)) * factors.product::<f64>();
-                runtime.set_tickets(element, tickets.clamp(1.0, MAX_TICKETS) as u32);
+                runtime.set_tickets(element, tickets.clamp(1.0, MOST_TICKETS) as u32);
             }
         }
         Ok(())

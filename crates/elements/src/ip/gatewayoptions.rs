@@ -27,14 +27,14 @@ pub(crate) enum Outlook {
 }
 
 /// An option: its offset in the header, kind and length.
-struct OptionSpan {
+struct Place {
     at: usize,
     kind: u8,
     length: usize,
 }
 
 /// The option at `at`; `Ok(None)` at the end, or the offset of an invalid byte as the error.
-fn option(header: &[u8], mut at: usize) -> Result<Option<OptionSpan>, u8> {
+fn option(header: &[u8], mut at: usize) -> Result<Option<Place>, u8> {
     loop {
         match header.get(at) {
             None | Some(&OPTION_END) => return Ok(None),
@@ -44,7 +44,7 @@ fn option(header: &[u8], mut at: usize) -> Result<Option<OptionSpan>, u8> {
                 if length < 2 || at + length > header.len() {
                     return Err((at + 1) as u8);
                 }
-                return Ok(Some(OptionSpan { at, kind, length }));
+                return Ok(Some(Place { at, kind, length }));
             }
         }
     }
@@ -56,10 +56,8 @@ pub(crate) fn look(header: &[u8]) -> Outlook {
     loop {
         match option(header, at) {
             Ok(None) => return Outlook::Nothing,
-            Ok(Some(OptionSpan { kind: OPTION_RECORD_ROUTE | OPTION_TIMESTAMP, .. })) => {
-                return Outlook::Write;
-            }
-            Ok(Some(span)) => at = span.at + span.length,
+            Ok(Some(Place { kind: OPTION_RECORD_ROUTE | OPTION_TIMESTAMP, .. })) => return Outlook::Write,
+            Ok(Some(place)) => at = place.at + place.length,
             Err(at) => return Outlook::Fault(at),
         }
     }
@@ -72,23 +70,23 @@ impl Router<'_> {
         let mut done = false;
         let mut at = 20;
         let length = length.min(bytes.len());
-        while let Some(span) = option(&bytes[..length], at)? {
+        while let Some(place) = option(&bytes[..length], at)? {
             // If an option is too short for a pointer or flag byte, the byte after the option is used, as its length
             // claims.
-            let Some(rest) = bytes.get_mut(span.at..) else { break };
-            let fault = match span.kind {
-                OPTION_RECORD_ROUTE => self.record_route(rest, span.length).err(),
-                OPTION_TIMESTAMP => self.record_time(rest, span.length).err(),
+            let Some(rest) = bytes.get_mut(place.at..) else { break };
+            let fault = match place.kind {
+                OPTION_RECORD_ROUTE => self.record_route(rest, place.length).err(),
+                OPTION_TIMESTAMP => self.record_time(rest, place.length).err(),
                 _ => {
-                    at = span.at + span.length;
+                    at = place.at + place.length;
                     continue;
                 }
             };
             if let Some(offset) = fault {
-                return Err((span.at + offset) as u8);
+                return Err((place.at + offset) as u8);
             }
             done = true;
-            at = span.at + span.length;
+            at = place.at + place.length;
         }
         Ok(done)
     }
@@ -146,8 +144,8 @@ impl Router<'_> {
 }
 
 fn put<const LENGTH: usize>(bytes: &mut [u8], at: usize, value: [u8; LENGTH]) {
-    if let Some(field) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-        *field = value;
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = value;
     }
 }
 

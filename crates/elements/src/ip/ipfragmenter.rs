@@ -56,7 +56,7 @@ pub struct IPFragmenter {
 const LOGGED_REFUSALS: u64 = 5;
 
 /// The maximum length of an IPv4 header.
-const MAX_HEADER_LENGTH: usize = 60;
+const LONGEST_HEADER: usize = 60;
 
 impl IPFragmenter {
     #[cold]
@@ -104,7 +104,7 @@ impl IPFragmenter {
             cx.send(0, first);
         }
 
-        let mut template = [0; MAX_HEADER_LENGTH];
+        let mut template = [0; LONGEST_HEADER];
         let header_length = later_header(packet.network(), header_end, &mut template);
         let step = (self.args.mtu as usize - header_length) & !7;
         let mut at = room;
@@ -154,7 +154,7 @@ impl IPFragmenter {
 }
 
 /// Derives the header of later fragments from the original header. Returns its length.
-fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; MAX_HEADER_LENGTH]) -> usize {
+fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; LONGEST_HEADER]) -> usize {
     let mut length = 20;
     if let (Some(from), Some(to)) = (whole.get(..20), header.get_mut(..20)) {
         to.copy_from_slice(from);
@@ -214,7 +214,7 @@ mod tests {
         let check = |options: &[u8], expected: &[u8]| {
             let mut whole = vec![0x40; 20];
             whole.extend(options);
-            let mut header = [0; MAX_HEADER_LENGTH];
+            let mut header = [0; LONGEST_HEADER];
             let length = later_header(&whole, whole.len(), &mut header);
             assert_eq!(header[20..length], *expected, "{options:?}");
             assert_eq!(usize::from(header[0] & 0xf) * 4, length);

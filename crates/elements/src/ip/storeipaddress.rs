@@ -51,21 +51,21 @@ pub struct StoreIPAddressArgs {
 
 /// Where to write an address.
 #[derive(Clone, Copy)]
-enum Target {
+enum Place {
     Offset(usize),
     Source,
     Destination,
 }
 
 /// Parses OFFSET. An argument of several words is a different error from an invalid word.
-fn parse_target(text: &str, setup: &Setup) -> Result<Target, SetupError> {
+fn place(text: &str, setup: &Setup) -> Result<Place, SetupError> {
     let Ok(Word(word)) = Word::from_argument(text, setup) else {
         return Err(SetupError::argument("OFFSET", "parse error"));
     };
     match i32::from_argument(&word, setup).ok().and_then(|offset| usize::try_from(offset).ok()) {
-        _ if word.eq_ignore_ascii_case("src") => Ok(Target::Source),
-        _ if word.eq_ignore_ascii_case("dst") => Ok(Target::Destination),
-        Some(offset) => Ok(Target::Offset(offset)),
+        _ if word.eq_ignore_ascii_case("src") => Ok(Place::Source),
+        _ if word.eq_ignore_ascii_case("dst") => Ok(Place::Destination),
+        Some(offset) => Ok(Place::Offset(offset)),
         None => Err(SetupError::new("type mismatch: OFFSET requires integer")),
     }
 }
@@ -73,7 +73,7 @@ fn parse_target(text: &str, setup: &Setup) -> Result<Target, SetupError> {
 /// The element.
 pub struct StoreIPAddress {
     address: Option<Ipv4Addr>,
-    target: Target,
+    place: Place,
 }
 
 /// Writes an address into the marked header and updates the checksums. Fails if there is no header.
@@ -122,15 +122,15 @@ impl Filter for StoreIPAddress {
                 Err(_) => return Err(SetupError::argument("ADDR", "parse error")),
             },
         };
-        Ok(StoreIPAddress { address, target: parse_target(&offset, setup)? })
+        Ok(StoreIPAddress { address, place: place(&offset, setup)? })
     }
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let address = self.address.unwrap_or(packet.destination_ip());
-        let is_stored = match self.target {
-            Target::Offset(_) if self.address.is_none() && address.is_unspecified() => true,
-            Target::Offset(offset) if offset + 4 <= packet.len() => {
+        let is_stored = match self.place {
+            Place::Offset(_) if self.address.is_none() && address.is_unspecified() => true,
+            Place::Offset(offset) if offset + 4 <= packet.len() => {
                 packet
                     .data_mut()
                     .iter_mut()
@@ -139,9 +139,9 @@ impl Filter for StoreIPAddress {
                     .for_each(|(to, from)| *to = from);
                 true
             }
-            Target::Offset(_) => false,
-            Target::Source => store(&mut packet, address, true),
-            Target::Destination => store(&mut packet, address, false),
+            Place::Offset(_) => false,
+            Place::Source => store(&mut packet, address, true),
+            Place::Destination => store(&mut packet, address, false),
         };
         if is_stored { Verdict::Pass(packet) } else { Verdict::Divert(packet, Reason::TOO_SHORT) }
     }

@@ -1,4 +1,4 @@
-//! Parses routes in arguments.
+//! Routes as arguments.
 
 use element::arguments::{ArgumentError, Ip4PrefixOrHost};
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! The common handlers of IPv4 route tables and their commands.
+//! The handlers that IPv4 route tables share, and how their arguments become routes.
 
 use element::prelude::*;
 use element::{Message, text};
@@ -9,7 +9,7 @@ use lookup::{Hop, Route, RouteError, RouteStore};
 use super::arguments::{RouteToAdd, RouteToRemove};
 use super::table::{Kind, RouteTable};
 
-/// A change to a table.
+/// What to do with a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Command {
     Add,
@@ -17,13 +17,13 @@ enum Command {
     Remove,
 }
 
-/// The inverse of a command.
+/// How to take a command back.
 enum Undo {
     Remove(Route),
     Set(Route),
 }
 
-/// The handlers `table` and `lookup`.
+/// `table` and `lookup`.
 pub(super) const fn read_handlers<K: Kind>() -> [Handler<RouteTable<K>>; 2] {
     [
         Handler::read("table", "The routes, one per line: prefix, gateway, output.", |element| {
@@ -63,7 +63,7 @@ pub(super) const fn handlers<K: Kind>() -> [Handler<RouteTable<K>>; 6] {
     ]
 }
 
-/// The handlers of a table that can be changed and cleared.
+/// The handlers of a table that can be changed and emptied.
 pub(super) const fn handlers_with_flush<K: Kind>() -> [Handler<RouteTable<K>>; 7] {
     let [add, set, remove, ctrl, table, lookup] = handlers();
     let flush = Handler::write("flush", "Removes all routes.", |element: &mut RouteTable<K>, _, _| {
@@ -73,7 +73,7 @@ pub(super) const fn handlers_with_flush<K: Kind>() -> [Handler<RouteTable<K>>; 7
     [add, set, remove, ctrl, table, lookup, flush]
 }
 
-/// Fills a table from an element's arguments. Of two routes for the same prefix, the first is kept.
+/// Fills a table from an element's arguments. Of two routes for one prefix the earlier stays.
 pub(super) fn configure(
     store: &mut impl RouteStore,
     arguments: &[element::arguments::Raw],
@@ -127,7 +127,7 @@ fn lookup<K: Kind>(
     })
 }
 
-/// Executes a command and returns its inverse.
+/// Does one command and says how to take it back.
 fn run<K: Kind>(
     element: &mut RouteTable<K>,
     cx: &mut Context,

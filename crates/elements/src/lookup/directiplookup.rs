@@ -1,4 +1,4 @@
-//! `DirectIPLookup`: routes by longest-prefix match.
+//! `DirectIPLookup`: routes by longest prefix.
 
 use element::arguments::Raw;
 use element::prelude::*;

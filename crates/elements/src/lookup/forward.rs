@@ -1,4 +1,4 @@
-//! Forwards packets by a route table.
+//! Sends packets where a route table says.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -12,10 +12,10 @@ use packet::{Batch, Packet};
 use lookup::{Hop, Lookup, NO_HOP};
 
 /// Missing routes that are logged; further ones are only counted.
-const LOGGED_MISSES: u32 = 5;
+const COMPLAINTS: u32 = 5;
 
-/// Stores the routes of an element's arguments. `store` adds a route and returns its output; `form` describes the
-/// syntax. Reports all errors, including missing outputs of the element.
+/// Stores the routes of an element's arguments, of which `store` returns the output; `form` is what they look like.
+/// Says what is wrong with them, and whether the element has too few outputs for them.
 pub(super) fn store_routes(
     arguments: &[Raw],
     form: &str,
@@ -42,7 +42,7 @@ pub(super) fn store_routes(
     Ok(())
 }
 
-/// Forwards batches. Reuses the memory of lookups.
+/// Forwards batches. Keeps the memory of the look-ups.
 pub(super) struct Forwarder<A> {
     addresses: Vec<A>,
     hops: Vec<u32>,
@@ -55,8 +55,8 @@ impl<A> Default for Forwarder<A> {
 }
 
 impl<A: Copy> Forwarder<A> {
-    /// Sends each packet of a batch to the output of its address's hop. `redirect` sets the gateway of a packet; `miss`
-    /// gets the address of a packet that is dropped because it has no route.
+    /// Sends each packet of a batch to the output of its address's hop. `redirect` tells it the hop's gateway; `miss`
+    /// sees the address of a packet that is dropped because there is no route.
     #[inline]
     pub(super) fn forward(
         &mut self,
@@ -72,7 +72,7 @@ impl<A: Copy> Forwarder<A> {
         self.hops.resize(batch.len(), NO_HOP);
         table.lookup_batch(&self.addresses, &mut self.hops);
 
-        // If all packets have the same hop, as in a network with one gateway, the batch is not split.
+        // All to one hop, as in a network with one gateway: the batch stays whole.
         let first = self.hops.first().copied().unwrap_or(NO_HOP);
         if self.hops.iter().all(|&hop| hop == first)
             && let Some(Hop { gateway, port }) = table.hop(first)
@@ -109,8 +109,8 @@ pub(super) struct Ip4Forwarder {
 }
 
 impl Ip4Forwarder {
-    /// Sends each packet to the output of its route. If `says` is given, the first few packets without a route are
-    /// logged under that name.
+    /// Sends each packet where the table says. With `says` the first few packets without a route are logged, under
+    /// that name.
     #[inline]
     pub(super) fn forward(
         &mut self,
@@ -127,7 +127,7 @@ impl Ip4Forwarder {
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             |cx, address| {
-                if let Some(name) = says.filter(|_| *complaints < LOGGED_MISSES) {
+                if let Some(name) = says.filter(|_| *complaints < COMPLAINTS) {
                     *complaints += 1;
                     cx.say(&format!("{name}: no route for {}", Ipv4Addr::from_bits(address)));
                 }

@@ -1,4 +1,4 @@
-//! `LookupIP6Route`: routes IPv6 packets by longest-prefix match.
+//! `LookupIP6Route`: routes IPv6 packets by longest prefix.
 
 use core::net::Ipv6Addr;
 
@@ -134,7 +134,7 @@ impl LookupIP6Route {
     }
 }
 
-/// Parses the words of a handler's value in order, with a keyword each for messages.
+/// Reads a handler's words in order, each under the keyword that messages call it by.
 struct Reader<'a, 'c> {
     cx: &'a Context<'c>,
     words: &'a [String],

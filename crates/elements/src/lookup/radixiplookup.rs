@@ -1,4 +1,4 @@
-//! `RadixIPLookup`: routes by longest-prefix match.
+//! `RadixIPLookup`: routes by longest prefix.
 
 use element::arguments::Raw;
 use element::prelude::*;

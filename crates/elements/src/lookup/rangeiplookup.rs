@@ -1,4 +1,4 @@
-//! `RangeIPLookup`: routes by longest-prefix match.
+//! `RangeIPLookup`: routes by longest prefix.
 
 use element::arguments::Raw;
 use element::prelude::*;

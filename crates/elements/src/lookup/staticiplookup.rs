@@ -1,4 +1,4 @@
-//! `StaticIPLookup`: routes by the most specific mask, with a fixed table.
+//! `StaticIPLookup`: routes by the most specific mask, unchangeably.
 
 use element::arguments::Raw;
 use element::prelude::*;

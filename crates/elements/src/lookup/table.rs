@@ -1,4 +1,4 @@
-//! The element behind the IPv4 route tables.
+//! An element that routes by a table of IPv4 routes, but for which table it is.
 
 use element::arguments::Raw;
 use element::prelude::*;
@@ -7,19 +7,19 @@ use super::commands::configure;
 use super::forward::Ip4Forwarder;
 use lookup::RouteStore;
 
-/// The arguments of a route table class, which select the variant.
+/// The arguments of such an element: what tells it from the others.
 pub trait Kind: Args + 'static {
-    /// The data structure for the routes.
+    /// What holds the routes.
     type Store: RouteStore + 'static;
     /// Its handlers.
     const HANDLERS: &'static [Handler<RouteTable<Self>>];
-    /// The name under which packets without a route are logged; `None` logs nothing.
+    /// The name under which packets without a route are logged, if they are.
     const SAYS: Option<&'static str> = None;
 
-    /// Creates an empty table.
+    /// A table without routes.
     fn store() -> Self::Store;
 
-    /// The routes in the arguments.
+    /// The routes as they are written.
     fn routes(&self) -> &[Raw];
 }
 

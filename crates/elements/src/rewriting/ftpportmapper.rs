@@ -94,18 +94,18 @@ fn command(data: &[u8]) -> Option<Port> {
 }
 
 /// Replaces a part of a packet's data. Returns `false` and changes nothing if the packet can't grow.
-fn replace(packet: &mut Packet, range: core::ops::Range<usize>, text: &[u8]) -> bool {
-    let Some(tail) = packet.data().get(range.end..).map(<[u8]>::to_vec) else { return false };
-    let grows = text.len().saturating_sub(range.len());
+fn replace(packet: &mut Packet, place: core::ops::Range<usize>, text: &[u8]) -> bool {
+    let Some(tail) = packet.data().get(place.end..).map(<[u8]>::to_vec) else { return false };
+    let grows = text.len().saturating_sub(place.len());
     if grows > 0 && packet.append(grows).is_none() {
         return false;
     }
-    packet.truncate(range.start + text.len() + tail.len());
+    packet.truncate(place.start + text.len() + tail.len());
     let data = packet.data_mut();
-    if let Some(start) = data.get_mut(range.start..range.start + text.len()) {
+    if let Some(start) = data.get_mut(place.start..place.start + text.len()) {
         start.copy_from_slice(text);
     }
-    if let Some(end) = data.get_mut(range.start + text.len()..) {
+    if let Some(end) = data.get_mut(place.start + text.len()..) {
         end.copy_from_slice(&tail);
     }
     true
@@ -132,8 +132,8 @@ impl FTPPortMapperArgs {
             }
         }
         let (Some(control), Some(data)) = (control, data) else { return Err(problems) };
-        let element = cx.runtime().find(cx.element(), &data_rewriter.0);
-        let exists = |input| element.is_some_and(|element| input < cx.runtime().ports(element).0);
+        let place = cx.runtime().find(cx.element(), &data_rewriter.0);
+        let exists = |input| place.is_some_and(|place| input < cx.runtime().ports(place).0);
         if !usize::try_from(*data_rewriter_input).is_ok_and(exists) {
             return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
         }
@@ -170,8 +170,8 @@ impl FTPPortMapper {
         let [high, low] = data_flow.rewritten.source_port.to_be_bytes();
         let text = format!("{a},{b},{c},{d},{high},{low}");
         let change = text.len() as i32 - port.argument.len() as i32;
-        let range = from + port.argument.start..from + port.argument.end;
-        if !replace(packet, range, text.as_bytes()) {
+        let place = from + port.argument.start..from + port.argument.end;
+        if !replace(packet, place, text.as_bytes()) {
             return None;
         }
         control.splice(control_flow, behind, change);
@@ -222,10 +222,10 @@ impl Filter for FTPPortMapper {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let runtime = cx.runtime();
-        let element = runtime.find(cx.element(), &self.args.control_rewriter.0);
+        let place = runtime.find(cx.element(), &self.args.control_rewriter.0);
         let downstream = runtime.neighbours(cx.element(), Some(0), true);
-        if let Some(element) = element.filter(|element| !downstream.contains(element)) {
-            let (name, class) = (runtime.element_name(element), runtime.class_name(element));
+        if let Some(place) = place.filter(|place| !downstream.contains(place)) {
+            let (name, class) = (runtime.element_name(place), runtime.class_name(place));
             cx.warn(&format!("control packet rewriter ‘{name} :: {class}’ is not downstream"));
         }
         Ok(())

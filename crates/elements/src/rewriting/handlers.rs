@@ -112,13 +112,13 @@ pub(crate) fn patterns(flows: &Flows, only: Option<usize>) -> String {
     let set = flows.set();
     let set = set.borrow();
     let mut text = String::new();
-    for (index, input) in flows.inputs.borrow().iter().enumerate() {
-        if only.is_some_and(|only| only != index) {
+    for (place, input) in flows.inputs.borrow().iter().enumerate() {
+        if only.is_some_and(|only| only != place) {
             continue;
         }
         text.push_str(&input.describe());
         let member = set.members.get(flows.member.get());
-        match member.and_then(|member| member.tallies.get(index)).map_or(0, |tally| tally.flows) {
+        match member.and_then(|member| member.tallies.get(place)).map_or(0, |tally| tally.flows) {
             0 => text.push('\n'),
             count => _ = writeln!(text, " [{count}]"),
         }
@@ -184,8 +184,8 @@ pub(crate) const fn numbered<K: Kind>() -> Numbered<Rewriter<K>> {
 }
 
 /// Replaces the specification of an input, and removes the flows that began there.
-fn replace(flows: &Flows, index: usize, cx: &Context, value: &str) -> Result<(), HandlerError> {
-    let problem = |text: String| HandlerError::new(format!("input spec {index}: {text}"));
+fn replace(flows: &Flows, place: usize, cx: &Context, value: &str) -> Result<(), HandlerError> {
+    let problem = |text: String| HandlerError::new(format!("input spec {place}: {text}"));
     let name = cx.name();
     let mut input = Input::parse(value, flows.outputs, &cx.setup(&name)).map_err(problem)?;
     input.connect(cx).map_err(|text| problem(text.into()))?;
@@ -195,9 +195,9 @@ fn replace(flows: &Flows, index: usize, cx: &Context, value: &str) -> Result<(),
     }
     let set = flows.set();
     if let Some(member) = set.borrow_mut().members.get_mut(flows.member.get()) {
-        member.clear_input(index as u16);
+        member.clear_input(place as u16);
     }
-    if let Some(old) = flows.inputs.borrow_mut().get_mut(index) {
+    if let Some(old) = flows.inputs.borrow_mut().get_mut(place) {
         *old = input;
     }
     Ok(())

@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 
 /// The annotations to set, from the arguments.
 pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> Annotations {
-    Annotations { destination, reply: reply.map(|Annotation(offset)| offset) }
+    Annotations { destination, reply: reply.map(|Annotation(place)| place) }
 }
 
 /// An element that rewrites the packets of flows.
@@ -86,16 +86,16 @@ impl<K: Kind> Rewriter<K> {
             (lane.count, lane.next) = (0, 0);
         }
         packets.iter().take(AHEAD).for_each(Packet::prefetch_data);
-        for ((index, packet), found) in packets.iter().enumerate().zip(&mut self.keys) {
-            if let Some(later) = packets.get(index + AHEAD) {
+        for ((place, packet), found) in packets.iter().enumerate().zip(&mut self.keys) {
+            if let Some(later) = packets.get(place + AHEAD) {
                 later.prefetch_data();
             }
             *found = K::SHAPE.key(packet);
             if let Some(key) = found
                 && let Some(lane) = self.lanes.get_mut(usize::from(key.map))
-                && let Some(slot) = lane.keys.get_mut(lane.count)
+                && let Some(place) = lane.keys.get_mut(lane.count)
             {
-                *slot = key.flow;
+                *place = key.flow;
                 lane.count += 1;
             }
         }
@@ -193,20 +193,20 @@ impl<K: Kind> Rewriter<K> {
     /// Records data of a flow's first packet.
     #[cold]
     fn begin(&self, set: &mut FlowSet, map: usize, flow: u32, packet: &Packet) -> Side {
-        if let Some(offset) = self.flows.annotations.reply
+        if let Some(place) = self.flows.annotations.reply
             && let Some(table) = set.table_mut(self.flows.member.get(), map)
             && let Some(mapping) = table.pairs.get_mut(flow)
         {
-            mapping.reply_annotation = packet.annotation_u8(offset);
+            mapping.reply_annotation = packet.annotation_u8(place);
         }
         Side { flow, reply: false }
     }
 
     fn connect(&self, cx: &Context) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
-        for (index, input) in self.flows.inputs.borrow_mut().iter_mut().enumerate() {
+        for (place, input) in self.flows.inputs.borrow_mut().iter_mut().enumerate() {
             if let Err(problem) = input.connect(cx) {
-                problems.merge(SetupError::argument(format!("input spec {index}"), problem));
+                problems.merge(SetupError::argument(format!("input spec {place}"), problem));
             }
         }
         problems.into_result()
@@ -214,9 +214,9 @@ impl<K: Kind> Rewriter<K> {
 
     fn check_mappers(&self, cx: &Context) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
-        for (index, input) in self.flows.inputs.borrow().iter().enumerate() {
+        for (place, input) in self.flows.inputs.borrow().iter().enumerate() {
             for problem in input.problems(cx.outputs()) {
-                problems.merge(SetupError::argument(format!("input spec {index}"), problem));
+                problems.merge(SetupError::argument(format!("input spec {place}"), problem));
             }
         }
         problems.into_result()
@@ -259,10 +259,10 @@ impl<K: Kind> Element for Rewriter<K> {
         }
         let mut problems = SetupError::default();
         let mut inputs = Vec::new();
-        for (index, Raw(line)) in settings.inputs.iter().enumerate() {
+        for (place, Raw(line)) in settings.inputs.iter().enumerate() {
             match Input::parse(line, setup.outputs(), setup) {
                 Ok(input) => inputs.push(input),
-                Err(text) => problems.merge(SetupError::argument(format!("input spec {index}"), text)),
+                Err(text) => problems.merge(SetupError::argument(format!("input spec {place}"), text)),
             }
         }
         // These errors are reported in `resolve`, after errors of the capacity, which may refer to another element.

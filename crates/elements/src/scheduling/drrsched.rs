@@ -1,4 +1,4 @@
-//! `DRRSched`: pulls from its inputs by deficit round robin.
+//! `DRRSched`: pulls from its inputs fairly by bytes.
 
 use element::prelude::*;
 use element::{Direction, Signal};

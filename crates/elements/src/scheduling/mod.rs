@@ -1,4 +1,4 @@
-//! Elements that choose an input to pull from.
+//! Choosing where to pull from.
 
 mod drrsched;
 mod priosched;

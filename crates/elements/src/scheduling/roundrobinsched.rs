@@ -34,7 +34,7 @@ struct Input {
     signal: Signal,
     /// Packets of the current round in reverse order.
     pulled: Batch,
-    /// Whether all inputs were empty during this call.
+    /// Whether the inputs turned out to be empty during this call.
     dry: bool,
 }
 
@@ -64,8 +64,8 @@ impl Element for RoundRobinSched {
         for input in &mut self.inputs {
             input.dry = false;
         }
-        // A round asks every input for an equal share. If all deliver it, the result equals that of single pulls.
-        // Otherwise the next round asks the other inputs for the rest.
+        // A round gives every input its share of what is wanted. If all have that much, the round is exactly what
+        // single pulls would have brought; what some lack is asked of the others in the next round.
         while left > 0 {
             let got = self.round(cx, left);
             self.deal(got, into);
@@ -78,7 +78,7 @@ impl Element for RoundRobinSched {
 }
 
 impl RoundRobinSched {
-    /// Pulls at most `wanted` packets, divided among the open inputs from the next one on. Returns how many arrived.
+    /// Pulls at most `wanted` packets, divided among the open inputs from the next one on; returns how many arrived.
     fn round(&mut self, cx: &mut Context, wanted: usize) -> usize {
         let count = self.inputs.len();
         let open = self.inputs.iter().filter(|input| input.is_open()).count();
@@ -96,7 +96,7 @@ impl RoundRobinSched {
                 input.dry = came < quota;
                 got += came;
             } else {
-                // If fewer packets than inputs were wanted, inputs that were not asked may still have packets.
+                // With fewer wanted than there are inputs, those that are not asked may have packets yet.
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! `SimplePullSwitch`: pulls from a settable input, without its own notification.
+//! `SimplePullSwitch`: pulls from a settable input, without notification of its own.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Stride scheduling of clients with tickets.
+//! Stride scheduling: whose turn it is among clients with tickets.
 
 use element::arguments::Raw;
 use element::prelude::*;
@@ -13,7 +13,7 @@ pub(crate) struct Stride {
     clients: Vec<Client>,
     /// Clients with tickets, next one first.
     order: Vec<usize>,
-    /// Clients that had their turn and must be reinserted into `order`.
+    /// Clients that had their turn and have to be reinserted into `order`.
     stridden: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ impl Client {
 }
 
 impl Stride {
-    /// Creates a scheduler with these tickets per client.
+    /// Makes a scheduler with the given tickets per client.
     pub(crate) fn new(tickets: &[i32]) -> Stride {
         let clients = tickets.iter().map(|tickets| Client::new(*tickets)).collect();
         let mut stride = Stride { clients, order: Vec::new(), stridden: Vec::new() };
@@ -61,8 +61,7 @@ impl Stride {
                 break;
             }
         }
-        // All clients that had their turn are removed before the first is reinserted, because that determines their
-        // relative order.
+        // All that had their turn leave before the first comes back, as their order among each other depends on it.
         let mut stridden = core::mem::take(&mut self.stridden);
         stridden.extend(self.order.drain(..turns));
         for client in stridden.drain(..) {
@@ -110,7 +109,7 @@ impl Stride {
         Ok(())
     }
 
-    /// Changes the tickets of one client. A client without tickets is queued after the next one.
+    /// Changes the tickets of one client. A client that had none is queued behind the next one.
     fn set(&mut self, port: usize, tickets: i32) {
         let first = self.order.first().and_then(|first| self.clients.get(*first)).map(|client| client.pass);
         let Some(client) = self.clients.get_mut(port) else { return };
@@ -126,7 +125,7 @@ impl Stride {
 
     fn sort(&mut self) {
         self.order.clear();
-        // In reverse order, because of two clients with the same pass the one inserted last goes first.
+        // Backwards, because of two with the same pass the later one goes first.
         for port in (0..self.clients.len()).rev() {
             if self.clients.get(port).is_some_and(|client| client.tickets > 0) {
                 self.insert(port);
@@ -184,7 +183,7 @@ pub(crate) fn tickets(
 mod tests {
     use super::*;
 
-    /// The clients of the first turns, if every client uses its turn.
+    /// The clients of the first turns if every client uses its turns.
     fn turns(stride: &mut Stride, count: usize) -> Vec<usize> {
         let mut turns = Vec::new();
         for _ in 0..count {

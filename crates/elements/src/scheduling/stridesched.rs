@@ -1,4 +1,4 @@
-//! `StrideSched`: pulls from its inputs in proportion to their tickets.
+//! `StrideSched`: pulls from its inputs in proportion.
 
 use element::Signal;
 use element::arguments::Raw;
@@ -68,7 +68,7 @@ impl Element for StrideSched {
         let StrideSched { stride, signals } = self;
         let is_active = |port: usize| signals.get(port).is_some_and(Signal::is_active);
         if let Some(only) = stride.only() {
-            // With a single client, one call may return all packets.
+            // Whose turn it is is no question, so one call may bring them all.
             if is_active(only) {
                 cx.pull(only, most, into);
             }

@@ -1,4 +1,4 @@
-//! `TimeSortedSched`: merges streams by timestamp.
+//! `TimeSortedSched`: merges streams by time.
 
 use element::prelude::*;
 use element::{Direction, Signal};
@@ -103,11 +103,11 @@ impl Element for TimeSortedSched {
 }
 
 impl TimeSortedSched {
-    /// Pulls packets into the free space. Returns whether any input announces more.
+    /// Pulls packets into the free space; returns whether any input announces more.
     fn fill(&mut self, cx: &mut Context) -> bool {
         let mut active = false;
-        for index in (0..self.ready.len()).rev() {
-            let Some(&port) = self.ready.get(index) else { continue };
+        for place in (0..self.ready.len()).rev() {
+            let Some(&port) = self.ready.get(place) else { continue };
             let Some(input) = self.inputs.get_mut(port).filter(|input| input.signal.is_active()) else {
                 continue;
             };
@@ -120,7 +120,7 @@ impl TimeSortedSched {
             }
             cx.recycle(batch);
             if input.space == 0 {
-                self.ready.swap_remove(index);
+                self.ready.swap_remove(place);
             }
         }
         active
@@ -151,8 +151,8 @@ struct Entry {
     packet: Packet,
 }
 
-/// A binary heap with the earliest packet first. The standard library's heap can't be used, because packets with equal
-/// times must come out in Click's order.
+/// Binary heap with the earliest packet first. The order of packets with equal times must be Click's, so the standard
+/// library's heap does not fit.
 #[derive(Default)]
 struct Heap {
     entries: Vec<Entry>,
@@ -161,10 +161,10 @@ struct Heap {
 impl Heap {
     fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
-        let mut index = self.entries.len() - 1;
-        while index > 0 && self.is_before(index, (index - 1) / 2) {
-            self.entries.swap(index, (index - 1) / 2);
-            index = (index - 1) / 2;
+        let mut place = self.entries.len() - 1;
+        while place > 0 && self.is_before(place, (place - 1) / 2) {
+            self.entries.swap(place, (place - 1) / 2);
+            place = (place - 1) / 2;
         }
     }
 
@@ -173,19 +173,19 @@ impl Heap {
             return None;
         }
         let first = self.entries.swap_remove(0);
-        let mut index = 0;
+        let mut place = 0;
         loop {
-            let mut earliest = index;
-            for child in [2 * index + 1, 2 * index + 2] {
+            let mut earliest = place;
+            for child in [2 * place + 1, 2 * place + 2] {
                 if self.is_before(child, earliest) {
                     earliest = child;
                 }
             }
-            if earliest == index {
+            if earliest == place {
                 return Some(first);
             }
-            self.entries.swap(index, earliest);
-            index = earliest;
+            self.entries.swap(place, earliest);
+            place = earliest;
         }
     }
 

@@ -1,4 +1,4 @@
-//! `AdaptiveRED`: random early detection that adapts its drop probability.
+//! `AdaptiveRED`: random early detection that sets its own probability.
 
 use element::arguments::Raw;
 use element::prelude::*;
@@ -7,8 +7,8 @@ use super::early::{Choice, Early};
 use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
 use super::probability::Probability;
 
-/// Minimum target queue length.
-const MIN_TARGET: u32 = 10;
+/// Lowest target queue length.
+const LEAST_TARGET: u32 = 10;
 /// 0.01 in the fixed point of probabilities.
 const ONE_HUNDREDTH: u32 = 655;
 /// 0.9 in the same fixed point.
@@ -58,7 +58,7 @@ impl Kind for AdaptiveRedArgs {
     const INTERVAL: Option<Timestamp> = Some(Timestamp::from_millis(500));
 
     fn choice(self) -> (Choice, Option<Raw>) {
-        let target = self.target.max(MIN_TARGET);
+        let target = self.target.max(LEAST_TARGET);
         let choice = Choice {
             min_threshold: target / 2,
             max_threshold: target.saturating_add(target / 2),

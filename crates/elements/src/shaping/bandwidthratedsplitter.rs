@@ -1,4 +1,4 @@
-//! `BandwidthRatedSplitter`: diverts packets above a bandwidth.
+//! `BandwidthRatedSplitter`: separates packets above a bandwidth.
 
 use element::prelude::*;
 

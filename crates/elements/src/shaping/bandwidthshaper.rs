@@ -1,4 +1,4 @@
-//! `BandwidthShaper`: limits pulls to a bandwidth.
+//! `BandwidthShaper`: lets packets be pulled at a bandwidth.
 
 use element::arguments::Bandwidth;
 use element::number_format;

@@ -1,4 +1,4 @@
-//! `CoDel`: drops packets whose queueing delay is too long.
+//! `CoDel`: drops packets that have waited too long.
 
 use element::arguments::Raw;
 use element::number_format;
@@ -53,11 +53,11 @@ pub struct CoDel {
 /// State of the control loop.
 #[derive(Clone, Copy, Debug, Default)]
 struct Control {
-    /// Time at which delays will have exceeded the target for a whole interval; `None` while they do not.
+    /// When delays will have exceeded the target for a whole interval; `None` while they do not.
     above: Option<Timestamp>,
-    /// Time of the next drop.
+    /// When the next drop is due.
     next: Timestamp,
-    /// Drops since the dropping phase started.
+    /// Drops since dropping began.
     count: u32,
     dropping: bool,
 }
@@ -80,7 +80,7 @@ impl Control {
 
     /// Time of the drop after one at `time`: INTERVAL divided by the square root of the number of drops later.
     fn after(&self, args: &CoDelArgs, time: Timestamp) -> Timestamp {
-        // The square root of 256 times the number is 16 times its square root.
+        // The root of 256 times the number is 16 times its root.
         let root = (u64::from(self.count.max(1)) << 8).isqrt() as i64;
         time + Timestamp::from_nanos(args.interval.nanos().saturating_mul(16) / root.max(1))
     }
@@ -93,7 +93,7 @@ impl Control {
 }
 
 impl CoDel {
-    /// Pulls a packet. Returns with it whether it may be dropped; `None` without a timestamp.
+    /// Pulls a packet and returns whether it may be dropped: `None` without a timestamp.
     fn take(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, Option<bool>)> {
         let Some(packet) = cx.pull_one(0) else {
             self.control.above = None;
@@ -112,7 +112,7 @@ impl CoDel {
         cx.drop(packet, Reason::LATE);
     }
 
-    /// Pulls one packet.
+    /// One pull.
     fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
         let judged = self.take(cx, now);
         let Some((mut packet, Some(mut late))) = judged else {

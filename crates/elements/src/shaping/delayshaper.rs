@@ -1,4 +1,4 @@
-//! `DelayShaper`: releases packets to pulls after a delay.
+//! `DelayShaper`: lets packets be pulled after a delay.
 
 use element::prelude::*;
 use element::{Direction, Signal, number_format};
@@ -40,7 +40,7 @@ pub struct DelayShaper {
 }
 
 impl DelayShaper {
-    /// Pulls one packet.
+    /// One pull.
     fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
         let packet = self.held.take().or_else(|| {
             let mut packet = cx.pull_one(0)?;
@@ -97,7 +97,7 @@ impl Element for DelayShaper {
     }
 
     fn woken(&mut self, cx: &mut Context) {
-        // While a packet is held, the timer raises the signal.
+        // While a packet is held, the timer says when.
         if self.held.is_none() {
             cx.set_signal(Direction::Empty, true);
         }

@@ -1,4 +1,4 @@
-//! Common code of the elements that drop early.
+//! What the elements that drop early share.
 
 use element::prelude::*;
 

@@ -7,7 +7,7 @@ use super::probability::Probability;
 use super::watched::Watched;
 
 /// Highest threshold: 16 bits, so that products fit.
-const MAX_THRESHOLD: u32 = 0xffff;
+const MOST_THRESHOLD: u32 = 0xffff;
 /// Probability one in fixed point.
 const ONE: u32 = 1 << 16;
 /// While a queue is empty, its average decays once per this many milliseconds.
@@ -48,15 +48,15 @@ pub struct Early {
     /// Packets since the last drop; -1 below the lower threshold.
     count: i64,
     random: i64,
-    /// The time span in which the queue was last empty.
+    /// Time span in which the queue was last empty.
     empty: Option<i64>,
 }
 
 impl Early {
     /// Validates the parameters.
     pub fn new(choice: Choice) -> Result<Early, SetupError> {
-        let problem = if choice.max_threshold > MAX_THRESHOLD {
-            format!("MAX_THRESH must be <= {MAX_THRESHOLD}")
+        let problem = if choice.max_threshold > MOST_THRESHOLD {
+            format!("MAX_THRESH must be <= {MOST_THRESHOLD}")
         } else if choice.min_threshold > choice.max_threshold {
             "MIN_THRESH must be <= MAX_THRESH".into()
         } else if choice.stability > 16 {
@@ -110,7 +110,7 @@ impl Early {
         self.above = (rest.checked_div(max).unwrap_or(0).into(), i64::from(ONE) - 2 * i64::from(max_p));
     }
 
-    /// Adds an observation at monotonic time `now`. Returns the length to use.
+    /// Adds an observation at steady time `now` and returns the length that counts.
     fn observe(&mut self, length: usize, now: Timestamp) -> u32 {
         if self.average.stability() == 0 {
             return length as u32;
@@ -183,7 +183,7 @@ mod tests {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             drops += u32::from(early.should_drop(50, Timestamp::from_millis(1), || state));
         }
-        // Drops are spread evenly, so there are about twice as many as one in fifty.
+        // Drops are spread evenly, so they come about twice as often as one in fifty.
         assert!((200..600).contains(&drops), "{drops}");
     }
 

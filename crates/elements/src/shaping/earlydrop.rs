@@ -1,4 +1,4 @@
-//! The element behind `RED` and `AdaptiveRED`.
+//! `RED` and `AdaptiveRED` but for their arguments.
 
 use core::any::Any;
 use core::marker::PhantomData;
@@ -97,7 +97,7 @@ impl<K: Kind> Element for EarlyDrop<K> {
     const LIVE: bool = true;
 
     fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
-        // Not batched: each packet is judged by the queue length that the previous one left.
+        // Each packet is judged by the queue as the one before has left it.
         setup.unbatched = true;
         let (choice, names) = args.choice();
         Ok(EarlyDrop {

@@ -1,11 +1,11 @@
-//! Evenly spaced events at a rate, without saving up during a pause.
+//! Evenly spaced events: so many a second, none saved up from a pause.
 
 use element::prelude::*;
 
 /// Fractional bits of a gap in microseconds.
 const SHIFT: u32 = 12;
-/// Maximum rate in events per second.
-pub(crate) const MAX_RATE: u32 = 1_000_000 << SHIFT;
+/// Highest rate in events a second.
+pub(crate) const MOST: u32 = 1_000_000 << SHIFT;
 
 /// Schedules events at a steady rate. Seconds are aligned with the wall clock.
 #[derive(Clone, Copy, Debug)]
@@ -13,32 +13,32 @@ pub struct GapRate {
     rate: u32,
     /// Microseconds between events, in fixed point.
     gap: u32,
-    /// Events so far in this second; negative to compensate for an excess in an earlier second.
+    /// Events so far in this second; negative while the excess of an earlier second is worked off.
     count: i64,
     second: Option<i64>,
 }
 
 impl GapRate {
-    /// Creates a schedule for `rate` events per second. Rates above 4,096,000,000 are reduced to that.
+    /// For `rate` events a second; higher rates are cut to 4,096,000,000.
     pub fn new(rate: u32) -> GapRate {
         let mut gap = GapRate { rate: 0, gap: 0, count: 0, second: None };
-        gap.assign(rate.min(MAX_RATE));
+        gap.assign(rate.min(MOST));
         gap
     }
 
     fn assign(&mut self, rate: u32) {
         self.rate = rate;
-        self.gap = MAX_RATE.checked_div(rate).unwrap_or(MAX_RATE + 1);
+        self.gap = MOST.checked_div(rate).unwrap_or(MOST + 1);
     }
 
-    /// The rate in events per second.
+    /// Events a second.
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
     /// Changes the rate at time `now`.
     pub fn set_rate(&mut self, rate: u32, now: Timestamp) {
-        let rate = rate.min(MAX_RATE);
+        let rate = rate.min(MOST);
         if rate != self.rate {
             self.assign(rate);
             if self.second.is_some() && rate != 0 {

@@ -1,4 +1,4 @@
-//! Shaping traffic to a rate or delay, and early dropping.
+//! Shaping traffic to a rate or a delay, and dropping early.
 
 mod adaptivered;
 pub mod average;

@@ -1,4 +1,4 @@
-//! `PI`: drops packets at random to keep a queue at its target length.
+//! `PI`: drops packets at random so that a queue keeps its length.
 
 use element::arguments::Raw;
 use element::number_format;
@@ -7,8 +7,8 @@ use element::prelude::*;
 use super::dropping::{discard, pull_judged, push_judged};
 use super::watched::Watched;
 
-/// Maximum target queue length.
-const MAX_TARGET: u32 = 0xffff;
+/// Highest target queue length.
+const MOST_TARGET: u32 = 0xffff;
 
 /// Active queue management by a proportional-integral controller: drops packets at random to keep queues near TARGET.
 ///
@@ -75,7 +75,7 @@ pub struct Pi {
 impl PiArgs {
     fn check(mut self) -> Result<PiArgs, SetupError> {
         self.target = self.qref.unwrap_or(self.target);
-        let problem = if self.target > MAX_TARGET {
+        let problem = if self.target > MOST_TARGET {
             "TARGET must be <= 65535"
         } else if self.w < 0.001 {
             "w must be positive"
@@ -134,7 +134,7 @@ impl Element for Pi {
     const LIVE: bool = true;
 
     fn new(args: PiArgs, setup: &mut Setup) -> Result<Pi, SetupError> {
-        // Not batched: the queue length is read before each packet.
+        // The queue is looked at between any two packets.
         setup.unbatched = true;
         Ok(Pi {
             args: args.check()?,

@@ -1,4 +1,4 @@
-//! `RandomSample`: passes a random sample of packets.
+//! `RandomSample`: lets packets through at random.
 
 use element::arguments::ArgumentError;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! Common code of the elements that limit or split by rate.
+//! What the elements that pull or split at a rate share.
 
 use element::arguments::{Bandwidth, FromArgument};
 use element::number_format;
@@ -6,19 +6,19 @@ use element::prelude::*;
 
 use super::tokenbucket::TokenBucket;
 
-/// Tokens that a byte bucket holds in addition to its burst, and that must be present before a packet may pass. The
-/// bucket can then pay for any packet without becoming negative.
+/// Tokens that a bucket of bytes holds beyond its burst, and that must be present before a packet may go. The bucket
+/// can then pay for any packet without falling below zero.
 const THRESHOLD: u32 = 131_072;
 /// Default time in which a bucket fills.
 const DURATION: Timestamp = Timestamp::from_millis(20);
 
 /// Selects whether the bucket counts packets or bytes.
 pub trait Measure: 'static {
-    /// The argument type of the rate.
+    /// How the rate is written.
     type Rate: FromArgument;
-    /// Tokens that must be present before a packet may pass.
+    /// Tokens that must be present before a packet may go.
     const THRESHOLD: u32;
-    /// Tokens that a bucket holds in addition to its burst.
+    /// Tokens that a bucket holds beyond its burst.
     const RESERVE: u32;
 
     /// The rate as a number.
@@ -129,7 +129,7 @@ pub struct Allowance<M: Measure> {
 }
 
 impl<M: Measure> Allowance<M> {
-    /// Creates a bucket for a rate, with the burst given as a time or as a size.
+    /// For a rate, with the burst given as a time or as a size.
     fn new(
         rate: M::Rate,
         duration: Option<Timestamp>,
@@ -170,7 +170,7 @@ impl<M: Measure> Allowance<M> {
         M::text(self.bucket.rate())
     }
 
-    /// Refills the bucket up to monotonic time `now`. Returns whether a packet may pass.
+    /// Refills the bucket up to steady time `now` and returns whether a packet may go.
     #[inline]
     pub fn allows(&mut self, now: Timestamp) -> bool {
         self.bucket.refill(now);
@@ -183,7 +183,7 @@ impl<M: Measure> Allowance<M> {
         self.bucket.remove(M::cost(packet));
     }
 
-    /// Time until a packet may pass.
+    /// Time until a packet may go.
     pub fn wait(&self) -> Timestamp {
         self.bucket.time_until(M::THRESHOLD)
     }

@@ -1,4 +1,4 @@
-//! The element behind `RatedSplitter` and `BandwidthRatedSplitter`.
+//! `RatedSplitter` and `BandwidthRatedSplitter` but for their arguments.
 
 use element::prelude::*;
 

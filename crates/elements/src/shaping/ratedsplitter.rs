@@ -1,4 +1,4 @@
-//! `RatedSplitter`: diverts packets above a rate.
+//! `RatedSplitter`: separates packets above a rate.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `Shaper`: limits pulls to a packet rate.
+//! `Shaper`: lets packets be pulled at a rate.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Token buckets with Click's arithmetic: a refill every millisecond, and the full bucket as a full 32-bit number.
+//! Token buckets with Click's arithmetic: tokens come every millisecond, and a full bucket is a full 32-bit number.
 
 use element::prelude::*;
 
@@ -16,30 +16,30 @@ pub struct TokenBucket {
     refill: u64,
     /// Fractions in the bucket.
     level: u64,
-    /// Tick of the last refill; `None` before the first use, which fills the bucket.
+    /// Tick of the last refill. `None` before the first use, which fills the bucket.
     tick: Option<i64>,
 }
 
 impl TokenBucket {
-    /// Creates a bucket for `rate` tokens per second and at most `capacity` tokens. It is full at its first use.
+    /// For `rate` tokens a second and at most `capacity` tokens. The bucket is full at its first use.
     pub fn new(rate: u32, capacity: u32) -> TokenBucket {
         let mut bucket = TokenBucket { scale: 1, refill: 0, level: 0, tick: None };
         bucket.assign(rate, capacity);
         bucket
     }
 
-    /// Changes rate and capacity, and keeps the filled fraction.
+    /// Changes rate and capacity; the filled fraction stays.
     pub fn assign(&mut self, rate: u32, capacity: u32) {
         let (rate, mut capacity) = if capacity == 0 { (0, FULL) } else { (u64::from(rate), capacity.into()) };
         if rate > 0 {
-            // The capacity is at least one tick's refill.
+            // What comes in a tick fits.
             capacity = capacity.max((rate - 1) / FREQUENCY + 1);
         }
         self.scale = FULL / capacity;
         self.refill = if rate == 0 { 0 } else { (rate * self.scale / FREQUENCY).max(1) };
     }
 
-    /// Changes rate and capacity, and keeps the number of tokens.
+    /// Changes rate and capacity; the number of tokens stays.
     pub fn assign_adjust(&mut self, rate: u32, capacity: u32) {
         let scale = self.scale;
         self.assign(rate, capacity);
@@ -62,7 +62,7 @@ impl TokenBucket {
         self.level = (u64::from(tokens) * self.scale).min(FULL);
     }
 
-    /// Adds the tokens due at monotonic time `now`.
+    /// Adds the tokens due by steady time `now`.
     #[inline]
     pub fn refill(&mut self, now: Timestamp) {
         let tick = now.millis();
@@ -91,7 +91,7 @@ impl TokenBucket {
         self.level = self.level.saturating_sub(u64::from(tokens) * self.scale);
     }
 
-    /// Removes `tokens` if the bucket holds that many. Returns whether it did.
+    /// Removes `tokens` if the bucket holds that many; returns whether it did.
     #[inline]
     pub fn remove_if(&mut self, tokens: u32) -> bool {
         let there = self.contains(tokens);

@@ -1,4 +1,4 @@
-//! Finds the queues whose lengths an element watches.
+//! The queues whose lengths an element looks at.
 
 use element::prelude::*;
 
@@ -22,7 +22,7 @@ impl Watched {
         problems.into_result()
     }
 
-    /// Finds the queues called `names`. Without names: the nearest ones, downstream on a push path, otherwise upstream.
+    /// Finds the queues called `names`. Without names: the nearest ones, downstream on a push path, else upstream.
     pub fn find(cx: &Context, names: Option<&str>, downstream: bool) -> Result<Watched, SetupError> {
         let runtime = cx.runtime();
         let mut queues = Vec::new();
@@ -51,7 +51,7 @@ impl Watched {
         Ok(Watched { queues })
     }
 
-    /// Total number of packets in the queues.
+    /// Packets in all of them together.
     #[inline]
     pub fn length(&self) -> usize {
         self.queues.iter().map(|(_, length)| length.get()).sum()

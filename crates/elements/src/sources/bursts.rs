@@ -1,10 +1,10 @@
-//! The element behind `InfiniteSource` and `RandomSource`.
+//! `InfiniteSource` and `RandomSource` but for what is in their packets.
 
 use element::arguments::HandlerCall;
 use element::prelude::*;
 use element::{Direction, Signal};
 
-use super::production::{Finale, MAX_AT_ONCE, Quota};
+use super::production::{Finale, MOST_AT_ONCE, Quota};
 
 /// Arguments that both sources share.
 #[derive(ArgumentGroup)]
@@ -43,7 +43,7 @@ pub trait Maker: Sized + 'static {
         Ok(())
     }
 
-    /// Adds `count` packets to `batch`, with timestamps if `stamp` is set.
+    /// Adds `count` packets to `batch`, with a timestamp if `stamp` is set.
     fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch);
 }
 
@@ -148,7 +148,7 @@ impl<M: Maker> Element for BurstSource<M> {
         Ok(())
     }
 
-    /// The reconfigured source continues only if the previous one was still running, or when a handler starts it.
+    /// The reconfigured source continues only if the old one was still running, or when a handler starts it.
     fn reconfigure(&mut self, args: M::Args, setup: &mut Setup) -> Result<(), SetupError> {
         let full = core::mem::replace(self, Self::new(args, setup)?).full;
         self.full = full;
@@ -161,10 +161,10 @@ impl<M: Maker> Element for BurstSource<M> {
         }
         let mut wish = self.burst;
         if wish < cx.batch_limit() && self.full.is_busy() {
-            // Combines turns without other tasks in between, up to a batch.
+            // As many of the turns that it has alone as fill a batch.
             wish *= cx.turns().min(cx.batch_limit() / wish);
         }
-        let mut left = self.quota.allow(wish.min(MAX_AT_ONCE));
+        let mut left = self.quota.allow(wish.min(MOST_AT_ONCE));
         if left == 0 {
             self.finale.perform(cx);
             return false;

@@ -7,9 +7,9 @@ use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, Pace};
 
 /// Maximum number of flows; each holds three packets.
-const MAX_FLOWS: u32 = 1 << 18;
+const MOST_FLOWS: u32 = 1 << 18;
 /// Minimum flow length: a SYN, a data segment and a FIN.
-const MIN_FLOW_LENGTH: u32 = 3;
+const SHORTEST_FLOW: u32 = 3;
 
 /// Benchmark source of TCP frames in FLOWS concurrent flows, for pull paths.
 ///
@@ -72,10 +72,10 @@ pub struct FastTCPFlows {
 }
 
 impl FastTCPFlows {
-    /// Creates a flow with random ports. `None` as the numbers draws random ones.
+    /// Creates a flow with random ports. The numbers are those given, or random.
     fn flow(&self, cx: &Context, numbers: Option<Numbers>) -> Option<Flow> {
         let ports = frame::random_ports(cx);
-        // The random bytes are used in little-endian order, as in Click.
+        // Numbers count from their lowest byte, as Click writes them.
         let number = || cx.random().swap_bytes();
         let numbers = numbers.unwrap_or_else(|| core::array::from_fn(|_| (number(), number())));
         let [open, data, close] = numbers;
@@ -88,7 +88,7 @@ impl FastTCPFlows {
         })
     }
 
-    /// The next packet: of a random flow, or after the last one, the FIN of an open flow.
+    /// The next packet: of a random flow, or, after the last one, the FIN of an open flow.
     fn next(&mut self, cx: &Context) -> Option<&Packet> {
         let size = self.size;
         if self.pace.quota.is_used_up() {
@@ -119,16 +119,16 @@ impl Element for FastTCPFlows {
     const HANDLERS: &'static [Handler<Self>] = metered::handlers!(|source| { source.closed = false; };);
 
     fn new(args: FastTCPFlowsArgs, setup: &mut Setup) -> Result<FastTCPFlows, SetupError> {
-        if args.flowsize < MIN_FLOW_LENGTH {
+        if args.flowsize < SHORTEST_FLOW {
             setup.warn("warning: flow size < 3, defaulting to 3");
         }
-        if !(1..=MAX_FLOWS).contains(&args.flows) {
-            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MAX_FLOWS}")));
+        if !(1..=MOST_FLOWS).contains(&args.flows) {
+            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
         }
         Ok(FastTCPFlows {
             frame: Frame::new(&args.from, &args.to, true, setup),
             count: args.flows,
-            size: args.flowsize.max(MIN_FLOW_LENGTH),
+            size: args.flowsize.max(SHORTEST_FLOW),
             pace: Pace::new(&args.from, args.active),
             flows: Vec::new(),
             closed: false,

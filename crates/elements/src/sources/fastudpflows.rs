@@ -6,7 +6,7 @@ use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, Pace};
 
 /// Maximum number of flows; each holds a packet.
-const MAX_FLOWS: u32 = 1 << 20;
+const MOST_FLOWS: u32 = 1 << 20;
 
 /// Benchmark source of UDP frames in FLOWS concurrent flows, for pull paths.
 ///
@@ -102,8 +102,8 @@ impl Element for FastUDPFlows {
     );
 
     fn new(args: FastUDPFlowsArgs, setup: &mut Setup) -> Result<FastUDPFlows, SetupError> {
-        if !(1..=MAX_FLOWS).contains(&args.flows) {
-            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MAX_FLOWS}")));
+        if !(1..=MOST_FLOWS).contains(&args.flows) {
+            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
         }
         Ok(FastUDPFlows {
             frame: Frame::new(&args.from, &args.to, args.checksum, setup),

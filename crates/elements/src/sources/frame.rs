@@ -1,14 +1,14 @@
-//! Frames of the benchmark sources.
+//! Frames that the benchmark sources send.
 
 use core::net::Ipv4Addr;
 
 use element::prelude::*;
 use packet::{EtherType, EthernetViewMut, Ip4View, Ip4ViewMut, MacAddr, TcpViewMut, UdpViewMut, protocol};
 
-/// Minimum frame length, without the checksum.
-const MIN_LENGTH: u32 = 60;
-/// Maximum frame length: the maximum IP length plus an Ethernet header.
-const MAX_LENGTH: u32 = 65_535 + 14;
+/// Shortest frame, without its checksum.
+const SHORTEST: u32 = 60;
+/// Longest frame: the maximum IP length behind an Ethernet header.
+const LONGEST: u32 = 65_535 + 14;
 /// Offset of the IP header.
 const IP: usize = 14;
 const TRANSPORT: usize = IP + 20;
@@ -44,7 +44,7 @@ pub(crate) struct ReceiverArguments {
     dstip: Ipv4Addr,
 }
 
-/// Fields common to all frames of a source.
+/// Fields that all frames of a source share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) length: usize,
@@ -57,18 +57,18 @@ pub(crate) struct Frame {
 
 /// The nearest valid length.
 pub(crate) fn fitting(length: u32) -> usize {
-    length.clamp(MIN_LENGTH, MAX_LENGTH) as usize
+    length.clamp(SHORTEST, LONGEST) as usize
 }
 
 impl Frame {
-    /// Converts the arguments. Warns if it had to raise the length.
+    /// Reads the arguments; warns if it had to raise the length.
     pub(crate) fn new(
         from: &SenderArguments,
         to: &ReceiverArguments,
         checksum: bool,
         setup: &mut Setup,
     ) -> Frame {
-        if from.length < MIN_LENGTH {
+        if from.length < SHORTEST {
             setup.environment().console("warning: packet length < 60, defaulting to 60");
         }
         Frame {

@@ -1,4 +1,4 @@
-//! `Idle`: produces nothing and discards its input.
+//! `Idle`: makes nothing, takes anything.
 
 use element::Direction;
 use element::prelude::*;

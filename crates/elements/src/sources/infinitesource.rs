@@ -1,4 +1,4 @@
-//! `InfiniteSource`: creates packets as fast as possible.
+//! `InfiniteSource`: makes packets whenever it may.
 
 use element::arguments::Bytes;
 use element::prelude::*;

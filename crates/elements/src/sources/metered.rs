@@ -1,23 +1,23 @@
-//! Common code of the benchmark sources: rate, limit and achieved rate.
+//! What the benchmark sources share: a rate, a limit, and the rate that came of them.
 
 use element::prelude::*;
 
 use super::frame::SenderArguments;
 use super::production::Quota;
-use crate::shaping::gaprate::{GapRate, MAX_RATE};
+use crate::shaping::gaprate::{GapRate, MOST};
 
 /// Rate control of a benchmark source.
 pub(crate) struct Pace {
     rate: Option<GapRate>,
     pub(crate) quota: Quota,
     pub(crate) active: bool,
-    /// Monotonic times of the first and last packet in milliseconds.
+    /// Steady time of the first and last packet in milliseconds.
     first: i64,
     last: Option<i64>,
 }
 
 impl Pace {
-    /// Creates the state from the arguments.
+    /// Reads the arguments.
     pub(crate) fn new(args: &SenderArguments, active: bool) -> Pace {
         let rate = (args.rate > 0).then(|| GapRate::new(args.rate));
         Pace { rate, quota: Quota::new(args.limit.into()), active, first: 0, last: None }
@@ -60,8 +60,8 @@ impl Pace {
     pub(crate) fn write_rate(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
         let rate = cx.argument(value);
         let rate: u32 = rate.map_err(|_| HandlerError::new("rate parameter must be integer >= 0"))?;
-        if rate > MAX_RATE {
-            return Err(HandlerError::new(format!("rate too large; max is {MAX_RATE}")));
+        if rate > MOST {
+            return Err(HandlerError::new(format!("rate too large; max is {MOST}")));
         }
         if let Some(pace) = &mut self.rate {
             pace.set_rate(rate, cx.now());
@@ -88,7 +88,7 @@ impl Pace {
     }
 }
 
-/// Handlers of a benchmark source: the common ones, then its own. The block resets the source's own counters.
+/// Handlers of a benchmark source: the common ones, then its own. The block resets what the source itself counts.
 macro_rules! handlers {
     (|$source:ident| $rewind:block; $($own:expr),* $(,)?) => {
         &[

@@ -1,4 +1,4 @@
-//! `Null`: passes packets unchanged.
+//! `Null`: passes packets.
 
 use element::prelude::*;
 

@@ -1,13 +1,13 @@
-//! Common code of sources: the number of remaining packets, and the action after the last one.
+//! What sources share: how many packets are still to come, and what happens after the last.
 
 use element::arguments::HandlerCall;
 use element::prelude::*;
 
 /// Maximum packets that a source creates per task run; longer bursts continue in the next run. Bounds the packets alive
 /// before the first one is delivered.
-pub(crate) const MAX_AT_ONCE: usize = 4096;
+pub(crate) const MOST_AT_ONCE: usize = 4096;
 
-/// Packets sent, and the limit; negative for no limit.
+/// Packets sent, and the limit; a negative limit is none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     pub(crate) limit: i64,
@@ -19,7 +19,7 @@ impl Quota {
         Quota { limit, count: 0 }
     }
 
-    /// The number of packets that may be sent, at most `wish`.
+    /// At most `wish` packets.
     #[inline]
     pub(crate) fn allow(&self, wish: usize) -> usize {
         match u64::try_from(self.limit) {
@@ -33,7 +33,7 @@ impl Quota {
     }
 }
 
-/// The action of a source after its last packet.
+/// What a source does after its last packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Finale {
     Nothing,
@@ -42,7 +42,7 @@ pub(crate) enum Finale {
 }
 
 impl Finale {
-    /// Creates it from the arguments STOP and END_CALL.
+    /// From the arguments STOP and END_CALL.
     pub(crate) fn new(stop: bool, call: Option<HandlerCall>) -> Result<Finale, SetupError> {
         match (stop, call) {
             (true, Some(_)) => Err(SetupError::new("END_CALL and STOP are mutually exclusive")),
@@ -77,7 +77,7 @@ impl Finale {
     }
 }
 
-/// Packet contents: `data`, truncated or repeated to `length` if given.
+/// Packet contents: `data`, cut or repeated to `length` if given.
 pub(crate) fn content(data: &[u8], length: Option<usize>) -> Vec<u8> {
     let length = length.unwrap_or(data.len());
     data.iter().copied().cycle().take(length).collect()
@@ -88,14 +88,14 @@ pub(crate) fn template(cx: &Context, data: &[u8], length: Option<usize>, headroo
     if length.unwrap_or(data.len()) > packet::MAX_CAPACITY {
         return None;
     }
-    // Without data, a zero byte is repeated.
+    // Without data there is nothing to repeat.
     let bytes = content(if data.is_empty() { &[0] } else { data }, Some(length.unwrap_or(data.len())));
     let mut packet = cx.pool().allocate_with(headroom, bytes.len())?;
     packet.data_mut().copy_from_slice(&bytes);
     Some(packet)
 }
 
-/// Adds `count` copies of `template` to `batch`. Copies for which the pool has no buffer are counted as drops.
+/// Fills `batch` with `count` copies of `template`; copies that the pool has no room for count as drops.
 #[inline]
 pub(crate) fn replicate(cx: &mut Context, template: &Packet, count: usize, batch: &mut Batch) {
     for _ in batch.push_copies(template, count)..count {

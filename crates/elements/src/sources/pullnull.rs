@@ -1,4 +1,4 @@
-//! `PullNull`: passes pulled packets unchanged.
+//! `PullNull`: passes packets that are pulled.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `PushNull`: passes pushed packets unchanged.
+//! `PushNull`: passes packets that are pushed.
 
 use element::prelude::*;
 

@@ -1,11 +1,11 @@
-//! `RandomSource`: creates packets of random bytes.
+//! `RandomSource`: makes packets of random bytes.
 
 use element::prelude::*;
 
 use super::bursts::{BurstArguments, BurstSource, Maker, handlers};
 
 /// Packets must be shorter than this.
-const MAX_LENGTH: i32 = 64 * 1024;
+const LONGEST: i32 = 64 * 1024;
 
 /// Sends packets of LENGTH random bytes as fast as possible, up to LIMIT packets.
 ///
@@ -44,7 +44,7 @@ pub struct Noise {
 
 /// Validates a length.
 fn check_length(length: i32) -> Result<usize, String> {
-    let allowed = usize::try_from(length).ok().filter(|_| length < MAX_LENGTH);
+    let allowed = usize::try_from(length).ok().filter(|_| length < LONGEST);
     allowed.ok_or_else(|| format!("bad length {length}"))
 }
 

@@ -1,4 +1,4 @@
-//! `RatedSource`: creates packets at a rate.
+//! `RatedSource`: makes packets at a rate.
 
 use element::arguments::{Bandwidth, Bytes};
 use element::prelude::*;

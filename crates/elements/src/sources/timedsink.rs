@@ -1,4 +1,4 @@
-//! `TimedSink`: pulls and drops packets at intervals.
+//! `TimedSink`: pulls and drops a packet now and then.
 
 use element::number_format;
 use element::prelude::*;
@@ -28,7 +28,7 @@ pub struct TimedSinkArgs {
 /// The element.
 pub struct TimedSink {
     interval: Timestamp,
-    /// Time at which the timer is due, or was last due.
+    /// When the timer is due, or was last due.
     next: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! `TimedSource`: creates packets at intervals.
+//! `TimedSource`: makes a packet now and then.
 
 use element::arguments::Bytes;
 use element::number_format;
@@ -55,7 +55,7 @@ pub struct TimedSource {
     active: bool,
     stop: bool,
     template: Option<Packet>,
-    /// Time at which the timer is due, or was last due.
+    /// When the timer is due, or was last due.
     next: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! `BandwidthRatedUnqueue`: pulls packets at a bandwidth and pushes them.
+//! `BandwidthRatedUnqueue`: pulls packets at a bandwidth and pushes them on.
 
 use element::prelude::*;
 

@@ -1,11 +1,11 @@
-//! `DelayUnqueue`: pulls packets and pushes them after a delay.
+//! `DelayUnqueue`: pulls packets and pushes them on after a delay.
 
 use element::Signal;
 use element::arguments::SignedTime;
 use element::number_format;
 use element::prelude::*;
 
-use crate::sources::MAX_AT_ONCE;
+use crate::sources::MOST_AT_ONCE;
 
 /// Moves packets from pull to push, each DELAY after its timestamp.
 ///
@@ -40,7 +40,7 @@ pub struct DelayUnqueue {
     signal: Signal,
 }
 
-/// Sets a packet's timestamp to its due time.
+/// Sets a packet's timestamp to the time at which it is due.
 pub(crate) fn postpone(cx: &Context, packet: &mut Packet, delay: Timestamp) {
     let time = packet.timestamp();
     let time = if time.seconds() == 0 { cx.now() } else { time };
@@ -71,7 +71,7 @@ impl Element for DelayUnqueue {
     fn task(&mut self, cx: &mut Context) -> bool {
         let now = cx.now();
         let mut moved = 0;
-        while moved < MAX_AT_ONCE {
+        while moved < MOST_AT_ONCE {
             if moved > 0 {
                 cx.deliver_singly();
             }
@@ -93,7 +93,7 @@ impl Element for DelayUnqueue {
                 None => break,
             }
         }
-        if moved == MAX_AT_ONCE || self.signal.is_active() {
+        if moved == MOST_AT_ONCE || self.signal.is_active() {
             cx.schedule();
         }
         moved > 0

@@ -1,4 +1,4 @@
-//! The element behind all queues.
+//! What all queues share.
 
 use alloc::collections::VecDeque;
 use core::any::Any;
@@ -8,11 +8,10 @@ use element::{Direction, Notifies};
 
 use super::length::Length;
 
-/// Unsuccessful pulls after which a queue signals that it is empty, so that the signal of a nearly empty queue does not
-/// oscillate.
-const EMPTY_PULLS: u32 = 9;
+/// Unsuccessful pulls after which a queue announces that it is empty, so that a nearly empty queue does not toggle.
+const SLEEPY: u32 = 9;
 /// Initial capacity of the buffer; a longer queue grows on use.
-const INITIAL_CAPACITY: usize = 4096;
+const ROOM: usize = 4096;
 
 /// Policy of a queue class.
 pub trait Kind: 'static {
@@ -20,7 +19,7 @@ pub trait Kind: 'static {
     type Args: Args;
     /// Announce emptiness with the last packet instead of after several unsuccessful pulls.
     const QUICK: bool = false;
-    /// When the capacity shrinks, keep the newest packets instead of the oldest.
+    /// Keep the newest packets, not the oldest, when the capacity shrinks.
     const KEEPS_NEWEST: bool = false;
 
     /// Maximum number of packets.
@@ -71,7 +70,7 @@ impl<K: Kind> Fifo<K> {
         }
     }
 
-    /// Updates notifiers and counters after packets were added.
+    /// Updates notifiers and counts after packets were added.
     #[inline]
     fn grown(&mut self, cx: &Context) {
         let length = self.packets.len();
@@ -85,7 +84,7 @@ impl<K: Kind> Fifo<K> {
         }
     }
 
-    /// Updates notifiers and counters after `taken` of `most` wanted packets were removed.
+    /// Updates notifiers and counts after `taken` of `most` wanted packets were removed.
     #[inline]
     fn shrunk(&mut self, cx: &Context, taken: usize, most: usize) {
         self.length.set(self.packets.len());
@@ -100,7 +99,7 @@ impl<K: Kind> Fifo<K> {
                 cx.set_signal(Direction::Empty, false);
             }
         } else if taken < most {
-            if self.sleepiness < EMPTY_PULLS {
+            if self.sleepiness < SLEEPY {
                 self.sleepiness += 1;
             } else if Self::TELLS_EMPTY {
                 cx.set_signal(Direction::Empty, false);
@@ -108,7 +107,7 @@ impl<K: Kind> Fifo<K> {
         }
     }
 
-    /// Takes over the packets of the previous queue, as far as they fit.
+    /// Takes over the packets of an old queue, as far as they fit.
     fn take_over(&mut self, packets: &mut VecDeque<Packet>, cx: &Context) {
         let length = packets.len();
         core::mem::swap(&mut self.packets, packets);
@@ -177,7 +176,7 @@ impl<K: Kind> Element for Fifo<K> {
     fn new(args: K::Args, _: &mut Setup) -> Result<Fifo<K>, SetupError> {
         let capacity = K::capacity(args);
         Ok(Fifo {
-            packets: VecDeque::with_capacity(capacity.min(INITIAL_CAPACITY)),
+            packets: VecDeque::with_capacity(capacity.min(ROOM)),
             capacity,
             highwater: 0,
             drops: 0,

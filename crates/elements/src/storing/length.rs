@@ -1,4 +1,4 @@
-//! The length of a queue, exported to elements that watch it.
+//! How many packets an element stores, for those that watch it.
 
 use alloc::rc::Rc;
 use core::cell::Cell;

@@ -1,4 +1,4 @@
-//! `LinkUnqueue`: emulates a link with a latency and a bandwidth.
+//! `LinkUnqueue`: a link of a latency and a bandwidth.
 
 use alloc::collections::VecDeque;
 use core::any::Any;
@@ -10,8 +10,8 @@ use element::prelude::*;
 
 use super::length::Length;
 
-/// Minimum bandwidth in bytes per second.
-const MIN_BANDWIDTH: u32 = 100;
+/// Lowest bandwidth in bytes per second.
+const SLOWEST: u32 = 100;
 
 /// Emulates a serial link: pulls packets and pushes each when a link of LATENCY and BANDWIDTH would have delivered it.
 ///
@@ -58,10 +58,10 @@ pub struct LinkUnqueue {
 /// The bandwidth, in the unit in which it is stored.
 fn check_bandwidth(bandwidth: Bandwidth) -> Result<u32, &'static str> {
     let bandwidth = bandwidth.0 as u32;
-    if bandwidth < MIN_BANDWIDTH {
+    if bandwidth < SLOWEST {
         return Err("bandwidth too small, minimum 100Bps");
     }
-    Ok(bandwidth / MIN_BANDWIDTH * MIN_BANDWIDTH)
+    Ok(bandwidth / SLOWEST * SLOWEST)
 }
 
 impl LinkUnqueue {
@@ -75,7 +75,7 @@ impl LinkUnqueue {
         self.link.back().map(Packet::timestamp)
     }
 
-    /// Pulls packets while the link has room. Returns whether any arrived.
+    /// Pulls packets while the link has room; returns whether any arrived.
     fn fill(&mut self, cx: &mut Context, delayed: Timestamp) -> bool {
         let mut worked = false;
         while self.last().is_none_or(|last| last <= delayed) {
@@ -88,8 +88,8 @@ impl LinkUnqueue {
             self.link.push_back(packet);
             self.back_to_back = true;
             worked = true;
-            // A packet without transmission time never fills the link.
-            if self.link.len() >= crate::sources::MAX_AT_ONCE {
+            // A packet that takes no time leaves room for ever.
+            if self.link.len() >= crate::sources::MOST_AT_ONCE {
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! `MixedQueue`: a queue with a second input for LIFO packets.
+//! `MixedQueue`: a queue with a second input for packets that overtake.
 
 use alloc::collections::VecDeque;
 

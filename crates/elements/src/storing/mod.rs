@@ -1,4 +1,4 @@
-//! Queues, and elements that move packets from pull to push.
+//! Storing packets, and moving them from pull to push.
 
 mod bandwidthratedunqueue;
 mod burster;

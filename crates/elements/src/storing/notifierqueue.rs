@@ -1,4 +1,4 @@
-//! `NotifierQueue`: a queue that signals downstream when it is empty.
+//! `NotifierQueue`: stores packets and tells those who pull when it is empty.
 
 use element::prelude::*;
 

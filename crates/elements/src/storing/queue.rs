@@ -1,4 +1,4 @@
-//! `Queue`: a queue that signals upstream when it is full and downstream when it is empty.
+//! `Queue`: stores packets, and tells both sides whether it is worth trying.
 
 use element::prelude::*;
 

@@ -1,11 +1,11 @@
-//! The element behind `RatedUnqueue` and `BandwidthRatedUnqueue`.
+//! `RatedUnqueue` and `BandwidthRatedUnqueue` but for their arguments.
 
 use element::Signal;
 use element::prelude::*;
 
 use crate::shaping::rated::{Allowance, Rated};
 
-/// Pulls packets at a limited rate and pushes them.
+/// Pulls packets at a limited rate and pushes them on.
 pub struct RatedPull<R: Rated> {
     allowance: Allowance<R::Measure>,
     active: bool,

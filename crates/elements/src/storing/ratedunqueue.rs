@@ -1,4 +1,4 @@
-//! `RatedUnqueue`: pulls packets at a rate and pushes them.
+//! `RatedUnqueue`: pulls packets at a rate and pushes them on.
 
 use element::prelude::*;
 

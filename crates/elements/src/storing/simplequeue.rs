@@ -1,4 +1,4 @@
-//! `SimpleQueue`: a queue without notification.
+//! `SimpleQueue`: stores packets and tells nobody.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `ThreadSafeQueue`: `Queue` under Click's name for use by several threads.
+//! `ThreadSafeQueue`: `Queue` under the name that Click gives it for several threads.
 
 use element::prelude::*;
 

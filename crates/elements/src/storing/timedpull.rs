@@ -1,4 +1,4 @@
-//! The element behind `TimedUnqueue` and `Burster`.
+//! `TimedUnqueue` and `Burster` but for their arguments.
 
 use core::marker::PhantomData;
 
@@ -14,12 +14,12 @@ pub trait Timed: 'static {
     fn pace(args: Self::Args) -> (Timestamp, i32);
 }
 
-/// Pulls a burst of packets per interval and pushes it.
+/// Pulls a burst of packets per interval and pushes them on.
 pub struct TimedPull<T: Timed> {
     interval: Timestamp,
     burst: usize,
     signal: Signal,
-    /// Time at which the timer was last due, unless it has been idle since.
+    /// When the timer was last due, unless it has slept since.
     expiry: Option<Timestamp>,
     kind: PhantomData<T>,
 }
@@ -31,7 +31,7 @@ impl<T: Timed> Element for TimedPull<T> {
         let (interval, burst) = T::pace(args);
         let burst = usize::try_from(burst).ok().filter(|burst| *burst > 0);
         Ok(TimedPull {
-            // This element's timers have millisecond resolution.
+            // Timers of this element count milliseconds.
             interval: Timestamp::from_millis(interval.millis()),
             burst: burst.ok_or_else(|| SetupError::new("bad BURST"))?,
             signal: Signal::BUSY,
@@ -47,13 +47,13 @@ impl<T: Timed> Element for TimedPull<T> {
     }
 
     fn task(&mut self, cx: &mut Context) -> bool {
-        // Packets that arrive in the meantime wait for the timer.
+        // Packets that come meanwhile wait for the timer.
         if cx.timer(0).is_some() {
             return false;
         }
         let mut moved = 0;
         while moved < self.burst {
-            // The last packet is delivered after this call, since its delivery may write this element's handlers.
+            // Not the last one: what it leads to may be written to this element.
             if moved > 0 {
                 cx.deliver_singly();
             }

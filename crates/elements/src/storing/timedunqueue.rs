@@ -1,4 +1,4 @@
-//! `TimedUnqueue`: pulls a few packets per interval and pushes them.
+//! `TimedUnqueue`: pulls a few packets in every interval and pushes them on.
 
 use element::prelude::*;
 
@@ -32,7 +32,7 @@ pub struct TimedUnqueueArgs {
     burst: i32,
 }
 
-/// The variant with a fixed interval.
+/// The variant that has a steady interval.
 pub struct Steady;
 
 impl Timed for Steady {

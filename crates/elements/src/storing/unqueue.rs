@@ -1,9 +1,9 @@
-//! `Unqueue`: pulls packets and pushes them.
+//! `Unqueue`: pulls packets and pushes them on.
 
 use element::Signal;
 use element::prelude::*;
 
-use crate::sources::MAX_AT_ONCE;
+use crate::sources::MOST_AT_ONCE;
 
 /// Moves packets from pull to push as fast as possible.
 ///
@@ -54,7 +54,7 @@ fn burst(given: i32) -> i32 {
 }
 
 impl Unqueue {
-    /// The number of packets that it may still move, at most `wish`.
+    /// Packets that it may still move, at most `wish`.
     fn allow(&self, wish: usize) -> usize {
         match u64::try_from(self.args.limit) {
             Ok(limit) => wish.min(limit.saturating_sub(self.count) as usize),
@@ -126,23 +126,23 @@ impl Element for Unqueue {
         let mut wish = self.args.burst as usize;
         let mut turns = 1;
         if wish > 0 && wish < cx.batch_limit() {
-            // Combines turns without other tasks in between, up to a batch.
+            // As many of the turns that it has alone as fill a batch.
             turns = cx.turns().min(cx.batch_limit() / wish);
             wish *= turns;
         }
-        let wish = self.allow(wish.min(MAX_AT_ONCE));
+        let wish = self.allow(wish.min(MOST_AT_ONCE));
         if wish == 0 && self.allow(1) == 0 {
             return false;
         }
         let mut moved = 0;
         while moved < wish {
-            // The last packet is delivered after this call, since its delivery may write this element's handlers.
+            // Not the last one: what it leads to may be written to this element.
             if moved > 0 {
                 cx.deliver_singly();
             }
             let most = (wish - moved).min(cx.batch_limit());
             let mut batch = cx.batch();
-            // An unsuccessful pull ends the burst, but with several turns the next one follows at once.
+            // A pull in vain ends the burst, but another turn follows at once where there are several.
             let count =
                 if turns > 1 { cx.pull(0, most, &mut batch) } else { cx.pull_burst(0, most, &mut batch) };
             cx.emit(0, batch);

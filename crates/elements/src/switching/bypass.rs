@@ -1,4 +1,4 @@
-//! `Bypass`: sends packets through an optional detour.
+//! `Bypass`: leads packets through an optional detour.
 
 use element::prelude::*;
 
@@ -73,7 +73,7 @@ impl Element for Bypass {
 }
 
 impl Bypass {
-    /// Relays pulls. The element itself is not called for pulls, because pulls of the detour return to it while the
+    /// Passes pulls through. The element is not called for pulls, since those of the detour return to it while the
     /// pulls that they serve are in progress.
     fn relay(&self, cx: &Context) {
         let detour = self.active && cx.inputs() > 1;

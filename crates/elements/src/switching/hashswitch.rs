@@ -1,4 +1,4 @@
-//! `HashSwitch`: chooses the output by a hash of some bytes.
+//! `HashSwitch`: chooses the output by some bytes.
 
 use element::prelude::*;
 
@@ -41,7 +41,7 @@ pub struct HashSwitchArgs {
 pub struct HashSwitch {
     offset: usize,
     length: usize,
-    /// The outputs for the packets of a batch.
+    /// Outputs chosen for the packets of a batch.
     chosen: Vec<u32>,
 }
 
@@ -52,7 +52,7 @@ impl Element for HashSwitch {
         if args.length == 0 {
             return Err(SetupError::new("length must be > 0"));
         }
-        // Offsets that no packet has, so that all packets go to output 0.
+        // Bytes that no packet has: all go to output 0.
         let place = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(HashSwitch { offset: place(args.offset), length: place(args.length), chosen: Vec::new() })
     }
@@ -71,7 +71,7 @@ impl Element for HashSwitch {
 /// The output, of `outputs`, for these bytes.
 #[inline]
 fn choose(bytes: &[u8], outputs: usize) -> usize {
-    // Eight bytes at a time: four sums of pairs, added into the top lane by a multiplication.
+    // Eight bytes at a time: four sums of pairs, added up by a multiplication into the highest place.
     let (words, rest) = bytes.as_chunks::<8>();
     let (pairs, ones) = (0x00ff_00ff_00ff_00ff, 0x0001_0001_0001_0001);
     let add = |sum: usize, word: &[u8; 8]| {

@@ -1,4 +1,4 @@
-//! Elements that choose an output to push to.
+//! Choosing where to push to.
 
 mod block;
 mod bypass;

@@ -1,4 +1,4 @@
-//! `PaintSwitch`: chooses the output by the paint annotation.
+//! `PaintSwitch`: chooses the output by colour.
 
 use element::arguments::Annotation;
 use element::prelude::*;
@@ -33,7 +33,7 @@ pub struct PaintSwitchArgs {
     anno: Annotation<1>,
 }
 
-/// The paint value that means all outputs.
+/// Paint value that stands for all outputs.
 const ALL: u8 = 255;
 
 /// The element.

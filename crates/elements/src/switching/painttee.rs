@@ -1,4 +1,4 @@
-//! `PaintTee`: duplicates packets with a given paint annotation.
+//! `PaintTee`: duplicates packets of one colour.
 
 use element::arguments::Annotation;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `PullTee`: duplicates pulled packets.
+//! `PullTee`: duplicates packets that are pulled.
 
 use element::prelude::*;
 

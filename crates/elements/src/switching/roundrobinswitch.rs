@@ -1,4 +1,4 @@
-//! `RoundRobinSwitch`: distributes packets over the outputs in turn.
+//! `RoundRobinSwitch`: deals packets out.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `StrideSwitch`: distributes packets in proportion to tickets.
+//! `StrideSwitch`: deals packets out in proportion.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `Suppressor`: opens and closes single ports.
+//! `Suppressor`: closes and opens single ports.
 
 use element::prelude::*;
 

@@ -57,7 +57,7 @@ impl Element for Tee {
     }
 }
 
-/// Rejects a number of arms that differs from the number of outputs.
+/// Refuses a number of arms that is not the number of outputs.
 pub(super) fn check_arms(arms: Option<u32>, setup: &Setup) -> Result<(), SetupError> {
     let outputs = setup.outputs();
     match arms {

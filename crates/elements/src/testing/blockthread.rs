@@ -1,4 +1,4 @@
-//! `BlockThread`: blocks the thread.
+//! `BlockThread`: makes everything wait.
 
 use element::prelude::*;
 
@@ -19,8 +19,8 @@ pub struct BlockThreadArgs {}
 /// The element.
 pub struct BlockThread;
 
-/// Maximum time; no test needs a longer one.
-const MAX_TIME: Timestamp = Timestamp::from_millis(10_000);
+/// The longest time: nobody waits longer for a test.
+const LONGEST: Timestamp = Timestamp::from_millis(10_000);
 
 impl Element for BlockThread {
     type Args = BlockThreadArgs;
@@ -28,9 +28,9 @@ impl Element for BlockThread {
         &[Handler::write("block", "Blocks for this time, at most 10 s.", |_: &mut Self, cx, value| {
             let time: Timestamp = cx.argument(value).map_err(|_| HandlerError::new("bad TIME"))?;
             let environment = cx.environment();
-            // A script may do this repeatedly; the end of the program must not wait for each.
+            // A script may do this over and over: who wants the program to end need not wait for each.
             if !environment.is_interrupted() {
-                environment.wait(&[], Some(environment.steady() + time.min(MAX_TIME)));
+                environment.wait(&[], Some(environment.steady() + time.min(LONGEST)));
             }
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! `MTDieTest`: stops the driver once per thread.
+//! `MTDieTest`: stops the driver once for each thread.
 
 use element::prelude::*;
 
@@ -50,7 +50,7 @@ impl Element for MTDieTest {
 
     fn task(&mut self, cx: &mut Context) -> bool {
         cx.stop();
-        // A handler may reschedule the task after it has finished.
+        // A handler may have the task run again when it has done all.
         self.left = self.left.saturating_sub(1);
         if self.left > 0 {
             cx.schedule();

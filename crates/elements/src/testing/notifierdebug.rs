@@ -1,4 +1,4 @@
-//! `NotifierDebug`: shows the notifier signal at its position.
+//! `NotifierDebug`: shows the signal at its place.
 
 use element::Direction;
 use element::prelude::*;

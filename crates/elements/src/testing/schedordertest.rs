@@ -1,12 +1,12 @@
-//! `SchedOrderTest`: records the order in which tasks run.
+//! `SchedOrderTest`: the order in which tasks run.
 
 use core::any::Any;
 use core::cell::RefCell;
 
 use element::prelude::*;
 
-/// Default number of recorded IDs.
-const DEFAULT_SIZE: usize = 1024;
+/// Numbers that are kept when no element says how many.
+const USUAL: usize = 1024;
 
 /// Records the order in which tasks run. For tests.
 ///
@@ -36,7 +36,7 @@ pub struct SchedOrderTestArgs {
     limit: u32,
 }
 
-/// The IDs recorded so far by all elements of a router.
+/// The numbers noted so far, by all elements of one router.
 struct Order {
     noted: Vec<i32>,
     size: usize,
@@ -78,7 +78,7 @@ impl Element for SchedOrderTest {
 
     fn task(&mut self, cx: &mut Context) -> bool {
         let mut order = self.order.borrow_mut();
-        let size = if order.size == 0 { DEFAULT_SIZE } else { order.size };
+        let size = if order.size == 0 { USUAL } else { order.size };
         if order.noted.len() < size {
             order.noted.push(self.args.id);
         } else if self.args.stop {

@@ -1,4 +1,4 @@
-//! `TimerTest`: logs the expiry of a timer.
+//! `TimerTest`: a timer that says when it comes.
 
 use element::prelude::*;
 
@@ -28,7 +28,7 @@ pub struct TimerTestArgs {
 /// The element.
 pub struct TimerTest {
     args: TimerTestArgs,
-    /// Time at which the timer expires, or last expired.
+    /// When the timer comes, or was last to come.
     expiry: Timestamp,
 }
 

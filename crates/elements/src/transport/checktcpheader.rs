@@ -1,4 +1,4 @@
-//! `CheckTCPHeader`: separates packets with invalid TCP headers.
+//! `CheckTCPHeader`: separates packets with sound TCP headers.
 
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};
@@ -37,7 +37,7 @@ pub struct CheckTCPHeaderArgs {
 /// The element.
 pub type CheckTCPHeader = Checker<TcpCheck>;
 
-/// The check of a TCP header.
+/// What is sound.
 pub struct TcpCheck;
 
 impl Check for TcpCheck {

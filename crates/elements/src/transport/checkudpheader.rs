@@ -1,4 +1,4 @@
-//! `CheckUDPHeader`: separates packets with invalid UDP headers.
+//! `CheckUDPHeader`: separates packets with sound UDP headers.
 
 use element::prelude::*;
 use packet::{Ip4View, UdpView, protocol};
@@ -39,7 +39,7 @@ pub struct CheckUDPHeaderArgs {
 /// The element.
 pub type CheckUDPHeader = Checker<UdpCheck>;
 
-/// The check of a UDP header.
+/// What is sound.
 pub struct UdpCheck;
 
 impl Check for UdpCheck {

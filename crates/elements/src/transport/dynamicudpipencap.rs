@@ -1,4 +1,4 @@
-//! `DynamicUDPIPEncap`: encapsulates packets in UDP and IPv4 with changing ports.
+//! `DynamicUDPIPEncap`: wraps packets in UDP and IPv4 with ports that change.
 
 use core::net::Ipv4Addr;
 

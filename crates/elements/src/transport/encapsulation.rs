@@ -1,4 +1,4 @@
-//! Prepends UDP and IPv4 headers to packets.
+//! UDP and IPv4 headers in front of packets.
 
 use core::net::Ipv4Addr;
 
@@ -6,16 +6,16 @@ use packet::{Packet, UdpViewMut, protocol, view};
 
 use crate::ip::HeaderTemplate;
 
-/// Length of both headers.
+/// Bytes of both headers.
 const HEADERS: usize = view::ip4::LENGTH + view::udp::LENGTH;
 
-/// Makes room for both headers at the front of a packet. Returns false if there is none.
+/// Makes room for both headers in front of a packet; whether there is any.
 #[inline(always)]
 pub(super) fn make_room(packet: &mut Packet) -> bool {
     packet.prepend(HEADERS).is_some()
 }
 
-/// Writes both headers with the given addresses and ports.
+/// Writes both headers where room was made, from an address and a port to others.
 #[inline(always)]
 pub(super) fn write(
     packet: &mut Packet,

@@ -50,7 +50,7 @@ impl SetUDPChecksum {
     }
 }
 
-/// Handles a length below that of the header: the checksum covers that many bytes, as in Click.
+/// For a length that is less than the header's: over so many bytes, as Click does.
 #[cold]
 fn fill_stub(bytes: &mut [u8], pseudo: Sum, length: usize) {
     if let Some(checksum) = bytes.get_mut(6..8) {
@@ -77,7 +77,7 @@ impl Filter for SetUDPChecksum {
         if header.is_fragment() {
             return self.refuse(cx, packet, Reason::IS_FRAGMENT);
         }
-        // The pseudo header without its length, which is added when known.
+        // The pseudo header without its length, which is added when it is known.
         let pseudo = header.pseudo_header(0);
         let bytes = packet.transport_mut();
         let most = bytes.len();

@@ -1,4 +1,4 @@
-//! `TCPFragmenter`: splits TCP segments.
+//! `TCPFragmenter`: cuts TCP segments to a size.
 
 use element::arguments::Annotation;
 use element::prelude::*;
@@ -51,9 +51,9 @@ pub struct TCPFragmenter {
     count: u64,
 }
 
-/// Lengths of a packet's parts, in bytes.
+/// The lengths of a packet's parts, in bytes.
 struct Layout {
-    /// The data before the IPv4 header.
+    /// Before the IPv4 header.
     link: usize,
     /// The IPv4 header.
     network: usize,
@@ -61,11 +61,11 @@ struct Layout {
     transport: usize,
     /// The segment's data.
     data: usize,
-    /// The data after the IPv4 packet.
+    /// Behind the IPv4 packet.
     trailer: usize,
 }
 
-/// The parts of a packet that is as long as its headers say. The protocol is not checked.
+/// The parts of a packet that is as long as its headers say. One that is none of TCP is read as if it were.
 fn layout(packet: &Packet) -> Option<Layout> {
     let header = Ip4View::new(packet.network())?;
     let total = usize::from(header.total_length());
@@ -97,7 +97,7 @@ impl TCPFragmenter {
         mtu: usize,
     ) -> Option<Packet> {
         let front = layout.link + layout.network + layout.transport;
-        // Each part is followed by the bytes after the first part, as many as the packet had after its IPv4 packet.
+        // What stood at the first part's end stays behind each, as many bytes as there were behind the packet.
         let length = front + size + layout.trailer;
         let Some(mut part) = cx.pool().allocate_with(HEADROOM, length) else {
             cx.count_exhausted();

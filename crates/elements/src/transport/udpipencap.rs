@@ -1,4 +1,4 @@
-//! `UDPIPEncap`: encapsulates packets in UDP and IPv4.
+//! `UDPIPEncap`: wraps packets in UDP and IPv4.
 
 use core::net::Ipv4Addr;
 
@@ -49,7 +49,7 @@ pub struct UDPIPEncapArgs {
     checksum: bool,
 }
 
-/// A destination with a shorter error message.
+/// A destination; what is none is told in few words.
 struct Target(Destination);
 
 impl FromArgument for Target {

@@ -1,8 +1,8 @@
-//! The cases of `testdata/corpus`: a configuration and its expected results.
+//! The cases of `testdata/corpus`: a configuration, and what it must have done.
 //!
-//! A file has sections, each started by a line: `%config`, then any of `%expect` (`path = value` lines, `\n` for
-//! newlines), `%console` (the lines of the log), `%error` (lines that the configuration's error must contain) and
-//! `%file NAME` (an input file).
+//! A file has sections, each begun by a line: `%config`, then any of `%expect` (`path = value` lines, `\n` for line
+//! ends), `%console` (the lines written to the log), `%error` (lines of which each must stand in the error that the
+//! configuration must give) and `%file NAME` (a file that it finds).
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All cases with their file names, in order.
+/// All cases with the names of their files, in order.
 pub(crate) fn cases() -> Vec<(String, Result<Case, String>)> {
     let mut found = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/corpus"), &mut found);

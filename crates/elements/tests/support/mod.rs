@@ -1,4 +1,4 @@
-//! Common code of the library's tests: an in-memory environment, and a function to run a configuration.
+//! What the tests of the library share: an environment in memory, and one way to run a configuration.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::cell::{Cell, RefCell};
@@ -10,17 +10,17 @@ use element::{Descriptor, Environment, IoError, Reader, Terminal, Writer};
 use packet::Timestamp;
 use router::{Options, Registry, Router};
 
-/// Start of simulated runs.
+/// Simulated runs start here.
 pub(crate) const START: Timestamp = Timestamp::from_parts(1_000_000_000, 0);
-/// The batch sizes at which the results must be equal.
+/// The batch sizes at which everything must behave the same.
 pub(crate) const BATCHES: [usize; 3] = [1, 7, 256];
-/// Simulated time after which a run is stopped.
-const MAX_RUN_TIME: Timestamp = Timestamp::from_parts(3_600, 0);
+/// Simulated time after which a run that does not end is stopped.
+const LONGEST: Timestamp = Timestamp::from_parts(3_600, 0);
 
 /// The content of a file that may be open for writing.
 type File = Rc<RefCell<Vec<u8>>>;
 
-/// An environment with files in memory and on disk, a recorded console and no devices.
+/// Files in memory before those of the project, a console that is kept, no devices.
 #[derive(Default)]
 pub(crate) struct Memory {
     files: RefCell<BTreeMap<String, File>>,
@@ -39,7 +39,7 @@ impl Memory {
         self.files.borrow().get(path).map(|file| file.borrow().clone())
     }
 
-    /// Creates a file for configurations.
+    /// Puts a file where configurations find it.
     pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
         self.files.borrow_mut().insert(path.into(), Rc::new(RefCell::new(bytes.to_vec())));
     }
@@ -110,7 +110,7 @@ impl Environment for Memory {
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
         let bytes = match self.files.borrow().get(path) {
             Some(file) => file.borrow().clone(),
-            // Only the project's own test data.
+            // The project's own test data, and nothing else of this machine.
             None if path.starts_with("testdata/") && !path.contains("..") => {
                 std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path))
                     .map_err(|error| IoError::NotFound(error.to_string()))?
@@ -135,7 +135,7 @@ impl Environment for Memory {
     }
 }
 
-/// A finished run.
+/// A run that is over.
 pub(crate) struct Run {
     pub(crate) router: Router,
     pub(crate) memory: Rc<Memory>,
@@ -146,7 +146,7 @@ pub(crate) fn run(config: &str, batch: usize) -> Result<Run, String> {
     run_with(config, batch, Rc::new(Memory::default()))
 }
 
-/// Like `run`, with an environment that may contain files.
+/// As `run`, with files put there before.
 pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result<Run, String> {
     let registry = Registry::new(elements::REGISTRY);
     let is_class = |name: &str| registry.has(name);
@@ -161,12 +161,12 @@ pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result
         Options { batch, simulated: Some(START), seed: Some(1), packets: 1 << 14, ..Options::default() };
     let mut router =
         Router::new(compiled.graph, registry, memory.clone(), options).map_err(|all| told(&all))?;
-    router.run(Some(START + MAX_RUN_TIME));
+    router.run(Some(START + LONGEST));
     Ok(Run { router, memory })
 }
 
-/// Compares `path = value` lines with handlers and returns the differences. An element that lost packets and whose
-/// `losses` are not listed counts as a difference.
+/// Checks `path = value` lines against handlers; says what differs. An element that lost packets and whose `losses` are
+/// not among the lines is a difference too.
 pub(crate) fn expectations(run: &Run, expect: &str) -> Vec<String> {
     let mut failures = Vec::new();
     let mut unlisted: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -3,12 +3,13 @@
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
+use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::lock::lock;
+use crate::poll;
 use crate::pool::Membership;
 use crate::process::filter;
 use crate::process::program::Program;
 use crate::process::spawn::SpawnRequest;
-use crate::sandbox::{Backend, ExitStatus, Usage};
 use crate::settings::Settings;
 use crate::shared_region::SharedRegion;
 use crate::snapshot::{PrivateState, Snapshot, SnapshotError};
@@ -35,7 +36,7 @@ enum Life {
     Made(OwnedFd),
     Running {
         pid: libc::pid_t,
-        process: OwnedFd,
+        process: Arc<OwnedFd>,
     },
     Ended(ExitStatus),
 }
@@ -174,7 +175,7 @@ impl Backend for ProcessBackend {
             bell: self.settings.bell.as_ref().map(copied).transpose()?,
         };
         let (pid, process) = self.program.spawner.spawn(order)?;
-        *life = Life::Running { pid, process };
+        *life = Life::Running { pid, process: Arc::new(process) };
         Ok(())
     }
 
@@ -229,13 +230,22 @@ impl Backend for ProcessBackend {
         }
     }
 
+    fn wait_for_end(&self, timeout: Duration) {
+        // The descriptor is kept open, and the lock is not: the box can be killed meanwhile.
+        let process = match &*self.life() {
+            Life::Running { process, .. } => process.clone(),
+            _ => return,
+        };
+        poll::readable(&process, timeout);
+    }
+
     fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         self.copy(self.process_id().ok_or(SnapshotError::NotRunning)?)
     }
 
     fn end_descriptor(&self) -> Option<OwnedFd> {
         match &*self.life() {
-            Life::Running { process, .. } => process.try_clone().ok(),
+            Life::Running { process, .. } => process.as_fd().try_clone_to_owned().ok(),
             _ => None,
         }
     }

@@ -3,8 +3,8 @@
 use crate::cpu;
 use crate::error::CreateError;
 use crate::event_fd::EventFd;
+use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::lock::lock;
-use crate::sandbox::{Backend, ExitStatus, Usage};
 use crate::settings::Settings;
 use crate::shared_region::SharedRegion;
 use crate::snapshot::{Snapshot, SnapshotError};
@@ -13,7 +13,7 @@ use crate::vm::scheduler::Schedulable;
 use crate::vm::virtual_machine::{VirtualMachine, VmExit};
 use crate::vm::worker_state::{TIME_SLICE, WorkerState};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Bounds of a weight, in hundredths: a waiting machine must get a turn, and a running one's turn must end.
@@ -26,6 +26,8 @@ pub(crate) struct VcpuTask {
     /// `None` once the machine has ended, which frees its memory.
     machine: Mutex<Option<VirtualMachine>>,
     end: Mutex<Option<ExitStatus>>,
+    /// Notified when `end` is set.
+    ended: Condvar,
     /// In the run queue, or about to be added.
     pub(super) queued: AtomicBool,
     /// The timer ended its last turn.
@@ -74,6 +76,7 @@ impl VcpuTask {
         Self {
             machine: Mutex::new(Some(machine)),
             end: Mutex::default(),
+            ended: Condvar::new(),
             queued: AtomicBool::new(false),
             cpu_bound: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
@@ -189,6 +192,7 @@ impl VcpuTask {
 
     fn finish(&self, end: ExitStatus) {
         lock(&self.end).get_or_insert(end);
+        self.ended.notify_all();
         self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
     }
 }
@@ -276,6 +280,11 @@ impl Backend for Arc<VcpuTask> {
 
     fn end(&self) -> Option<ExitStatus> {
         lock(&self.end).clone()
+    }
+
+    fn wait_for_end(&self, timeout: Duration) {
+        let waited = self.ended.wait_timeout_while(lock(&self.end), timeout, |end| end.is_none());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     fn usage(&self) -> Usage {

@@ -227,8 +227,8 @@ mod tests {
             let frame = &place[..length];
             assert_eq!(frame[..network], whole[..network]);
             let ip = &frame[network..transport];
-            let length_field = u16::from_be_bytes(if is_ip6 { [ip[4], ip[5]] } else { [ip[2], ip[3]] });
-            assert_eq!(usize::from(length_field), frame.len() - network - if is_ip6 { IP6 } else { 0 });
+            let told = u16::from_be_bytes(if is_ip6 { [ip[4], ip[5]] } else { [ip[2], ip[3]] });
+            assert_eq!(usize::from(told), frame.len() - network - if is_ip6 { IP6 } else { 0 });
             if !is_ip6 {
                 assert_eq!(packet::checksum::internet(ip), 0);
                 assert_eq!(u16::from_be_bytes([ip[4], ip[5]]), 0xfffeu16.wrapping_add(count));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn gso_frames_are_segmented() {
+    fn frames_are_taken_apart() {
         for is_ip6 in [false, true] {
             for kind in [SegmentKind::Tcp, SegmentKind::Udp] {
                 for tagged in [false, true] {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_gso_frames_are_refused() {
+    fn what_can_t_be_taken_apart_is_refused() {
         let (whole, transport) = joined(false, SegmentKind::Tcp, false, 3000);
         let offload =
             Offload { checksum: Some((transport, 16)), segmentation: Some((SegmentKind::Tcp, 1448)) };

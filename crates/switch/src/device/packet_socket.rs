@@ -181,12 +181,12 @@ impl PacketSocket {
         // SAFETY: an all-zero structure is valid; the kernel writes at most its size. Reading resets the counts to
         // zero.
         unsafe {
-            let mut statistics: libc::tpacket_stats = zeroed();
-            let mut size = size_of_val(&statistics) as libc::socklen_t;
-            let place = (&raw mut statistics).cast();
+            let mut told: libc::tpacket_stats = zeroed();
+            let mut size = size_of_val(&told) as libc::socklen_t;
+            let place = (&raw mut told).cast();
             let descriptor = self.socket.as_raw_fd();
             libc::getsockopt(descriptor, libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &mut size);
-            statistics.tp_drops.into()
+            told.tp_drops.into()
         }
     }
 

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_inserted_after_the_addresses() {
+    fn a_tag_goes_behind_the_addresses() {
         let bytes: [u8; 20] = std::array::from_fn(|byte| byte as u8);
         let plain = RxFrame { frame: &bytes, ..RxFrame::default() };
         let tagged = RxFrame { tag: Some([0x81, 0, 0, 7]), ..plain };

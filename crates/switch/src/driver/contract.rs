@@ -69,8 +69,8 @@ pub trait Driver: Send {
     /// Sends the frames of a batch with these indices, in order, as far as there is room.
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError>;
 
-    /// Like [`send`](Self::send), for frames that go to no other port. A frame may be passed on with its buffer. The
-    /// batch records this for [`release`](Self::release) of the driver that the frame came from.
+    /// Like [`send`](Self::send), for frames that go to no other port. A frame may be passed on with its buffer; the
+    /// batch then tells the driver that it came from, in [`release`](Self::release).
     fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         self.send(batch, frames)
     }

@@ -12,7 +12,7 @@ const ETHERNET: usize = 14;
 /// The length of an IPv4 header without options.
 pub(super) const IP: usize = 20;
 /// The maximum length of an IP or TCP header.
-pub(super) const MAX_HEADER_LENGTH: usize = 60;
+pub(super) const LONGEST_HEADER: usize = 60;
 /// The TTL of packets whose dump has none.
 const DEFAULT_TTL: u8 = 100;
 /// Spare bytes after the packet into which fields may be written: one whole header.

@@ -1,6 +1,6 @@
 //! Sets the fields of a packet under construction.
 
-use super::draft::{Draft, IP, MAX_HEADER_LENGTH};
+use super::draft::{Draft, IP, LONGEST_HEADER};
 use super::field::Field;
 use super::value::Value;
 use packet::view::{icmp4, tcp, udp};
@@ -117,7 +117,7 @@ impl Draft {
 
     fn set_tcp(&mut self, field: Field, value: u32) {
         if field == Field::TcpOffset {
-            let length = (value as usize).next_multiple_of(4).min(MAX_HEADER_LENGTH);
+            let length = (value as usize).next_multiple_of(4).min(LONGEST_HEADER);
             let tcp = self.transport_bytes().and_then(TcpViewMut::new);
             let old = tcp.map_or(0, |tcp| tcp.view().header_length());
             self.grow(self.maker.length + length.saturating_sub(old));
@@ -191,7 +191,7 @@ impl Draft {
             return;
         }
         self.maker.ip_length_fixed = true;
-        let length = (IP + options.len()).next_multiple_of(4).min(MAX_HEADER_LENGTH);
+        let length = (IP + options.len()).next_multiple_of(4).min(LONGEST_HEADER);
         if options.is_empty() {
             return;
         }
@@ -209,7 +209,7 @@ impl Draft {
     /// Makes the IP header longer, or sets a shorter length in it.
     fn set_ip_header_length(&mut self, length: usize) {
         self.maker.ip_length_fixed = true;
-        let length = length.next_multiple_of(4).min(MAX_HEADER_LENGTH);
+        let length = length.next_multiple_of(4).min(LONGEST_HEADER);
         if self.make_ip(0).is_none() {
             return;
         }
@@ -229,7 +229,7 @@ impl Draft {
             return;
         }
         self.maker.tcp_length_fixed = true;
-        let length = (tcp::LENGTH + options.len()).next_multiple_of(4).min(MAX_HEADER_LENGTH);
+        let length = (tcp::LENGTH + options.len()).next_multiple_of(4).min(LONGEST_HEADER);
         if options.is_empty() || options.len() > length - tcp::LENGTH {
             return;
         }

@@ -4,7 +4,7 @@ use packet::checksum::Sum;
 use packet::view::{tcp, udp};
 use packet::{Icmp4ViewMut, TcpViewMut, UdpViewMut, protocol};
 
-use super::draft::{Draft, IP, MAX_HEADER_LENGTH};
+use super::draft::{Draft, IP, LONGEST_HEADER};
 
 impl Draft {
     /// Offset of the payload, after the headers, which are created if necessary.
@@ -74,7 +74,7 @@ impl Draft {
 
     /// Inserts empty options at an offset, as many of the wanted bytes as fit into a header. Returns their length.
     fn insert_options(&mut self, at: usize, wanted: usize, set: impl Fn(&mut Draft, usize)) -> usize {
-        let length = (wanted - wanted % 4).min(MAX_HEADER_LENGTH - IP);
+        let length = (wanted - wanted % 4).min(LONGEST_HEADER - IP);
         if length > 0 && at <= self.maker.length {
             self.bytes.splice(at..at, core::iter::repeat_n(0, length));
             self.maker.length += length;

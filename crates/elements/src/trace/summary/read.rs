@@ -103,7 +103,7 @@ impl Reader {
             self.notice(true, String::from("no contents specified"));
         }
         self.order = (0..self.fields.len()).collect();
-        self.order.sort_by_key(|index| self.fields[*index].order());
+        self.order.sort_by_key(|place| self.fields[*place].order());
     }
 
     /// Sets the default addresses and ports: source, port, destination, port, optionally protocol.
@@ -185,9 +185,9 @@ impl Reader {
         let parts: Vec<&str> = split(line).take(self.fields.len()).collect();
         let mut known = 0;
         let mut buffer = Vec::new();
-        for index in &self.order {
-            let field = self.fields[*index];
-            let part = parts.get(*index).copied().unwrap_or("");
+        for place in &self.order {
+            let field = self.fields[*place];
+            let part = parts.get(*place).copied().unwrap_or("");
             if matches!(part, "" | "-") {
                 continue;
             }
@@ -204,9 +204,9 @@ impl Reader {
         let values: Vec<_> = self.fields.iter().map(|field| parse::binary(*field, &mut record)).collect();
         let mut draft = self.draft();
         let mut known = 0;
-        for index in &self.order {
-            if let Some(value) = values[*index] {
-                draft.set(self.fields[*index], value);
+        for place in &self.order {
+            if let Some(value) = values[*place] {
+                draft.set(self.fields[*place], value);
                 known += 1;
             }
         }
