@@ -184,9 +184,9 @@ fn boxes_are_joined_by_switches() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    let mut told = BufReader::new(capture.stderr.take().expect("a pipe")).lines();
-    let mut next = || told.next().expect("a line").expect("a line");
-    assert_eq!(next(), "clickbox: capturing at sink:0, Ctrl-C ends it");
+    let mut messages = BufReader::new(capture.stderr.take().expect("a pipe")).lines();
+    let mut next = || messages.next().expect("a line").expect("a line");
+    assert_eq!(next(), "clickbox: capturing at sink:0; press Ctrl-C to stop");
     kill_process(Pid::from_child(&capture), Signal::INT).expect("a signal");
     assert!(next().contains("captured"));
     assert!(capture.wait().expect("the program ends").success());
