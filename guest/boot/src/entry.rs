@@ -66,7 +66,8 @@ extern "C" fn begin(area: usize) -> ! {
         refuse(&control);
     };
     if process::confine(&control, heap, stack) {
-        // SAFETY: the memory is that of a box that rested.
+        // SAFETY: the snapshot that filled the memory was taken of a resting box, which had saved its stack pointer
+        // there; this runs on the kernel's stack, which the box doesn't use.
         unsafe { process::resume() };
     }
     // SAFETY: the stack was just mapped, and nothing of the old one is needed any more.

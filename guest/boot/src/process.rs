@@ -110,7 +110,8 @@ pub(crate) fn confine(control: &Mapped, heap: MemoryRegion, own_stack: MemoryReg
     require(9, call(PRCTL, [PR_SET_PDEATHSIG, 9, 0, 0, 0, 0]));
     require(10, call(PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]));
     let length = control.load_u64(control::FILTER, Relaxed) as usize;
-    let Some(instructions) = control.pointer(control::FILTER + 8, 8 * length) else {
+    let filter = length.checked_mul(8).and_then(|size| control.pointer(control::FILTER + 8, size));
+    let Some(instructions) = filter else {
         exit(exit::SETUP_STATUS + 11);
     };
     let program = [length, instructions.as_ptr() as usize];
@@ -140,6 +141,11 @@ static CONTEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// Sleeps in a futex on `word` while it says `seen`, at most for the time at `limit` if that isn't zero,
 /// with everything that a copy needs to go on in memory. `resting` is the word that says so.
+///
+/// # Safety
+///
+/// - `word` and `resting` are addresses of aligned 32-bit words that stay mapped.
+/// - `limit` is 0 or the address of a `timespec` that lives until the function returns.
 #[unsafe(naked)]
 unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize, limit: usize) {
     naked_asm!(
@@ -166,6 +172,12 @@ unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize, l
 
 /// Goes on where the box rested: the second half of [`sleep_resumably`], for the box itself and for its
 /// copies.
+///
+/// # Safety
+///
+/// - [`sleep_resumably`] has saved the stack pointer in [`CONTEXT`], and no sleep has ended since: it is entered once.
+/// - The memory, the stack included, is as the sleep left it. A copy's memory is filled from a snapshot of it.
+/// - Nothing of the caller's stack is needed afterwards.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn resume() -> ! {
     naked_asm!(
