@@ -1,6 +1,7 @@
 //! The mailbox over plain memory and with a hostile peer.
 
 use super::*;
+use crate::codec::Encoder;
 use crate::limits::{MAX_CHUNK, MAX_REPLY, MAX_REQUEST};
 use crate::memory::Mapped;
 use crate::memory::hostile::{Hostile, Random};
@@ -163,30 +164,55 @@ fn a_hostile_peer_is_harmless() {
     }
 }
 
-/// Random payloads under every kind decode to a value or an error.
+/// Random payloads under every kind are refused, or decode to a value that encodes to the same bytes.
 #[test]
 fn random_payloads_are_refused_or_read() {
+    const KINDS: [MessageKind; 7] = [
+        MessageKind::Install,
+        MessageKind::Read,
+        MessageKind::File,
+        MessageKind::Check,
+        MessageKind::Done,
+        MessageKind::Console,
+        MessageKind::Output,
+    ];
     let mut random = Random::new(5);
+    let (mut read, mut refused) = ([0; KINDS.len()], [0; KINDS.len()]);
     for _ in 0..50_000 {
         let mut payload = Vec::new();
-        for _ in 0..random.next() % 12 {
-            payload.extend_from_slice(&random.edge().to_le_bytes()[..1 + random.next() as usize % 8]);
+        for _ in 0..random.next() % 4 {
+            // A field as a peer would write it, or bytes that are close to one.
+            if random.next().is_multiple_of(2) {
+                payload
+                    .extend_from_slice(&Encoder::default().bytes(&vec![b'a'; random.next() as usize % 5]).0);
+            } else {
+                payload.extend_from_slice(&random.edge().to_le_bytes()[..1 + random.next() as usize % 8]);
+            }
         }
-        for kind in [
-            MessageKind::Install,
-            MessageKind::Read,
-            MessageKind::File,
-            MessageKind::Check,
-            MessageKind::Done,
-            MessageKind::Console,
-            MessageKind::Output,
-        ] {
-            let message = Message { kind, number: 0, payload: payload.clone() };
-            let _ = Request::decode(&message);
-            let _ = Reply::decode(&message);
-            let _ = Event::decode(&message);
+        for (index, kind) in KINDS.into_iter().enumerate() {
+            let message = Message { kind, number: 7, payload: payload.clone() };
+            let decoded = [
+                Request::decode(&message).map(|request| request.encode(7)),
+                Reply::decode(&message).map(|reply| reply.encode(7)),
+                Event::decode(&message).map(|event| event.encode(7)),
+            ];
+            // Each kind belongs to one of the three.
+            match decoded.into_iter().find_map(Result::ok) {
+                Some(again) => {
+                    assert_eq!(again, message);
+                    read[index] += 1;
+                }
+                None => refused[index] += 1,
+            }
         }
         drop(Stats::decode(&payload));
         drop(Diagnostic::decode(&payload));
     }
+    // A reply's bytes are read by whoever asked, so none is refused.
+    let done = KINDS.iter().position(|kind| *kind == MessageKind::Done);
+    assert!(read.iter().all(|count| *count > 0), "{read:?}");
+    assert!(
+        refused.iter().enumerate().all(|(index, count)| (*count == 0) == (Some(index) == done)),
+        "{refused:?}"
+    );
 }
