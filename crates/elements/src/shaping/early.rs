@@ -174,17 +174,41 @@ mod tests {
         assert!((0..100).all(|_| early.should_drop(101, now, || 7)));
     }
 
+    /// How many packets pass from one drop to the next at a steady queue length, the dropped packet included.
+    fn gaps(length: usize) -> Vec<u32> {
+        let mut early = early(4);
+        let mut state = 1u64;
+        let mut drop = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            early.should_drop(length, Timestamp::from_millis(1), || (state >> 32) as u32)
+        };
+        // The average reaches the length, and the first gap, which may have begun before that, ends.
+        (0..200).for_each(|_| _ = drop());
+        while !drop() {}
+        let mut gaps = Vec::new();
+        let mut gap = 0;
+        for _ in 0..20_000 {
+            gap += 1;
+            if drop() {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        gaps
+    }
+
+    /// With probability p, gaps between drops are distributed evenly from 1 to 1/p: halfway to the upper threshold, at
+    /// it, and halfway from it to twice that length.
     #[test]
     fn some_packets_between_the_thresholds() {
-        let mut early = early(4);
-        let mut state = 1u32;
-        let mut drops = 0;
-        for _ in 0..10_000 {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            drops += u32::from(early.should_drop(50, Timestamp::from_millis(1), || state));
+        for (length, longest) in [(27, 102), (50, 50), (75, 2)] {
+            let gaps = gaps(length);
+            let most = gaps.iter().copied().max().expect("something is dropped");
+            assert!((longest - longest / 20..=longest + 1).contains(&most), "{length}: {most}");
+            let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+            let expected = f64::from(longest + 1) / 2.0;
+            assert!((0.95..1.05).contains(&(mean / expected)), "{length}: {mean} instead of {expected}");
         }
-        // Drops are spread evenly, so they come about twice as often as one in fifty.
-        assert!((200..600).contains(&drops), "{drops}");
     }
 
     #[test]
@@ -198,9 +222,10 @@ mod tests {
                 stability: 1,
             };
             let mut early = Early::new(choice).expect("the choice is in order");
-            for length in 0..20 {
-                early.should_drop(length, Timestamp::MAX, || u32::MAX);
-            }
+            let mut drop = |length| early.should_drop(length, Timestamp::MAX, || u32::MAX);
+            assert!(!(0..=max_threshold as usize).any(&mut drop), "nothing up to the thresholds");
+            (0..20).for_each(|_| _ = drop(20));
+            assert!(drop(20), "everything above twice the thresholds");
         }
     }
 }
