@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::arguments::{Args, Arguments, Setup};
 use crate::contract::{DynElement, Element};
 use crate::error::SetupError;
-use crate::handler::HandlerInfo;
+use crate::handler::{Handler, HandlerHead, HandlerInfo};
 use reason::Reason;
 
 /// When an element is configured and initialised, relative to the others. The phases are those of Click's classes.
@@ -143,7 +143,8 @@ pub struct Class {
     pub live: bool,
     /// The prefix of its numbered handlers, and a summary of each.
     pub numbered: Option<(&'static str, &'static str)>,
-    handlers: fn() -> Vec<HandlerInfo>,
+    /// A handler by its index.
+    handler: fn(usize) -> Option<&'static HandlerHead>,
     create: Create,
 }
 
@@ -169,7 +170,7 @@ pub static UNKNOWN_CLASS: Class = Class {
     },
     live: false,
     numbered: None,
-    handlers: Vec::new,
+    handler: |_| None,
     create: |_, _| Err(SetupError::new("unknown element class")),
 };
 
@@ -201,14 +202,14 @@ impl Class {
             info: <E::Args as Args>::INFO,
             live: E::LIVE,
             numbered,
-            handlers: handlers::<E>,
+            handler: |index| E::HANDLERS.get(index).map(Handler::head),
             create: create::<E>,
         }
     }
 
     /// The class's own handlers that are not numbered; every element also has the standard ones.
     pub fn handlers(&self) -> Vec<HandlerInfo> {
-        (self.handlers)()
+        (0..).map_while(self.handler).map(HandlerHead::info).collect()
     }
 
     /// Parses the arguments and creates an element.
@@ -231,10 +232,6 @@ impl core::fmt::Debug for Class {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Class({})", self.info.name)
     }
-}
-
-fn handlers<E: Element>() -> Vec<HandlerInfo> {
-    E::HANDLERS.iter().map(|handler| handler.info()).collect()
 }
 
 fn create<E: Element>(arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn DynElement>, SetupError> {

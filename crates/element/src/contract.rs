@@ -1,7 +1,7 @@
 //! The element interface: as its author implements it, and as the router holds it.
 
 use alloc::rc::Rc;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
 
@@ -12,7 +12,7 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
-use crate::handler::{Handler, HandlerInfo, HandlerKind, Numbered};
+use crate::handler::{self, Found, Handler, HandlerInfo, HandlerKind, Numbered};
 
 /// An element with full access to ports, its task, timers and descriptors. Most elements implement
 /// [`Filter`](crate::Filter) instead.
@@ -188,38 +188,30 @@ impl<E: Element> DynElement for E {
     }
 
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError> {
-        let mut written = false;
-        for handler in E::HANDLERS.iter().filter(|handler| handler.name() == name) {
-            if handler.info().kind == HandlerKind::Read && !parameter.is_empty() {
-                return Err(HandlerError::NoParameter(name.to_string()));
-            }
-            if handler.info().kind != HandlerKind::Write {
-                return handler.call_read(self, cx, parameter);
-            }
-            written = true;
+        let found = Found::new(name, true, &|index| E::HANDLERS.get(index).map(Handler::head));
+        if let Found::At(index) = found
+            && let Some(handler) = E::HANDLERS.get(index)
+        {
+            return handler.call_read(self, cx, parameter);
         }
         if let Some(numbered) = &E::NUMBERED
             && let Some(number) = numbered.find(self, name)
         {
-            if !parameter.is_empty() {
-                return Err(HandlerError::NoParameter(name.to_string()));
-            }
+            handler::refuse_parameter(name, parameter)?;
             return Ok((numbered.read)(self, number));
         }
         match self.other_handler(cx, name, HandlerKind::ReadWithParameter, parameter) {
             Some(answer) => answer,
-            None if written => Err(HandlerError::Wrong { path: name.to_string(), read: true }),
-            None => Err(HandlerError::NoHandler(name.to_string())),
+            None => Err(found.error(name, true)),
         }
     }
 
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError> {
-        let mut read = false;
-        for handler in E::HANDLERS.iter().filter(|handler| handler.name() == name) {
-            if handler.info().kind == HandlerKind::Write {
-                return handler.call_write(self, cx, value);
-            }
-            read = true;
+        let found = Found::new(name, false, &|index| E::HANDLERS.get(index).map(Handler::head));
+        if let Found::At(index) = found
+            && let Some(handler) = E::HANDLERS.get(index)
+        {
+            return handler.call_write(self, cx, value);
         }
         if let Some(numbered) = &E::NUMBERED
             && let Some(number) = numbered.find(self, name)
@@ -228,14 +220,14 @@ impl<E: Element> DynElement for E {
         }
         match self.other_handler(cx, name, HandlerKind::Write, value) {
             Some(answer) => answer.map(drop),
-            None if read => Err(HandlerError::Wrong { path: name.to_string(), read: false }),
-            None => Err(HandlerError::NoHandler(name.to_string())),
+            None => Err(found.error(name, false)),
         }
     }
 
     fn more_handlers(&self) -> Vec<HandlerInfo> {
-        let numbered = E::NUMBERED.iter().flat_map(|numbered| numbered.infos(self));
-        numbered.chain(Element::more_handlers(self)).collect()
+        let mut infos = E::NUMBERED.as_ref().map_or_else(Vec::new, |numbered| numbered.infos(self));
+        infos.append(&mut Element::more_handlers(self));
+        infos
     }
 
     fn export(&self) -> Option<Rc<dyn Any>> {

@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use crate::arguments::ArgumentError;
 use crate::context::Context;
@@ -10,13 +11,19 @@ use crate::error::HandlerError;
 
 /// A handler of an element of type `E`.
 pub struct Handler<E: 'static> {
+    head: HandlerHead,
+    call: Call<E>,
+}
+
+/// The part of a handler that does not depend on the element's type: code for it is compiled once, not once a class.
+pub(crate) struct HandlerHead {
     name: &'static str,
+    kind: HandlerKind,
     summary: &'static str,
     calm: bool,
     hidden: bool,
     /// The argument that the handler sets.
     argument: Option<(Option<usize>, &'static str)>,
-    call: Call<E>,
 }
 
 enum Call<E> {
@@ -68,27 +75,78 @@ pub struct Numbered<E: 'static> {
 impl<E> Numbered<E> {
     /// The index of the handler called `name`.
     pub(crate) fn find(&self, element: &E, name: &str) -> Option<usize> {
-        let digits = name.strip_prefix(self.prefix)?;
-        let number: usize = digits.parse().ok()?;
-        (number < (self.count)(element) && digits == number.to_string()).then_some(number)
+        number_behind(self.prefix, name).filter(|number| *number < (self.count)(element))
     }
 
     /// The descriptions of all handlers of an element.
-    pub(crate) fn infos(&self, element: &E) -> impl Iterator<Item = HandlerInfo> {
-        (0..(self.count)(element)).flat_map(|number| {
-            let name = Cow::<str>::Owned(format!("{}{number}", self.prefix));
-            let (kind, summary) = (HandlerKind::Read, self.summary);
-            let read = HandlerInfo { name, kind, calm: true, hidden: false, summary };
-            let write = HandlerInfo { kind: HandlerKind::Write, calm: false, ..read.clone() };
-            [read, write]
-        })
+    pub(crate) fn infos(&self, element: &E) -> Vec<HandlerInfo> {
+        numbered_infos(self.prefix, self.summary, (self.count)(element))
+    }
+}
+
+/// The number after `prefix`, if `name` is that prefix and a number without leading zeros.
+fn number_behind(prefix: &str, name: &str) -> Option<usize> {
+    let digits = name.strip_prefix(prefix)?;
+    let number: usize = digits.parse().ok()?;
+    (digits == number.to_string()).then_some(number)
+}
+
+fn numbered_infos(prefix: &str, summary: &'static str, count: usize) -> Vec<HandlerInfo> {
+    let infos = (0..count).flat_map(|number| {
+        let name = Cow::<str>::Owned(format!("{prefix}{number}"));
+        let read = HandlerInfo { name, kind: HandlerKind::Read, calm: true, hidden: false, summary };
+        let write = HandlerInfo { kind: HandlerKind::Write, calm: false, ..read.clone() };
+        [read, write]
+    });
+    infos.collect()
+}
+
+/// The handler of a class that answers a request by name.
+pub(crate) enum Found {
+    /// It has this index.
+    At(usize),
+    /// There is one of that name, for the other direction.
+    OtherDirection,
+    /// There is none of that name.
+    Nothing,
+}
+
+impl Found {
+    /// Looks for a handler to read, or one to write, among those that `head` gives by index.
+    pub(crate) fn new(name: &str, read: bool, head: &dyn Fn(usize) -> Option<&'static HandlerHead>) -> Found {
+        let mut found = Found::Nothing;
+        for (index, head) in (0..).map_while(head).enumerate().filter(|(_, head)| head.name == name) {
+            if read == (head.kind != HandlerKind::Write) {
+                return Found::At(index);
+            }
+            found = Found::OtherDirection;
+        }
+        found
+    }
+
+    /// The error of a request without such a handler.
+    pub(crate) fn error(&self, name: &str, read: bool) -> HandlerError {
+        match self {
+            Found::Nothing => HandlerError::NoHandler(name.to_string()),
+            _ => HandlerError::Wrong { path: name.to_string(), read },
+        }
+    }
+}
+
+/// Fails if a handler that takes no parameter is given one.
+pub(crate) fn refuse_parameter(name: &str, parameter: &str) -> Result<(), HandlerError> {
+    match parameter {
+        "" => Ok(()),
+        _ => Err(HandlerError::NoParameter(name.to_string())),
     }
 }
 
 impl<E> Handler<E> {
     /// A read handler for a value of the element's state.
     pub const fn read(name: &'static str, summary: &'static str, call: fn(&E) -> String) -> Handler<E> {
-        Handler { name, summary, calm: true, hidden: false, argument: None, call: Call::Read(call) }
+        let kind = HandlerKind::Read;
+        let head = HandlerHead { name, kind, summary, calm: true, hidden: false, argument: None };
+        Handler { head, call: Call::Read(call) }
     }
 
     /// A read handler that needs a parameter, the context or mutable access to the element.
@@ -97,7 +155,9 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<String, HandlerError>,
     ) -> Handler<E> {
-        Handler { name, summary, calm: false, hidden: false, argument: None, call: Call::ReadWith(call) }
+        let kind = HandlerKind::ReadWithParameter;
+        let head = HandlerHead { name, kind, summary, calm: false, hidden: false, argument: None };
+        Handler { head, call: Call::ReadWith(call) }
     }
 
     /// A write handler.
@@ -106,12 +166,14 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
     ) -> Handler<E> {
-        Handler { name, summary, calm: false, hidden: false, argument: None, call: Call::Write(call) }
+        let kind = HandlerKind::Write;
+        let head = HandlerHead { name, kind, summary, calm: false, hidden: false, argument: None };
+        Handler { head, call: Call::Write(call) }
     }
 
     /// Hides the handler from control connections and the command line; only the configuration can call it.
     pub const fn hidden(self) -> Handler<E> {
-        Handler { hidden: true, ..self }
+        Handler { head: HandlerHead { hidden: true, ..self.head }, call: self.call }
     }
 
     /// A write handler that sets an argument, given by its position (if it has one) and keyword; `config` shows the new
@@ -122,60 +184,77 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
     ) -> Handler<E> {
-        Handler { argument: Some((position, keyword)), ..Handler::write(name, summary, call) }
+        let handler = Handler::write(name, summary, call);
+        let head = HandlerHead { argument: Some((position, keyword)), ..handler.head };
+        Handler { head, call: handler.call }
     }
 
-    /// Its name.
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Its description.
-    pub const fn info(&self) -> HandlerInfo {
-        let kind = match self.call {
-            Call::Read(_) => HandlerKind::Read,
-            Call::ReadWith(_) => HandlerKind::ReadWithParameter,
-            Call::Write(_) => HandlerKind::Write,
-        };
-        HandlerInfo {
-            name: Cow::Borrowed(self.name),
-            kind,
-            calm: self.calm,
-            hidden: self.hidden,
-            summary: self.summary,
-        }
+    /// The part that does not depend on the element's type.
+    pub(crate) const fn head(&self) -> &HandlerHead {
+        &self.head
     }
 
     /// Calls a read handler.
-    pub fn call_read(
+    pub(crate) fn call_read(
         &self,
         element: &mut E,
         cx: &mut Context,
         parameter: &str,
     ) -> Result<String, HandlerError> {
         match self.call {
-            Call::Read(call) => Ok(call(element)),
-            Call::ReadWith(call) => call(element, cx, parameter).map_err(|error| self.told(error)),
-            Call::Write(_) => Err(HandlerError::Wrong { path: self.name.to_string(), read: true }),
+            Call::Read(call) => {
+                refuse_parameter(self.head.name, parameter)?;
+                Ok(call(element))
+            }
+            Call::ReadWith(call) => call(element, cx, parameter).map_err(|error| self.head.reported(error)),
+            Call::Write(_) => Err(Found::OtherDirection.error(self.head.name, true)),
         }
     }
 
     /// Calls a write handler.
-    pub fn call_write(&self, element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+    pub(crate) fn call_write(
+        &self,
+        element: &mut E,
+        cx: &mut Context,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match self.call {
             Call::Write(call) => {
-                call(element, cx, value).map_err(|error| self.told(error))?;
-                if let Some((position, keyword)) = self.argument {
-                    cx.note_argument(position, keyword, value.trim());
-                }
-                Ok(())
+                let result = call(element, cx, value);
+                self.head.conclude_write(result, cx, value)
             }
-            _ => Err(HandlerError::Wrong { path: self.name.to_string(), read: false }),
+            _ => Err(Found::OtherDirection.error(self.head.name, false)),
+        }
+    }
+}
+
+impl HandlerHead {
+    /// The handler's description.
+    pub(crate) fn info(&self) -> HandlerInfo {
+        HandlerInfo {
+            name: Cow::Borrowed(self.name),
+            kind: self.kind,
+            calm: self.calm,
+            hidden: self.hidden,
+            summary: self.summary,
         }
     }
 
+    fn conclude_write(
+        &self,
+        result: Result<(), HandlerError>,
+        cx: &mut Context,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        result.map_err(|error| self.reported(error))?;
+        if let Some((position, keyword)) = self.argument {
+            cx.note_argument(position, keyword, value.trim());
+        }
+        Ok(())
+    }
+
     /// The error as callers get it: an invalid value of an argument is reported under the argument's keyword.
-    fn told(&self, error: HandlerError) -> HandlerError {
+    fn reported(&self, error: HandlerError) -> HandlerError {
         let HandlerError::Value(problem) = error else { return error };
         match self.argument {
             Some((_, keyword)) if problem.is_form() && !keyword.is_empty() => {

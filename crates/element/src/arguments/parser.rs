@@ -25,8 +25,7 @@ pub trait Args: Sized {
     /// Parses all arguments, or returns all errors.
     fn parse(mut arguments: Arguments, setup: &mut Setup) -> Result<Self, SetupError> {
         let taken = Self::take(&mut arguments, setup);
-        setup.notes.append(&mut arguments.notes);
-        arguments.finish().into_result()?;
+        arguments.conclude(setup)?;
         // The errors are already recorded, so this one is empty.
         taken.ok_or_else(SetupError::default)
     }
@@ -244,24 +243,30 @@ impl Arguments {
 
     /// Parses the text of an argument; an error is recorded under its keyword.
     pub fn parsed<T: FromArgument>(&mut self, info: &ArgumentInfo, text: &str, setup: &Setup) -> Option<T> {
-        match T::from_argument(text, setup) {
-            Ok(value) => Some(value),
-            Err(ArgumentError::Later(text)) => {
+        T::from_argument(text, setup).map_err(|problem| self.note(info, problem)).ok()
+    }
+
+    /// Records an error in the text of an argument.
+    #[cold]
+    fn note(&mut self, info: &ArgumentInfo, problem: ArgumentError) {
+        match problem {
+            ArgumentError::Later(text) => {
                 self.later.get_or_insert(text);
-                None
             }
-            Err(ArgumentError::LaterOf(text)) => {
+            ArgumentError::LaterOf(text) => {
                 self.later.get_or_insert(alloc::format!("{} {text}", info.keyword));
-                None
             }
-            Err(problem) => {
-                self.errors.messages.push(Message::Argument {
-                    keyword: info.keyword.to_owned(),
-                    problem: problem.to_string(),
-                });
-                None
-            }
+            problem => self
+                .errors
+                .messages
+                .push(Message::Argument { keyword: info.keyword.to_owned(), problem: problem.to_string() }),
         }
+    }
+
+    /// Passes the remarks on; fails if there are errors.
+    fn conclude(mut self, setup: &mut Setup) -> Result<(), SetupError> {
+        setup.notes.append(&mut self.notes);
+        self.finish().into_result()
     }
 
     /// All recorded errors, including one for each argument that was not taken.
