@@ -87,6 +87,7 @@ fn main() {
         Ok(status) => fail(&format!("the build of the box image ended with {status}")),
         Err(error) => fail(&format!("cargo can't be started for the box image: {error}")),
     }
+    println!("cargo::rustc-env=IMAGE_PROFILE={profile}");
     for image in IMAGES {
         let built = target.join("x86_64-unknown-linux-gnu").join(folder).join(image);
         println!("cargo::rustc-env=IMAGE_{}={}", image.to_uppercase(), built.display());

@@ -13,3 +13,38 @@ pub static CORPUS: &[u8] = include_bytes!(env!("IMAGE_CORPUS"));
 
 /// The probe: a program for tests and measurements of the sandboxes, without an engine.
 pub static PROBE: &[u8] = include_bytes!(env!("IMAGE_PROBE"));
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Bytes that the image of a box may have with as many classes as [`CLASSES`]: every box of a host shares them, but
+    /// each host loads them, and the program carries them.
+    const MOST_BYTES: usize = 3_000_000;
+
+    /// Bytes that each further class may add, on average.
+    const MOST_BYTES_FOR_A_CLASS: usize = 8_000;
+
+    /// Classes when [`MOST_BYTES`] was set.
+    const CLASSES: usize = 213;
+
+    /// How much larger an image is that is not optimised.
+    const UNOPTIMISED: usize = 4;
+
+    #[test]
+    fn the_image_of_a_box_stays_small() {
+        let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/elements");
+        let pages = fs::read_dir(reference).unwrap().flatten();
+        let classes = pages.filter(|page| page.file_name() != "README.md").count();
+        let factor = if env!("IMAGE_PROFILE") == "release" { 1 } else { UNOPTIMISED };
+        let most = factor * (MOST_BYTES + classes.saturating_sub(CLASSES) * MOST_BYTES_FOR_A_CLASS);
+        assert!(
+            CLICKBOX.len() <= most,
+            "{} bytes with {classes} classes: {most} are allowed",
+            CLICKBOX.len()
+        );
+    }
+}
