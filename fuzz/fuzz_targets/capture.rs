@@ -30,7 +30,14 @@ fuzz_target!(|data: &[u8]| {
             verdict: options.verdict(),
         };
         let interface = encoder.interface(record.link, "", 0, &mut written);
-        encoder.packet(interface, record.time_ns, record.original_length, record.bytes, &options, &mut written);
+        encoder.packet(
+            interface,
+            record.time_ns,
+            record.original_length,
+            record.bytes,
+            &options,
+            &mut written,
+        );
         count += 1;
         if count % 1_000 == 0 {
             encoder.section(&mut written);
