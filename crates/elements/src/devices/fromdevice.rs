@@ -20,11 +20,14 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 /// Packets are cut to SNAPLEN bytes. FORCE_IP locates the IP header; packets without one go to output 1 or are dropped.
 /// PROMISC also receives frames for other hosts, OUTBOUND frames that this host sends.
 /// ```click
-/// // from :: FromDevice(eth0, PROMISC true) -> Queue -> ToDevice(eth1);
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // eth0 and eth1 are joined by a cable.
+/// InfiniteSource(LIMIT 3) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> ToDevice(eth0);
+/// from :: FromDevice(eth1, PROMISC true) -> c :: Counter -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// from.count = 3
+/// c.count = 3
+/// c.byte_count = 249
 /// ```
 /// ## Differences
 /// - METHOD LINUX and PCAP are the same: memory shared with the kernel.

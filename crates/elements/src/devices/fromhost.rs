@@ -19,11 +19,16 @@ use super::tunnel::{ETHERNET, address, checked};
 ///
 /// KernelTap combines both directions in one element.
 /// ```click
-/// // FromHost(fake0, 10.9.0.1/24) -> Discard; sees the frames of whoever pings 10.9.0.2.
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // Asks the host for its Ethernet address.
+/// InfiniteSource(DATA \<ffffffffffff 020202020202 0806 0001 0800 06 04 0001
+///                       020202020202 0a090002 000000000000 0a090001>, LIMIT 1) -> ToHost(fake0);
+/// FromHost(fake0, 10.9.0.1/24) -> answers :: Classifier(12/0806 20/0002 28/0a090001, -);
+/// answers[0] -> c :: Counter -> Discard;
+/// answers[1] -> Discard;
 /// ```
 /// ```expect
 /// c.count = 1
+/// c.byte_count = 42
 /// ```
 /// ## Differences
 /// Every task run reads all frames that have arrived. HEADROOM is at least 28. Frames too short for an IP header are

@@ -10,11 +10,17 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 /// frames that enter the element reach the host. GATEWAY sets the host's default route. The interface exists as long as
 /// the router.
 /// ```click
-/// // KernelTap(10.9.0.1/24) -> Discard; answers whoever pings 10.9.0.1, and sees pings of 10.9.0.2.
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // Pings the host, whose Ethernet address an ARPQuerier finds out.
+/// ICMPPingSource(10.9.0.2, 10.9.0.1, INTERVAL 0.1, LIMIT 3, VERBOSE false)
+///     -> arp :: ARPQuerier(10.9.0.2/24, 2:2:2:2:2:2);
+/// arp -> tap :: KernelTap(10.9.0.1/24) -> kind :: Classifier(12/0806 20/0002, 12/0800, -);
+/// kind[0] -> [1]arp;
+/// kind[1] -> Strip(14) -> CheckIPHeader -> replies :: Counter -> Discard;
+/// kind[2] -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// tap.packets = 4
+/// replies.count = 3
 /// ```
 /// ## Differences
 /// Every task run reads all packets that have arrived. HEADROOM is at least 28.

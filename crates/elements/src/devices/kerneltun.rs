@@ -10,11 +10,15 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 /// 0; anything else than IP leaves by output 1. Packets that enter the element must have their network header marked;
 /// everything before it is removed. GATEWAY sets the host's default route. The interface exists as long as the router.
 /// ```click
-/// // KernelTun(10.9.0.1/24) -> Discard; answers whoever pings 10.9.0.1, and sees pings of 10.9.0.2.
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // Pings the host.
+/// ICMPPingSource(10.9.0.2, 10.9.0.1, INTERVAL 0.1, LIMIT 3, VERBOSE false) -> tun :: KernelTun(10.9.0.1/24)
+///     -> replies :: IPClassifier(src host 10.9.0.1 and icmp type echo-reply, -);
+/// replies[0] -> c :: Counter -> Discard;
+/// replies[1] -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// tun.packets = 3
+/// c.count = 3
 /// ```
 /// ## Differences
 /// Every task run reads all packets that have arrived. HEADROOM is at least 28.

@@ -14,11 +14,15 @@ use super::socket::{HostArguments, PacketArguments, Socket};
 /// receive its own packets. Without SOURCEIP, the host's routes select the interface, and own packets come back unless
 /// LOOP is false.
 /// ```click
-/// // InfiniteSource(LIMIT 9) -> Queue -> McastSocket(239.0.0.1, 5000, 10.0.0.1) -> Discard;
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // Two members of a group; the first does not receive its own packets.
+/// InfiniteSource(DATA "hello", LIMIT 3) -> Queue -> McastSocket(239.0.0.1, 5000, 10.0.0.1)
+///     -> echo :: Counter -> Discard;
+/// McastSocket(239.0.0.1, 5000) -> c :: Counter -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// c.count = 3
+/// c.byte_count = 15
+/// echo.count = 0
 /// ```
 /// ## Differences
 /// Up to 1024 pushed packets wait for room, and more are dropped; Click blocks. A datagram that cannot be sent is lost

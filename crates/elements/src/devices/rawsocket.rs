@@ -16,11 +16,15 @@ const RETRY_DELAY: Timestamp = Timestamp::from_parts(0, 100_000);
 ///
 /// A TCP or UDP PORT is reserved, so that the host does not answer on it. Packets for other ports are received too.
 /// ```click
-/// // RawSocket(ICMP) -> IPPrint -> Discard;
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // The host receives its own requests, and answers them.
+/// ICMPPingSource(127.0.0.1, 127.0.0.1, INTERVAL 0.1, LIMIT 3, VERBOSE false) -> Queue -> RawSocket(ICMP)
+///     -> received :: IPClassifier(icmp type echo, icmp type echo-reply);
+/// received[0] -> requests :: Counter -> Discard;
+/// received[1] -> replies :: Counter -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// requests.count = 3
+/// replies.count = 3
 /// ```
 /// ## Differences
 /// PORT has no effect for other protocols. It had one only on PlanetLab's Linux.

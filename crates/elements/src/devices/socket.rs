@@ -23,11 +23,13 @@ const MAX_WAITING: usize = 1024;
 /// A server accepts packets from hosts with a route in the table ALLOW. It accepts hosts without a route in ALLOW
 /// unless they have one in DENY.
 /// ```click
-/// // InfiniteSource(LIMIT 9) -> Queue -> Socket(UDP, 10.0.0.1, 5000);
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // A client that sends, and a server that receives.
+/// InfiniteSource(DATA "hello", LIMIT 3) -> Queue -> Socket(UDP, 127.0.0.1, 5000);
+/// Socket(UDP, 127.0.0.1, 5000) -> c :: Counter -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// c.count = 3
+/// c.byte_count = 15
 /// ```
 /// ## Differences
 /// Up to 1024 pushed packets wait for room, and more are dropped; Click blocks. A local address makes the element a

@@ -17,11 +17,16 @@ const MAX_RETRY_DELAY: i64 = 256;
 /// packets without room are dropped as `full`, and sources such as InfiniteSource pause until there is room. Sent
 /// packets leave by output 0 and packets that could not be sent by output 1, if these outputs exist.
 /// ```click
-/// // FromDevice(eth0) -> Queue -> ToDevice(eth1, BURST 32);  FromDevice(eth1) -> Counter -> ToDevice(eth0);
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // eth0 and eth1 are joined by a cable.
+/// InfiniteSource(LIMIT 3) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> to :: ToDevice(eth0, BURST 32);
+/// FromDevice(eth1) -> received :: Counter -> Discard;
+/// to[0] -> sent :: Counter -> Discard;
+/// to[1] -> failed :: Counter -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// sent.count = 3
+/// failed.count = 0
+/// received.count = 3
 /// ```
 /// ## Differences
 /// METHOD LINUX and PCAP are the same: a packet socket. Packets may also be pushed. A task run pulls as many packets as

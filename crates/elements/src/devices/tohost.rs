@@ -11,11 +11,19 @@ use super::tunnel::ETHERNET;
 /// The kernel accepts frames for the interface's Ethernet address and broadcasts. Frames without a complete Ethernet
 /// header are dropped as `too_short`, and frames that cannot be written as `not_sent`.
 /// ```click
-/// // FromHost(fake0, 10.9.0.1/24) -> EtherMirror -> ToHost(fake0);
-/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// // Pings the host, whose Ethernet address an ARPQuerier finds out.
+/// ICMPPingSource(10.9.0.2, 10.9.0.1, INTERVAL 0.1, LIMIT 3, VERBOSE false)
+///     -> arp :: ARPQuerier(10.9.0.2/24, 2:2:2:2:2:2);
+/// arp -> to :: ToHost(fake0);
+/// FromHost(fake0, 10.9.0.1/24) -> kind :: Classifier(12/0806 20/0002, 12/0800, -);
+/// kind[0] -> [1]arp;
+/// kind[1] -> Strip(14) -> CheckIPHeader -> replies :: Counter -> Discard;
+/// kind[2] -> Discard;
 /// ```
 /// ```expect
-/// c.count = 1
+/// replies.count = 3
+/// arp.responses = 1
+/// to.drops = 0
 /// ```
 #[derive(Args)]
 #[element(

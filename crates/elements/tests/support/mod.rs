@@ -1,14 +1,20 @@
 //! What the tests of the library share: an environment in memory, and one way to run a configuration.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use std::cell::{Cell, RefCell};
+mod network;
+
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use element::{Descriptor, Environment, IoError, Reader, Terminal, Writer};
+use element::{
+    Descriptor, Device, DeviceRequest, Environment, IoError, Reader, Socket, SocketError, SocketRequest,
+    Terminal, Writer,
+};
+use network::Network;
 use packet::Timestamp;
-use router::{Options, Registry, Router};
+use router::{Options, Registry, Router, RunEnd};
 
 /// Simulated runs start here.
 pub(crate) const START: Timestamp = Timestamp::from_parts(1_000_000_000, 0);
@@ -20,15 +26,20 @@ const LONGEST: Timestamp = Timestamp::from_parts(3_600, 0);
 /// The content of a file that may be open for writing.
 type File = Rc<RefCell<Vec<u8>>>;
 
-/// Files in memory before those of the project, a console that is kept, no devices.
+/// Files in memory before those of the project, a console that is kept, and possibly a network.
 #[derive(Default)]
 pub(crate) struct Memory {
     files: RefCell<BTreeMap<String, File>>,
     console: RefCell<String>,
-    polls: Cell<u64>,
+    network: Option<Rc<Network>>,
 }
 
 impl Memory {
+    /// An environment with devices and sockets.
+    pub(crate) fn connected() -> Memory {
+        Memory { network: Some(Rc::default()), ..Memory::default() }
+    }
+
     /// Everything that was written to the console.
     pub(crate) fn console(&self) -> String {
         self.console.borrow().clone()
@@ -129,9 +140,18 @@ impl Environment for Memory {
         Ok(Box::new(Output(file.clone())))
     }
 
-    fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
-        self.polls.set(self.polls.get() + 1);
-        Vec::new()
+    fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
+        let network = self.network.as_ref().ok_or(IoError::Unsupported("devices"))?;
+        Ok(network.device(request))
+    }
+
+    fn socket(&self, request: &SocketRequest) -> Result<Socket, SocketError> {
+        let socket = self.network.as_ref().and_then(|network| network.socket(request));
+        socket.ok_or(SocketError { step: "socket", error: IoError::Unsupported("sockets") })
+    }
+
+    fn wait(&self, watched: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
+        self.network.as_ref().map_or_else(Vec::new, |network| network.ready(watched))
     }
 }
 
@@ -161,7 +181,14 @@ pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result
         Options { batch, simulated: Some(START), seed: Some(1), packets: 1 << 14, ..Options::default() };
     let mut router =
         Router::new(compiled.graph, registry, memory.clone(), options).map_err(|all| told(&all))?;
-    router.run(Some(START + LONGEST));
+    let mut until = START + LONGEST;
+    // Whatever arrives as that time ends is still received.
+    while router.run(Some(until)) == RunEnd::Paused
+        && memory.network.as_ref().is_some_and(|network| network.is_waiting())
+    {
+        until = until + Timestamp::from_parts(1, 0);
+        assert!(until < START + LONGEST + LONGEST, "there are packets that the configuration never receives");
+    }
     Ok(Run { router, memory })
 }
 

@@ -1,0 +1,292 @@
+//! A network in memory: pairs of interfaces joined by a cable, the kernel of a host, raw sockets and datagram sockets.
+//!
+//! Whatever is sent arrives at once, in order, and waits in a queue until the receiver reads it. The kernel answers ARP
+//! requests and echo requests for its own address, and nothing else.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::rc::{Rc, Weak};
+
+use element::{
+    Datagrams, Descriptor, Device, DeviceRequest, Io, IoError, Socket, SocketAddress, SocketRequest,
+};
+use packet::{Batch, Pool};
+
+use super::START;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// The link address of the kernel's interface if the configuration does not choose one.
+const KERNEL: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// The first port that sockets without a port of their own get.
+const FIRST_PORT: u16 = 40_000;
+
+/// An address and port.
+type Sender = (Ipv4Addr, u16);
+
+/// All devices and sockets that are open.
+#[derive(Default)]
+pub(crate) struct Network {
+    endpoints: RefCell<Vec<Weak<Endpoint>>>,
+    opened: Cell<i32>,
+}
+
+/// What an endpoint is connected to.
+enum Kind {
+    /// Interface `name`; its frames arrive at the other end of the cable.
+    Interface { name: String, receives: bool },
+    /// The kernel, by frames or by IP packets.
+    Kernel { ethernet: bool, name: String, link: [u8; 6], address: Option<Ipv4Addr> },
+    /// This host's packets of one IP protocol.
+    Raw { protocol: u8 },
+    /// A UDP socket.
+    Datagrams { local: Sender, remote: Cell<Option<Sender>> },
+    /// A member of a multicast group.
+    Member { group: Sender, local: Sender, hears_itself: bool },
+}
+
+/// An open device or socket.
+struct Endpoint {
+    descriptor: Descriptor,
+    kind: Kind,
+    arrived: RefCell<VecDeque<(Vec<u8>, Sender)>>,
+    last_sender: Cell<Option<Sender>>,
+}
+
+/// An endpoint together with the network that it is in.
+struct Handle {
+    network: Rc<Network>,
+    endpoint: Rc<Endpoint>,
+}
+
+impl Network {
+    /// Opens a device.
+    pub(crate) fn device(self: &Rc<Network>, request: &DeviceRequest) -> Box<dyn Device> {
+        Box::new(self.open(match request {
+            DeviceRequest::Interface { name, receive, .. } => {
+                Kind::Interface { name: name.clone(), receives: *receive }
+            }
+            DeviceRequest::Tunnel { ethernet, name, address, link, .. } => Kind::Kernel {
+                ethernet: *ethernet,
+                name: name.clone(),
+                link: link.unwrap_or(KERNEL),
+                address: address.map(|(address, _)| address),
+            },
+            DeviceRequest::Raw { protocol, .. } => Kind::Raw { protocol: *protocol },
+        }))
+    }
+
+    /// Opens a socket; none if it is not one for UDP.
+    pub(crate) fn socket(self: &Rc<Network>, request: &SocketRequest) -> Option<Socket> {
+        let free = (Ipv4Addr::LOCALHOST, FIRST_PORT + u16::try_from(self.opened.get()).ok()?);
+        let local = match request.local {
+            Some(SocketAddress::Udp(address, port)) => (address, if port == 0 { free.1 } else { port }),
+            _ => free,
+        };
+        let kind = match request.place {
+            SocketAddress::Udp(address, port) if request.client => {
+                Kind::Datagrams { local, remote: Cell::new(Some((address, port))) }
+            }
+            SocketAddress::Udp(address, port) => {
+                Kind::Datagrams { local: (address, port), remote: Cell::new(None) }
+            }
+            SocketAddress::Group(address, port) => {
+                let hears_itself = request.echo && request.local.is_none();
+                Kind::Member { group: (address, port), local, hears_itself }
+            }
+            _ => return None,
+        };
+        Some(Socket::Datagrams(Box::new(self.open(kind))))
+    }
+
+    fn open(self: &Rc<Network>, kind: Kind) -> Handle {
+        self.opened.set(self.opened.get() + 1);
+        let descriptor = Descriptor(self.opened.get());
+        let (arrived, last_sender) = (RefCell::default(), Cell::default());
+        let endpoint = Rc::new(Endpoint { descriptor, kind, arrived, last_sender });
+        self.endpoints.borrow_mut().push(Rc::downgrade(&endpoint));
+        Handle { network: self.clone(), endpoint }
+    }
+
+    fn endpoints(&self) -> Vec<Rc<Endpoint>> {
+        self.endpoints.borrow().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Those of the watched descriptors that can be read or written, as requested. There is always room to write.
+    pub(crate) fn ready(&self, watched: &[(Descriptor, bool, bool)]) -> Vec<Descriptor> {
+        let has_arrived = |descriptor| {
+            let mut all = self.endpoints().into_iter();
+            all.any(|endpoint| endpoint.descriptor == descriptor && !endpoint.arrived.borrow().is_empty())
+        };
+        let ready =
+            watched.iter().filter(|(descriptor, read, write)| *write || *read && has_arrived(*descriptor));
+        ready.map(|(descriptor, _, _)| *descriptor).collect()
+    }
+
+    /// Whether anything that was sent was not read yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.endpoints().iter().any(|endpoint| !endpoint.arrived.borrow().is_empty())
+    }
+
+    /// Delivers what an endpoint sends, to `to` if that is not where it always sends to.
+    fn send(&self, from: &Endpoint, bytes: &[u8], to: Option<Ipv4Addr>) {
+        let deliver = |bytes: &[u8], sender: Sender, is_receiver: &dyn Fn(&Endpoint) -> bool| {
+            for endpoint in self.endpoints().iter().filter(|endpoint| is_receiver(endpoint)) {
+                endpoint.arrived.borrow_mut().push_back((bytes.to_vec(), sender));
+            }
+        };
+        let unknown = (Ipv4Addr::UNSPECIFIED, 0);
+        match &from.kind {
+            Kind::Interface { name, .. } => {
+                let other_end = other_end(name);
+                deliver(bytes, unknown, &|endpoint| match &endpoint.kind {
+                    Kind::Interface { name, receives } => *receives && *name == other_end,
+                    _ => false,
+                });
+            }
+            Kind::Kernel { ethernet, link, address, .. } => {
+                let Some(address) = *address else { return };
+                let reply =
+                    if *ethernet { frame_reply(bytes, *link, address) } else { echo_reply(bytes, address) };
+                if let Some(reply) = reply {
+                    deliver(&reply, unknown, &|endpoint| endpoint.descriptor == from.descriptor);
+                }
+            }
+            Kind::Raw { protocol } => {
+                let is_receiver = |endpoint: &Endpoint| match endpoint.kind {
+                    Kind::Raw { protocol: other } => other == *protocol,
+                    _ => false,
+                };
+                deliver(bytes, unknown, &is_receiver);
+                if let Some(reply) = echo_reply(bytes, Ipv4Addr::LOCALHOST) {
+                    deliver(&reply, unknown, &is_receiver);
+                }
+            }
+            Kind::Datagrams { local, remote } => {
+                let Some((address, port)) = remote.get() else { return };
+                let receiver = (to.unwrap_or(address), port);
+                deliver(
+                    bytes,
+                    *local,
+                    &|endpoint| matches!(endpoint.kind, Kind::Datagrams { local, .. } if local == receiver),
+                );
+            }
+            Kind::Member { group, local, hears_itself } => deliver(bytes, *local, &|endpoint| {
+                let is_member = matches!(endpoint.kind, Kind::Member { group: other, .. } if other == *group);
+                is_member && (*hears_itself || endpoint.descriptor != from.descriptor)
+            }),
+        }
+    }
+}
+
+/// The interface at the other end of the cable: `eth0` and `eth1` are joined, `eth2` and `eth3`, and so on.
+fn other_end(name: &str) -> String {
+    let number = name.strip_prefix("eth").and_then(|number| number.parse::<u32>().ok());
+    number.map_or_else(|| name.to_string(), |number| format!("eth{}", number ^ 1))
+}
+
+/// The Internet checksum.
+fn checksum(bytes: &[u8]) -> [u8; 2] {
+    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!sum as u16).to_be_bytes()
+}
+
+/// The answer to an echo request for this address.
+fn echo_reply(packet: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
+    let header = usize::from(packet.first()? & 15) * 4;
+    let is_request = packet.get(9)? == &1 && packet.get(header)? == &8;
+    if !is_request || packet.get(16..20)? != address.octets() {
+        return None;
+    }
+    let mut reply = packet.to_vec();
+    // The checksum of the IP header covers the same words in another order, so it stays.
+    reply[12..16].copy_from_slice(&packet[16..20]);
+    reply[16..20].copy_from_slice(&packet[12..16]);
+    reply[header] = 0;
+    reply.get_mut(header + 2..header + 4)?.fill(0);
+    let sum = checksum(&reply[header..]);
+    reply[header + 2..header + 4].copy_from_slice(&sum);
+    Some(reply)
+}
+
+/// The answer to an ARP request for this address, or to an echo request in a frame.
+fn frame_reply(frame: &[u8], link: [u8; 6], address: Ipv4Addr) -> Option<Vec<u8>> {
+    let (header, payload) = frame.split_at_checked(ETHERNET)?;
+    let (sender, kind) = (&header[6..12], &header[12..14]);
+    let payload = match kind {
+        [8, 0] if header[..6] == link => echo_reply(payload, address)?,
+        [8, 6] if payload.get(7)? == &1 && payload.get(24..28)? == address.octets() => {
+            let (hardware, neighbour) = (&payload[..7], &payload[8..18]);
+            [hardware, &[2], &link, &address.octets(), neighbour].concat()
+        }
+        _ => return None,
+    };
+    Some([sender, &link, kind, &payload].concat())
+}
+
+impl Device for Handle {
+    fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
+        let mut arrived = self.endpoint.arrived.borrow_mut();
+        for _ in 0..most {
+            let Some((bytes, _)) = arrived.front() else { break };
+            let Some(mut packet) = pool.allocate(bytes.len()) else { break };
+            packet.data_mut().copy_from_slice(bytes);
+            packet.set_timestamp(START);
+            into.push(packet);
+            arrived.pop_front();
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
+        batch.drain().for_each(|packet| self.network.send(&self.endpoint, packet.data(), None));
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<Descriptor> {
+        Some(self.endpoint.descriptor)
+    }
+
+    fn name(&self) -> String {
+        match &self.endpoint.kind {
+            Kind::Interface { name, .. } | Kind::Kernel { name, .. } => name.clone(),
+            _ => String::new(),
+        }
+    }
+}
+
+impl Datagrams for Handle {
+    fn receive(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+        let Some((bytes, sender)) = self.endpoint.arrived.borrow_mut().pop_front() else {
+            return Ok(Io::Wait);
+        };
+        let count = bytes.len().min(into.len());
+        into[..count].copy_from_slice(&bytes[..count]);
+        self.endpoint.last_sender.set(Some(sender));
+        Ok(Io::Done(bytes.len()))
+    }
+
+    fn sender(&self) -> Option<Sender> {
+        self.endpoint.last_sender.get()
+    }
+
+    fn answer(&mut self) {
+        if let Kind::Datagrams { remote, .. } = &self.endpoint.kind {
+            remote.set(self.endpoint.last_sender.get());
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {
+        self.network.send(&self.endpoint, bytes, to);
+        Ok(Io::Done(bytes.len()))
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.endpoint.descriptor
+    }
+}
