@@ -1,10 +1,12 @@
-//! Boxes on a substitute for real hardware: Debian's kernel and its `kvm_amd` on a CPU with SVM that QEMU emulates.
+//! Boxes on a processor with SVM that QEMU emulates, under Debian's kernel and its `kvm_amd`.
 //!
-//! A KVM implemented in software tolerates faults that real hardware does not: read-only page tables, descriptors
-//! without their required bits, registers lost at a fault. This test runs the sandbox's tests, and boxes with Click,
-//! under AMD's rules. It needs neither `/dev/kvm` nor root, but Debian's archive and some minutes. It runs only if
-//! `CLICKBOX_REQUIRE` names `nested` or `CLICKBOX_NESTED` is set. It uses nested paging unless that is `shadow`, where
-//! tests that compare times fail.
+//! A KVM that runs in software accepts what real hardware refuses: page tables that can't be written, descriptors with
+//! bits missing, registers that a fault clobbers. Here AMD's rules apply. The tests of boxes run in the emulated
+//! machine and start them, pass packets, read and write handlers, and make them crash.
+//!
+//! The test needs neither `/dev/kvm` nor root, but Debian's package archive and a minute or two. It runs if
+//! `CLICKBOX_REQUIRE` names `nested`, or if `CLICKBOX_NESTED` is set to a list of words: `shadow` turns nested paging
+//! off (tests that compare times fail then), `all` also runs the slower programs, any other word changes nothing.
 
 #[path = "nested/archive.rs"]
 mod archive;
@@ -22,49 +24,82 @@ use std::fs;
 use std::path::Path;
 use test_support::{Capability, is_required, skip};
 
-/// The commands that the machine runs, in this order, in addition to the test programs.
+/// Test programs that always run, as crate and test: they boot boxes, forward packets, and make boxes fail.
+const TESTS: &[&str] = &["engine-boxes", "sandbox-boxes", "sandbox-hostile", "sandbox-snapshot"];
+
+/// Test programs that run as well with `CLICKBOX_NESTED=all`.
+const MORE_TESTS: &[&str] = &["engine-copies", "sandbox-sharing"];
+
+/// Commands that always run, after the tests, by a name for each.
 const COMMANDS: &[(&str, &str)] = &[
-    ("start", "clickbox bench boot --count 5 --runs 1 --sandbox vm --json"),
+    ("boot", "clickbox bench boot --count 5 --runs 1 --sandbox vm --json"),
     ("handlers", "clickbox bench state --runs 1 --sandbox vm"),
-    ("demonstration", "clickbox demo"),
 ];
 
-/// A box that exists from the beginning to the end. The kernel patches its scheduler at the first box and reverts the
-/// patch at the last one, and QEMU 7.2 may hang forever on the breakpoint used for that (about one in forty times).
+/// Commands that run as well with `CLICKBOX_NESTED=all`.
+const MORE_COMMANDS: &[(&str, &str)] = &[("demonstration", "clickbox demo")];
+
+/// Starts a box that runs as long as the machine. With the first box the kernel patches its scheduler, and it patches
+/// it back after the last one; QEMU 7.2 sometimes keeps executing the breakpoint that stands there in between, and hangs
+/// (in about one of forty such changes).
 const KEPT: &str = "echo 'FromDevice(0) -> Discard;' > /tmp/kept.click\n\
      export CLICKBOX_SOCKET=/tmp/kept\n\
      clickbox daemon --no-store > /tmp/kept.log 2>&1 &\n\
      until clickbox create kept /tmp/kept.click --attach - --sandbox vm; do sleep 1; done\n";
 
-/// Time limit in seconds for each program in the machine.
+/// Seconds after which a program is killed.
 const LONGEST: u32 = 300;
+
+/// What `CLICKBOX_NESTED` chooses.
+struct Choice {
+    nested_paging: bool,
+    tests: Vec<&'static str>,
+    commands: Vec<(&'static str, &'static str)>,
+}
+
+impl Choice {
+    fn new(words: &str) -> Choice {
+        let has = |wanted| words.split(',').any(|word| word.trim() == wanted);
+        let (mut tests, mut commands) = (TESTS.to_vec(), COMMANDS.to_vec());
+        if has("all") {
+            tests.extend(MORE_TESTS);
+            commands.extend(MORE_COMMANDS);
+        }
+        Choice { nested_paging: !has("shadow"), tests, commands }
+    }
+
+    /// The names of all that runs.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.tests.iter().copied().chain(self.commands.iter().map(|(name, _)| *name))
+    }
+}
 
 #[test]
 fn boxes_run_by_the_rules_of_hardware() {
-    let wish = std::env::var("CLICKBOX_NESTED").ok();
-    if wish.is_none() && !is_required(Capability::Nested) {
+    let words = std::env::var("CLICKBOX_NESTED").ok();
+    if words.is_none() && !is_required(Capability::Nested) {
         skip(Capability::Nested, "set CLICKBOX_NESTED=1 to emulate a processor with SVM");
         return;
     }
-    let nested_paging = u32::from(wish.as_deref() != Some("shadow"));
+    let choice = Choice::new(words.as_deref().unwrap_or_default());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nested");
     fs::create_dir_all(&folder).expect("a folder");
     let packages = Packages::fetch(&folder);
-    let programs = Programs::build();
-    let memory = folder.join("initramfs");
-    fs::write(&memory, files(&packages, &programs)).expect("the machine's files");
-    let log = emulator::run(&packages, &memory, &format!("npt={nested_paging}"));
-    println!("nested paging {nested_paging}:\n{log}");
-    check(&log, &programs, nested_paging);
+    let programs = Programs::build(&choice.tests);
+    let archive = folder.join("initramfs");
+    fs::write(&archive, files(&packages, &programs, &choice)).expect("the machine's files");
+    let log = emulator::run(&packages, &archive, &format!("npt={}", u32::from(choice.nested_paging)));
+    println!("{log}");
+    check(&log, &choice);
 }
 
 /// All files of the machine.
-fn files(packages: &Packages, programs: &Programs) -> Vec<u8> {
+fn files(packages: &Packages, programs: &Programs, choice: &Choice) -> Vec<u8> {
     let mut archive = Archive::new();
     for folder in ["bin", "dev", "lib", "lib64", "modules", "proc", "sys", "tmp"] {
         archive.folder(folder);
     }
-    archive.file("init", script(programs).as_bytes());
+    archive.file("init", script(choice).as_bytes());
     archive.file("bin/busybox", &packages.busybox());
     for (name, bytes) in packages.modules() {
         archive.file(&format!("modules/{name}"), &bytes);
@@ -78,8 +113,10 @@ fn files(packages: &Packages, programs: &Programs) -> Vec<u8> {
     archive.finish()
 }
 
-/// The machine's init script. It prints `PASSED name` or `FAILED name` for each program.
-fn script(programs: &Programs) -> String {
+/// The first program of the machine. It prints a line `PASSED name` or `FAILED name` for each program that it runs.
+///
+/// `CLICKBOX_REQUIRE` makes a test fail that would skip virtual machines.
+fn script(choice: &Choice) -> String {
     let mut script = String::from(
         "#!/bin/busybox sh\n\
          /bin/busybox --install -s /bin\n\
@@ -89,22 +126,23 @@ fn script(programs: &Programs) -> String {
          echo PAGING $(cat /sys/module/kvm_amd/parameters/npt)\n",
     );
     script += KEPT;
-    let tests = programs.tests().map(|name| (name, format!("{name} --test-threads=1")));
-    let commands = COMMANDS.iter().map(|(name, command)| (*name, command.to_string()));
+    let tests = choice.tests.iter().map(|name| (*name, format!("{name} --test-threads=1")));
+    let commands = choice.commands.iter().map(|(name, command)| (*name, command.to_string()));
     for (name, command) in tests.chain(commands) {
         script += &format!("timeout {LONGEST} {command} 2>&1 && echo PASSED {name} || echo FAILED {name}\n");
     }
     script + "echo ENDED\npoweroff -f\n"
 }
 
-/// Asserts that every program passed. None can have skipped virtual machines, because `CLICKBOX_REQUIRE` names `kvm`.
-fn check(log: &str, programs: &Programs, nested_paging: u32) {
-    let said = |line: &str| log.lines().any(|found| found.trim_end() == line);
-    let paging = if nested_paging == 1 { "PAGING Y" } else { "PAGING N" };
-    assert!(said(paging), "kvm_amd is not there as wished: no {paging:?}");
-    let names = programs.tests().chain(COMMANDS.iter().map(|(name, _)| *name));
-    let missing: Vec<_> = names.filter(|name| !said(&format!("PASSED {name}"))).collect();
-    assert!(missing.is_empty(), "with nested paging {nested_paging} these did not pass: {missing:?}");
-    assert!(log.contains("each in a virtual machine"), "the demonstration did not use virtual machines");
-    assert!(said("ENDED"), "the machine did not come to its end");
+/// Checks the machine's output: all programs passed, on the paging that was chosen, and the machine shut down.
+fn check(log: &str, choice: &Choice) {
+    let has = |line: &str| log.lines().any(|found| found.trim_end() == line);
+    let paging = if choice.nested_paging { "PAGING Y" } else { "PAGING N" };
+    assert!(has(paging), "kvm_amd was not loaded as chosen: there is no line {paging:?}");
+    let failed: Vec<_> = choice.names().filter(|name| !has(&format!("PASSED {name}"))).collect();
+    assert!(failed.is_empty(), "these did not pass ({paging}): {failed:?}");
+    if choice.names().any(|name| name == "demonstration") {
+        assert!(log.contains("each in a virtual machine"), "the demonstration did not use virtual machines");
+    }
+    assert!(has("ENDED"), "the machine did not shut down");
 }

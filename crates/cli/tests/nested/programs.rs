@@ -1,27 +1,28 @@
-//! The programs in the machine: `clickbox`, the tests of boxes, and the system libraries that they need.
+//! The programs that run in the machine (`clickbox` and tests), and the system libraries that they need.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The crates whose tests create boxes.
+/// The crates whose tests start boxes.
 const CRATES: &[&str] = &["sandbox", "engine"];
-
-/// Their test programs that are excluded: two take too long on an emulated CPU, the last creates no boxes.
-const NOT_THESE: &[&str] = &["engine-corpus", "engine-buffers", "engine-engine"];
 
 /// Programs and libraries.
 pub(crate) struct Programs {
-    /// `clickbox` and the test programs, by their names in the machine.
+    /// Paths on this machine, by the name in the emulated one.
     pub(crate) programs: BTreeMap<String, PathBuf>,
-    /// Library paths, the same in the machine.
+    /// Paths that are the same in both machines.
     pub(crate) libraries: BTreeSet<PathBuf>,
 }
 
 impl Programs {
-    /// Builds the programs in the profile of this test.
-    pub(crate) fn build() -> Programs {
+    /// Builds these test programs in the profile of this test.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such test program.
+    pub(crate) fn build(tests: &[&str]) -> Programs {
         let clickbox = PathBuf::from(env!("CARGO_BIN_EXE_clickbox"));
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["test", "--no-run", "--message-format=json"]).current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -36,7 +37,10 @@ impl Programs {
         let text = String::from_utf8(output.stdout).expect("text");
         let messages = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         let mut programs: BTreeMap<_, _> = messages.filter_map(|message| test(&message)).collect();
-        programs.retain(|name, _| !NOT_THESE.contains(&name.as_str()));
+        programs.retain(|name, _| tests.contains(&name.as_str()));
+        for name in tests {
+            assert!(programs.contains_key(*name), "there is no test program {name}");
+        }
         programs.insert("clickbox".to_string(), clickbox);
         let mut libraries = BTreeSet::new();
         for (name, path) in &mut programs {
@@ -45,14 +49,9 @@ impl Programs {
         }
         Programs { programs, libraries }
     }
-
-    /// The names of the test programs.
-    pub(crate) fn tests(&self) -> impl Iterator<Item = &str> {
-        self.programs.keys().map(String::as_str).filter(|name| *name != "clickbox")
-    }
 }
 
-/// The name and path of the test program in a message of cargo.
+/// Name and path of a test program, from the message that Cargo prints about it.
 fn test(message: &Value) -> Option<(String, PathBuf)> {
     let target = message.get("target")?;
     if target.get("kind")?.get(0)? != "test" {
@@ -70,7 +69,7 @@ fn linked(program: &Path) -> Vec<PathBuf> {
     text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-/// A copy of a program without debug information, because the machine keeps it in memory.
+/// Copies a program without its debugging information, because the machine keeps its files in memory.
 fn stripped(name: &str, program: &Path) -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nested").join(name);
     let status = Command::new("strip").arg("-o").args([&copy, program]).status().expect("strip");
