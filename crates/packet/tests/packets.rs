@@ -184,7 +184,10 @@ fn a_batch_may_be_the_last_of_its_pool() {
     let mut mixed: Batch = (0..4).map(|_| other.allocate(9000).unwrap()).collect();
     mixed.push(pool.allocate(10).unwrap());
     drop((pool, other));
+    assert!(batch.iter().all(|packet| packet.len() == 10));
     drop(batch);
+    let lengths: Vec<usize> = mixed.iter().map(Packet::len).collect();
+    assert_eq!(lengths, [9000, 9000, 9000, 9000, 10]);
     drop(mixed);
 }
 

@@ -205,8 +205,12 @@ fn random_payloads_are_refused_or_read() {
                 None => refused[index] += 1,
             }
         }
-        drop(Stats::decode(&payload));
-        drop(Diagnostic::decode(&payload));
+        if let Ok(stats) = Stats::decode(&payload) {
+            assert_eq!(Stats::decode(&stats.encode()), Ok(stats));
+        }
+        if let Ok(diagnostics) = Diagnostic::decode(&payload) {
+            assert_eq!(Diagnostic::decode(&Diagnostic::encode(&diagnostics)), Ok(diagnostics));
+        }
     }
     // A reply's bytes are read by whoever asked, so none is refused.
     let done = KINDS.iter().position(|kind| *kind == MessageKind::Done);

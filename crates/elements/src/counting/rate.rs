@@ -110,10 +110,15 @@ mod tests {
     }
 
     #[test]
-    fn time_and_amounts_may_be_anything() {
+    fn extreme_times_and_amounts_leave_a_usable_rate() {
         let mut rate = Rate::<10>::new();
         for (nanos, amount) in [(i64::MAX, u64::MAX), (i64::MIN, u64::MAX), (0, 0), (5, u64::MAX)] {
             rate.count(Timestamp::from_nanos(nanos), amount);
         }
+        assert_eq!(rate.text(Timestamp::from_millis(1_000)), "0");
+        for milli in 1_001..2_000 {
+            rate.count(Timestamp::from_millis(milli), 5);
+        }
+        assert_eq!(rate.text(Timestamp::from_millis(2_000)), "4993.164");
     }
 }

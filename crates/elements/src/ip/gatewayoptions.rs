@@ -193,8 +193,9 @@ mod tests {
         check(&[68, 12, 5, 3, 7, 8, 8, 8, 0, 0, 0, 0], Ok(true), &[68, 12, 5, 3, 7, 8, 8, 8, 0, 0, 0, 0]);
     }
 
+    /// Whatever the options are, the header in front of them and their length stay, and `look` and `process` agree.
     #[test]
-    fn any_bytes_will_do() {
+    fn any_bytes_are_processed_as_announced() {
         let mut random = random::Random::new(5);
         for _ in 0..20_000 {
             let length = 20 + random.below(41) as usize;
@@ -202,7 +203,14 @@ mod tests {
             for at in (20..length).step_by(5) {
                 bytes[at] = [0, 1, 7, 68, 131][random.below(5) as usize];
             }
-            let _ = (look(&bytes), ROUTER.process(&mut bytes, length));
+            let before = bytes.clone();
+            let (outlook, result) = (look(&bytes), ROUTER.process(&mut bytes, length));
+            assert_eq!((bytes.len(), &bytes[..20]), (length, &before[..20]), "{before:?}");
+            match outlook {
+                Outlook::Nothing => assert_eq!((result, &bytes), (Ok(false), &before)),
+                Outlook::Fault(at) => assert_eq!((result, &bytes), (Err(at), &before)),
+                Outlook::Write => assert!(matches!(result, Ok(true) | Err(20..)), "{before:?}: {result:?}"),
+            }
         }
     }
 }
