@@ -19,7 +19,6 @@ const CIRCULAR: &[&str] = &[
     "packet",
     "reason",
     "router",
-    "sandbox",
 ];
 
 /// A module's path from the crate's root; the root is the empty path.
