@@ -1,7 +1,13 @@
 //! The commands' output and exit codes.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// How many times `bench engine` puts a short chain in a row, as `crates/bench` has it.
+const REPETITIONS: u32 = 9;
 
 /// Runs the program with arguments and standard input.
 fn clickbox(arguments: &[&str], input: &str) -> Output {
@@ -168,7 +174,7 @@ fn the_demonstration_of_the_engine_accounts_for_every_packet() {
     assert!(text.contains("belongs to no connection") && text.contains("mail from inside"), "{text}");
     assert!(!text.contains('\x1b'), "{text}");
     let output = clickbox(&["demo", "--engine", "--seconds", "0", "--json"], "");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let dropped = told["dropped"].as_array().into_iter().flatten().filter_map(|row| row["packets"].as_u64());
     let sum = told["sent_packets"].as_u64().map(|sent| sent + dropped.sum::<u64>());
     assert_eq!((told["received_packets"].as_u64(), sum), (Some(2500), Some(2500)), "{told}");
@@ -185,7 +191,7 @@ fn a_peer_that_takes_too_long_is_left_out() {
     let words = ["bench", "engine", "--config", "wire", "--runs", "1", "--packets", "3000", "--json"];
     let output = clickbox(&[&words[..], &["--timeout", "8", "--peer", path]].concat(), "");
     let _ = std::fs::remove_file(&peer);
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+    let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     let row = &report["results"][0];
     assert!(row["mpps"].as_f64().is_some_and(|rate| rate > 0.0), "{row}");
@@ -193,23 +199,45 @@ fn a_peer_that_takes_too_long_is_left_out() {
     assert_eq!(row["note"], "the peer takes longer than 8 s");
 }
 
-/// The JSON fields of `bench engine` with a peer. The peer is this program under the name `click`, so its results must
-/// be equal.
+/// Writes a script that stands for a peer: it prints times that depend on the configuration's file alone, and this many
+/// packets.
+///
+/// For 3000 packets its times are 1000 ns a packet for reading and 4000 ns for the chain.
+fn peer_script(path: &Path, packets_out: u64) {
+    use std::os::unix::fs::PermissionsExt;
+    let text = format!(
+        "#!/bin/sh\n\
+         for file; do :; done\n\
+         case $file in\n\
+         */baseline.click) echo 0.002u 0.001s 0:00.01;;\n\
+         */whole.click) echo 0.010u 0.005s 0:00.02;;\n\
+         */repeated.click) echo 0.{:03}u 0.000s 0:00.20;;\n\
+         *) echo \"unknown file $file\" >&2; exit 1;;\n\
+         esac\n\
+         case \"$*\" in *'-h chain/out.count'*) echo {packets_out};; esac\n",
+        3 + 12 * REPETITIONS
+    );
+    std::fs::write(path, text).expect("a script");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+}
+
+/// Checks every field of the JSON of `bench engine`, with a script as the peer.
 #[test]
 fn the_benchmark_prints_its_fields() {
     let folder = std::env::temp_dir().join(format!("clickbox-peer-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
-    let link = folder.join("click");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_clickbox"), &link).expect("a link");
+    let (lossy, lossless) = (folder.join("lossy"), folder.join("lossless"));
+    peer_script(&lossy, 41);
+    peer_script(&lossless, 3000);
     let bench = |words: &[&str]| {
         let short = ["bench", "engine", "--runs", "1", "--packets", "3000", "--json"];
         let output = clickbox(&[&short, words].concat(), "");
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+        let report: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
         report["results"].as_array().expect("a list").clone()
     };
-    let peer = ["--peer", link.to_str().expect("a plain path")];
+    let peer = ["--peer", lossy.to_str().expect("a plain path")];
     let loads = ["--config", "firewall", "--config", "wire", "--size", "64,imix", "--rules", "1,20"];
     let results = bench(&[&loads[..], &["--flows", "50"], &peer].concat());
     let shape: Vec<_> = results
@@ -230,35 +258,39 @@ fn the_benchmark_prints_its_fields() {
             (&row["traffic"], row["flows"].as_u64(), row["packets"].as_u64()),
             (&"mixed".into(), Some(50), Some(3000))
         );
-        let figures =
-            ["/ns_per_packet", "/mpps", "/batch", "/peer/ns_per_packet", "/peer/mpps", "/peer/ratio"];
-        for field in figures {
-            assert!(
-                row.pointer(field).and_then(serde_json::Value::as_f64).is_some_and(|value| value > 0.0),
-                "{field}: {row}"
-            );
+        let figure = |field: &str| row.pointer(field).and_then(Value::as_f64).unwrap_or(f64::NAN);
+        for field in ["/ns_per_packet", "/mpps", "/batch"] {
+            assert!(figure(field) > 0.0, "{field}: {row}");
         }
-        for field in ["/chain_ns", "/spread", "/repeated", "/peer/chain_ns", "/peer/spread"] {
-            assert!(
-                row.pointer(field).and_then(serde_json::Value::as_f64).is_some_and(|value| value >= 0.0),
-                "{field}: {row}"
-            );
+        for field in ["/chain_ns", "/spread", "/repeated"] {
+            assert!(figure(field) >= 0.0, "{field}: {row}");
         }
-        let (ours, theirs) = (row["ns_per_packet"].as_f64(), row["peer"]["ns_per_packet"].as_f64());
-        let ratio = ours.zip(theirs).map(|(ours, theirs)| theirs / ours).expect("figures");
-        assert!((row["peer"]["ratio"].as_f64().expect("a ratio") - ratio).abs() < 0.01 * ratio, "{row}");
-        // The same program passes the same packets.
-        assert_eq!(row["note"], serde_json::Value::Null, "{row}");
+        let theirs = [("ns_per_packet", 5000.0), ("mpps", 0.2), ("chain_ns", 4000.0), ("spread", 0.0)];
+        for (field, expected) in theirs.into_iter().chain([("ratio", 5000.0 / figure("/ns_per_packet"))]) {
+            let found = figure(&format!("/peer/{field}"));
+            assert!((found - expected).abs() <= 0.01 * expected, "peer's {field} is not {expected}: {row}");
+        }
+        let note = row["note"].as_str().unwrap_or_default();
+        assert!(note.ends_with(" packets came out here, 41 in the peer"), "{row}");
     }
+    let ratio = |row: &Value| row["peer"]["chain_ratio"].as_f64().zip(row["chain_ns"].as_f64());
+    for (ratio, chain) in results.iter().filter_map(ratio) {
+        assert!((ratio * chain - 4000.0).abs() < 0.05 * 4000.0, "{results:?}");
+    }
+    // The wire loses nothing, and neither does this peer.
+    let results_of_lossless =
+        bench(&["--config", "wire", "--peer", lossless.to_str().expect("a plain path")]);
+    assert!(results_of_lossless[0]["peer"].is_object(), "{results_of_lossless:?}");
+    assert_eq!(results_of_lossless[0]["note"], Value::Null, "{results_of_lossless:?}");
     // A chain that passes all packets of FromDump keeps the batches large; a chain that splits them does not.
-    let batch = |row: &serde_json::Value| row["batch"].as_f64().expect("a length");
+    let batch = |row: &Value| row["batch"].as_f64().expect("a length");
     assert!((64.0..=256.0).contains(&batch(&results[4])), "{}", results[4]);
     let split = bench(&["--config", "loadbalancer"]);
     assert!((1.0..64.0).contains(&batch(&split[0])), "{}", split[0]);
 
     // A failed peer is noted, and is not an error.
     let results = bench(&["--config", "wire", "--peer", "/bin/false"]);
-    assert_eq!(results[0]["peer"], serde_json::Value::Null);
+    assert_eq!(results[0]["peer"], Value::Null);
     assert!(
         results[0]["note"].as_str().is_some_and(|note| note.contains("the peer fails")),
         "{}",
@@ -300,11 +332,11 @@ fn the_benchmarks_of_boxes_print_their_fields() {
     ];
     for (words, fields) in cases {
         let output = clickbox(&[&["bench"], words, &short].concat(), "");
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
             panic!("{words:?}: {error}: {}", String::from_utf8_lossy(&output.stderr))
         });
         for field in fields {
-            let number = report.pointer(field).and_then(serde_json::Value::as_f64);
+            let number = report.pointer(field).and_then(Value::as_f64);
             // On a busy machine a rate may round to zero.
             assert!(number.is_some_and(|number| number >= 0.0), "{words:?}: {field}: {report}");
         }
