@@ -10,6 +10,10 @@
 //! Absent: clocks, random numbers, files, devices and threads of its own; all come through the element's context.
 #![no_std]
 #![forbid(unsafe_code)]
+#![allow(
+    missing_docs,
+    reason = "the page of an element is the documentation of its arguments' struct, and a test requires it"
+)]
 
 extern crate alloc;
 

@@ -69,7 +69,6 @@ pub struct AggregateCounterArgs {
     banner: String,
 }
 
-/// The element.
 pub struct AggregateCounter {
     counts: Counts,
     seen: u32,

@@ -46,7 +46,6 @@ pub struct AggregateIPArgs {
     unshift_ip_addr: bool,
 }
 
-/// The element.
 pub struct AggregateIP {
     field: Field,
     incremental: bool,

@@ -96,7 +96,6 @@ struct Preview {
     now: (Timestamp, i64),
 }
 
-/// The element.
 pub struct AggregateIPFlows {
     flows: Table<u128, Flow>,
     preview: Preview,

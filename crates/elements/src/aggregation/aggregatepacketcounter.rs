@@ -39,7 +39,6 @@ pub struct AggregatePacketCounterArgs {
 /// Maximum (aggregate, packet number) pairs. Bounds the memory that packet numbers can claim.
 const MAX_NUMBERS: usize = 1 << 22;
 
-/// The element.
 pub struct AggregatePacketCounter {
     place: Option<usize>,
     /// By aggregate and packet number, the packet count of each input.

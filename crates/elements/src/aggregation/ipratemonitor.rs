@@ -78,7 +78,6 @@ impl FromArgument for Ratio {
     }
 }
 
-/// The element.
 pub struct IPRateMonitor {
     bytes: bool,
     annotate: bool,

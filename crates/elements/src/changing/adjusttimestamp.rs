@@ -35,7 +35,6 @@ pub struct AdjustTimestampArgs {
     all: bool,
 }
 
-/// The element.
 pub struct AdjustTimestamp {
     args: AdjustTimestampArgs,
 }

@@ -22,7 +22,6 @@ pub struct AlignArgs {
     offset: i32,
 }
 
-/// The element.
 pub struct Align {
     modulus: usize,
     offset: usize,

@@ -18,7 +18,6 @@ use packet::checksum::crc32;
 #[element(name = "CheckCRC32", group = "changing", see = "SetCRC32", drops = "bad_crc")]
 pub struct CheckCRC32Args {}
 
-/// The element.
 pub struct CheckCRC32;
 
 impl Filter for CheckCRC32 {

@@ -28,7 +28,6 @@ pub struct CheckLengthArgs {
     length: u32,
 }
 
-/// The element.
 pub struct CheckLength {
     args: CheckLengthArgs,
 }

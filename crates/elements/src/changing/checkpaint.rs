@@ -34,7 +34,6 @@ pub struct CheckPaintArgs {
     anno: Annotation<1>,
 }
 
-/// The element.
 pub struct CheckPaint {
     args: CheckPaintArgs,
 }

@@ -71,7 +71,6 @@ impl Range {
     }
 }
 
-/// The element.
 pub struct Clipboard {
     ranges: Vec<Range>,
     bytes: Vec<u8>,

@@ -29,7 +29,6 @@ use packet::PacketType;
 )]
 pub struct DropBroadcastsArgs {}
 
-/// The element.
 pub struct DropBroadcasts {
     drops: u64,
 }

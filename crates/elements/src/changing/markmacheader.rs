@@ -30,7 +30,6 @@ pub struct MarkMACHeaderArgs {
     length: u32,
 }
 
-/// The element.
 pub struct MarkMACHeader {
     args: MarkMACHeaderArgs,
 }

@@ -28,7 +28,6 @@ pub struct PadArgs {
     zero: bool,
 }
 
-/// The element.
 pub struct Pad {
     length: u32,
 }

@@ -24,7 +24,6 @@ pub struct PaintArgs {
     anno: Annotation<1>,
 }
 
-/// The element.
 pub struct Paint {
     args: PaintArgs,
 }

@@ -37,7 +37,6 @@ pub struct ResizeArgs {
     tail: i32,
 }
 
-/// The element.
 pub struct Resize {
     args: ResizeArgs,
 }

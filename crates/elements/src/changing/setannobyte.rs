@@ -31,7 +31,6 @@ pub struct SetAnnoByteArgs {
     value: u8,
 }
 
-/// The element.
 pub struct SetAnnoByte {
     args: SetAnnoByteArgs,
 }

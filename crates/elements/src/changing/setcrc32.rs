@@ -19,7 +19,6 @@ use packet::checksum::crc32;
 #[element(name = "SetCRC32", group = "changing", order_insensitive, see = "CheckCRC32", drops = "too_long")]
 pub struct SetCRC32Args {}
 
-/// The element.
 pub struct SetCRC32;
 
 impl Filter for SetCRC32 {

@@ -30,7 +30,6 @@ pub struct SetPacketTypeArgs {
     kind: Word,
 }
 
-/// The element.
 pub struct SetPacketType {
     kind: PacketType,
 }

@@ -29,7 +29,6 @@ pub struct SetTimestampArgs {
     delta: bool,
 }
 
-/// The element.
 pub struct SetTimestamp {
     time: Option<Timestamp>,
     first: bool,

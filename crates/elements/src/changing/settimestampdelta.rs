@@ -32,7 +32,6 @@ enum Kind {
     First,
 }
 
-/// The element.
 pub struct SetTimestampDelta {
     kind: Kind,
     first: Timestamp,

@@ -30,7 +30,6 @@ pub struct StoreDataArgs {
     data: Bytes,
 }
 
-/// The element.
 pub struct StoreData {
     offset: usize,
     data: Vec<u8>,

@@ -25,7 +25,6 @@ pub struct StripArgs {
     length: u32,
 }
 
-/// The element.
 pub struct Strip {
     length: usize,
 }

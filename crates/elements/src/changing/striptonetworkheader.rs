@@ -26,7 +26,6 @@ use element::prelude::*;
 )]
 pub struct StripToNetworkHeaderArgs {}
 
-/// The element.
 pub struct StripToNetworkHeader;
 
 impl Filter for StripToNetworkHeader {

@@ -71,7 +71,6 @@ enum Base {
     Start,
 }
 
-/// The element.
 pub struct TimeFilter {
     first: (Timestamp, Base),
     last: (Timestamp, Base),

@@ -25,7 +25,6 @@ pub struct TruncateArgs {
     extra_length: bool,
 }
 
-/// The element.
 pub struct Truncate {
     args: TruncateArgs,
 }

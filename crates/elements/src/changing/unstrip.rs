@@ -31,7 +31,6 @@ pub struct UnstripArgs {
     length: u32,
 }
 
-/// The element.
 pub struct Unstrip {
     length: usize,
 }

@@ -47,7 +47,6 @@ pub struct ClassifierArgs {
     patterns: Vec<Raw>,
 }
 
-/// The element.
 pub struct Classifier {
     program: Program,
     columns: Columns,

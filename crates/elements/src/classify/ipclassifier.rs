@@ -67,7 +67,6 @@ pub struct IPClassifierArgs {
     patterns: Vec<Raw>,
 }
 
-/// The element.
 pub struct IPClassifier {
     patterns: Vec<Raw>,
     program: Program,

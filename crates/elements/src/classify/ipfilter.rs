@@ -49,7 +49,6 @@ pub struct IPFilterArgs {
     rules: Vec<Raw>,
 }
 
-/// The element.
 pub struct IPFilter {
     program: Program,
     columns: Columns,

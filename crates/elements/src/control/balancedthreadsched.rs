@@ -24,7 +24,6 @@ pub struct BalancedThreadSchedArgs {
     increasing: bool,
 }
 
-/// The element.
 pub struct BalancedThreadSched;
 
 impl Element for BalancedThreadSched {

@@ -63,7 +63,6 @@ pub struct ChatterSocketArgs {
     retry_warnings: bool,
 }
 
-/// The element.
 pub struct ChatterSocket {
     waiting: Waiting,
     channel: String,

@@ -74,7 +74,6 @@ pub struct ControlSocketArgs {
     localhost: bool,
 }
 
-/// The element.
 pub struct ControlSocket {
     waiting: Waiting,
     connections: Vec<Connection>,

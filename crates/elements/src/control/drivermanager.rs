@@ -25,7 +25,6 @@ pub struct DriverManagerArgs {
     instructions: Vec<Raw>,
 }
 
-/// The element.
 pub type DriverManager = Scripted<DriverManagerArgs>;
 
 impl ScriptArguments for DriverManagerArgs {

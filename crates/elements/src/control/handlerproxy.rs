@@ -28,7 +28,6 @@ pub struct HandlerProxyArgs {
     readonly: bool,
 }
 
-/// The element.
 pub struct HandlerProxy {
     args: HandlerProxyArgs,
     /// Indexes of the elements.

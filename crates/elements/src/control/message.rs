@@ -27,7 +27,6 @@ pub struct MessageArgs {
     r#type: Word,
 }
 
-/// The element.
 pub struct Message;
 
 impl Element for Message {

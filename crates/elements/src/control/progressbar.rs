@@ -51,7 +51,6 @@ pub struct ProgressBarArgs {
     fixed_size: Option<f64>,
 }
 
-/// The element.
 pub struct ProgressBar {
     args: ProgressBarArgs,
     state: State,

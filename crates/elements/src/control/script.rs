@@ -56,7 +56,6 @@ pub struct ScriptArgs {
     instructions: Vec<Raw>,
 }
 
-/// The element.
 pub type Script = Scripted<ScriptArgs>;
 
 impl ScriptArguments for ScriptArgs {

@@ -29,7 +29,6 @@ pub struct StaticThreadSchedArgs {
     threads: Vec<Raw>,
 }
 
-/// The element.
 pub struct StaticThreadSched {
     threads: Vec<(String, usize)>,
 }

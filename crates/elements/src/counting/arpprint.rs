@@ -49,7 +49,6 @@ pub struct ARPPrintArgs {
     outfile: Option<FileName>,
 }
 
-/// The element.
 pub struct ARPPrint {
     args: ARPPrintArgs,
     journal: Journal,

@@ -28,7 +28,6 @@ pub struct AverageCounterArgs {
     ignore: u32,
 }
 
-/// The element.
 pub struct AverageCounter {
     /// Milliseconds to ignore.
     ignore: i64,

@@ -48,5 +48,4 @@ impl Measure for Octets {
     }
 }
 
-/// The element.
 pub type BandwidthMeter = RateMeter<Octets>;

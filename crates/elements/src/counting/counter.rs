@@ -74,7 +74,6 @@ impl Trigger {
     }
 }
 
-/// The element.
 pub struct Counter {
     count: u64,
     bytes: u64,

@@ -32,7 +32,6 @@ pub struct IP6PrintArgs {
     nbytes: u32,
 }
 
-/// The element.
 pub struct IP6Print {
     args: IP6PrintArgs,
 }

@@ -102,7 +102,6 @@ impl FromArgument for Payload {
     }
 }
 
-/// The element.
 pub struct IPPrint {
     args: IPPrintArgs,
     journal: Journal,

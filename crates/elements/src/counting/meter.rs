@@ -48,5 +48,4 @@ impl Measure for Packets {
     }
 }
 
-/// The element.
 pub type Meter = RateMeter<Packets>;

@@ -54,7 +54,6 @@ pub struct PrintArgs {
     active: bool,
 }
 
-/// The element.
 pub struct Print {
     args: PrintArgs,
 }

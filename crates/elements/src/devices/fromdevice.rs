@@ -90,7 +90,6 @@ pub struct FromDeviceArgs {
     timestamp: bool,
 }
 
-/// The element.
 pub struct FromDevice {
     args: FromDeviceArgs,
     device: Option<Box<dyn Device>>,

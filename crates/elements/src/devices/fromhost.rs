@@ -60,7 +60,6 @@ pub(super) struct Shared {
     pub(super) device: RefCell<Box<dyn Device>>,
 }
 
-/// The element.
 pub struct FromHost {
     args: FromHostArgs,
     shared: Option<Rc<Shared>>,

@@ -44,7 +44,6 @@ pub struct KernelTapArgs {
     tap: bool,
 }
 
-/// The element.
 pub type KernelTap = Tunnelled<KernelTapArgs>;
 
 impl Kind for KernelTapArgs {

@@ -42,7 +42,6 @@ pub struct KernelTunArgs {
     tap: bool,
 }
 
-/// The element.
 pub type KernelTun = Tunnelled<KernelTunArgs>;
 
 impl Kind for KernelTunArgs {

@@ -57,7 +57,6 @@ pub struct McastSocketArgs {
     r#loop: bool,
 }
 
-/// The element.
 pub struct McastSocket(Socket);
 
 impl Element for McastSocket {

@@ -54,7 +54,6 @@ pub struct RawSocketArgs {
     headroom: u16,
 }
 
-/// The element.
 pub struct RawSocket {
     protocol: u8,
     port: u16,

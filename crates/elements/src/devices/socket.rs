@@ -110,7 +110,6 @@ pub(super) struct HostArguments {
     verbose: bool,
 }
 
-/// The element.
 pub struct Socket {
     packets: PacketArguments,
     hosts: HostArguments,

@@ -57,7 +57,6 @@ pub struct ToDeviceArgs {
     burst: i32,
 }
 
-/// The element.
 pub struct ToDevice {
     args: ToDeviceArgs,
     device: Option<Box<dyn Device>>,

@@ -41,7 +41,6 @@ pub struct ToHostArgs {
     devname: String,
 }
 
-/// The element.
 pub struct ToHost {
     name: String,
     shared: Option<Rc<Shared>>,

@@ -46,7 +46,6 @@ const FIRST_DELAY: Timestamp = Timestamp::from_parts(1, 0);
 /// Interval between replies.
 const PERIOD: Timestamp = Timestamp::from_parts(10, 0);
 
-/// The element.
 pub struct ARPFaker {
     sender: Party,
     target: Party,

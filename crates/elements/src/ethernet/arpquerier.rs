@@ -72,7 +72,6 @@ pub struct ARPQuerierArgs {
     eth: Option<Raw>,
 }
 
-/// The element.
 pub struct ARPQuerier {
     host: Host,
     table: Option<ElementName>,

@@ -48,7 +48,6 @@ pub struct ARPResponderArgs {
     entries: Vec<Raw>,
 }
 
-/// The element.
 pub struct ARPResponder {
     /// Entries; each one precedes those that contain it.
     entries: Vec<Entry>,

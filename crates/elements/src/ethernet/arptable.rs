@@ -54,7 +54,6 @@ pub(super) struct Capacities {
     timeout: Option<Timestamp>,
 }
 
-/// The element.
 pub struct ARPTable {
     cache: Rc<RefCell<ArpCache>>,
 }

@@ -62,7 +62,6 @@ enum Fault {
     Protocol,
 }
 
-/// The element.
 pub struct CheckARPHeader {
     args: CheckARPHeaderArgs,
     drops: u64,

@@ -42,7 +42,6 @@ pub struct EnsureEtherArgs {
     dst: MacAddr,
 }
 
-/// The element.
 pub struct EnsureEther {
     header: [u8; LENGTH],
 }

@@ -42,7 +42,6 @@ pub struct EtherEncapArgs {
     dst: MacAddr,
 }
 
-/// The element.
 pub struct EtherEncap {
     args: EtherEncapArgs,
     header: [u8; LENGTH],

@@ -21,7 +21,6 @@ use element::prelude::*;
 #[element(name = "EtherMirror", group = "ethernet", order_insensitive, see = "EtherRewrite, IPMirror")]
 pub struct EtherMirrorArgs {}
 
-/// The element.
 pub struct EtherMirror;
 
 impl Filter for EtherMirror {

@@ -42,7 +42,6 @@ pub struct EtherRewriteArgs {
     dst: MacAddr,
 }
 
-/// The element.
 pub struct EtherRewrite {
     /// The addresses in frame order: destination first.
     addresses: [u8; 12],

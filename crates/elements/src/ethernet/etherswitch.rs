@@ -52,7 +52,6 @@ pub struct EtherSwitchArgs {
 /// Maximum learned addresses, so that a sender that invents source addresses can't claim more memory.
 const MAX_ADDRESSES: usize = 1 << 20;
 
-/// The element.
 pub struct EtherSwitch {
     table: Table<[u8; 6], Place>,
     /// Lifetime of an address, in whole seconds.

@@ -51,7 +51,6 @@ pub struct EtherVLANEncapArgs {
     tag: TagArguments,
 }
 
-/// The element.
 pub struct EtherVLANEncap {
     kind: EtherType,
     source: MacAddr,

@@ -37,7 +37,6 @@ pub struct GetEtherAddressArgs {
     offset: Word,
 }
 
-/// The element.
 pub struct GetEtherAddress {
     annotation: usize,
     offset: usize,

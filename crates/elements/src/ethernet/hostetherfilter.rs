@@ -48,7 +48,6 @@ pub struct HostEtherFilterArgs {
     offset: u32,
 }
 
-/// The element.
 pub struct HostEtherFilter {
     args: HostEtherFilterArgs,
 }

@@ -44,7 +44,6 @@ pub struct IP6NDAdvertiserArgs {
     entries: Vec<Raw>,
 }
 
-/// The element.
 pub struct IP6NDAdvertiser {
     entries: Vec<(Ip6Prefix, MacAddr)>,
 }

@@ -63,7 +63,6 @@ const REFRESH_AGE: i64 = 60_000;
 /// Milliseconds after which an address is removed.
 const EXPIRY_AGE: i64 = 120_000;
 
-/// The element.
 pub struct IP6NDSolicitor {
     host: Party,
     /// Neighbours by the sum of the first and last byte of their address, newest first, which is the order of `table`.

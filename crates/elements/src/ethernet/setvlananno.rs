@@ -38,7 +38,6 @@ pub struct SetVLANAnnoArgs {
     vlan_id: Identifier,
 }
 
-/// The element.
 pub struct SetVLANAnno {
     tag: Tag,
 }

@@ -42,7 +42,6 @@ pub struct StoreEtherAddressArgs {
     anno: Option<Annotation<6>>,
 }
 
-/// The element.
 pub struct StoreEtherAddress {
     address: MacAddr,
     annotation: Option<usize>,

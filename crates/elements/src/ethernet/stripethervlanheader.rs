@@ -36,7 +36,6 @@ pub struct StripEtherVLANHeaderArgs {
     native_vlan: i32,
 }
 
-/// The element.
 pub struct StripEtherVLANHeader {
     native: Option<u16>,
 }

@@ -31,7 +31,6 @@ pub struct VLANDecapArgs {
     ethertype: u16,
 }
 
-/// The element.
 pub struct VLANDecap {
     annotate: bool,
     kind: EtherType,

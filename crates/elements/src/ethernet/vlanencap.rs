@@ -44,7 +44,6 @@ pub struct VLANEncapArgs {
     ethertype: u16,
 }
 
-/// The element.
 pub struct VLANEncap {
     tag: Tag,
     kind: EtherType,

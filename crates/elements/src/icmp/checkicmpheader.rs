@@ -36,7 +36,6 @@ pub struct CheckICMPHeaderArgs {
     tally: TallyArguments,
 }
 
-/// The element.
 pub type CheckICMPHeader = Checker<IcmpCheck>;
 
 /// What is sound.

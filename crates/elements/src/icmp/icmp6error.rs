@@ -58,7 +58,6 @@ const REDIRECT: u8 = 137;
 /// Bytes of the addresses that a redirect has more than other messages.
 const REDIRECT_ADDRESSES: usize = 32;
 
-/// The element.
 pub struct ICMP6Error {
     source: Ipv6Addr,
     kind: u8,

@@ -67,7 +67,6 @@ pub struct ICMPErrorArgs {
     set_fix_anno: bool,
 }
 
-/// The element.
 pub struct ICMPError {
     args: ICMPErrorArgs,
     code: u8,

@@ -41,7 +41,6 @@ pub struct ICMPIPEncapArgs {
     identifier: u16,
 }
 
-/// The element.
 pub type ICMPIPEncap = Encapsulation<ICMPIPEncapArgs>;
 
 impl Kind for ICMPIPEncapArgs {

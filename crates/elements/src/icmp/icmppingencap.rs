@@ -40,7 +40,6 @@ pub struct ICMPPingEncapArgs {
     identifier: u16,
 }
 
-/// The element.
 pub type ICMPPingEncap = Encapsulation<ICMPPingEncapArgs>;
 
 impl Kind for ICMPPingEncapArgs {

@@ -35,7 +35,6 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 )]
 pub struct ICMPPingResponderArgs;
 
-/// The element.
 pub struct ICMPPingResponder;
 
 fn is_request(packet: &Packet) -> bool {

@@ -65,7 +65,6 @@ pub struct ICMPPingSourceArgs {
     mirror: bool,
 }
 
-/// The element.
 pub struct ICMPPingSource {
     args: ICMPPingSourceArgs,
     count: i32,

@@ -40,7 +40,6 @@ pub struct AddressInfoArgs {
     names: Vec<Raw>,
 }
 
-/// The element.
 pub struct AddressInfo;
 
 /// The address kinds that a text can be parsed as.

@@ -23,7 +23,6 @@ pub struct AlignmentInfoArgs {
     alignments: Vec<Raw>,
 }
 
-/// The element.
 pub struct AlignmentInfo;
 
 impl Element for AlignmentInfo {

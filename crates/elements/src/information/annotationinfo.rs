@@ -33,7 +33,6 @@ pub struct AnnotationInfoArgs {
     names: Vec<Raw>,
 }
 
-/// The element.
 pub struct AnnotationInfo {
     /// Sets of names that must not overlap.
     disjoint: Vec<Vec<String>>,

@@ -19,7 +19,6 @@ pub struct ClickyInfoArgs {
     styles: Vec<Raw>,
 }
 
-/// The element.
 pub struct ClickyInfo;
 
 impl Element for ClickyInfo {

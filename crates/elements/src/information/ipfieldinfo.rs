@@ -23,7 +23,6 @@ use element::prelude::*;
 )]
 pub struct IPFieldInfoArgs;
 
-/// The element.
 pub struct IPFieldInfo;
 
 impl Element for IPFieldInfo {

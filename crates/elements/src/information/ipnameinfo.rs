@@ -21,7 +21,6 @@ use element::prelude::*;
 )]
 pub struct IPNameInfoArgs;
 
-/// The element.
 pub struct IPNameInfo;
 
 impl Element for IPNameInfo {

@@ -28,7 +28,6 @@ pub struct PortInfoArgs {
     names: Vec<Raw>,
 }
 
-/// The element.
 pub struct PortInfo;
 
 impl Element for PortInfo {

@@ -47,7 +47,6 @@ impl FromArgument for Seed {
     }
 }
 
-/// The element.
 pub struct RandomSeed {
     seed: Option<Seed>,
 }

@@ -30,7 +30,6 @@ pub struct ScheduleInfoArgs {
     factors: Vec<Raw>,
 }
 
-/// The element.
 pub struct ScheduleInfo {
     factors: Vec<(String, f64)>,
 }

@@ -56,7 +56,6 @@ impl FromArgument for Sources {
     }
 }
 
-/// The element.
 pub struct CheckIP6Header {
     args: CheckIP6HeaderArgs,
     drops: u64,

@@ -60,7 +60,6 @@ pub struct PlaceArguments {
     old: Vec<Raw>,
 }
 
-/// The element.
 pub type CheckIPHeader = Checker<IpCheck<CheckIPHeaderArgs>>;
 
 /// The arguments of this element or of `CheckIPHeader2`.

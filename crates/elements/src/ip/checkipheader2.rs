@@ -41,7 +41,6 @@ pub struct CheckIPHeader2Args {
     place: PlaceArguments,
 }
 
-/// The element.
 pub type CheckIPHeader2 = Checker<IpCheck<CheckIPHeader2Args>>;
 
 impl Kind for CheckIPHeader2Args {

@@ -30,7 +30,6 @@ pub struct DecIP6HLIMArgs;
 /// Offset of the hop limit in the header (RFC 8200, section 3).
 const HOP_LIMIT: usize = 7;
 
-/// The element.
 pub struct DecIP6HLIM {
     drops: u64,
 }

@@ -35,7 +35,6 @@ pub struct DecIPTTLArgs {
     multicast: bool,
 }
 
-/// The element.
 pub struct DecIPTTL {
     args: DecIPTTLArgs,
     drops: u64,

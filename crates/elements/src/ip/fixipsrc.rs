@@ -30,7 +30,6 @@ pub struct FixIPSrcArgs {
     ipaddr: Ipv4Addr,
 }
 
-/// The element.
 pub struct FixIPSrc {
     source: Ipv4Addr,
 }

@@ -33,7 +33,6 @@ pub struct GetIP6AddressArgs {
     offset: u32,
 }
 
-/// The element.
 pub struct GetIP6Address {
     offset: usize,
 }

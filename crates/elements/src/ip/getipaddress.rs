@@ -40,7 +40,6 @@ pub struct GetIPAddressArgs {
     ip: Option<Word>,
 }
 
-/// The element.
 pub struct GetIPAddress {
     from: From,
     annotation: usize,

@@ -70,7 +70,6 @@ impl FromArgument for Keyword {
     }
 }
 
-/// The element.
 pub struct IPEncap {
     source: Ipv4Addr,
     destination: Destination,

@@ -45,7 +45,6 @@ pub struct IPFragmenterArgs {
     headroom: Option<u32>,
 }
 
-/// The element.
 pub struct IPFragmenter {
     args: IPFragmenterArgs,
     fragments: u64,

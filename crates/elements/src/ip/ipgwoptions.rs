@@ -40,7 +40,6 @@ pub struct IPGWOptionsArgs {
     otheraddrs: Spaced<Ipv4Addr>,
 }
 
-/// The element.
 pub struct IPGWOptions {
     args: IPGWOptionsArgs,
     drops: u64,

@@ -40,7 +40,6 @@ pub struct IPInputComboArgs {
     old_badsrc: Option<Spaced<Ipv4Addr>>,
 }
 
-/// The element.
 pub struct IPInputCombo {
     color: u8,
     check: HeaderCheck,

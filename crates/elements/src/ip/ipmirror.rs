@@ -25,7 +25,6 @@ pub struct IPMirrorArgs {
     dst_anno: bool,
 }
 
-/// The element.
 pub struct IPMirror {
     args: IPMirrorArgs,
 }

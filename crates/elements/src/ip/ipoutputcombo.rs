@@ -53,7 +53,6 @@ pub struct IPOutputComboArgs {
     mtu: u32,
 }
 
-/// The element.
 pub struct IPOutputCombo {
     args: IPOutputComboArgs,
 }

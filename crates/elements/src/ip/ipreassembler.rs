@@ -49,7 +49,6 @@ pub struct IPReassemblerArgs {
     max_mtu_anno: Option<Annotation<2>>,
 }
 
-/// The element.
 pub struct IPReassembler {
     args: IPReassemblerArgs,
     /// Incomplete packets, bucketed by the first byte of the identification, oldest first.

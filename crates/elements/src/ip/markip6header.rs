@@ -21,7 +21,6 @@ pub struct MarkIP6HeaderArgs {
     offset: i32,
 }
 
-/// The element.
 pub struct MarkIP6Header {
     offset: isize,
 }

@@ -35,7 +35,6 @@ pub struct MarkIPCEArgs {
     force: bool,
 }
 
-/// The element.
 pub struct MarkIPCE {
     args: MarkIPCEArgs,
 }

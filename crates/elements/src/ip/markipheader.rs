@@ -30,7 +30,6 @@ pub struct MarkIPHeaderArgs {
     offset: i32,
 }
 
-/// The element.
 pub struct MarkIPHeader {
     offset: isize,
 }

@@ -28,7 +28,6 @@ pub struct SetIPAddressArgs {
     anno: Annotation<4>,
 }
 
-/// The element.
 pub struct SetIPAddress {
     args: SetIPAddressArgs,
 }

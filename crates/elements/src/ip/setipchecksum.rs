@@ -28,7 +28,6 @@ use packet::Ip4ViewMut;
 )]
 pub struct SetIPChecksumArgs;
 
-/// The element.
 pub struct SetIPChecksum {
     drops: u64,
 }

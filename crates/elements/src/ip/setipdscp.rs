@@ -44,7 +44,6 @@ impl FromArgument for CodePoint {
     }
 }
 
-/// The element.
 pub struct SetIPDSCP {
     dscp: CodePoint,
 }

@@ -59,7 +59,6 @@ impl Notification {
 /// The error for other values.
 const BAD: &str = "bad ECN argument";
 
-/// The element.
 pub struct SetIPECN {
     ecn: Notification,
 }

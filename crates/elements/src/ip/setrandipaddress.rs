@@ -29,7 +29,6 @@ pub struct SetRandIPAddressArgs {
     limit: i32,
 }
 
-/// The element.
 pub struct SetRandIPAddress {
     prefix: Ip4PrefixOrHost,
     limit: usize,

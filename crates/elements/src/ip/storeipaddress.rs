@@ -70,7 +70,6 @@ fn place(text: &str, setup: &Setup) -> Result<Place, SetupError> {
     }
 }
 
-/// The element.
 pub struct StoreIPAddress {
     address: Option<Ipv4Addr>,
     place: Place,

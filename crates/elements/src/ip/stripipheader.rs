@@ -27,7 +27,6 @@ use element::prelude::*;
 )]
 pub struct StripIPHeaderArgs;
 
-/// The element.
 pub struct StripIPHeader;
 
 impl Filter for StripIPHeader {

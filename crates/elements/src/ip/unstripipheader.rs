@@ -24,7 +24,6 @@ use element::prelude::*;
 )]
 pub struct UnstripIPHeaderArgs;
 
-/// The element.
 pub struct UnstripIPHeader;
 
 impl Filter for UnstripIPHeader {

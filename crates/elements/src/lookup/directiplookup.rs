@@ -45,7 +45,6 @@ pub struct DirectIPLookupArgs {
     routes: Vec<Raw>,
 }
 
-/// The element.
 pub type DirectIPLookup = RouteTable<DirectIPLookupArgs>;
 
 impl Kind for DirectIPLookupArgs {

@@ -41,7 +41,6 @@ pub struct LinearIPLookupArgs {
     routes: Vec<Raw>,
 }
 
-/// The element.
 pub type LinearIPLookup = RouteTable<LinearIPLookupArgs>;
 
 impl Kind for LinearIPLookupArgs {

@@ -45,7 +45,6 @@ pub struct LookupIP6RouteArgs {
     routes: Vec<Raw>,
 }
 
-/// The element.
 pub struct LookupIP6Route {
     routes: Routes<u128>,
     forwarder: Forwarder<u128>,

@@ -46,7 +46,6 @@ pub struct LookupIPRouteMPArgs {
     routes: Vec<Raw>,
 }
 
-/// The element.
 pub struct LookupIPRouteMP {
     store: LinearRoutes,
     forwarder: Forwarder<u32>,

@@ -44,7 +44,6 @@ pub struct RadixIPLookupArgs {
     routes: Vec<Raw>,
 }
 
-/// The element.
 pub type RadixIPLookup = RouteTable<RadixIPLookupArgs>;
 
 impl Kind for RadixIPLookupArgs {

@@ -46,7 +46,6 @@ pub struct RangeIPLookupArgs {
     routes: Vec<Raw>,
 }
 
-/// The element.
 pub type RangeIPLookup = RouteTable<RangeIPLookupArgs>;
 
 impl Kind for RangeIPLookupArgs {

@@ -38,7 +38,6 @@ pub struct StaticIPLookupArgs {
     routes: Vec<Raw>,
 }
 
-/// The element.
 pub type StaticIPLookup = RouteTable<StaticIPLookupArgs>;
 
 impl Kind for StaticIPLookupArgs {

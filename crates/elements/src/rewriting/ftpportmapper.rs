@@ -52,7 +52,6 @@ pub(crate) struct FTPPortMapperArgs {
     data_rewriter_input: i32,
 }
 
-/// The element.
 pub(crate) struct FTPPortMapper {
     args: FTPPortMapperArgs,
     rewriters: Option<(Rc<Flows>, Rc<Flows>)>,

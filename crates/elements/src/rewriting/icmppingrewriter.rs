@@ -57,7 +57,6 @@ pub(crate) struct ICMPPingRewriterArgs {
 /// The [`Rewriter`] parameters of `ICMPPingRewriter`.
 pub(crate) struct ICMPPingRewriterKind;
 
-/// The element.
 pub(crate) type ICMPPingRewriter = Rewriter<ICMPPingRewriterKind>;
 
 impl Kind for ICMPPingRewriterKind {

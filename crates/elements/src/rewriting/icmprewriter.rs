@@ -57,7 +57,6 @@ pub(crate) struct ICMPRewriterArgs {
     reply_anno: Option<Annotation<1>>,
 }
 
-/// The element.
 pub(crate) struct ICMPRewriter {
     names: Vec<(String, Option<u16>)>,
     rewriters: Vec<(Rc<Flows>, Option<u16>)>,

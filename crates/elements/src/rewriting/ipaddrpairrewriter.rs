@@ -49,7 +49,6 @@ pub(crate) struct IPAddrPairRewriterArgs {
 /// The [`Rewriter`] parameters of `IPAddrPairRewriter`.
 pub(crate) struct IPAddrPairRewriterKind;
 
-/// The element.
 pub(crate) type IPAddrPairRewriter = Rewriter<IPAddrPairRewriterKind>;
 
 impl Kind for IPAddrPairRewriterKind {

@@ -51,7 +51,6 @@ pub(crate) struct IPAddrRewriterArgs {
 /// The [`Rewriter`] parameters of `IPAddrRewriter`.
 pub(crate) struct IPAddrRewriterKind;
 
-/// The element.
 pub(crate) type IPAddrRewriter = Rewriter<IPAddrRewriterKind>;
 
 impl Kind for IPAddrRewriterKind {

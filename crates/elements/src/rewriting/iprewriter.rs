@@ -81,7 +81,6 @@ pub(crate) struct IPRewriterArgs {
 /// The [`Rewriter`] parameters of `IPRewriter`.
 pub(crate) struct IPRewriterKind;
 
-/// The element.
 pub(crate) type IPRewriter = Rewriter<IPRewriterKind>;
 
 impl Kind for IPRewriterKind {

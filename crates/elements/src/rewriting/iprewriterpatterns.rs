@@ -34,7 +34,6 @@ pub(crate) struct IPRewriterPatternsArgs {
     patterns: Vec<Raw>,
 }
 
-/// The element.
 pub(crate) struct IPRewriterPatterns;
 
 impl Element for IPRewriterPatterns {

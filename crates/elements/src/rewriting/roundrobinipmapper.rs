@@ -41,7 +41,6 @@ pub(crate) struct RoundRobinIPMapperArgs {
     patterns: Vec<Raw>,
 }
 
-/// The element.
 pub(crate) struct RoundRobinIPMapper {
     mapper: Rc<Mapper>,
 }

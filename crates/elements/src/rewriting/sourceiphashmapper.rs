@@ -44,7 +44,6 @@ pub(crate) struct SourceIPHashMapperArgs {
     patterns: Vec<Raw>,
 }
 
-/// The element.
 pub(crate) struct SourceIPHashMapper {
     mapper: Rc<Mapper>,
 }

@@ -48,7 +48,6 @@ pub(crate) struct TCPRewriterArgs {
 /// The [`Rewriter`] parameters of `TCPRewriter`.
 pub(crate) struct TCPRewriterKind;
 
-/// The element.
 pub(crate) type TCPRewriter = Rewriter<TCPRewriterKind>;
 
 impl Kind for TCPRewriterKind {

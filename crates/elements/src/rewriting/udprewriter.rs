@@ -65,7 +65,6 @@ pub(crate) struct UDPRewriterArgs {
 /// The [`Rewriter`] parameters of `UDPRewriter`.
 pub(crate) struct UDPRewriterKind;
 
-/// The element.
 pub(crate) type UDPRewriter = Rewriter<UDPRewriterKind>;
 
 impl Kind for UDPRewriterKind {

@@ -31,7 +31,6 @@ pub struct DRRSchedArgs {
     quantum: i32,
 }
 
-/// The element.
 pub struct DRRSched {
     quantum: u64,
     inputs: Vec<Input>,

@@ -24,7 +24,6 @@ use element::prelude::*;
 )]
 pub struct PrioSchedArgs {}
 
-/// The element.
 pub struct PrioSched {
     signals: Vec<Signal>,
 }

@@ -31,7 +31,6 @@ pub struct PullSwitchArgs {
     input: i32,
 }
 
-/// The element.
 pub struct PullSwitch {
     input: Option<usize>,
     signals: Vec<Signal>,

@@ -24,7 +24,6 @@ use element::prelude::*;
 )]
 pub struct RoundRobinSchedArgs {}
 
-/// The element.
 pub struct RoundRobinSched {
     inputs: Vec<Input>,
     next: usize,

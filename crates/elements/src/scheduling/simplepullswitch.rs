@@ -31,7 +31,6 @@ pub struct SimplePullSwitchArgs {
     input: i32,
 }
 
-/// The element.
 pub struct SimplePullSwitch {
     input: Option<usize>,
 }

@@ -30,7 +30,6 @@ pub struct StaticPullSwitchArgs {
     input: i32,
 }
 
-/// The element.
 pub struct StaticPullSwitch {
     input: Option<usize>,
 }

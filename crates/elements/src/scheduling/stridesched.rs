@@ -33,7 +33,6 @@ pub struct StrideSchedArgs {
     tickets: Vec<Raw>,
 }
 
-/// The element.
 pub struct StrideSched {
     stride: Stride,
     signals: Vec<Signal>,

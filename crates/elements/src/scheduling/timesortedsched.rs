@@ -35,7 +35,6 @@ pub struct TimeSortedSchedArgs {
     buffer: i32,
 }
 
-/// The element.
 pub struct TimeSortedSched {
     stop: bool,
     buffer: usize,

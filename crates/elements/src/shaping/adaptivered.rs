@@ -50,7 +50,6 @@ pub struct AdaptiveRedArgs {
     watch: WatchArguments,
 }
 
-/// The element.
 pub type AdaptiveRed = EarlyDrop<AdaptiveRedArgs>;
 
 impl Kind for AdaptiveRedArgs {

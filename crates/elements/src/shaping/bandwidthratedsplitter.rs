@@ -40,5 +40,4 @@ impl Rated for BandwidthRatedSplitterArgs {
     }
 }
 
-/// The element.
 pub type BandwidthRatedSplitter = RatedSplit<BandwidthRatedSplitterArgs>;

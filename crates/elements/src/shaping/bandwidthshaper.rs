@@ -29,7 +29,6 @@ pub struct BandwidthShaperArgs {
     rate: Bandwidth,
 }
 
-/// The element.
 pub struct BandwidthShaper {
     rate: GapRate,
 }

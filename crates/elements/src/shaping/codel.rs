@@ -42,7 +42,6 @@ pub struct CoDelArgs {
     queues: Option<Raw>,
 }
 
-/// The element.
 pub struct CoDel {
     args: CoDelArgs,
     watched: Watched,

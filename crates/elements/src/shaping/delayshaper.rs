@@ -32,7 +32,6 @@ pub struct DelayShaperArgs {
     delay: Timestamp,
 }
 
-/// The element.
 pub struct DelayShaper {
     delay: Timestamp,
     held: Option<Packet>,

@@ -61,7 +61,6 @@ pub struct PiArgs {
     stability: u32,
 }
 
-/// The element.
 pub struct Pi {
     args: PiArgs,
     watched: Watched,

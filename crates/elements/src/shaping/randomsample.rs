@@ -63,7 +63,6 @@ impl FromArgument for Share {
 /// Error for a missing probability or one above 1.
 const BOUNDS: &str = "sampling probability must be between 0 and 1";
 
-/// The element.
 pub struct RandomSample {
     probability: Probability<BITS>,
     active: bool,

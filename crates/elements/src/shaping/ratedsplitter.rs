@@ -40,5 +40,4 @@ impl Rated for RatedSplitterArgs {
     }
 }
 
-/// The element.
 pub type RatedSplitter = RatedSplit<RatedSplitterArgs>;

@@ -52,7 +52,6 @@ pub struct RedArgs {
     gentle: bool,
 }
 
-/// The element.
 pub type Red = EarlyDrop<RedArgs>;
 
 /// A write handler that changes one parameter.

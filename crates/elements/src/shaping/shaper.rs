@@ -29,7 +29,6 @@ pub struct ShaperArgs {
     rate: u32,
 }
 
-/// The element.
 pub struct Shaper {
     rate: GapRate,
 }

@@ -38,7 +38,6 @@ pub struct DiscardArgs {
     burst: u32,
 }
 
-/// The element.
 pub struct Discard {
     args: DiscardArgs,
     count: u64,

@@ -60,7 +60,6 @@ struct Flow {
     sent: u32,
 }
 
-/// The element.
 pub struct FastTCPFlows {
     frame: Frame,
     count: u32,

@@ -53,7 +53,6 @@ struct Flow {
     sent: u32,
 }
 
-/// The element.
 pub struct FastUDPFlows {
     frame: Frame,
     count: u32,

@@ -48,7 +48,6 @@ pub struct FastUDPSourceArgs {
     active: bool,
 }
 
-/// The element.
 pub struct FastUDPSource {
     frame: Frame,
     ports: (u16, u16),

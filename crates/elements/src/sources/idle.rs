@@ -26,7 +26,6 @@ use element::prelude::*;
 )]
 pub struct IdleArgs;
 
-/// The element.
 pub struct Idle;
 
 impl Element for Idle {

@@ -48,7 +48,6 @@ pub struct InfiniteSourceArgs {
     datasize: Option<i32>,
 }
 
-/// The element.
 pub type InfiniteSource = BurstSource<Copies>;
 
 /// Creates identical packets.

@@ -20,7 +20,6 @@ use element::prelude::*;
 )]
 pub struct NullArgs;
 
-/// The element.
 pub struct Null;
 
 impl Element for Null {

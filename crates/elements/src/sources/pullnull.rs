@@ -20,7 +20,6 @@ use element::prelude::*;
 )]
 pub struct PullNullArgs;
 
-/// The element.
 pub struct PullNull;
 
 impl Element for PullNull {

@@ -20,7 +20,6 @@ use element::prelude::*;
 )]
 pub struct PushNullArgs;
 
-/// The element.
 pub struct PushNull;
 
 impl Element for PushNull {

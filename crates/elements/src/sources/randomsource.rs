@@ -34,7 +34,6 @@ pub struct RandomSourceArgs {
     bursts: BurstArguments,
 }
 
-/// The element.
 pub type RandomSource = BurstSource<Noise>;
 
 /// Creates packets of random bytes.

@@ -53,7 +53,6 @@ pub struct RatedSourceArgs {
     bandwidth: Option<Bandwidth>,
 }
 
-/// The element.
 pub struct RatedSource {
     data: Vec<u8>,
     length: i32,

@@ -25,7 +25,6 @@ pub struct TimedSinkArgs {
     interval: Timestamp,
 }
 
-/// The element.
 pub struct TimedSink {
     interval: Timestamp,
     /// When the timer is due, or was last due.

@@ -46,7 +46,6 @@ pub struct TimedSourceArgs {
     headroom: u32,
 }
 
-/// The element.
 pub struct TimedSource {
     interval: Timestamp,
     data: Vec<u8>,

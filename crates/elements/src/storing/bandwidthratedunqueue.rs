@@ -38,5 +38,4 @@ impl Rated for BandwidthRatedUnqueueArgs {
     }
 }
 
-/// The element.
 pub type BandwidthRatedUnqueue = RatedPull<BandwidthRatedUnqueueArgs>;

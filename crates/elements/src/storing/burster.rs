@@ -34,5 +34,4 @@ impl Timed for Bursts {
     }
 }
 
-/// The element.
 pub type Burster = TimedPull<Bursts>;

@@ -33,7 +33,6 @@ pub struct DelayUnqueueArgs {
     delay: Timestamp,
 }
 
-/// The element.
 pub struct DelayUnqueue {
     delay: Timestamp,
     held: Option<Packet>,

@@ -56,5 +56,4 @@ impl Kind for FrontDrop {
     }
 }
 
-/// The element.
 pub type FrontDropQueue = Fifo<FrontDrop>;

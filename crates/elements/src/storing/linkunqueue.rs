@@ -44,7 +44,6 @@ pub struct LinkUnqueueArgs {
     bandwidth: Bandwidth,
 }
 
-/// The element.
 pub struct LinkUnqueue {
     latency: Timestamp,
     bandwidth: u32,

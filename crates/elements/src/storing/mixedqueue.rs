@@ -65,7 +65,6 @@ impl Kind for Mixed {
     }
 }
 
-/// The element.
 pub type MixedQueue = Fifo<Mixed>;
 
 #[cfg(test)]

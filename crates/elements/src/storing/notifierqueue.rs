@@ -44,5 +44,4 @@ impl Kind for Notifier {
     }
 }
 
-/// The element.
 pub type NotifierQueue = Fifo<Notifier>;

@@ -47,5 +47,4 @@ impl Kind for Standard {
     }
 }
 
-/// The element.
 pub type Queue = Fifo<Standard>;

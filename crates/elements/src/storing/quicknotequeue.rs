@@ -44,5 +44,4 @@ impl Kind for QuickNote {
     }
 }
 
-/// The element.
 pub type QuickNoteQueue = Fifo<QuickNote>;

@@ -38,5 +38,4 @@ impl Rated for RatedUnqueueArgs {
     }
 }
 
-/// The element.
 pub type RatedUnqueue = RatedPull<RatedUnqueueArgs>;

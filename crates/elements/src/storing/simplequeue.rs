@@ -42,5 +42,4 @@ impl Kind for Simple {
     }
 }
 
-/// The element.
 pub type SimpleQueue = Fifo<Simple>;

@@ -44,5 +44,4 @@ impl Kind for ThreadSafe {
     }
 }
 
-/// The element.
 pub type ThreadSafeQueue = Fifo<ThreadSafe>;

@@ -43,5 +43,4 @@ impl Timed for Steady {
     }
 }
 
-/// The element.
 pub type TimedUnqueue = TimedPull<Steady>;

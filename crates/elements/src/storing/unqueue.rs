@@ -41,7 +41,6 @@ pub struct UnqueueArgs {
     limit: i32,
 }
 
-/// The element.
 pub struct Unqueue {
     args: UnqueueArgs,
     count: u64,

@@ -31,7 +31,6 @@ pub struct BlockArgs {
     thresh: i32,
 }
 
-/// The element.
 pub struct Block {
     threshold: i32,
 }

@@ -40,7 +40,6 @@ pub struct BypassArgs {
     inline: bool,
 }
 
-/// The element.
 pub struct Bypass {
     active: bool,
 }

@@ -37,7 +37,6 @@ pub struct HashSwitchArgs {
     length: i32,
 }
 
-/// The element.
 pub struct HashSwitch {
     offset: usize,
     length: usize,

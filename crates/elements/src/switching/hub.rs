@@ -31,7 +31,6 @@ use element::prelude::*;
 )]
 pub struct HubArgs {}
 
-/// The element.
 pub struct Hub;
 
 impl Element for Hub {

@@ -31,7 +31,6 @@ pub struct InputSwitchArgs {
     input: i32,
 }
 
-/// The element.
 pub struct InputSwitch {
     input: i32,
 }

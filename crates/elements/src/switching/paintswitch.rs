@@ -36,7 +36,6 @@ pub struct PaintSwitchArgs {
 /// Paint value that stands for all outputs.
 const ALL: u8 = 255;
 
-/// The element.
 pub struct PaintSwitch {
     place: usize,
 }

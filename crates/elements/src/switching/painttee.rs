@@ -39,7 +39,6 @@ pub struct PaintTeeArgs {
     anno: Annotation<1>,
 }
 
-/// The element.
 pub struct PaintTee {
     args: PaintTeeArgs,
 }

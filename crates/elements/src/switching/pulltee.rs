@@ -23,7 +23,6 @@ pub struct PullTeeArgs {
     n: Option<u32>,
 }
 
-/// The element.
 pub struct PullTee;
 
 impl Element for PullTee {

@@ -21,7 +21,6 @@ use element::prelude::*;
 )]
 pub struct RandomSwitchArgs {}
 
-/// The element.
 pub struct RandomSwitch;
 
 impl Filter for RandomSwitch {

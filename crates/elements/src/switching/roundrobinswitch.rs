@@ -22,7 +22,6 @@ use element::prelude::*;
 )]
 pub struct RoundRobinSwitchArgs {}
 
-/// The element.
 pub struct RoundRobinSwitch {
     next: usize,
 }

@@ -31,7 +31,6 @@ pub struct StaticSwitchArgs {
     output: i32,
 }
 
-/// The element.
 pub struct StaticSwitch {
     output: Option<usize>,
 }

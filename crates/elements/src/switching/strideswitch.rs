@@ -33,7 +33,6 @@ pub struct StrideSwitchArgs {
     tickets: Vec<Raw>,
 }
 
-/// The element.
 pub struct StrideSwitch {
     stride: Stride,
 }

@@ -26,7 +26,6 @@ use element::prelude::*;
 )]
 pub struct SuppressorArgs {}
 
-/// The element.
 pub struct Suppressor {
     /// Whether each port is closed.
     closed: Vec<bool>,

@@ -31,7 +31,6 @@ pub struct SwitchArgs {
     output: i32,
 }
 
-/// The element.
 pub struct Switch {
     output: i32,
 }

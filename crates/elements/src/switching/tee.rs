@@ -29,7 +29,6 @@ pub struct TeeArgs {
     n: Option<u32>,
 }
 
-/// The element.
 pub struct Tee;
 
 impl Element for Tee {

@@ -16,7 +16,6 @@ use element::prelude::*;
 #[element(name = "BlockThread", group = "testing", ports = "0/0", see = "MTDieTest")]
 pub struct BlockThreadArgs {}
 
-/// The element.
 pub struct BlockThread;
 
 /// The longest time: nobody waits longer for a test.

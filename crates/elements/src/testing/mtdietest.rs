@@ -28,7 +28,6 @@ pub struct MTDieTestArgs {
     nthreads: Option<u32>,
 }
 
-/// The element.
 pub struct MTDieTest {
     left: u32,
 }

@@ -28,7 +28,6 @@ use element::prelude::*;
 )]
 pub struct NotifierDebugArgs {}
 
-/// The element.
 pub struct NotifierDebug;
 
 impl Filter for NotifierDebug {

@@ -42,7 +42,6 @@ struct Order {
     size: usize,
 }
 
-/// The element.
 pub struct SchedOrderTest {
     args: SchedOrderTestArgs,
     count: u32,

@@ -25,7 +25,6 @@ pub struct TimerTestArgs {
     schedule: bool,
 }
 
-/// The element.
 pub struct TimerTest {
     args: TimerTestArgs,
     /// When the timer comes, or was last to come.

@@ -77,7 +77,6 @@ pub struct FromDumpArgs {
     filepos: u64,
 }
 
-/// The element.
 pub struct FromDump {
     args: FromDumpArgs,
     playback: Playback,

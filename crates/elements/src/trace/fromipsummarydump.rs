@@ -84,7 +84,6 @@ pub struct FromIPSummaryDumpArgs {
     data: Option<String>,
 }
 
-/// The element.
 pub struct FromIPSummaryDump {
     args: FromIPSummaryDumpArgs,
     playback: Playback,

@@ -51,7 +51,6 @@ pub struct ToDumpArgs {
     nano: bool,
 }
 
-/// The element.
 pub struct ToDump {
     args: ToDumpArgs,
     encoder: PcapEncoder,

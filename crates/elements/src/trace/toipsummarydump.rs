@@ -80,7 +80,6 @@ pub struct ToIPSummaryDumpArgs {
     binary: bool,
 }
 
-/// The element.
 pub struct ToIPSummaryDump {
     args: ToIPSummaryDumpArgs,
     format: summary::Writer,

@@ -34,7 +34,6 @@ pub struct CheckTCPHeaderArgs {
     tally: TallyArguments,
 }
 
-/// The element.
 pub type CheckTCPHeader = Checker<TcpCheck>;
 
 /// What is sound.

@@ -36,7 +36,6 @@ pub struct CheckUDPHeaderArgs {
     tally: TallyArguments,
 }
 
-/// The element.
 pub type CheckUDPHeader = Checker<UdpCheck>;
 
 /// What is sound.

@@ -54,7 +54,6 @@ pub struct DynamicUDPIPEncapArgs {
     interval: u32,
 }
 
-/// The element.
 pub struct DynamicUDPIPEncap {
     args: DynamicUDPIPEncapArgs,
     header: HeaderTemplate,

@@ -28,7 +28,6 @@ pub struct SetTCPChecksumArgs {
     fixoff: bool,
 }
 
-/// The element.
 pub struct SetTCPChecksum {
     args: SetTCPChecksumArgs,
 }

@@ -34,7 +34,6 @@ use packet::{Ip4View, UdpViewMut};
 )]
 pub struct SetUDPChecksumArgs;
 
-/// The element.
 pub struct SetUDPChecksum {
     is_told: bool,
 }

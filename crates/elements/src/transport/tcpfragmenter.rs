@@ -43,7 +43,6 @@ pub struct TCPFragmenterArgs {
     mtu_anno: Option<Annotation<2>>,
 }
 
-/// The element.
 pub struct TCPFragmenter {
     args: TCPFragmenterArgs,
     fragments: u64,

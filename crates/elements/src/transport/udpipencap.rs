@@ -60,7 +60,6 @@ impl FromArgument for Target {
     }
 }
 
-/// The element.
 pub struct UDPIPEncap {
     args: UDPIPEncapArgs,
     header: HeaderTemplate,
