@@ -29,6 +29,7 @@ mod memory;
 mod poll;
 mod pool;
 mod process;
+mod ring_signal;
 mod sandbox;
 mod settings;
 mod shared_region;

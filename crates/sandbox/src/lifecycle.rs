@@ -81,6 +81,12 @@ pub(crate) trait Backend: Send + Sync + std::fmt::Debug {
     fn end(&self) -> Option<ExitStatus>;
     /// Waits until it has ended, at most for `timeout`. It may return early.
     fn wait_for_end(&self, timeout: Duration);
+    /// How often it rang for its host, where that is known.
+    fn rings(&self) -> u64 {
+        0
+    }
+    /// Waits until it has rung more often than `seen`, or has ended, at most for `timeout`. It may return early.
+    fn wait_for_ring(&self, seen: u64, timeout: Duration);
     /// Pins its process, if it has one, to these processors.
     fn pin(&self, _processors: &[usize]) {}
     /// Sets its share among the boxes of a worker.
@@ -205,6 +211,16 @@ impl ControlHandle {
             State::Ended(end) => Some(end),
             _ => None,
         }
+    }
+
+    /// How often the box rang for its host: for [`wait_for_ring`](Self::wait_for_ring).
+    pub(crate) fn rings(&self) -> u64 {
+        self.0.backend.rings()
+    }
+
+    /// Waits until the box has rung more often than `seen`, or has ended, at most for `timeout`. It may return early.
+    pub(crate) fn wait_for_ring(&self, seen: u64, timeout: Duration) {
+        self.0.backend.wait_for_ring(seen, timeout);
     }
 
     /// Suspends the box if it runs, copies it, and lets it continue.

@@ -116,6 +116,22 @@ impl Mailbox {
         Ok((message, self.replies.release()))
     }
 
+    /// Announces that the caller sleeps until the box rings, because there is a reply or, if a request waits for room,
+    /// room. False: there is already, do not sleep.
+    pub fn prepare_sleep(&mut self) -> Result<bool, CallError> {
+        let mut sleeps = self.replies.prepare_sleep()?;
+        if !self.outbox.is_empty() {
+            sleeps &= self.requests.prepare_sleep()?;
+        }
+        Ok(sleeps)
+    }
+
+    /// Takes the announcement back.
+    pub fn end_sleep(&self) {
+        self.replies.end_sleep();
+        self.requests.end_sleep();
+    }
+
     /// The channel of the box's events.
     pub(crate) fn events(&self) -> EventChannel {
         self.events.clone()

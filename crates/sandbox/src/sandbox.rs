@@ -13,11 +13,8 @@ use std::time::{Duration, Instant};
 /// How long a waiting caller polls for a reply without yielding the processor.
 const SPIN_TIME: Duration = Duration::from_micros(250);
 
-/// How long it polls in total before it sleeps between polls.
+/// How long it polls in total before it sleeps until the box rings.
 const YIELD_TIME: Duration = Duration::from_millis(2);
-
-/// How long it sleeps between polls.
-const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// A box. Dropping it kills it.
 ///
@@ -126,6 +123,8 @@ impl Sandbox {
         let start = Instant::now();
         let number = self.mailbox.ask(request);
         loop {
+            // Counted before the channels are checked, so that a ring after that ends the wait.
+            let rings = self.control.rings();
             if self.mailbox.flush()? {
                 self.doorbell().ring();
             }
@@ -158,8 +157,9 @@ impl Sandbox {
                 std::thread::yield_now();
             } else if matches!(self.state(), State::Ended(_)) {
                 return Err(CallError::Ended);
-            } else {
-                std::thread::sleep(POLL_INTERVAL);
+            } else if self.mailbox.prepare_sleep()? {
+                self.control.wait_for_ring(rings, timeout - waited);
+                self.mailbox.end_sleep();
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::lock::lock;
 use crate::mailbox::Mailbox;
 use crate::memory::{Arena, ArenaKind, PAGE};
+use crate::ring_signal::RingSignal;
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::shared_region::{Backing, RegionPlan, SharedRegion};
@@ -65,6 +66,7 @@ struct ThreadShared {
     end_bell: Option<Arc<EventFd>>,
     state: Mutex<ThreadState>,
     changed: Condvar,
+    rings: RingSignal,
 }
 
 #[derive(Debug, Default)]
@@ -126,6 +128,7 @@ impl ThreadBackend {
             end_bell: settings.end_bell.clone(),
             state: Mutex::default(),
             changed: Condvar::new(),
+            rings: RingSignal::default(),
         };
         Ok(Self { shared: Arc::new(shared), entry, thread: Mutex::new(None) })
     }
@@ -167,6 +170,7 @@ impl ThreadShared {
         state.end.get_or_insert(end);
         drop(state);
         self.changed.notify_all();
+        self.rings.notify();
         self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
     }
 
@@ -210,6 +214,7 @@ impl Platform for ThreadPlatform {
     }
 
     fn ring_host(&self) {
+        self.0.rings.notify();
         self.0.bell.iter().for_each(|bell| bell.ring());
     }
 
@@ -277,6 +282,14 @@ impl Backend for ThreadBackend {
 
     fn wait_for_end(&self, timeout: Duration) {
         self.shared.wait_for(timeout, |state| state.end.is_some());
+    }
+
+    fn rings(&self) -> u64 {
+        self.shared.rings.count()
+    }
+
+    fn wait_for_ring(&self, seen: u64, timeout: Duration) {
+        self.shared.rings.wait(seen, timeout);
     }
 
     fn usage(&self) -> Usage {

@@ -90,6 +90,37 @@ fn what_was_given_up_is_not_done_later() {
     });
 }
 
+/// A control handle works while another thread waits for a reply, which wakes that thread.
+#[test]
+fn a_box_is_controlled_while_a_request_is_in_progress() {
+    in_each(&settings(0), |place, mut sandbox| {
+        begin(&mut sandbox, "drop");
+        let (control, events) = (sandbox.control_handle(), sandbox.events());
+        sandbox.suspend();
+        // Long enough that the caller sleeps.
+        let pause = Duration::from_millis(20);
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
+            assert_eq!(control.wait(pause), None, "{place}");
+            assert_eq!(control.state(), State::Suspended, "{place}");
+            assert!(control.usage().time < PATIENCE, "{place}");
+            let start = Instant::now();
+            control.resume();
+            assert!(caller.join().unwrap().is_ok(), "{place}");
+            assert!(start.elapsed() < PATIENCE / 2, "{place}: {:?}", start.elapsed());
+        });
+        while events.next_event().unwrap().is_some() {}
+        sandbox.suspend();
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
+            assert_eq!(control.wait(pause), None, "{place}");
+            control.kill();
+            assert_eq!(control.wait(PATIENCE), Some(ExitStatus::Killed), "{place}");
+            assert_eq!(caller.join().unwrap(), Err(CallError::Ended), "{place}");
+        });
+    });
+}
+
 #[test]
 fn console_lines_arrive() {
     in_each(&settings(0), |_, mut sandbox| {

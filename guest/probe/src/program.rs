@@ -190,9 +190,10 @@ impl Program {
             self.outbox.push(reply.encode(message.number));
             served = true;
         }
-        self.requests.release();
-        if !self.outbox.is_empty() {
-            self.outbox.flush(&mut self.replies)?;
+        let has_room = self.requests.release();
+        let replied = !self.outbox.is_empty() && self.outbox.flush(&mut self.replies)?;
+        if has_room || replied {
+            boot::ring_host();
         }
         if !self.console.is_empty() {
             self.console.flush(&mut self.events)?;

@@ -5,6 +5,7 @@ use crate::error::CreateError;
 use crate::event_fd::EventFd;
 use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::lock::lock;
+use crate::ring_signal::RingSignal;
 use crate::settings::Settings;
 use crate::shared_region::SharedRegion;
 use crate::snapshot::{Snapshot, SnapshotError};
@@ -28,6 +29,7 @@ pub(crate) struct VcpuTask {
     end: Mutex<Option<ExitStatus>>,
     /// Notified when `end` is set.
     ended: Condvar,
+    rings: RingSignal,
     /// In the run queue, or about to be added.
     pub(super) queued: AtomicBool,
     /// The timer ended its last turn.
@@ -77,6 +79,7 @@ impl VcpuTask {
             machine: Mutex::new(Some(machine)),
             end: Mutex::default(),
             ended: Condvar::new(),
+            rings: RingSignal::default(),
             queued: AtomicBool::new(false),
             cpu_bound: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
@@ -114,7 +117,10 @@ impl VcpuTask {
         let leave = loop {
             match machine.enter() {
                 // A kick that arrived while the machine left has no effect, so an exit to ring is handled like a kick.
-                VmExit::Ring => self.bell.iter().for_each(|bell| bell.ring()),
+                VmExit::Ring => {
+                    self.rings.notify();
+                    self.bell.iter().for_each(|bell| bell.ring());
+                }
                 VmExit::Kicked => {}
                 leave => break leave,
             }
@@ -193,6 +199,7 @@ impl VcpuTask {
     fn finish(&self, end: ExitStatus) {
         lock(&self.end).get_or_insert(end);
         self.ended.notify_all();
+        self.rings.notify();
         self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
     }
 }
@@ -285,6 +292,14 @@ impl Backend for Arc<VcpuTask> {
     fn wait_for_end(&self, timeout: Duration) {
         let waited = self.ended.wait_timeout_while(lock(&self.end), timeout, |end| end.is_none());
         drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn rings(&self) -> u64 {
+        self.rings.count()
+    }
+
+    fn wait_for_ring(&self, seen: u64, timeout: Duration) {
+        self.rings.wait(seen, timeout);
     }
 
     fn usage(&self) -> Usage {
