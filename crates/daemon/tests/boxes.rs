@@ -283,8 +283,17 @@ fn a_box_that_is_being_changed_is_told_of() {
     supervisor.create_box(process("fw", "drop", &[])).unwrap();
     // The reply comes just before the loop, or never.
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| supervisor.install(&fw, &main, &install("loop")));
-        let second = scope.spawn(|| supervisor.install(&fw, &main, &install("loop")));
+        // An installation is refused while the box is suspended below.
+        let install_when_resumed = || loop {
+            match supervisor.install(&fw, &main, &install("loop")) {
+                Err(daemon::OperationError::State { hint: "resume it first", .. }) => {
+                    std::thread::yield_now()
+                }
+                other => return other,
+            }
+        };
+        let first = scope.spawn(install_when_resumed);
+        let second = scope.spawn(install_when_resumed);
         until("it is told of", || {
             let suspended = supervisor.suspend_box(&fw);
             let told = matches!(&suspended, Err(failure) if failure.to_string().contains("being changed"));
