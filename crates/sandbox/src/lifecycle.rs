@@ -276,7 +276,7 @@ impl ControlHandle {
     }
 
     /// A descriptor (pidfd) that becomes readable when the box's process ends, while it has one. For a virtual machine
-    /// [`Settings::end_bell`](crate::Settings::end_bell) rings.
+    /// [`Settings::exit_event`](crate::Settings::exit_event) rings.
     pub fn end_descriptor(&self) -> Option<OwnedFd> {
         self.0.backend.end_descriptor()
     }

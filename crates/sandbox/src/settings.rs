@@ -32,16 +32,24 @@ pub struct Settings {
     /// always has its own.
     pub pool: Option<Arc<PacketPool>>,
     /// Rung by the box to wake a host that sleeps while waiting for packets.
-    pub bell: Option<Arc<EventFd>>,
-    /// Rung, in addition to `bell`, when a box without a process ends: for a thread that watches many boxes but not
+    pub wake_event: Option<Arc<EventFd>>,
+    /// Rung, in addition to `wake_event`, when a box without a process ends: for a thread that watches many boxes but not
     /// their packets.
-    pub end_bell: Option<Arc<EventFd>>,
+    pub exit_event: Option<Arc<EventFd>>,
 }
 
 impl Settings {
     /// A box with `memory` bytes, no ports, and no quantum.
     pub fn new(memory: usize) -> Self {
-        Self { memory, ports: Vec::new(), quantum: 0, polls: false, pool: None, bell: None, end_bell: None }
+        Self {
+            memory,
+            ports: Vec::new(),
+            quantum: 0,
+            polls: false,
+            pool: None,
+            wake_event: None,
+            exit_event: None,
+        }
     }
 
     /// Checks the memory size. The type of `slots` checks the slots, the region's layout the number of ports.

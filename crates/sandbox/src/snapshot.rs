@@ -58,8 +58,8 @@ impl Snapshot {
         let mut settings = self.settings.clone();
         settings.quantum = requested.quantum;
         settings.polls = requested.polls;
-        settings.bell = requested.bell.clone();
-        settings.end_bell = requested.end_bell.clone();
+        settings.wake_event = requested.wake_event.clone();
+        settings.exit_event = requested.exit_event.clone();
         for (port, requested) in settings.ports.iter_mut().zip(&requested.ports) {
             (port.mac, port.mtu) = (requested.mac, requested.mtu);
         }

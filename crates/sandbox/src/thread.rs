@@ -62,8 +62,8 @@ pub struct ThreadPlatform(Arc<ThreadShared>);
 struct ThreadShared {
     region: Arc<SharedRegion>,
     status: StatusPage<Mapped>,
-    bell: Option<Arc<EventFd>>,
-    end_bell: Option<Arc<EventFd>>,
+    wake_event: Option<Arc<EventFd>>,
+    exit_event: Option<Arc<EventFd>>,
     state: Mutex<ThreadState>,
     changed: Condvar,
     rings: RingSignal,
@@ -124,8 +124,8 @@ impl ThreadBackend {
         let shared = ThreadShared {
             region: region.clone(),
             status: region.status()?,
-            bell: settings.bell.clone(),
-            end_bell: settings.end_bell.clone(),
+            wake_event: settings.wake_event.clone(),
+            exit_event: settings.exit_event.clone(),
             state: Mutex::default(),
             changed: Condvar::new(),
             rings: RingSignal::default(),
@@ -171,7 +171,7 @@ impl ThreadShared {
         drop(state);
         self.changed.notify_all();
         self.rings.notify();
-        self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
+        self.wake_event.iter().chain(&self.exit_event).for_each(|event| event.ring());
     }
 
     fn crashed(&self, panic: &(dyn Any + Send)) -> ExitStatus {
@@ -215,7 +215,7 @@ impl Platform for ThreadPlatform {
 
     fn ring_host(&self) {
         self.0.rings.notify();
-        self.0.bell.iter().for_each(|bell| bell.ring());
+        self.0.wake_event.iter().for_each(|event| event.ring());
     }
 
     fn pause_point(&self) {
@@ -234,7 +234,7 @@ impl Platform for ThreadPlatform {
 impl Backend for ThreadBackend {
     fn ring(&self) {
         self.shared.status.ring();
-        // A thread about to sleep has either seen the bell, or holds this lock until it sleeps.
+        // A thread about to sleep has either seen the doorbell's count, or holds this lock until it sleeps.
         drop(self.shared.state());
         self.shared.changed.notify_all();
     }

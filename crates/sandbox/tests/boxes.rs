@@ -264,15 +264,15 @@ fn whoever_waits_for_a_box_that_is_ended_is_told() {
 /// The end of each box is reported: by the bell for virtual machines, by a descriptor for processes.
 #[test]
 fn an_end_is_told() {
-    let end_bell = Arc::new(sandbox::EventFd::new().unwrap());
-    let settings = Settings { end_bell: Some(end_bell.clone()), ..settings(0) };
+    let exit_event = Arc::new(sandbox::EventFd::new().unwrap());
+    let settings = Settings { exit_event: Some(exit_event.clone()), ..settings(0) };
     in_each(&settings, |place, mut sandbox| {
         begin(&mut sandbox, "drop");
         let process = sandbox.end_descriptor().map(sandbox::EventFd::from);
-        assert!(!end_bell.rang(), "{place}");
+        assert!(!exit_event.rang(), "{place}");
         sandbox.stop();
         // A process's descriptor is readable, though nothing can be read from it.
-        let told = process.is_some() || end_bell.wait(PATIENCE);
+        let told = process.is_some() || exit_event.wait(PATIENCE);
         assert!(told, "{place}: nobody was told");
         assert_eq!(ended(&mut sandbox), ExitStatus::Stopped, "{place}");
     });
@@ -326,7 +326,7 @@ fn a_box_stops_when_it_is_asked() {
 #[test]
 fn a_box_rings_when_its_host_sleeps() {
     let settings = settings(1);
-    let bell = settings.bell.clone().unwrap();
+    let bell = settings.wake_event.clone().unwrap();
     in_each(&settings, |place, mut sandbox| {
         begin(&mut sandbox, "mirror");
         let mut port = sandbox.take_port(0).unwrap();

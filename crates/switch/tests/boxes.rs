@@ -25,7 +25,8 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
         let bell = Arc::new(EventFd::from(bridge.bell().unwrap()));
         check(&mut bridge, &|command| {
             let port = sandbox::PortSettings { slots: Slots::new(128).unwrap(), mac: [0; 6], mtu: 1500 };
-            let settings = Settings { ports: vec![port], bell: Some(bell.clone()), ..Settings::new(1 << 20) };
+            let settings =
+                Settings { ports: vec![port], wake_event: Some(bell.clone()), ..Settings::new(1 << 20) };
             let mut sandbox = host.create(place, &settings).unwrap();
             sandbox.start().unwrap();
             match command {

@@ -41,7 +41,7 @@ fn idle_boxes_cost_next_to_nothing() {
     let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
     let bell = Arc::new(EventFd::from(bridge.bell().unwrap()));
     let port = sandbox::PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
-    let settings = Settings { ports: vec![port], bell: Some(bell.clone()), ..Settings::new(1 << 20) };
+    let settings = Settings { ports: vec![port], wake_event: Some(bell.clone()), ..Settings::new(1 << 20) };
     let before = descriptors();
     let mut boxes: Vec<Sandbox> = Vec::new();
     for number in 0..BOXES {

@@ -129,7 +129,7 @@ impl TestBed {
     pub(crate) fn settings(program: Workload, slots: Slots, bell: Option<Arc<EventFd>>) -> Settings {
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
         let ports = vec![port; program.ports()];
-        Settings { ports, quantum: slots.count(), bell, ..Settings::new(MEMORY) }
+        Settings { ports, quantum: slots.count(), wake_event: bell, ..Settings::new(MEMORY) }
     }
 
     /// The settings of a box without ports, with room for large tables.

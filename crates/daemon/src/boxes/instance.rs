@@ -1,6 +1,6 @@
 //! A running box: its sandbox, shared by several threads.
 
-use super::forge::{Keeps, Share};
+use super::factory::{RunResources, Share};
 use crate::fair_lock::{FairLock, LockTimeout};
 use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
 use crate::processors::ReservedProcessor;
@@ -19,7 +19,7 @@ const MIN_IDLE_TIME: Duration = Duration::from_micros(200);
 
 /// How a box ended.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct FinalStatus {
     /// The exit status.
     pub(crate) end: ExitStatus,
     /// Whether the end was unexpected.
@@ -36,7 +36,7 @@ pub(crate) struct Instance {
     control: ControlHandle,
     events: Events,
     /// Whether its end was handled.
-    settled: AtomicBool,
+    status_taken: AtomicBool,
     /// Whether it was told to stop, so that its end is no crash.
     stopping: AtomicBool,
     /// Whether its rings were collapsed into huge pages.
@@ -45,7 +45,7 @@ pub(crate) struct Instance {
     /// Its reserved processor, until it has ended.
     core: Mutex<Option<ReservedProcessor>>,
     /// Declared after the sandbox, which must be dropped before its worker.
-    keeps: Keeps,
+    resources: RunResources,
 }
 
 /// Whether a box is suspended because it used up its processor time. It runs during a request.
@@ -56,18 +56,18 @@ struct Throttle {
 }
 
 impl Instance {
-    pub(super) fn new(sandbox: Sandbox, keeps: Keeps, core: Option<ReservedProcessor>) -> Self {
+    pub(super) fn new(sandbox: Sandbox, resources: RunResources, core: Option<ReservedProcessor>) -> Self {
         let (control, events) = (sandbox.control_handle(), sandbox.events());
         Self {
             sandbox: FairLock::new(sandbox),
             control,
             events,
-            settled: AtomicBool::new(false),
+            status_taken: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             gathered: AtomicBool::new(false),
             throttle: Mutex::default(),
             core: Mutex::new(core),
-            keeps,
+            resources,
         }
     }
 
@@ -86,7 +86,7 @@ impl Instance {
             // For a virtual machine, this pins its worker.
             Some(number) => self.control.pin(&[number]),
             None => {
-                if let Keeps::Share(affinity) = &self.keeps {
+                if let RunResources::Share(affinity) = &self.resources {
                     affinity.apply();
                 }
             }
@@ -212,7 +212,7 @@ impl Instance {
     }
 
     /// Kills the box because it is stopped or removed: this is not a crash.
-    pub(crate) fn end_for_good(&self) {
+    pub(crate) fn discard(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.control.kill();
     }
@@ -228,7 +228,7 @@ impl Instance {
     }
 
     /// Ends the box if it still runs, and returns how it ended, to the first caller only. Later callers get `None`.
-    pub(crate) fn settle(&self) -> Option<Settled> {
+    pub(crate) fn take_final_status(&self) -> Option<FinalStatus> {
         let (crashed, end) = match self.control.state() {
             State::Ended(end) => (end != ExitStatus::Stopped && !self.is_stopping(), end),
             _ => {
@@ -236,10 +236,10 @@ impl Instance {
                 (false, ExitStatus::Killed)
             }
         };
-        let settled = Settled { end, crashed, held: self.control.packets_held().min(MAX_HELD_PACKETS) };
+        let status = FinalStatus { end, crashed, held: self.control.packets_held().min(MAX_HELD_PACKETS) };
         // Frees the processor for the next box at once, even if other threads still hold this instance.
         *self.core() = None;
-        (!self.settled.swap(true, Ordering::SeqCst)).then_some(settled)
+        (!self.status_taken.swap(true, Ordering::SeqCst)).then_some(status)
     }
 
     /// Sets its share relative to other boxes: packets per turn, the weight of a virtual machine, and the nice value of

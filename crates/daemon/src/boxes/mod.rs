@@ -1,19 +1,19 @@
 //! A box: its creation, its state, requests to it, and its end.
 
 mod calls;
-mod forge;
+mod factory;
 mod instance;
-mod member;
-mod outputs;
+mod managed_box;
+mod output_store;
 mod pools;
 mod report;
 mod templates;
 
 pub(crate) use calls::{diagnostics, in_box, refusal, remarks};
-pub(crate) use forge::{Forge, Share};
-pub(crate) use instance::{Instance, Settled};
-pub(crate) use member::{Installed, Member, Phase};
-pub(crate) use outputs::{Contents, Kept, Shelf, Written, folder as output_folder};
+pub(crate) use factory::{SandboxFactory, Share};
+pub(crate) use instance::{FinalStatus, Instance};
+pub(crate) use managed_box::{Installed, ManagedBox, Phase};
+pub(crate) use output_store::{Contents, Kept, OutputStore, Written, folder as output_folder};
 pub(crate) use pools::shares_packets;
 pub(crate) use report::{ExitStatus, report};
-pub(crate) use templates::{Beginning, Recipe, Template, Templates};
+pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};

@@ -1,7 +1,7 @@
 //! Templates: snapshots of freshly installed boxes, from which equal boxes start faster.
 //!
-//! Boxes are equal if they have the same recipe. At a recipe's second start, another box of it is created in the
-//! background, without traffic. Its snapshot becomes the template: later boxes of the recipe start as copies, without
+//! Boxes are equal if they have the same key. At the second start of a key, another box of it is created in the
+//! background, without traffic. Its snapshot becomes the template: later boxes of the key start as copies, without
 //! installing their configurations.
 
 use super::pools::shares_packets;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Everything that determines a freshly installed box, except what each copy gets anew: port addresses, seeds, time.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Recipe {
+pub(crate) struct TemplateKey {
     kind: Kind,
     memory: u64,
     ring: u32,
@@ -22,8 +22,8 @@ pub(crate) struct Recipe {
     configurations: Vec<(ConfigurationName, String, Vec<File>)>,
 }
 
-impl Recipe {
-    /// The recipe of a box. `None` if it is too large to keep, or if such boxes cannot be copied.
+impl TemplateKey {
+    /// The template key of a box. `None` if it is too large to keep, or if such boxes cannot be copied.
     pub(crate) fn new(
         kind: Kind,
         definition: &CreateBox,
@@ -63,12 +63,12 @@ pub(crate) struct Template {
 
 /// How a box is started.
 #[derive(Debug)]
-pub(crate) enum Beginning {
+pub(crate) enum StartMode {
     /// As a copy of a template.
     Copy(Arc<Template>),
-    /// By installing its configurations. If there is a recipe, the caller must create its template in the background
+    /// By installing its configurations. If there is a key, the caller must create its template in the background
     /// and pass it to [`Templates::keep`].
-    Anew(Option<Arc<Recipe>>),
+    Install(Option<Arc<TemplateKey>>),
 }
 
 #[derive(Debug)]
@@ -77,44 +77,44 @@ enum State {
     Known,
     /// The template is being created.
     Making,
-    /// Boxes of this recipe cannot serve as templates.
+    /// Boxes of this key cannot serve as templates.
     Useless,
     Ready(Arc<Template>),
 }
 
-/// The templates and the recently started recipes.
+/// The templates and the recently started keys.
 #[derive(Debug, Default)]
-pub(crate) struct Templates(Mutex<Vec<(Arc<Recipe>, State)>>);
+pub(crate) struct Templates(Mutex<Vec<(Arc<TemplateKey>, State)>>);
 
 impl Templates {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Recipe>, State)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<TemplateKey>, State)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decides how a box of this recipe is started.
-    pub(crate) fn begin(&self, recipe: Recipe) -> Beginning {
-        let mut recipes = self.lock();
-        let Some(place) = recipes.iter().position(|(known, _)| **known == recipe) else {
-            if recipes.len() >= MAX_TEMPLATES {
-                recipes.remove(0);
+    /// Decides how a box of this key is started.
+    pub(crate) fn begin(&self, key: TemplateKey) -> StartMode {
+        let mut keys = self.lock();
+        let Some(place) = keys.iter().position(|(known, _)| **known == key) else {
+            if keys.len() >= MAX_TEMPLATES {
+                keys.remove(0);
             }
-            recipes.push((Arc::new(recipe), State::Known));
-            return Beginning::Anew(None);
+            keys.push((Arc::new(key), State::Known));
+            return StartMode::Install(None);
         };
-        // The list is ordered by last use; the least recently used recipe comes first.
-        let (recipe, state) = recipes.remove(place);
-        let (state, beginning) = match state {
-            State::Known => (State::Making, Beginning::Anew(Some(recipe.clone()))),
-            State::Ready(template) => (State::Ready(template.clone()), Beginning::Copy(template)),
-            other => (other, Beginning::Anew(None)),
+        // The list is ordered by last use; the least recently used key comes first.
+        let (key, state) = keys.remove(place);
+        let (state, mode) = match state {
+            State::Known => (State::Making, StartMode::Install(Some(key.clone()))),
+            State::Ready(template) => (State::Ready(template.clone()), StartMode::Copy(template)),
+            other => (other, StartMode::Install(None)),
         };
-        recipes.push((recipe, state));
-        beginning
+        keys.push((key, state));
+        mode
     }
 
-    /// Stores the template of a recipe, or that it has none.
-    pub(crate) fn keep(&self, recipe: &Arc<Recipe>, template: Option<Template>) {
-        if let Some((_, state)) = self.lock().iter_mut().find(|(known, _)| Arc::ptr_eq(known, recipe)) {
+    /// Stores the template of a key, or that it has none.
+    pub(crate) fn keep(&self, key: &Arc<TemplateKey>, template: Option<Template>) {
+        if let Some((_, state)) = self.lock().iter_mut().find(|(known, _)| Arc::ptr_eq(known, key)) {
             *state = template.map_or(State::Useless, |template| State::Ready(Arc::new(template)));
         }
     }
@@ -146,40 +146,40 @@ mod tests {
         (configuration, Vec::new())
     }
 
-    fn recipe(text: &str, ports: usize) -> Recipe {
+    fn key(text: &str, ports: usize) -> TemplateKey {
         let definition = CreateBox {
             ports: vec![PortRequest::default(); ports],
             ..CreateBox::new("fw".parse().unwrap(), "")
         };
-        Recipe::new(Kind::Process, &definition, &[stored(text)]).unwrap()
+        TemplateKey::new(Kind::Process, &definition, &[stored(text)]).unwrap()
     }
 
     #[test]
     fn a_template_is_wanted_at_the_second_start() {
         let templates = Templates::default();
-        let next = |text| templates.begin(recipe(text, 1));
-        assert!(matches!(next("Idle;"), Beginning::Anew(None)));
-        assert!(matches!(templates.begin(recipe("Idle;", 2)), Beginning::Anew(None)));
-        let Beginning::Anew(Some(wanted)) = next("Idle;") else { panic!("a template is wanted") };
-        assert!(matches!(next("Idle;"), Beginning::Anew(None)), "it is being made");
+        let next = |text| templates.begin(key(text, 1));
+        assert!(matches!(next("Idle;"), StartMode::Install(None)));
+        assert!(matches!(templates.begin(key("Idle;", 2)), StartMode::Install(None)));
+        let StartMode::Install(Some(wanted)) = next("Idle;") else { panic!("a template is wanted") };
+        assert!(matches!(next("Idle;"), StartMode::Install(None)), "it is being made");
         templates.keep(&wanted, None);
-        assert!(matches!(next("Idle;"), Beginning::Anew(None)), "there is none");
+        assert!(matches!(next("Idle;"), StartMode::Install(None)), "there is none");
     }
 
     #[test]
     fn few_recipes_are_kept_and_none_that_is_long() {
         let templates = Templates::default();
-        templates.begin(recipe("Idle;", 1));
+        templates.begin(key("Idle;", 1));
         for number in 0..MAX_TEMPLATES {
-            templates.begin(recipe(&number.to_string(), 1));
+            templates.begin(key(&number.to_string(), 1));
         }
         assert_eq!(templates.lock().len(), MAX_TEMPLATES);
-        assert!(matches!(templates.begin(recipe("Idle;", 1)), Beginning::Anew(None)), "it was forgotten");
+        assert!(matches!(templates.begin(key("Idle;", 1)), StartMode::Install(None)), "it was forgotten");
         let long = stored(&" ".repeat(MAX_TEMPLATE_KEY_BYTES + 1));
         let definition = CreateBox::new("fw".parse().unwrap(), "");
-        assert_eq!(Recipe::new(Kind::Process, &definition, &[long]), None);
+        assert_eq!(TemplateKey::new(Kind::Process, &definition, &[long]), None);
         let port = PortRequest { attach: "pipe:p".parse().unwrap(), ..PortRequest::default() };
         let piped = CreateBox { ports: vec![port], ..definition };
-        assert_eq!(Recipe::new(Kind::Process, &piped, &[]), None, "its packets lie in a pool");
+        assert_eq!(TemplateKey::new(Kind::Process, &piped, &[]), None, "its packets lie in a pool");
     }
 }

@@ -2,7 +2,8 @@
 
 use super::state::Supervisor;
 use crate::boxes::{
-    Beginning, Installed, Instance, Member, Phase, Recipe, Share, diagnostics, in_box, refusal, remarks,
+    Installed, Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, diagnostics, in_box, refusal,
+    remarks,
 };
 use crate::error::OperationError;
 use crate::limits::{CALL_TIMEOUT, INSTALL_TIMEOUT};
@@ -19,42 +20,42 @@ pub(super) type Stored = (StoredConfiguration, Vec<File>);
 impl Supervisor {
     /// Creates and starts a box with its stored configurations. The caller holds `busy`. On failure the box does not
     /// run, and its phase is unchanged.
-    pub(super) fn boot(&self, member: &Arc<Member>) -> Result<(), OperationError> {
+    pub(super) fn boot(&self, managed: &Arc<ManagedBox>) -> Result<(), OperationError> {
         if self.0.is_ending() {
             return Err(OperationError::Ending);
         }
         let begin = Instant::now();
         let (definition, before) = {
-            let mut inner = member.inner();
+            let mut inner = managed.inner();
             let before = std::mem::replace(&mut inner.phase, Phase::Booting);
             (inner.definition.clone(), before)
         };
-        let booted = self.launch(member, &definition);
+        let booted = self.launch(managed, &definition);
         match booted {
             Ok((instance, installed, how)) => {
                 let time = begin.elapsed();
                 {
-                    let mut inner = member.inner();
+                    let mut inner = managed.inner();
                     inner.installed = installed;
                     inner.started = Some((Time::now(), Instant::now()));
                     inner.boot = Some(time);
                     inner.phase = Phase::Running;
                 }
                 let message =
-                    format!("box {} runs after {:.1} ms{how}", member.name, time.as_secs_f64() * 1e3);
-                member.note(&message);
-                self.0.journal.note(EventKind::BoxStarted, format!("box/{}", member.name), message);
+                    format!("box {} runs after {:.1} ms{how}", managed.name, time.as_secs_f64() * 1e3);
+                managed.note(&message);
+                self.0.journal.note(EventKind::BoxStarted, format!("box/{}", managed.name), message);
                 // Events of its end were ignored while it was booting, so check now.
-                self.0.watch.look_again(member, &instance);
+                self.0.watch.look_again(managed, &instance);
                 Ok(())
             }
             Err(failure) => {
-                let instance = member.instance();
+                let instance = managed.instance();
                 if let Some(instance) = &instance {
                     // If it crashed, this reports the crash.
-                    self.bury(member, instance);
+                    self.reap(managed, instance);
                 }
-                let mut inner = member.inner();
+                let mut inner = managed.inner();
                 inner.close();
                 inner.phase = before;
                 Err(failure)
@@ -66,17 +67,17 @@ impl Supervisor {
     /// copy.
     fn launch(
         &self,
-        member: &Arc<Member>,
+        managed: &Arc<ManagedBox>,
         definition: &CreateBox,
     ) -> Result<(Arc<Instance>, Vec<Installed>, &'static str), OperationError> {
-        let stored = self.stored(&member.name)?;
-        let kind = self.0.forge.resolve(definition.sandbox)?;
-        let beginning = match Recipe::new(kind, definition, &stored) {
-            Some(recipe) => self.0.templates.begin(recipe),
-            None => Beginning::Anew(None),
+        let stored = self.stored(&managed.name)?;
+        let kind = self.0.factory.resolve(definition.sandbox)?;
+        let mode = match TemplateKey::new(kind, definition, &stored) {
+            Some(key) => self.0.templates.begin(key),
+            None => StartMode::Install(None),
         };
-        let wanted = match beginning {
-            Beginning::Copy(template) => match self.make(member, definition, Some(&template.snapshot)) {
+        let wanted = match mode {
+            StartMode::Copy(template) => match self.make(managed, definition, Some(&template.snapshot)) {
                 Ok(instance) => {
                     let replies = stored.iter().zip(&template.replies);
                     let installed = replies.map(|((configuration, _), reply)| {
@@ -86,7 +87,7 @@ impl Supervisor {
                 }
                 // The box was stopped meanwhile, or it was created but failed to start: a fresh installation would not
                 // help.
-                Err(failure) if member.inner().unwanted || member.instance().is_some() => {
+                Err(failure) if managed.inner().unwanted || managed.instance().is_some() => {
                     return Err(failure);
                 }
                 Err(_) => {
@@ -94,37 +95,37 @@ impl Supervisor {
                     None
                 }
             },
-            Beginning::Anew(wanted) => wanted,
+            StartMode::Install(wanted) => wanted,
         };
-        let instance = self.make(member, definition, None)?;
-        let installed = self.install_all(member, &instance, &stored)?;
-        if let Some(recipe) = wanted {
-            self.start_template(recipe, definition.clone(), stored);
+        let instance = self.make(managed, definition, None)?;
+        let installed = self.install_all(managed, &instance, &stored)?;
+        if let Some(key) = wanted {
+            self.start_template(key, definition.clone(), stored);
         }
         Ok((instance, installed, ""))
     }
 
     fn make(
         &self,
-        member: &Arc<Member>,
+        managed: &Arc<ManagedBox>,
         definition: &CreateBox,
         snapshot: Option<&Snapshot>,
     ) -> Result<Arc<Instance>, OperationError> {
-        let made = self.0.forge.make(definition, self.0.fabric.bell(), snapshot)?;
+        let made = self.0.factory.make(definition, self.0.fabric.bell(), snapshot)?;
         let instance = Arc::new(made.instance);
         let unwanted = {
-            let mut inner = member.inner();
+            let mut inner = managed.inner();
             inner.instance = Some(instance.clone());
             inner.unwanted
         };
         if unwanted {
-            instance.end_for_good();
+            instance.discard();
         }
-        let name = member.name.clone();
+        let name = managed.name.clone();
         self.0.fabric.ask(move |network| network.connect(&name, made.ports))?;
         instance.start()?;
         instance.set_share(Share::of(definition));
-        self.0.watch.add(member, &instance).map_err(|error| OperationError::System("watch a box", error))?;
+        self.0.watch.add(managed, &instance).map_err(|error| OperationError::System("watch a box", error))?;
         Ok(instance)
     }
 
@@ -141,14 +142,14 @@ impl Supervisor {
     /// Installs these configurations.
     fn install_all(
         &self,
-        member: &Member,
+        managed: &ManagedBox,
         instance: &Instance,
         stored: &[Stored],
     ) -> Result<Vec<Installed>, OperationError> {
         let mut all = Vec::new();
         for (configuration, files) in stored {
             let diagnostics = self.install_now(
-                member,
+                managed,
                 instance,
                 (in_box(&configuration.name), &configuration.text, configuration.source.as_deref()),
                 files,
@@ -161,7 +162,7 @@ impl Supervisor {
     /// Sends files to a box and installs a configuration. Returns its warnings.
     pub(super) fn install_now(
         &self,
-        member: &Member,
+        managed: &ManagedBox,
         instance: &Instance,
         (name, text, source): (&str, &str, Option<&str>),
         files: &[File],
@@ -170,27 +171,27 @@ impl Supervisor {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
             instance
                 .call(&request, INSTALL_TIMEOUT)
-                .map_err(|error| OperationError::call(&member.name, error, INSTALL_TIMEOUT))?;
+                .map_err(|error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT))?;
         }
         let request = Request::Install { name, configuration: text };
         match instance.call(&request, INSTALL_TIMEOUT) {
             Ok(reply) => Ok(remarks(&reply, source)),
             Err(CallError::Refused(reason)) => Err(OperationError::Refused(vec![refusal(&reason, source)])),
             Err(CallError::Rejected(found)) => Err(OperationError::Refused(diagnostics(found, source))),
-            Err(error) => Err(OperationError::call(&member.name, error, INSTALL_TIMEOUT)),
+            Err(error) => Err(OperationError::call(&managed.name, error, INSTALL_TIMEOUT)),
         }
     }
 
     /// Sends a request to a running box.
     pub(super) fn call(
         &self,
-        member: &Member,
+        managed: &ManagedBox,
         instance: &Instance,
         request: &Request,
     ) -> Result<Vec<u8>, OperationError> {
         instance
             .call(request, CALL_TIMEOUT)
-            .map_err(|error| OperationError::call(&member.name, error, CALL_TIMEOUT))
+            .map_err(|error| OperationError::call(&managed.name, error, CALL_TIMEOUT))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Creates and removes boxes.
 
 use super::state::Supervisor;
-use crate::boxes::Member;
+use crate::boxes::ManagedBox;
 use crate::error::{OperationError, RequestError};
 use crate::fabric::AttachRequest;
 use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
@@ -57,22 +57,22 @@ impl Supervisor {
     ) -> Result<BoxDetail, OperationError> {
         check_sizes(&request.configuration, &request.files)?;
         check_box(&request)?;
-        self.0.forge.resolve(request.sandbox)?;
+        self.0.factory.resolve(request.sandbox)?;
         let text = std::mem::take(&mut request.configuration);
         let files = std::mem::take(&mut request.files);
         for port in &mut request.ports {
             port.mac.get_or_insert_with(new_mac);
         }
         let name = request.name.clone();
-        let member = Arc::new(Member::new(request.clone(), stack.clone(), Time::now()));
+        let managed = Arc::new(ManagedBox::new(request.clone(), stack.clone(), Time::now()));
         // From here on the name is reserved.
-        let change = member.change.lock();
-        self.reserve(&member)?;
+        let change = managed.change.lock();
+        self.reserve(&managed)?;
         let made = self.check_for(&request, &text, &files).and_then(|()| {
             let stored = StoredBox {
                 definition: request.clone(),
                 stack,
-                created: member.inner().created,
+                created: managed.inner().created,
                 running: request.start,
             };
             let configuration = StoredConfiguration {
@@ -85,33 +85,33 @@ impl Supervisor {
             };
             self.attach_box(&request)?;
             self.0.store().add_box(&stored, &configuration, &files)?;
-            if request.start { self.boot(&member) } else { Ok(()) }
+            if request.start { self.boot(&managed) } else { Ok(()) }
         });
         drop(change);
         if let Err(failure) = made {
             // If the box is already being removed, that operation cleans up.
-            if !std::mem::replace(&mut member.inner().removed, true) {
-                self.forget(&member);
+            if !std::mem::replace(&mut managed.inner().removed, true) {
+                self.forget(&managed);
             }
             return Err(failure);
         }
         self.0.journal.note(EventKind::BoxCreated, format!("box/{name}"), format!("box {name} was created"));
-        Ok(self.detail(&member))
+        Ok(self.detail(&managed))
     }
 
     /// Reserves the name of a box.
-    fn reserve(&self, member: &Arc<Member>) -> Result<(), OperationError> {
-        let mut members = self.0.members();
+    fn reserve(&self, managed: &Arc<ManagedBox>) -> Result<(), OperationError> {
+        let mut boxes = self.0.boxes();
         if self.0.is_ending() {
             return Err(OperationError::Ending);
         }
-        if members.contains_key(&member.name) {
-            return Err(OperationError::Exists("box", member.name.to_string()));
+        if boxes.contains_key(&managed.name) {
+            return Err(OperationError::Exists("box", managed.name.to_string()));
         }
-        if members.len() >= MAX_BOXES {
+        if boxes.len() >= MAX_BOXES {
             return Err(OperationError::Limit("boxes", MAX_BOXES));
         }
-        members.insert(member.name.clone(), member.clone());
+        boxes.insert(managed.name.clone(), managed.clone());
         Ok(())
     }
 
@@ -125,32 +125,32 @@ impl Supervisor {
 
     /// Removes all traces of a box. Only the thread that set `removed` calls it, because afterwards the name may belong
     /// to another box.
-    fn forget(&self, member: &Arc<Member>) {
+    fn forget(&self, managed: &Arc<ManagedBox>) {
         {
             let _change = self.0.change();
-            let name = member.name.clone();
+            let name = managed.name.clone();
             // If the fabric has ended, nothing is attached.
             let _ = self.0.fabric.ask(move |network| network.detach(&name));
         }
         // A row that cannot be removed now was never stored, or belongs to a new box of the same name.
-        let _ = self.0.store().remove_box(&member.name);
-        self.0.members().remove(&member.name);
+        let _ = self.0.store().remove_box(&managed.name);
+        self.0.boxes().remove(&managed.name);
     }
 
     /// Kills a box if it runs, and removes it with everything that is stored about it.
     pub fn remove_box(&self, name: &BoxName) -> Result<(), OperationError> {
-        let member = self.0.member(name)?;
-        if std::mem::replace(&mut member.inner().removed, true) {
+        let managed = self.0.managed_box(name)?;
+        if std::mem::replace(&mut managed.inner().removed, true) {
             // Another thread is removing it.
             return Err(OperationError::NoBox(name.clone()));
         }
         // The step that may fail comes first: if the disk is full, the box keeps running.
         if let Err(error) = self.0.store().remove_box(name) {
-            member.inner().removed = false;
+            managed.inner().removed = false;
             return Err(error.into());
         }
-        self.bring_down(&member, false);
-        self.forget(&member);
+        self.bring_down(&managed, false);
+        self.forget(&managed);
         self.drop_box_ports(name);
         self.0.journal.note(EventKind::BoxRemoved, format!("box/{name}"), format!("box {name} was removed"));
         Ok(())

@@ -80,7 +80,7 @@ impl Supervisor {
         source: Option<&str>,
     ) -> Result<Vec<Diagnostic>, OperationError> {
         let _inside = self.0.checks.enter();
-        let mut checker = self.0.forge.make_checker(ports, CHECK_MEMORY)?;
+        let mut checker = self.0.factory.make_checker(ports, CHECK_MEMORY)?;
         let shipped = files.iter().try_for_each(|file| {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
             checker.call(&request, INSTALL_TIMEOUT).map(drop)

@@ -2,7 +2,7 @@
 
 use super::lifecycle::{lock_for_change, state};
 use super::state::Supervisor;
-use crate::boxes::{Installed, Instance, Member, Phase, in_box};
+use crate::boxes::{Installed, Instance, ManagedBox, Phase, in_box};
 use crate::error::{OperationError, RequestError};
 use crate::limits::{INSTALL_TIMEOUT, MAX_CONFIGURATIONS};
 use crate::store::StoredConfiguration;
@@ -19,7 +19,7 @@ impl Supervisor {
         name: &BoxName,
         configuration: &ConfigurationName,
     ) -> Result<ConfigurationText, OperationError> {
-        self.0.member(name)?;
+        self.0.managed_box(name)?;
         let store = self.0.store();
         let missing = || OperationError::NoConfiguration(name.clone(), configuration.clone());
         let found = store.configuration(name, configuration)?.ok_or_else(missing)?;
@@ -60,13 +60,13 @@ impl Supervisor {
         request: &Install,
     ) -> Result<ConfigurationStatus, OperationError> {
         super::boxes::check_sizes(&request.configuration, &request.files)?;
-        let member = self.0.member(name)?;
-        let mut definition = member.inner().definition.clone();
+        let managed = self.0.managed_box(name)?;
+        let mut definition = managed.inner().definition.clone();
         definition.source = request.source.clone();
         self.check_for(&definition, &request.configuration, &request.files)?;
-        let _change = lock_for_change(&member)?;
+        let _change = lock_for_change(&managed)?;
         let (phase, instance) = {
-            let inner = member.inner();
+            let inner = managed.inner();
             if inner.removed {
                 return Err(OperationError::NoBox(name.clone()));
             }
@@ -77,7 +77,7 @@ impl Supervisor {
             (inner.phase, inner.instance.clone())
         };
         if matches!(phase, Phase::Suspended) {
-            return Err(state(&member, phase, "resume it first"));
+            return Err(state(&managed, phase, "resume it first"));
         }
         let before = self.0.store().configuration(name, configuration)?;
         let stored = StoredConfiguration {
@@ -91,7 +91,7 @@ impl Supervisor {
         let id = self.0.store().stage(name, &stored, &request.files)?;
         let swapped = match &instance {
             Some(instance) => self.install_now(
-                &member,
+                &managed,
                 instance,
                 (in_box(configuration), &stored.text, stored.source.as_deref()),
                 &request.files,
@@ -110,13 +110,13 @@ impl Supervisor {
                     swaps: stored.swaps,
                     diagnostics,
                 };
-                Ok(note_installed(&member, installed))
+                Ok(note_installed(&managed, installed))
             }
             Err(failure) => {
                 // If the row cannot be removed now, the next opening of the store removes it.
                 let _ = self.0.store().unstage(id);
                 if let Some(instance) = &instance {
-                    self.take_back(&member, instance, configuration, before);
+                    self.take_back(&managed, instance, configuration, before);
                 }
                 Err(failure)
             }
@@ -126,7 +126,7 @@ impl Supervisor {
     /// Reinstalls the previous configuration after a failed installation.
     fn take_back(
         &self,
-        member: &Member,
+        managed: &ManagedBox,
         instance: &Arc<Instance>,
         configuration: &ConfigurationName,
         before: Option<StoredConfiguration>,
@@ -136,7 +136,7 @@ impl Supervisor {
             Some(before) => {
                 let files = self.0.store().files(before.id).unwrap_or_default();
                 let text = (name, before.text.as_str(), before.source.as_deref());
-                self.install_now(member, instance, text, &files).map(drop)
+                self.install_now(managed, instance, text, &files).map(drop)
             }
             // The box may not have it at all, so errors are ignored.
             None => {
@@ -145,7 +145,7 @@ impl Supervisor {
             }
         };
         if let Err(failure) = taken {
-            member.note(format!(
+            managed.note(format!(
                 "the earlier configuration {configuration} could not be put back: {}",
                 with_causes(&failure)
             ));
@@ -158,17 +158,17 @@ impl Supervisor {
         name: &BoxName,
         configuration: &ConfigurationName,
     ) -> Result<(), OperationError> {
-        let member = self.0.member(name)?;
+        let managed = self.0.managed_box(name)?;
         if *configuration == ConfigurationName::main() {
             return Err(RequestError::RemoveMain.into());
         }
-        let _change = lock_for_change(&member)?;
+        let _change = lock_for_change(&managed)?;
         let (phase, instance) = {
-            let inner = member.inner();
+            let inner = managed.inner();
             (inner.phase, inner.instance.clone())
         };
         if matches!(phase, Phase::Suspended) {
-            return Err(state(&member, phase, "resume it first"));
+            return Err(state(&managed, phase, "resume it first"));
         }
         if self.0.store().configuration(name, configuration)?.is_none() {
             return Err(OperationError::NoConfiguration(name.clone(), configuration.clone()));
@@ -180,7 +180,7 @@ impl Supervisor {
                 .call(&request, INSTALL_TIMEOUT)
                 .map_err(|error| OperationError::call(name, error, INSTALL_TIMEOUT))?;
         }
-        member.inner().installed.retain(|installed| installed.name != *configuration);
+        managed.inner().installed.retain(|installed| installed.name != *configuration);
         let message = format!("configuration {configuration} of box {name} was removed");
         self.0.journal.note(EventKind::ConfigurationRemoved, format!("box/{name}"), message);
         Ok(())
@@ -188,14 +188,14 @@ impl Supervisor {
 }
 
 /// Records an installed configuration of a box.
-fn note_installed(member: &Member, installed: Installed) -> ConfigurationStatus {
+fn note_installed(managed: &ManagedBox, installed: Installed) -> ConfigurationStatus {
     let status = ConfigurationStatus {
         name: installed.name.clone(),
         installed: installed.installed,
         swaps: installed.swaps,
         diagnostics: installed.diagnostics.clone(),
     };
-    let mut inner = member.inner();
+    let mut inner = managed.inner();
     match inner.installed.iter_mut().find(|there| there.name == installed.name) {
         Some(there) => *there = installed,
         None => inner.installed.push(installed),

@@ -187,15 +187,15 @@ impl Supervisor {
         for stored in self.0.switches().values().filter(|stored| ours(&stored.stack)) {
             stack.switches.push(stored.definition.clone());
         }
-        for member in self.0.all() {
+        for managed in self.0.all() {
             let mut definition = {
-                let inner = member.inner();
+                let inner = managed.inner();
                 if !ours(&inner.stack) {
                     continue;
                 }
                 inner.definition.clone()
             };
-            (definition.configuration, definition.files) = self.main_of(&member.name)?;
+            (definition.configuration, definition.files) = self.main_of(&managed.name)?;
             stack.boxes.push(definition);
         }
         Ok(Some(stack))

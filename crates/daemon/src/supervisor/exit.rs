@@ -1,7 +1,7 @@
 //! Handles the end of a box.
 
 use super::state::Supervisor;
-use crate::boxes::{ExitStatus, Instance, Member, Phase, Settled, report};
+use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, report};
 use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
 use api::{EventKind, Restart, with_causes};
 use std::sync::Arc;
@@ -30,66 +30,66 @@ fn lost(waiting: u64, held: u64) -> String {
 impl Supervisor {
     /// Handles a box that ended on its own, once. If it is being started or stopped by another thread, that thread
     /// handles its end.
-    pub(super) fn ended(&self, member: &Arc<Member>, instance: &Arc<Instance>) {
+    pub(super) fn ended(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) {
         {
-            let inner = member.inner();
+            let inner = managed.inner();
             let ours = inner.instance.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, instance));
             if !ours || matches!(inner.phase, Phase::Booting) || instance.is_stopping() {
                 return;
             }
         }
-        if let Some(end) = self.bury(member, instance) {
-            self.decide(member, &end);
+        if let Some(end) = self.reap(managed, instance) {
+            self.decide(managed, &end);
         }
     }
 
     /// Ends a box if it still runs, disconnects it from the network, and records how it ended. Returns `None` if this
     /// was already done.
-    pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<ExitStatus> {
-        self.keep_output(member, instance);
-        member.inner().look(instance.usage());
-        let Settled { end, crashed, held } = instance.settle()?;
-        let name = member.name.clone();
+    pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
+        self.keep_output(managed, instance);
+        managed.inner().look(instance.usage());
+        let FinalStatus { end, crashed, held } = instance.take_final_status()?;
+        let name = managed.name.clone();
         // If the fabric has ended, nothing is connected.
         let waiting = self.0.fabric.ask(move |network| network.disconnect(&name)).unwrap_or(0);
-        let mut inner = member.inner();
+        let mut inner = managed.inner();
         inner.lose(held);
         inner.close();
         if crashed {
             let report = report(&end);
             let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
             let message = match end {
-                ExitStatus::Killed => format!("box {} was killed on request", member.name),
-                _ => format!("box {} crashed: {}{at}", member.name, report.cause),
+                ExitStatus::Killed => format!("box {} was killed on request", managed.name),
+                _ => format!("box {} crashed: {}{at}", managed.name, report.cause),
             };
             let message = message + &lost(waiting, held);
             inner.crash = Some(report);
             drop(inner);
-            member.note(&message);
-            self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", member.name), message);
+            managed.note(&message);
+            self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", managed.name), message);
         } else if end == ExitStatus::Stopped {
             drop(inner);
-            member.note("the box stopped");
+            managed.note("the box stopped");
         }
         Some(end)
     }
 
     /// Applies a box's restart policy after its end.
-    fn decide(&self, member: &Arc<Member>, end: &ExitStatus) {
-        let mut inner = member.inner();
+    fn decide(&self, managed: &Arc<ManagedBox>, end: &ExitStatus) {
+        let mut inner = managed.inner();
         let again = match (inner.definition.restart, end) {
             _ if inner.removed || inner.unwanted || self.0.is_ending() => false,
             (Restart::Always, _) => true,
             (Restart::OnFailure, ExitStatus::Stopped) | (Restart::Never, _) => false,
             (Restart::OnFailure, _) => true,
         };
-        let subject = format!("box/{}", member.name);
+        let subject = format!("box/{}", managed.name);
         if !again {
             let stopped = *end == ExitStatus::Stopped;
             inner.phase = if stopped { Phase::Stopped } else { Phase::Crashed };
             drop(inner);
             if stopped {
-                let message = format!("box {} stopped by itself", member.name);
+                let message = format!("box {} stopped by itself", managed.name);
                 self.0.journal.note(EventKind::BoxStopped, subject, message);
             }
             return;
@@ -98,73 +98,73 @@ impl Supervisor {
             inner.crashes = 0;
         }
         drop(inner);
-        self.crashed_again(member);
+        self.crashed_again(managed);
     }
 
     /// A box that ran before the daemon's restart cannot be started: its restart policy decides whether it is retried.
-    pub(super) fn failed_to_start(&self, member: &Arc<Member>) {
-        let again = member.inner().definition.restart != Restart::Never;
+    pub(super) fn failed_to_start(&self, managed: &Arc<ManagedBox>) {
+        let again = managed.inner().definition.restart != Restart::Never;
         if again {
-            self.crashed_again(member);
+            self.crashed_again(managed);
         } else {
-            member.inner().phase = Phase::Crashed;
+            managed.inner().phase = Phase::Crashed;
         }
     }
 
     /// Schedules a restart after a delay that depends on the number of crashes, or gives up.
-    fn crashed_again(&self, member: &Arc<Member>) {
-        let mut inner = member.inner();
+    fn crashed_again(&self, managed: &Arc<ManagedBox>) {
+        let mut inner = managed.inner();
         inner.crashes += 1;
         if inner.crashes > MAX_CONSECUTIVE_CRASHES {
             inner.phase = Phase::Crashed;
             let message =
-                format!("box {} crashed {} times in a row and will not restart", member.name, inner.crashes);
+                format!("box {} crashed {} times in a row and will not restart", managed.name, inner.crashes);
             drop(inner);
-            member.note(&message);
-            self.0.journal.note(EventKind::BoxGivenUp, format!("box/{}", member.name), message);
+            managed.note(&message);
+            self.0.journal.note(EventKind::BoxGivenUp, format!("box/{}", managed.name), message);
             return;
         }
         let pause = pause(inner.crashes);
         inner.phase = Phase::Waiting(Instant::now() + pause);
         drop(inner);
         if pause.is_zero() {
-            self.start_restart(member);
+            self.start_restart(managed);
         } else {
             self.0.watch.wake();
         }
     }
 
     /// Restarts a box. This may take long, so it runs in its own thread.
-    pub(super) fn start_restart(&self, member: &Arc<Member>) {
+    pub(super) fn start_restart(&self, managed: &Arc<ManagedBox>) {
         // Postpones the due time, so that the monitor does not start a second thread.
-        member.inner().phase = Phase::Waiting(Instant::now() + MAX_RESTART_DELAY);
-        let (supervisor, own) = (self.clone(), member.clone());
+        managed.inner().phase = Phase::Waiting(Instant::now() + MAX_RESTART_DELAY);
+        let (supervisor, own) = (self.clone(), managed.clone());
         let run = move || supervisor.restart_after_crash(&own);
         if std::thread::Builder::new().name("restart".into()).spawn(run).is_err() {
             // No thread could be created: retry later.
-            member.inner().phase = Phase::Waiting(Instant::now() + MIN_RESTART_DELAY);
+            managed.inner().phase = Phase::Waiting(Instant::now() + MIN_RESTART_DELAY);
         }
     }
 
-    fn restart_after_crash(&self, member: &Arc<Member>) {
-        let change = member.change.lock();
+    fn restart_after_crash(&self, managed: &Arc<ManagedBox>) {
+        let change = managed.change.lock();
         let wanted = {
-            let inner = member.inner();
+            let inner = managed.inner();
             matches!(inner.phase, Phase::Waiting(_)) && !inner.removed && !inner.unwanted
         };
         if !wanted || self.0.is_ending() {
             return;
         }
-        let booted = self.boot(member);
+        let booted = self.boot(managed);
         drop(change);
         match booted {
-            Ok(()) => member.inner().restarts += 1,
+            Ok(()) => managed.inner().restarts += 1,
             Err(failure) => {
-                if member.inner().unwanted {
+                if managed.inner().unwanted {
                     return;
                 }
-                member.note(format!("the box could not be restarted: {}", with_causes(&failure)));
-                self.crashed_again(member);
+                managed.note(format!("the box could not be restarted: {}", with_causes(&failure)));
+                self.crashed_again(managed);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::lifecycle::state;
 use super::state::Supervisor;
-use crate::boxes::{Instance, Member, Phase, in_box};
+use crate::boxes::{Instance, ManagedBox, Phase, in_box};
 use crate::error::OperationError;
 use crate::escape;
 use crate::limits::{LIST_TIMEOUT, MAX_HANDLER_BYTES};
@@ -14,10 +14,10 @@ use std::time::Instant;
 impl Supervisor {
     /// Reads a handler, with an argument that may be empty.
     pub fn read(&self, path: &HandlerPath, argument: &[u8]) -> Result<HandlerValue, OperationError> {
-        let (member, instance) = self.running(&path.name)?;
+        let (managed, instance) = self.running(&path.name)?;
         let name = in_box(&path.configuration);
         let request = Request::Read { name, handler: &path.handler, argument };
-        Ok(HandlerValue { value: Value(self.call(&member, &instance, &request)?) })
+        Ok(HandlerValue { value: Value(self.call(&managed, &instance, &request)?) })
     }
 
     /// Writes a handler.
@@ -26,17 +26,17 @@ impl Supervisor {
         if value.len() > most {
             return Err(OperationError::TooLarge("the value", value.len(), most));
         }
-        let (member, instance) = self.running(&path.name)?;
+        let (managed, instance) = self.running(&path.name)?;
         let name = in_box(&path.configuration);
         let request = Request::Write { name, handler: &path.handler, value };
-        self.call(&member, &instance, &request).map(drop)
+        self.call(&managed, &instance, &request).map(drop)
     }
 
     /// Lists the handlers of a box, in the order of configurations and elements.
     pub fn handlers(&self, name: &BoxName) -> Result<Vec<HandlerInfo>, OperationError> {
-        let (member, instance) = self.running(name)?;
+        let (managed, instance) = self.running(name)?;
         let names: Vec<ConfigurationName> =
-            member.inner().installed.iter().map(|installed| installed.name.clone()).collect();
+            managed.inner().installed.iter().map(|installed| installed.name.clone()).collect();
         let (start, mut found, mut bytes) = (Instant::now(), Vec::new(), 0);
         for configuration in names {
             let read = |handler: &str| {
@@ -44,7 +44,7 @@ impl Supervisor {
                     return Err(OperationError::Timeout(name.clone(), LIST_TIMEOUT));
                 }
                 let request = Request::Read { name: in_box(&configuration), handler, argument: b"" };
-                let reply = self.call(&member, &instance, &request)?;
+                let reply = self.call(&managed, &instance, &request)?;
                 Ok(String::from_utf8_lossy(&reply).into_owned())
             };
             // The list of elements starts with their number.
@@ -66,15 +66,15 @@ impl Supervisor {
     }
 
     /// A running box.
-    fn running(&self, name: &BoxName) -> Result<(Arc<Member>, Arc<Instance>), OperationError> {
-        let member = self.0.member(name)?;
+    fn running(&self, name: &BoxName) -> Result<(Arc<ManagedBox>, Arc<Instance>), OperationError> {
+        let managed = self.0.managed_box(name)?;
         let (phase, instance) = {
-            let inner = member.inner();
+            let inner = managed.inner();
             (inner.phase, inner.instance.clone())
         };
         match (phase, instance) {
-            (Phase::Running, Some(instance)) => Ok((member, instance)),
-            (phase, _) => Err(state(&member, phase, "only a running box has handlers")),
+            (Phase::Running, Some(instance)) => Ok((managed, instance)),
+            (phase, _) => Err(state(&managed, phase, "only a running box has handlers")),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The thread that notices the ends of boxes, restarts them when due, and collects their messages.
 
 use super::state::Supervisor;
-use crate::boxes::{Instance, Kept, Member, Phase};
+use crate::boxes::{Instance, Kept, ManagedBox, Phase};
 use crate::escape;
 use crate::limits::MAX_EVENTS_PER_ROUND;
 use api::{LogLine, Time};
@@ -44,14 +44,14 @@ struct Entries {
 }
 
 /// A watched box, as long as it exists.
-type Watched = (Weak<Member>, Weak<Instance>);
+type Watched = (Weak<ManagedBox>, Weak<Instance>);
 
 /// A box that has ended.
-type Ended = (Arc<Member>, Arc<Instance>);
+type Ended = (Arc<ManagedBox>, Arc<Instance>);
 
 #[derive(Debug)]
 struct Entry {
-    member: Weak<Member>,
+    managed: Weak<ManagedBox>,
     instance: Weak<Instance>,
     /// Readable when the process has ended.
     _descriptor: OwnedFd,
@@ -70,12 +70,12 @@ impl Monitor {
     }
 
     /// Watches a started box.
-    pub(super) fn add(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> io::Result<()> {
-        let (weak_member, weak_instance) = (Arc::downgrade(member), Arc::downgrade(instance));
+    pub(super) fn add(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> io::Result<()> {
+        let (weak_managed, weak_instance) = (Arc::downgrade(managed), Arc::downgrade(instance));
         let mut entries = self.entries();
         let Some(descriptor) = instance.end_descriptor() else {
             entries.machines.retain(|(_, instance)| instance.strong_count() > 0);
-            entries.machines.push((weak_member, weak_instance));
+            entries.machines.push((weak_managed, weak_instance));
             return Ok(());
         };
         entries.last += 1;
@@ -86,7 +86,7 @@ impl Monitor {
             epoll::EventData::new_u64(token),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        let entry = Entry { member: weak_member, instance: weak_instance, _descriptor: descriptor };
+        let entry = Entry { managed: weak_managed, instance: weak_instance, _descriptor: descriptor };
         entries.processes.insert(token, entry);
         Ok(())
     }
@@ -96,8 +96,8 @@ impl Monitor {
     }
 
     /// Makes the thread check a box that may already have ended.
-    pub(super) fn look_again(&self, member: &Arc<Member>, instance: &Arc<Instance>) {
-        self.entries().again.push((Arc::downgrade(member), Arc::downgrade(instance)));
+    pub(super) fn look_again(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) {
+        self.entries().again.push((Arc::downgrade(managed), Arc::downgrade(instance)));
         self.wake();
     }
 
@@ -118,7 +118,7 @@ impl Monitor {
                 token => {
                     let entry = entries.processes.remove(&token);
                     found.extend(
-                        entry.and_then(|entry| Some((entry.member.upgrade()?, entry.instance.upgrade()?))),
+                        entry.and_then(|entry| Some((entry.managed.upgrade()?, entry.instance.upgrade()?))),
                     );
                 }
             }
@@ -126,7 +126,7 @@ impl Monitor {
         for suspect in suspects {
             let Some(instance) = suspect.1.upgrade() else { continue };
             if instance.has_ended() {
-                found.extend(suspect.0.upgrade().map(|member| (member, instance)));
+                found.extend(suspect.0.upgrade().map(|managed| (managed, instance)));
             }
         }
         found
@@ -150,12 +150,12 @@ impl Supervisor {
     /// Waits once and handles the events. Returns the next wait time.
     fn round(&self, pause: Duration, metered: &mut Instant) -> Duration {
         let until = self.next_restart().map(|at| at.saturating_duration_since(Instant::now()));
-        for (member, instance) in self.0.watch.wait(until.map_or(pause, |until| until.min(pause))) {
-            self.ended(&member, &instance);
+        for (managed, instance) in self.0.watch.wait(until.map_or(pause, |until| until.min(pause))) {
+            self.ended(&managed, &instance);
         }
         self.restart_due();
         self.roll_back_due();
-        let heard = self.0.all().iter().filter(|member| self.listen(member)).count();
+        let heard = self.0.all().iter().filter(|managed| self.listen(managed)).count();
         if metered.elapsed() >= MEASURE_INTERVAL {
             *metered = Instant::now();
             self.measure();
@@ -166,7 +166,7 @@ impl Supervisor {
     }
 
     fn next_restart(&self) -> Option<Instant> {
-        let waiting = |member: &Arc<Member>| match member.inner().phase {
+        let waiting = |managed: &Arc<ManagedBox>| match managed.inner().phase {
             Phase::Waiting(at) => Some(at),
             _ => None,
         };
@@ -175,21 +175,21 @@ impl Supervisor {
 
     fn restart_due(&self) {
         let now = Instant::now();
-        for member in self.0.all() {
-            let due = matches!(member.inner().phase, Phase::Waiting(at) if at <= now);
+        for managed in self.0.all() {
+            let due = matches!(managed.inner().phase, Phase::Waiting(at) if at <= now);
             if due && !self.0.is_ending() {
-                self.start_restart(&member);
+                self.start_restart(&managed);
             }
         }
     }
 
     /// Collects a box's messages. Returns whether there were any.
-    pub(super) fn listen(&self, member: &Member) -> bool {
-        member.instance().is_some_and(|instance| self.keep_output(member, &instance))
+    pub(super) fn listen(&self, managed: &ManagedBox) -> bool {
+        managed.instance().is_some_and(|instance| self.keep_output(managed, &instance))
     }
 
     /// Collects a box's messages, unless another thread talks to it. Returns whether there were any.
-    pub(super) fn keep_output(&self, member: &Member, instance: &Instance) -> bool {
+    pub(super) fn keep_output(&self, managed: &ManagedBox, instance: &Instance) -> bool {
         let messages = instance.events(MAX_EVENTS_PER_ROUND);
         for message in &messages {
             match Event::decode(message) {
@@ -198,15 +198,15 @@ impl Supervisor {
                     let text = escape::line(line);
                     let line =
                         LogLine { time: Time::now(), configuration: Some(configuration), text, lost: 0 };
-                    member.log.push(|_| line);
+                    managed.log.push(|_| line);
                 }
                 Ok(Event::Output { file, position, bytes }) => {
                     let name = escape::line(file);
-                    match member.outputs.keep(&self.0.shelf, &name, position, bytes) {
+                    match managed.outputs.keep(&self.0.output_store, &name, position, bytes) {
                         Kept::Yes => {}
-                        Kept::First => member.note(format!("the box writes a file {name}")),
+                        Kept::First => managed.note(format!("the box writes a file {name}")),
                         Kept::No(why) => {
-                            member.note(format!("of the file {name} not everything is kept: {why}"));
+                            managed.note(format!("of the file {name} not everything is kept: {why}"));
                         }
                     }
                 }

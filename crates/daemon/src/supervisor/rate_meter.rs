@@ -95,8 +95,8 @@ impl Supervisor {
         let Ok(snapshot) = self.0.fabric.ask(|network| network.traffic_snapshot()) else { return };
         let mut used = BTreeMap::new();
         let mut gathering = Duration::ZERO;
-        for member in self.0.all() {
-            let instance = member.instance();
+        for managed in self.0.all() {
+            let instance = managed.instance();
             let present = instance.as_ref().map(|instance| instance.usage());
             if let (Some(instance), Some(present)) = (instance, present)
                 && gathering < HUGE_PAGE_BUDGET
@@ -105,11 +105,11 @@ impl Supervisor {
                 instance.collapse_pages(present.time);
                 gathering += start.elapsed();
             }
-            let mut inner = member.inner();
+            let mut inner = managed.inner();
             if let Some(present) = present {
                 inner.look(present);
             }
-            used.insert(member.name.clone(), inner.usage().time);
+            used.insert(managed.name.clone(), inner.usage().time);
         }
         self.recover_ports(&snapshot);
         self.0.meter().advance(Instant::now(), snapshot, used);

@@ -1,7 +1,7 @@
 //! Restores the stored definitions when the daemon starts.
 
 use super::state::Supervisor;
-use crate::boxes::{Installed, Member, Phase};
+use crate::boxes::{Installed, ManagedBox, Phase};
 use crate::error::OperationError;
 use crate::store::{StoredBox, StoredSwitch};
 use api::{AddPort, EventKind, PortDriver, with_causes};
@@ -22,7 +22,7 @@ impl Supervisor {
         }
         let is_box = |port: &AddPort| matches!(port.driver, PortDriver::Box { .. });
         self.restore_ports(&switches, |port| !is_box(port));
-        let members: Vec<Arc<Member>> = boxes.into_iter().map(|stored| self.restore_box(stored)).collect();
+        let boxes: Vec<Arc<ManagedBox>> = boxes.into_iter().map(|stored| self.restore_box(stored)).collect();
         self.restore_ports(&switches, is_box);
         for stored in &switches {
             for (mac, port) in stored.addresses.clone() {
@@ -31,8 +31,8 @@ impl Supervisor {
                 let _ = self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port))?;
             }
         }
-        for member in members.into_iter().filter(|member| member.inner().phase != Phase::Stopped) {
-            self.boot_restored(&member);
+        for managed in boxes.into_iter().filter(|managed| managed.inner().phase != Phase::Stopped) {
+            self.boot_restored(&managed);
         }
         Ok(())
     }
@@ -51,11 +51,11 @@ impl Supervisor {
         }
     }
 
-    fn restore_box(&self, stored: StoredBox) -> Arc<Member> {
-        let member = Arc::new(Member::new(stored.definition.clone(), stored.stack, stored.created));
-        let configurations = self.0.store().configurations(&member.name).unwrap_or_default();
+    fn restore_box(&self, stored: StoredBox) -> Arc<ManagedBox> {
+        let managed = Arc::new(ManagedBox::new(stored.definition.clone(), stored.stack, stored.created));
+        let configurations = self.0.store().configurations(&managed.name).unwrap_or_default();
         {
-            let mut inner = member.inner();
+            let mut inner = managed.inner();
             inner.installed = configurations
                 .into_iter()
                 .map(|configuration| Installed {
@@ -70,23 +70,23 @@ impl Supervisor {
         if let Err(failure) = self.attach_box(&stored.definition) {
             // The box is attached to nothing, but can be inspected and removed.
             let message =
-                format!("box {}: its ports are attached to nothing: {}", member.name, with_causes(&failure));
-            member.note(&message);
-            self.0.journal.note(EventKind::PortFailed, format!("box/{}", member.name), message);
+                format!("box {}: its ports are attached to nothing: {}", managed.name, with_causes(&failure));
+            managed.note(&message);
+            self.0.journal.note(EventKind::PortFailed, format!("box/{}", managed.name), message);
         }
-        self.0.members().insert(member.name.clone(), member.clone());
-        member
+        self.0.boxes().insert(managed.name.clone(), managed.clone());
+        managed
     }
 
-    fn boot_restored(&self, member: &Arc<Member>) {
-        let change = member.change.lock();
-        let booted = self.boot(member);
+    fn boot_restored(&self, managed: &Arc<ManagedBox>) {
+        let change = managed.change.lock();
+        let booted = self.boot(managed);
         drop(change);
         if let Err(failure) = booted {
-            let message = format!("box {} could not be started: {}", member.name, with_causes(&failure));
-            member.note(&message);
-            self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", member.name), message);
-            self.failed_to_start(member);
+            let message = format!("box {} could not be started: {}", managed.name, with_causes(&failure));
+            managed.note(&message);
+            self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", managed.name), message);
+            self.failed_to_start(managed);
         }
     }
 }

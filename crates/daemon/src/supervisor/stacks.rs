@@ -2,7 +2,7 @@
 
 use super::diff::{of_box, of_switch};
 use super::state::Supervisor;
-use crate::boxes::{Member, Share};
+use crate::boxes::{ManagedBox, Share};
 use crate::error::{OperationError, RequestError};
 use crate::store::{StoredStack, StoredSwitch};
 use api::{
@@ -20,9 +20,9 @@ enum StackStep {
     AddPort(SwitchName, api::AddPort),
     RemovePort(SwitchName, api::AddPort),
     MakeBox(Box<CreateBox>),
-    RemoveBox(Arc<Member>),
-    Reload(Arc<Member>, Box<Install>),
-    Alter(Arc<Member>, Box<CreateBox>),
+    RemoveBox(Arc<ManagedBox>),
+    Reload(Arc<ManagedBox>, Box<Install>),
+    Alter(Arc<ManagedBox>, Box<CreateBox>),
 }
 
 /// Undoes a step.
@@ -45,16 +45,16 @@ impl Supervisor {
     /// Lists the stacks, by name.
     pub fn stacks(&self) -> Result<Vec<StackStatus>, OperationError> {
         let stored = self.0.store().stacks()?;
-        let members = self.0.all();
+        let boxes = self.0.all();
         let status = |stored: StoredStack| {
             let of = |stack: &Option<StackName>| stack.as_ref() == Some(&stored.name);
             StackStatus {
                 applied: stored.applied,
                 confirm_until: self.0.pending().get(&stored.name).map(|pending| pending.until),
-                boxes: members
+                boxes: boxes
                     .iter()
-                    .filter(|member| of(&member.inner().stack))
-                    .map(|member| member.name.clone())
+                    .filter(|managed| of(&managed.inner().stack))
+                    .map(|managed| managed.name.clone())
                     .collect(),
                 switches: self
                     .0
@@ -154,12 +154,12 @@ impl Supervisor {
                 last.push(stored.clone());
             }
         }
-        let unwanted = boxes.iter().filter(|member| {
-            ours(&member.inner().stack) && !stack.boxes.iter().any(|wanted| wanted.name == member.name)
+        let unwanted = boxes.iter().filter(|managed| {
+            ours(&managed.inner().stack) && !stack.boxes.iter().any(|wanted| wanted.name == managed.name)
         });
-        for member in unwanted {
-            plan.record(ChangeAction::Remove, format!("box/{}", member.name), &[]);
-            plan.steps.push(StackStep::RemoveBox(member.clone()));
+        for managed in unwanted {
+            plan.record(ChangeAction::Remove, format!("box/{}", managed.name), &[]);
+            plan.steps.push(StackStep::RemoveBox(managed.clone()));
         }
         // Ports that connect to other parts of the stack are added once these exist.
         let mut joins = Vec::new();
@@ -174,11 +174,11 @@ impl Supervisor {
             }
         }
         for wanted in &stack.boxes {
-            match boxes.iter().find(|member| member.name == wanted.name) {
-                Some(member) if !ours(&member.inner().stack) => {
+            match boxes.iter().find(|managed| managed.name == wanted.name) {
+                Some(managed) if !ours(&managed.inner().stack) => {
                     return Err(OperationError::Foreign("box", wanted.name.to_string()));
                 }
-                Some(member) => self.plan_box(&mut plan, member, wanted)?,
+                Some(managed) => self.plan_box(&mut plan, managed, wanted)?,
                 None => {
                     plan.record(ChangeAction::Create, format!("box/{}", wanted.name), &[]);
                     plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
@@ -196,16 +196,16 @@ impl Supervisor {
     fn plan_box(
         &self,
         plan: &mut StackPlan,
-        member: &Arc<Member>,
+        managed: &Arc<ManagedBox>,
         wanted: &CreateBox,
     ) -> Result<(), OperationError> {
-        let (text, files) = self.main_of(&member.name)?;
-        let there = member.inner().definition.clone();
+        let (text, files) = self.main_of(&managed.name)?;
+        let there = managed.inner().definition.clone();
         let found = of_box((&there, &text, &files), wanted);
-        let subject = format!("box/{}", member.name);
+        let subject = format!("box/{}", managed.name);
         if found.replace {
             plan.record(ChangeAction::Replace, subject, &found.words);
-            plan.steps.push(StackStep::RemoveBox(member.clone()));
+            plan.steps.push(StackStep::RemoveBox(managed.clone()));
             plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
             return Ok(());
         }
@@ -216,13 +216,13 @@ impl Supervisor {
                 source: wanted.source.clone(),
                 files: wanted.files.clone(),
             };
-            plan.steps.push(StackStep::Reload(member.clone(), Box::new(install)));
+            plan.steps.push(StackStep::Reload(managed.clone(), Box::new(install)));
         }
         if found.change {
             if !found.reload {
                 plan.record(ChangeAction::Change, subject, &found.words);
             }
-            plan.steps.push(StackStep::Alter(member.clone(), Box::new(wanted.clone())));
+            plan.steps.push(StackStep::Alter(managed.clone(), Box::new(wanted.clone())));
         }
         Ok(())
     }
@@ -244,8 +244,8 @@ impl Supervisor {
         for step in &plan.steps {
             match step {
                 StackStep::MakeBox(wanted) => self.check_for(wanted, &wanted.configuration, &wanted.files)?,
-                StackStep::Reload(member, install) => {
-                    let mut definition = member.inner().definition.clone();
+                StackStep::Reload(managed, install) => {
+                    let mut definition = managed.inner().definition.clone();
                     definition.source = install.source.clone();
                     self.check_for(&definition, &install.configuration, &install.files)?;
                 }
@@ -282,35 +282,35 @@ impl Supervisor {
                 self.create_box_of(*wanted, Some(stack.clone()))?;
                 Ok(Box::new(move |supervisor| drop(supervisor.remove_box(&name))))
             }
-            StackStep::RemoveBox(member) => {
+            StackStep::RemoveBox(managed) => {
                 let (mut definition, stack) = {
-                    let inner = member.inner();
+                    let inner = managed.inner();
                     (inner.definition.clone(), inner.stack.clone())
                 };
-                (definition.configuration, definition.files) = self.main_of(&member.name)?;
-                self.remove_box(&member.name)?;
+                (definition.configuration, definition.files) = self.main_of(&managed.name)?;
+                self.remove_box(&managed.name)?;
                 Ok(Box::new(move |supervisor| drop(supervisor.create_box_of(definition, stack))))
             }
-            StackStep::Reload(member, install) => {
+            StackStep::Reload(managed, install) => {
                 let main = ConfigurationName::main();
-                let (configuration, files) = self.main_of(&member.name)?;
-                let source = self.show_configuration(&member.name, &main)?.source;
-                self.install(&member.name, &main, &install)?;
+                let (configuration, files) = self.main_of(&managed.name)?;
+                let source = self.show_configuration(&managed.name, &main)?.source;
+                self.install(&managed.name, &main, &install)?;
                 let before = Install { configuration, source, files };
                 Ok(Box::new(move |supervisor| {
-                    drop(supervisor.install(&member.name, &ConfigurationName::main(), &before));
+                    drop(supervisor.install(&managed.name, &ConfigurationName::main(), &before));
                 }))
             }
-            StackStep::Alter(member, wanted) => {
-                let before = self.alter(&member, &wanted)?;
-                Ok(Box::new(move |supervisor| drop(supervisor.alter(&member, &before))))
+            StackStep::Alter(managed, wanted) => {
+                let before = self.alter(&managed, &wanted)?;
+                Ok(Box::new(move |supervisor| drop(supervisor.alter(&managed, &before))))
             }
         }
     }
 
     /// Changes settings of a box that may be running. Returns the previous definition.
-    fn alter(&self, member: &Arc<Member>, wanted: &CreateBox) -> Result<CreateBox, OperationError> {
-        let before = member.inner().definition.clone();
+    fn alter(&self, managed: &Arc<ManagedBox>, wanted: &CreateBox) -> Result<CreateBox, OperationError> {
+        let before = managed.inner().definition.clone();
         let mut definition = before.clone();
         definition.cpu_weight = wanted.cpu_weight;
         definition.cpu_limit = wanted.cpu_limit;
@@ -318,10 +318,10 @@ impl Supervisor {
         definition.labels = wanted.labels.clone();
         definition.start = wanted.start;
         self.0.store().define_box(&definition)?;
-        if let Some(instance) = member.instance() {
+        if let Some(instance) = managed.instance() {
             instance.set_share(Share::of(&definition));
         }
-        member.inner().definition = definition;
+        managed.inner().definition = definition;
         Ok(before)
     }
 }

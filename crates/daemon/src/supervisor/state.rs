@@ -4,7 +4,7 @@ use super::check::CheckSlots;
 use super::confirmation::PendingConfirmation;
 use super::monitor::Monitor;
 use super::rate_meter::RateMeter;
-use crate::boxes::{Forge, Member, Shelf, Templates, output_folder};
+use crate::boxes::{ManagedBox, OutputStore, SandboxFactory, Templates, output_folder};
 use crate::error::OperationError;
 use crate::fabric::Fabric;
 use crate::journal::Journal;
@@ -84,19 +84,19 @@ impl From<OperationError> for StartError {
 
 /// All boxes and switches, and their state. Clones share it; dropping the last one ends all boxes.
 ///
-/// Lock order: a member's `busy`, then `change`, then one of the others, held briefly.
+/// Lock order: a box's `change` lock, then `change`, then one of the others, held briefly.
 #[derive(Clone, Debug)]
 pub struct Supervisor(pub(super) Arc<SupervisorState>);
 
 /// The shared state.
 #[derive(Debug)]
 pub(super) struct SupervisorState {
-    /// Declared before the fabric and the forge, so that boxes are dropped first.
-    members: Mutex<BTreeMap<BoxName, Arc<Member>>>,
+    /// Declared before the fabric and the factory, so that boxes are dropped first.
+    boxes: Mutex<BTreeMap<BoxName, Arc<ManagedBox>>>,
     switches: Mutex<BTreeMap<SwitchName, StoredSwitch>>,
     store: Mutex<Store>,
     pub(super) fabric: Fabric,
-    pub(super) forge: Forge,
+    pub(super) factory: SandboxFactory,
     pub(super) templates: Templates,
     pub(super) journal: Journal,
     pub(super) watch: Monitor,
@@ -105,7 +105,7 @@ pub(super) struct SupervisorState {
     change: Mutex<()>,
     pub(super) checks: CheckSlots,
     /// The files that boxes write.
-    pub(super) shelf: Shelf,
+    pub(super) output_store: OutputStore,
     pub(super) captures: Arc<AtomicUsize>,
     /// Packets that captures dropped because their readers were too slow.
     pub(super) capture_lost: Arc<AtomicU64>,
@@ -124,8 +124,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SupervisorState {
-    pub(super) fn members(&self) -> MutexGuard<'_, BTreeMap<BoxName, Arc<Member>>> {
-        lock(&self.members)
+    pub(super) fn boxes(&self) -> MutexGuard<'_, BTreeMap<BoxName, Arc<ManagedBox>>> {
+        lock(&self.boxes)
     }
 
     pub(super) fn switches(&self) -> MutexGuard<'_, BTreeMap<SwitchName, StoredSwitch>> {
@@ -153,13 +153,13 @@ impl SupervisorState {
     }
 
     /// All boxes, by name.
-    pub(super) fn all(&self) -> Vec<Arc<Member>> {
-        self.members().values().cloned().collect()
+    pub(super) fn all(&self) -> Vec<Arc<ManagedBox>> {
+        self.boxes().values().cloned().collect()
     }
 
     /// The box with this name.
-    pub(super) fn member(&self, name: &BoxName) -> Result<Arc<Member>, OperationError> {
-        self.members().get(name).cloned().ok_or_else(|| OperationError::NoBox(name.clone()))
+    pub(super) fn managed_box(&self, name: &BoxName) -> Result<Arc<ManagedBox>, OperationError> {
+        self.boxes().get(name).cloned().ok_or_else(|| OperationError::NoBox(name.clone()))
     }
 
     pub(super) fn is_ending(&self) -> bool {
@@ -181,10 +181,10 @@ impl SupervisorState {
 
 impl Drop for SupervisorState {
     fn drop(&mut self) {
-        for member in self.all() {
-            member.inner().removed = true;
-            if let Some(instance) = member.instance() {
-                instance.end_for_good();
+        for managed in self.all() {
+            managed.inner().removed = true;
+            if let Some(instance) = managed.instance() {
+                instance.discard();
             }
         }
         self.watch.wake();
@@ -204,22 +204,22 @@ impl Supervisor {
         let until = events + EVENT_BLOCK;
         // Detects now whether the store is writable.
         store.set_counter("events", until)?;
-        let (cores, end_bell) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
-        let watch = Monitor::new(end_bell.clone())
+        let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
+        let watch = Monitor::new(exit_event.clone())
             .map_err(|error| OperationError::System("watch the ends of boxes", error))?;
         let supervisor = Self(Arc::new(SupervisorState {
-            members: Mutex::default(),
+            boxes: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
             fabric: Fabric::start(cores.clone())?,
-            forge: Forge::new(settings, cores, end_bell)?,
+            factory: SandboxFactory::new(settings, cores, exit_event)?,
             templates: Templates::default(),
             journal: Journal::new(events),
             watch,
             meter: Mutex::default(),
             change: Mutex::default(),
             checks: CheckSlots::new(MAX_CHECKS),
-            shelf: Shelf::new(output_folder(settings.store.as_deref())),
+            output_store: OutputStore::new(output_folder(settings.store.as_deref())),
             captures: Arc::default(),
             capture_lost: Arc::default(),
             faults: Mutex::default(),
@@ -244,10 +244,10 @@ impl Supervisor {
             return;
         }
         self.0.journal.note(EventKind::DaemonStopping, "daemon", "the daemon ends");
-        for member in self.0.all() {
-            member.inner().unwanted = true;
-            if let Some(instance) = member.instance() {
-                instance.end_for_good();
+        for managed in self.0.all() {
+            managed.inner().unwanted = true;
+            if let Some(instance) = managed.instance() {
+                instance.discard();
             }
         }
         self.0.watch.wake();

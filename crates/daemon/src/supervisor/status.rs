@@ -2,7 +2,7 @@
 
 use super::state::Supervisor;
 use super::switches::drops;
-use crate::boxes::{Installed, Member, Phase, shares_packets};
+use crate::boxes::{Installed, ManagedBox, Phase, shares_packets};
 use crate::error::OperationError;
 use crate::fabric::{PortLocation, TrafficSnapshot};
 use api::{
@@ -44,35 +44,35 @@ impl Supervisor {
     /// Lists the boxes, by name.
     pub fn boxes(&self) -> Result<Vec<BoxStatus>, OperationError> {
         let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
-        Ok(self.0.all().iter().map(|member| self.status_of(member, &snapshot)).collect())
+        Ok(self.0.all().iter().map(|managed| self.status_of(managed, &snapshot)).collect())
     }
 
     /// All details of a box.
     pub fn show_box(&self, name: &BoxName) -> Result<BoxDetail, OperationError> {
-        Ok(self.detail(&*self.0.member(name)?))
+        Ok(self.detail(&*self.0.managed_box(name)?))
     }
 
     /// The report of a box's last crash.
     pub fn crash(&self, name: &BoxName) -> Result<CrashReport, OperationError> {
-        let crash = self.0.member(name)?.inner().crash.clone();
+        let crash = self.0.managed_box(name)?.inner().crash.clone();
         crash.ok_or_else(|| OperationError::NoCrash(name.clone()))
     }
 
-    pub(super) fn status(&self, member: &Member) -> BoxStatus {
+    pub(super) fn status(&self, managed: &ManagedBox) -> BoxStatus {
         let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot()).unwrap_or_default();
-        self.status_of(member, &snapshot)
+        self.status_of(managed, &snapshot)
     }
 
-    fn status_of(&self, member: &Member, snapshot: &TrafficSnapshot) -> BoxStatus {
-        let instance = member.instance();
-        let running = member.inner().phase == Phase::Running;
+    fn status_of(&self, managed: &ManagedBox, snapshot: &TrafficSnapshot) -> BoxStatus {
+        let instance = managed.instance();
+        let running = managed.inner().phase == Phase::Running;
         let stats = instance.as_ref().filter(|_| running).and_then(|instance| instance.stats());
         let process = instance.as_ref().and_then(|instance| instance.process_id());
         let used = instance.as_ref().map(|instance| instance.usage());
-        let traffic = snapshot.whole_box(&member.name);
+        let traffic = snapshot.whole_box(&managed.name);
         let mut drops = drops(&traffic);
-        let rates = self.0.meter().boxes.get(&member.name).copied().unwrap_or_default();
-        let mut inner = member.inner();
+        let rates = self.0.meter().boxes.get(&managed.name).copied().unwrap_or_default();
+        let mut inner = managed.inner();
         if let Some(used) = used {
             inner.look(used);
         }
@@ -104,13 +104,13 @@ impl Supervisor {
         let alive = inner.instance.is_some();
         let uptime = inner.started.filter(|_| alive).map(|(_, since)| since.elapsed());
         BoxStatus {
-            name: member.name.clone(),
+            name: managed.name.clone(),
             owner: definition.owner.clone(),
             labels: definition.labels.clone(),
             stack: inner.stack.clone(),
             state: inner.phase.state(),
             sandbox: match inner.started {
-                Some(_) => self.0.forge.resolve(definition.sandbox).unwrap_or(definition.sandbox),
+                Some(_) => self.0.factory.resolve(definition.sandbox).unwrap_or(definition.sandbox),
                 None => definition.sandbox,
             },
             pid: process.and_then(|process| u32::try_from(process).ok()),
@@ -138,18 +138,18 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn detail(&self, member: &Member) -> BoxDetail {
-        let name = member.name.clone();
-        let count = member.inner().definition.ports.len();
+    pub(super) fn detail(&self, managed: &ManagedBox) -> BoxDetail {
+        let name = managed.name.clone();
+        let count = managed.inner().definition.ports.len();
         let asked = self.0.fabric.ask(move |network| {
             let locations: Vec<Option<PortLocation>> =
                 (0..count).map(|number| network.attachment(&name, number as u8)).collect();
             (network.traffic_snapshot(), locations)
         });
         let (snapshot, locations) = asked.unwrap_or_default();
-        let status = self.status_of(member, &snapshot);
-        let stats: BTreeMap<u8, _> = snapshot.ports(&member.name).collect();
-        let inner = member.inner();
+        let status = self.status_of(managed, &snapshot);
+        let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
+        let inner = managed.inner();
         let port = |(number, (port, location)): (u8, (&api::PortRequest, Option<PortLocation>))| {
             let stats = stats.get(&number).copied().cloned().unwrap_or_default();
             PortStatus {
@@ -181,7 +181,7 @@ impl Supervisor {
 
     /// Facts about the daemon.
     pub(crate) fn facts(&self) -> Result<DaemonFacts, OperationError> {
-        let states: Vec<_> = self.0.all().iter().map(|member| member.inner().phase.state()).collect();
+        let states: Vec<_> = self.0.all().iter().map(|managed| managed.inner().phase.state()).collect();
         let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let counts = Counts {
@@ -192,9 +192,9 @@ impl Supervisor {
         };
         Ok(DaemonFacts {
             image: self.0.image.clone(),
-            kinds: self.0.forge.kinds(),
-            cores: number(self.0.forge.cores()),
-            workers: number(self.0.forge.workers()),
+            kinds: self.0.factory.kinds(),
+            cores: number(self.0.factory.cores()),
+            workers: number(self.0.factory.workers()),
             counts,
         })
     }

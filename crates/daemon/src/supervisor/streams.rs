@@ -85,15 +85,15 @@ impl Supervisor {
         name: &BoxName,
         query: &LogQuery,
     ) -> Result<HistoryReader<LogLine>, OperationError> {
-        let member = self.0.member(name)?;
-        self.listen(&member);
-        let last = member.log.last();
+        let managed = self.0.managed_box(name)?;
+        self.listen(&managed);
+        let last = managed.log.last();
         let position = query.lines.map_or(0, |lines| last.saturating_sub(u64::from(lines)));
         // Entries that were removed before the request do not count as lost.
-        let kept = member.log.after(0, 1).entries.first().map_or(last, |(first, _)| first - 1);
-        let more = query.follow.then(|| member.log.watch());
+        let kept = managed.log.after(0, 1).entries.first().map_or(last, |(first, _)| first - 1);
+        let more = query.follow.then(|| managed.log.watch());
         // A reader does not keep the log of a removed box alive.
-        let weak = Arc::downgrade(&member);
+        let weak = Arc::downgrade(&managed);
         Ok(HistoryReader {
             fetch: Box::new(move |position| Some(weak.upgrade()?.log.after(position, PAGE_ENTRIES))),
             lost_entry: |_, lost| LogLine {
@@ -109,18 +109,18 @@ impl Supervisor {
 
     /// The files that a box has written.
     pub fn files(&self, name: &BoxName) -> Result<Vec<WrittenFile>, OperationError> {
-        let member = self.0.member(name)?;
-        self.listen(&member);
+        let managed = self.0.managed_box(name)?;
+        self.listen(&managed);
         let file = |Written { name, bytes, lost }| WrittenFile { name, bytes: Size(bytes), lost: Size(lost) };
-        Ok(member.outputs.list().into_iter().map(file).collect())
+        Ok(managed.outputs.list().into_iter().map(file).collect())
     }
 
     /// The current contents of a file that a box writes.
     pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, OperationError> {
-        let member = self.0.member(name)?;
-        self.listen(&member);
+        let managed = self.0.managed_box(name)?;
+        self.listen(&managed);
         let contents =
-            member.outputs.open(file).ok_or_else(|| OperationError::NoFile(name.clone(), file.into()))?;
+            managed.outputs.open(file).ok_or_else(|| OperationError::NoFile(name.clone(), file.into()))?;
         contents.map_err(|error| OperationError::System("read what the box wrote", error))
     }
 
@@ -189,7 +189,7 @@ impl Supervisor {
     /// Captures the packets that pass a port, without delaying them.
     pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, OperationError> {
         if let CapturePoint::Box(name, _) = &query.port {
-            self.0.member(name)?;
+            self.0.managed_box(name)?;
         }
         let place = CaptureSlot(self.0.captures.clone());
         if place.0.fetch_add(1, Ordering::Relaxed) >= MAX_CAPTURES {

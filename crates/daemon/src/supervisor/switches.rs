@@ -142,18 +142,18 @@ impl Supervisor {
         };
         let at_switch = Attachment::Switch(name.clone());
         let mut boxes = Vec::new();
-        for member in self.0.all() {
-            let mut definition = member.inner().definition.clone();
+        for managed in self.0.all() {
+            let mut definition = managed.inner().definition.clone();
             let ports = definition.ports.iter_mut().filter(|port| port.attach == at_switch);
             if ports.map(|port| port.attach = Attachment::Nothing).count() > 0 {
-                boxes.push((member, definition));
+                boxes.push((managed, definition));
             }
         }
         let definitions: Vec<_> = boxes.iter().map(|(_, definition)| definition.clone()).collect();
         self.0.store().remove_switch(name, &others, &definitions)?;
         self.discard_switch(name);
-        for (member, definition) in boxes {
-            member.inner().definition = definition;
+        for (managed, definition) in boxes {
+            managed.inner().definition = definition;
         }
         {
             let mut switches = self.0.switches();
@@ -229,13 +229,13 @@ impl Supervisor {
             }
         }
         if let PortDriver::Box { name, port: number } = driver {
-            let member = self.0.member(name)?;
-            let mut definition = member.inner().definition.clone();
+            let managed = self.0.managed_box(name)?;
+            let mut definition = managed.inner().definition.clone();
             if let Some(port) = definition.ports.get_mut(usize::from(*number)) {
                 port.attach = Attachment::Nothing;
             }
             self.0.store().define_box(&definition)?;
-            member.inner().definition = definition;
+            managed.inner().definition = definition;
         }
         Ok(())
     }

@@ -2,32 +2,32 @@
 
 use super::boot::Stored;
 use super::state::Supervisor;
-use crate::boxes::{Recipe, Template, in_box};
+use crate::boxes::{Template, TemplateKey, in_box};
 use crate::limits::{CALL_TIMEOUT, MAX_TEMPLATE_BYTES, TEMPLATE_TIMEOUT};
 use api::CreateBox;
 use boundary::Request;
 use std::sync::Arc;
 
 impl Supervisor {
-    /// Creates the template of a recipe, for later boxes. It runs in its own thread, so that no box waits for it.
-    pub(super) fn start_template(&self, recipe: Arc<Recipe>, definition: CreateBox, stored: Vec<Stored>) {
+    /// Creates the template of a key, for later boxes. It runs in its own thread, so that no box waits for it.
+    pub(super) fn start_template(&self, key: Arc<TemplateKey>, definition: CreateBox, stored: Vec<Stored>) {
         let supervisor = self.clone();
         let run = move || {
             let template = supervisor.template(&definition, &stored);
-            supervisor.0.templates.keep(&recipe, template);
+            supervisor.0.templates.keep(&key, template);
         };
-        // If no thread can be created, boxes of the recipe keep being installed.
+        // If no thread can be created, boxes of the key keep being installed.
         let _ = std::thread::Builder::new().name("template".into()).spawn(run);
     }
 
-    /// The snapshot of a freshly installed, idle box of a recipe. `None` if such a box cannot serve as a template.
+    /// The snapshot of a freshly installed, idle box of a key. `None` if such a box cannot serve as a template.
     fn template(&self, definition: &CreateBox, stored: &[Stored]) -> Option<Template> {
         if self.0.is_ending() {
             return None;
         }
         // Values that copies get anew may be anything here. A template needs no reserved processor.
         let definition = CreateBox { dedicated: false, ..definition.clone() };
-        let made = self.0.forge.make(&definition, self.0.fabric.bell(), None).ok()?;
+        let made = self.0.factory.make(&definition, self.0.fabric.bell(), None).ok()?;
         let (instance, _ports) = (made.instance, made.ports);
         instance.start().ok()?;
         let mut replies = Vec::new();

@@ -41,7 +41,7 @@ pub(crate) fn settings(ports: usize, slots: u32) -> Settings {
     let port =
         |number| PortSettings { slots: Slots::new(slots).unwrap(), mac: [2, 0, 0, 0, 0, number], mtu: 1500 };
     let ports = (0..ports as u8).map(port).collect();
-    Settings { ports, bell: Some(Arc::new(EventFd::new().unwrap())), ..Settings::new(8 << 20) }
+    Settings { ports, wake_event: Some(Arc::new(EventFd::new().unwrap())), ..Settings::new(8 << 20) }
 }
 
 /// Waits until `done` returns true.

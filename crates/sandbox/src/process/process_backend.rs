@@ -175,7 +175,7 @@ impl Backend for ProcessBackend {
             area: copied(file)?,
             pool: self.region.membership().and_then(Membership::file).map(copied).transpose()?,
             snapshot: self.snapshot.as_ref().map(copied).transpose()?,
-            bell: self.settings.bell.as_ref().map(copied).transpose()?,
+            wake_event: self.settings.wake_event.as_ref().map(copied).transpose()?,
         };
         let (pid, process) = self.program.spawner.spawn(order)?;
         *life = Life::Running { pid, process: Arc::new(process) };

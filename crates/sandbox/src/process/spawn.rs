@@ -57,7 +57,7 @@ static SCHEDULING: Scheduling = Scheduling {
 pub(crate) struct SpawnRequest {
     pub(crate) image: OwnedFd,
     pub(crate) area: OwnedFd,
-    pub(crate) bell: Option<OwnedFd>,
+    pub(crate) wake_event: Option<OwnedFd>,
     /// The memory of the box that it is a copy of.
     pub(crate) snapshot: Option<OwnedFd>,
     /// The packet pool that it shares with others.
@@ -114,7 +114,7 @@ impl Drop for Spawner {
 struct ChildSetup {
     image: i32,
     area: i32,
-    bell: i32,
+    wake_event: i32,
     snapshot: i32,
     pool: i32,
     failed: Option<(&'static str, i32)>,
@@ -124,7 +124,7 @@ fn make(order: &SpawnRequest, stack: &mut [u8]) -> Result<Spawned, SetupError> {
     let mut setup = ChildSetup {
         image: order.image.as_raw_fd(),
         area: order.area.as_raw_fd(),
-        bell: order.bell.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        wake_event: order.wake_event.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         snapshot: order.snapshot.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         pool: order.pool.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         failed: None,
@@ -190,10 +190,11 @@ fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
                 |descriptor| step("move a descriptor", libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
             let maybe = |descriptor| if descriptor < 0 { Ok(-1) } else { high(descriptor) };
             let (image, area) = (high(setup.image)?, high(setup.area)?);
-            let (bell, snapshot, pool) = (maybe(setup.bell)?, maybe(setup.snapshot)?, maybe(setup.pool)?);
+            let (wake_event, snapshot, pool) =
+                (maybe(setup.wake_event)?, maybe(setup.snapshot)?, maybe(setup.pool)?);
             let places = [
                 (area, REGION_DESCRIPTOR),
-                (bell, BELL_DESCRIPTOR),
+                (wake_event, BELL_DESCRIPTOR),
                 (snapshot, SNAPSHOT_DESCRIPTOR),
                 (pool, POOL_DESCRIPTOR),
             ];

@@ -51,8 +51,8 @@ pub(crate) struct VcpuTask {
     pub(super) busy_cycles: AtomicU64,
     turns: AtomicU64,
     overruns: AtomicU64,
-    bell: Option<Arc<EventFd>>,
-    end_bell: Option<Arc<EventFd>>,
+    wake_event: Option<Arc<EventFd>>,
+    exit_event: Option<Arc<EventFd>>,
     region: Arc<SharedRegion>,
     worker: Arc<WorkerState<VcpuTask>>,
 }
@@ -93,8 +93,8 @@ impl VcpuTask {
             busy_cycles: AtomicU64::new(0),
             turns: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
-            bell: settings.bell.clone(),
-            end_bell: settings.end_bell.clone(),
+            wake_event: settings.wake_event.clone(),
+            exit_event: settings.exit_event.clone(),
             region: region.clone(),
             worker: worker.clone(),
         }
@@ -119,7 +119,7 @@ impl VcpuTask {
                 // A kick that arrived while the machine left has no effect, so an exit to ring is handled like a kick.
                 VmExit::Ring => {
                     self.rings.notify();
-                    self.bell.iter().for_each(|bell| bell.ring());
+                    self.wake_event.iter().for_each(|event| event.ring());
                 }
                 VmExit::Kicked => {}
                 leave => break leave,
@@ -200,7 +200,7 @@ impl VcpuTask {
         lock(&self.end).get_or_insert(end);
         self.ended.notify_all();
         self.rings.notify();
-        self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
+        self.wake_event.iter().chain(&self.exit_event).for_each(|event| event.ring());
     }
 }
 

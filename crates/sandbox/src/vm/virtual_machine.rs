@@ -27,7 +27,7 @@ pub enum VmExit {
     Idle,
     /// It has used its quantum.
     TurnOver,
-    /// It rings its host's bell, and continues when it is entered again.
+    /// It signals its host's wake event, and continues when it is entered again.
     Ring,
     /// It was kicked.
     Kicked,

@@ -30,7 +30,7 @@ pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
 pub(crate) fn settings(ports: usize) -> Settings {
     let port = PortSettings { slots: Slots::new(256).unwrap(), mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
     let bell = Some(Arc::new(EventFd::new().unwrap()));
-    Settings { ports: vec![port; ports], bell, ..Settings::new(1 << 20) }
+    Settings { ports: vec![port; ports], wake_event: bell, ..Settings::new(1 << 20) }
 }
 
 /// Starts a box and gives it a command.

@@ -29,9 +29,9 @@ pub(super) struct Shared {
 
 /// A box's place on a shared worker. Dropping it frees the place.
 #[derive(Debug)]
-pub(super) struct Seat(Arc<Shared>);
+pub(super) struct WorkerSlot(Arc<Shared>);
 
-impl Drop for Seat {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
         self.0.boxes.fetch_sub(1, Ordering::Relaxed);
     }
@@ -39,7 +39,7 @@ impl Drop for Seat {
 
 /// Creates boxes.
 #[derive(Debug)]
-pub(crate) struct Forge {
+pub(crate) struct SandboxFactory {
     host: Host,
     workers: Vec<Arc<Shared>>,
     /// The processors, and which of them are reserved.
@@ -49,32 +49,32 @@ pub(crate) struct Forge {
     /// Packet pools that boxes share.
     pools: Pools,
     /// Rung when a virtual machine ends.
-    end_bell: Arc<EventFd>,
+    exit_event: Arc<EventFd>,
 }
 
 /// What a running box holds: nothing, a place on a shared worker, its own worker, or its affinity to the unreserved
 /// processors.
 #[derive(Debug)]
-pub(super) enum Keeps {
+pub(super) enum RunResources {
     Nothing,
-    Seat { _seat: Seat },
+    WorkerSlot { _slot: WorkerSlot },
     Worker { _worker: Worker },
     Share(AffinityGuard),
 }
 
 /// A box that was created but not started, with its ports.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct CreatedBox {
     pub(crate) instance: Instance,
     pub(crate) ports: Vec<Port>,
 }
 
-impl Forge {
+impl SandboxFactory {
     /// Verifies the image and starts the workers.
     pub(crate) fn new(
         settings: &crate::settings::Settings,
         cores: Arc<Processors>,
-        end_bell: Arc<EventFd>,
+        exit_event: Arc<EventFd>,
     ) -> Result<Self, sandbox::HostError> {
         let host = Host::new(settings.image)?;
         let wanted = match (host.has_vms(), settings.workers) {
@@ -89,7 +89,7 @@ impl Forge {
             cores.subscribe(move |processors| shared.worker.pin(processors))
         };
         let affinity = workers.iter().map(share).collect();
-        Ok(Self { host, workers, cores, _sharers: affinity, pools: Pools::default(), end_bell })
+        Ok(Self { host, workers, cores, _sharers: affinity, pools: Pools::default(), exit_event })
     }
 
     /// Whether virtual machines are available.
@@ -128,7 +128,7 @@ impl Forge {
         definition: &CreateBox,
         bell: Arc<EventFd>,
         snapshot: Option<&Snapshot>,
-    ) -> Result<Made, OperationError> {
+    ) -> Result<CreatedBox, OperationError> {
         let slots = u32::from(definition.ring);
         let ring = Slots::new(slots).map_err(CreateError::Ring)?;
         let port = |port: &api::PortRequest| PortSettings {
@@ -142,38 +142,38 @@ impl Forge {
             quantum: Share::of(definition).quantum,
             polls: definition.dedicated,
             pool: self.pools.of(definition, kind)?,
-            bell: Some(bell),
-            end_bell: Some(self.end_bell.clone()),
+            wake_event: Some(bell),
+            exit_event: Some(self.exit_event.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
         };
         let core = if definition.dedicated { Some(self.cores.reserve()?) } else { None };
-        let (mut sandbox, keeps) = match (kind, &core) {
+        let (mut sandbox, resources) = match (kind, &core) {
             (Kind::Vm, Some(core)) => {
                 let worker = Worker::dedicated().map_err(|error| OperationError::Create(error.into()))?;
                 worker.pin(&[core.number()]);
                 let sandbox = self.begin(Target::Vm(&worker), settings, snapshot)?;
-                (sandbox, Keeps::Worker { _worker: worker })
+                (sandbox, RunResources::Worker { _worker: worker })
             }
             (Kind::Vm, None) => {
                 let least = self.workers.iter().min_by_key(|shared| shared.boxes.load(Ordering::Relaxed));
                 let shared = least.ok_or(CreateError::NoKvm)?;
                 shared.boxes.fetch_add(1, Ordering::Relaxed);
-                let seat = Seat(shared.clone());
+                let slot = WorkerSlot(shared.clone());
                 let sandbox = self.begin(Target::Vm(&shared.worker), settings, snapshot)?;
-                (sandbox, Keeps::Seat { _seat: seat })
+                (sandbox, RunResources::WorkerSlot { _slot: slot })
             }
             (Kind::Process | Kind::Auto, Some(_)) => {
-                (self.begin(Target::Process, settings, snapshot)?, Keeps::Nothing)
+                (self.begin(Target::Process, settings, snapshot)?, RunResources::Nothing)
             }
             (Kind::Process | Kind::Auto, None) => {
                 let sandbox = self.begin(Target::Process, settings, snapshot)?;
                 let remote = sandbox.control_handle();
                 let affinity = self.cores.subscribe(move |processors| remote.pin(processors));
-                (sandbox, Keeps::Share(affinity))
+                (sandbox, RunResources::Share(affinity))
             }
         };
         let ports = take_ports(&mut sandbox, definition.ports.len());
-        Ok(Made { instance: Instance::new(sandbox, keeps, core), ports })
+        Ok(CreatedBox { instance: Instance::new(sandbox, resources, core), ports })
     }
 
     /// Creates a box or restores a snapshot. If the shared pool has no more room, the box gets buffers of its own.

@@ -1,7 +1,7 @@
 //! The supervisor's record of a box.
 
 use super::instance::Instance;
-use super::outputs::Outputs;
+use super::output_store::Outputs;
 use crate::fair_lock::FairLock;
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
@@ -74,7 +74,7 @@ pub(crate) struct Installed {
 
 /// A box and its state.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct ManagedBox {
     /// Its name.
     pub(crate) name: BoxName,
     /// Its log.
@@ -127,7 +127,7 @@ pub(crate) struct Inner {
     pub(crate) budget: Option<CpuBudget>,
 }
 
-impl Member {
+impl ManagedBox {
     /// A box that was not started.
     pub(crate) fn new(definition: CreateBox, stack: Option<StackName>, created: Time) -> Self {
         Self {

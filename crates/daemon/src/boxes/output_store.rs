@@ -18,14 +18,14 @@ const PIECE: u64 = 64 << 10;
 
 /// The folder for boxes' files, and their total size. Clones share both.
 #[derive(Clone, Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct OutputStore {
     folder: Arc<PathBuf>,
     taken: Arc<AtomicU64>,
     made: Arc<AtomicU64>,
 }
 
-impl Shelf {
-    /// A shelf that stores files in `folder`.
+impl OutputStore {
+    /// A store that stores files in `folder`.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder: Arc::new(folder), taken: Arc::default(), made: Arc::default() }
     }
@@ -77,7 +77,7 @@ pub(crate) struct Outputs(Mutex<Files>);
 
 #[derive(Debug, Default)]
 struct Files {
-    shelf: Option<Shelf>,
+    output_store: Option<OutputStore>,
     outputs: BTreeMap<String, Output>,
 }
 
@@ -127,9 +127,9 @@ impl Outputs {
 
     /// Stores a piece of a file. A piece at position 0 truncates the file. All others are appended, so that bytes lost
     /// on the way leave no hole: elements write whole records.
-    pub(crate) fn keep(&self, shelf: &Shelf, name: &str, position: u64, bytes: &[u8]) -> Kept {
+    pub(crate) fn keep(&self, output_store: &OutputStore, name: &str, position: u64, bytes: &[u8]) -> Kept {
         let mut files = self.lock();
-        files.shelf.get_or_insert_with(|| shelf.clone());
+        files.output_store.get_or_insert_with(|| output_store.clone());
         if position == 0 {
             files.forget(name);
         }
@@ -141,21 +141,21 @@ impl Outputs {
         }
         let mut failure = None;
         let output = files.outputs.entry(name.to_string()).or_insert_with(|| {
-            let file = shelf.make().map_err(|error| failure = Some(Refusal::System(error))).ok();
+            let file = output_store.make().map_err(|error| failure = Some(Refusal::System(error))).ok();
             Output { file, bytes: 0, lost: 0, next: position }
         });
         let before = output.lost;
         output.lost = output.lost.saturating_add(position.saturating_sub(output.next));
         output.next = position.saturating_add(length);
         if failure.is_none() && output.file.is_some() {
-            let room = sum + length <= MAX_OUTPUT_BYTES && shelf.take(length);
+            let room = sum + length <= MAX_OUTPUT_BYTES && output_store.take(length);
             match output.file.as_ref().filter(|_| room).map(|file| file.write_all_at(bytes, output.bytes)) {
                 Some(Ok(())) => {
                     output.bytes += length;
                     return if is_new { Kept::First } else { Kept::Yes };
                 }
                 Some(Err(error)) => {
-                    shelf.give_back(length);
+                    output_store.give_back(length);
                     failure = Some(Refusal::System(error));
                 }
                 None => failure = Some(Refusal::Bytes),
@@ -187,8 +187,8 @@ impl Outputs {
 
 impl Files {
     fn forget(&mut self, name: &str) {
-        if let (Some(output), Some(shelf)) = (self.outputs.remove(name), &self.shelf) {
-            shelf.give_back(output.bytes);
+        if let (Some(output), Some(output_store)) = (self.outputs.remove(name), &self.output_store) {
+            output_store.give_back(output.bytes);
         }
     }
 }
@@ -196,8 +196,8 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         let sum = self.outputs.values().map(|output| output.bytes).sum();
-        if let Some(shelf) = &self.shelf {
-            shelf.give_back(sum);
+        if let Some(output_store) = &self.output_store {
+            output_store.give_back(sum);
         }
     }
 }
@@ -245,44 +245,44 @@ mod tests {
     fn files_are_kept_within_bounds_and_have_no_name() {
         let folder = std::env::temp_dir().join(format!("clickbox-outputs-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let shelf = Shelf::new(folder.clone());
+        let output_store = OutputStore::new(folder.clone());
         let outputs = Outputs::default();
-        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 0, b"one"), Kept::First));
-        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 3, b"two"), Kept::Yes));
+        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 0, b"one"), Kept::First));
+        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 3, b"two"), Kept::Yes));
         // Two bytes were lost on the way.
-        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 8, b"three"), Kept::Yes));
+        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 8, b"three"), Kept::Yes));
         assert_eq!(contents(&outputs, "../a\\u{1b}"), b"onetwothree");
         let expected = Written { name: "../a\\u{1b}".into(), bytes: 11, lost: 2 };
         assert_eq!(outputs.list(), [expected]);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
         // A truncated file keeps nothing of its old contents.
-        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 0, b"new"), Kept::First));
+        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 0, b"new"), Kept::First));
         assert_eq!(contents(&outputs, "../a\\u{1b}"), b"new");
-        assert_eq!(shelf.taken.load(Ordering::Relaxed), 3);
+        assert_eq!(output_store.taken.load(Ordering::Relaxed), 3);
         assert!(outputs.open("b").is_none());
         for number in 1..MAX_OUTPUT_FILES {
-            assert!(matches!(outputs.keep(&shelf, &number.to_string(), 0, b""), Kept::First));
+            assert!(matches!(outputs.keep(&output_store, &number.to_string(), 0, b""), Kept::First));
         }
-        assert!(matches!(outputs.keep(&shelf, "more", 0, b"x"), Kept::No(Refusal::Files)));
+        assert!(matches!(outputs.keep(&output_store, "more", 0, b"x"), Kept::No(Refusal::Files)));
         drop(outputs);
-        assert_eq!(shelf.taken.load(Ordering::Relaxed), 0);
+        assert_eq!(output_store.taken.load(Ordering::Relaxed), 0);
         std::fs::remove_dir_all(&folder).unwrap();
         // If nothing can be written, this is reported once.
         let outputs = Outputs::default();
-        assert!(matches!(outputs.keep(&shelf, "a", 0, b"one"), Kept::No(Refusal::System(_))));
-        assert!(matches!(outputs.keep(&shelf, "a", 3, b"one"), Kept::Yes));
+        assert!(matches!(outputs.keep(&output_store, "a", 0, b"one"), Kept::No(Refusal::System(_))));
+        assert!(matches!(outputs.keep(&output_store, "a", 3, b"one"), Kept::Yes));
         assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: 0, lost: 6 }]);
     }
 
     #[test]
     fn what_is_beyond_the_bounds_is_counted() {
-        let shelf = Shelf::new(std::env::temp_dir());
+        let output_store = OutputStore::new(std::env::temp_dir());
         let outputs = Outputs::default();
         let piece = vec![7; 1 << 20];
         let mut refused = 0;
         for number in 0..(MAX_OUTPUT_BYTES >> 20) + 3 {
             refused += usize::from(matches!(
-                outputs.keep(&shelf, "a", number << 20, &piece),
+                outputs.keep(&output_store, "a", number << 20, &piece),
                 Kept::No(Refusal::Bytes)
             ));
         }
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: MAX_OUTPUT_BYTES, lost: 3 << 20 }]);
         // A box may send any position.
         for position in [u64::MAX, 1, u64::MAX - 1, 1, u64::MAX] {
-            outputs.keep(&shelf, "a", position, b"x");
+            outputs.keep(&output_store, "a", position, b"x");
         }
         assert_eq!(outputs.list()[0].lost, u64::MAX);
     }
