@@ -28,25 +28,25 @@ pub(crate) struct Arguments {
     /// Use EXPR as the configuration.
     #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]
     expression: Vec<String>,
-    /// Threads that tasks may be assigned to; one runs them all.
+    /// Number of threads that tasks may be assigned to; a single thread runs them all.
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
     threads: i64,
     /// Pin the thread to CPU N (default 0).
     #[arg(short = 'a', long, visible_alias = "cpu", value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     affinity: Option<usize>,
-    /// Listen for control connections on a TCP port; with `+`, on it or the first free one after it.
+    /// Listen for control connections on a TCP port; PORT+ also tries the ports after it.
     #[arg(short = 'p', long, value_name = "PORT", value_parser = port)]
     port: Vec<String>,
     /// Listen for control connections on a Unix socket.
     #[arg(short = 'u', long = "unix-socket", value_name = "FILE")]
     unix_socket: Vec<String>,
-    /// Serve a control connection on a descriptor.
+    /// Serve a control connection on an open file descriptor.
     #[arg(long, value_name = "FD")]
     socket: Vec<String>,
     /// Provide a writable `hotconfig` handler.
     #[arg(short = 'R', long = "allow-reconfigure")]
     allow_reconfigure: bool,
-    /// Print a read handler after the run: ELEMENT.H; ELEMENT may be a pattern or a class.
+    /// Print the value of a read handler after the run; ELEMENT may be a pattern or a class.
     #[arg(short = 'h', long, value_name = "ELEMENT.H")]
     handler: Vec<String>,
     /// Use the value of a handler as the exit status.
@@ -55,22 +55,22 @@ pub(crate) struct Arguments {
     /// Write the flat configuration to FILE.
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<String>,
-    /// Do not run.
+    /// Initialize the configuration, but do not run it.
     #[arg(short = 'q', long)]
     quit: bool,
-    /// Print how long the run took.
+    /// Print the CPU time and the elapsed time of the run.
     #[arg(short = 't', long)]
     time: bool,
     /// Do not print warnings.
     #[arg(short = 'w', long = "no-warnings", overrides_with = "warnings")]
     no_warnings: bool,
-    /// Print warnings, as is usual.
+    /// Print warnings (the default).
     #[arg(long, overrides_with = "no_warnings")]
     warnings: bool,
-    /// Run in simulated time, which starts at the given second.
+    /// Run in simulated time, starting at T seconds.
     #[arg(long, visible_alias = "simulation-time", value_name = "T", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     simtime: Option<f64>,
-    /// Look for libraries along PATH.
+    /// Search the directories of PATH for libraries.
     #[arg(short = 'C', long, value_name = "PATH")]
     clickpath: Option<String>,
     /// Print this help.

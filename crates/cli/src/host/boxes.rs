@@ -20,6 +20,6 @@ pub(super) fn check(name: &'static str, backend: Backend) -> CheckResult {
             }
         }
         Err(MeasureError::NoKvm) => CheckResult::missing(name, "not available", "see kvm"),
-        Err(error) => CheckResult::missing(name, "no box runs", error.to_string()),
+        Err(error) => CheckResult::missing(name, "no box can run", error.to_string()),
     }
 }

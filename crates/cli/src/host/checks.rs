@@ -76,7 +76,7 @@ impl System {
             (Some(major), Some(minor)) if (major, minor) < (5, 13) => CheckResult::limited(
                 "kernel",
                 format!("Linux {release}"),
-                "5.13 or later is recommended; with an older one try what works",
+                "5.13 or later is recommended; older kernels are not tested",
             ),
             _ => CheckResult::good("kernel", format!("Linux {release}")),
         }
@@ -90,21 +90,18 @@ impl System {
         };
         let found = format!("{cores} processors{}", if has("avx2") { ", AVX2" } else { "" });
         if !has("avx2") {
-            return CheckResult::limited(
-                "processors",
-                found,
-                "no AVX2: copies and checksums are slower than they could be",
-            );
+            return CheckResult::limited("processors", found, "no AVX2: copies and checksums are slower");
         }
         if !has("constant_tsc") {
-            let advice = "the time stamp counter is not said to be constant: clocks of boxes may drift";
+            let advice =
+                "the kernel does not report a constant time stamp counter: clocks of boxes may drift";
             return CheckResult::limited("processors", found, advice);
         }
         if cores == 1 {
             return CheckResult::limited(
                 "processors",
                 found,
-                "boxes and switch share it; a second one doubles the rate",
+                "boxes and switches share it; a second one doubles the packet rate",
             );
         }
         CheckResult::good("processors", found)
@@ -112,14 +109,14 @@ impl System {
 
     fn memory(&self) -> CheckResult {
         let (all, free) = (self.meminfo("MemTotal").unwrap_or(0), self.meminfo("MemAvailable").unwrap_or(0));
-        let found = format!("{} MB, {} MB of it available", grouped(all >> 10), grouped(free >> 10));
+        let found = format!("{} MB, {} MB available", grouped(all >> 10), grouped(free >> 10));
         // The approximate size of a box with one port of 256 slots, including kernel memory.
         let boxes = (free << 10) / (3 << 20);
         match boxes {
             0..200 => CheckResult::limited(
                 "memory",
                 found,
-                format!("enough for about {boxes} boxes with a port each"),
+                format!("enough for about {boxes} boxes with one port each"),
             ),
             _ => CheckResult::good("memory", found),
         }
@@ -133,12 +130,12 @@ impl System {
         {
             return CheckResult::limited(
                 NAME,
-                "switched off",
-                "boxes in processes have fewer walls around them; to get them: sysctl user.max_user_namespaces=10000",
+                "disabled",
+                "boxes in processes are less isolated; to enable them: sysctl user.max_user_namespaces=10000",
             );
         }
         if number("proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
-            return CheckResult::limited(NAME, "for root only", "sysctl kernel.unprivileged_userns_clone=1");
+            return CheckResult::limited(NAME, "root only", "sysctl kernel.unprivileged_userns_clone=1");
         }
         if number("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
             return CheckResult::limited(
@@ -153,11 +150,11 @@ impl System {
     fn seccomp(&self) -> CheckResult {
         let actions = self.read("proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
         match actions.split_whitespace().any(|action| action == "kill_process") {
-            true => CheckResult::good("seccomp", "filters are there"),
+            true => CheckResult::good("seccomp", "filters are available"),
             false => CheckResult::missing(
                 "seccomp",
-                "the kernel has no filters of system calls",
-                "boxes can run in virtual machines only; a kernel with CONFIG_SECCOMP_FILTER has them",
+                "the kernel has no system call filters",
+                "boxes run only in virtual machines; to run them in processes, use a kernel with CONFIG_SECCOMP_FILTER",
             ),
         }
     }
@@ -173,7 +170,7 @@ impl System {
         } else {
             "none"
         };
-        CheckResult::good("cgroups", format!("{found}; none are needed, the daemon limits boxes itself"))
+        CheckResult::good("cgroups", format!("{found}; not required, because the daemon limits boxes itself"))
     }
 
     fn huge_pages(&self) -> CheckResult {
@@ -187,11 +184,11 @@ impl System {
             );
         }
         match transparent.contains("[always]") || transparent.contains("[madvise]") {
-            true => CheckResult::good(NAME, "transparent ones; none reserved, and none needed"),
+            true => CheckResult::good(NAME, "transparent; none reserved, none required"),
             false => CheckResult::limited(
                 NAME,
                 "none",
-                "boxes start a little slower: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+                "boxes start slightly slower; to enable them: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
             ),
         }
     }
@@ -200,17 +197,17 @@ impl System {
 fn kvm(device: &Path) -> CheckResult {
     const NAME: &str = "kvm";
     match OpenOptions::new().read(true).write(true).open(device) {
-        Ok(_) => CheckResult::good(NAME, format!("{} opens", device.display())),
+        Ok(_) => CheckResult::good(NAME, format!("{} can be opened", device.display())),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => CheckResult::limited(
             NAME,
-            format!("{} belongs to others", device.display()),
+            format!("no permission to open {}", device.display()),
             "boxes run in processes; for virtual machines: sudo usermod -aG kvm $USER, and log in again",
         ),
         Err(error) if error.kind() == ErrorKind::NotFound => CheckResult::missing(
             NAME,
-            format!("there is no {}", device.display()),
-            "boxes run in processes; for virtual machines: switch VMX or SVM on in the firmware, or nested \
-             virtualization in the host, and load kvm_intel or kvm_amd",
+            format!("{} does not exist", device.display()),
+            "boxes run in processes; for virtual machines: enable VMX or SVM in the firmware, or nested \
+             virtualization on the host, and load kvm_intel or kvm_amd",
         ),
         Err(error) => {
             CheckResult::missing(NAME, format!("{}: {error}", device.display()), "boxes run in processes")
@@ -229,11 +226,11 @@ fn tap(status: &str) -> CheckResult {
         );
     }
     match Capability::NetAdmin.is_in(status) {
-        true => CheckResult::good(NAME, "they can be made"),
+        true => CheckResult::good(NAME, "can be created"),
         false => CheckResult::limited(
             NAME,
-            "only those that are made for this user",
-            "to make them: run the daemon as root or with CAP_NET_ADMIN, or: sudo ip tuntap add tap0 mode tap user $USER",
+            "only those created for this user",
+            "to create others: run the daemon as root or with CAP_NET_ADMIN, or: sudo ip tuntap add tap0 mode tap user $USER",
         ),
     }
 }
@@ -244,7 +241,7 @@ fn packet_sockets() -> CheckResult {
         Ok(_) => CheckResult::good(NAME, "network interfaces can be ports of a switch"),
         Err(error) => CheckResult::missing(
             NAME,
-            format!("not allowed: {error}"),
+            format!("not permitted: {error}"),
             "run the daemon as root, or: sudo setcap cap_net_raw,cap_net_admin+ep $(command -v clickbox)",
         ),
     }
@@ -253,25 +250,25 @@ fn packet_sockets() -> CheckResult {
 fn memory_files() -> CheckResult {
     const NAME: &str = "memory files";
     match memfd_create("clickbox", MemfdFlags::CLOEXEC) {
-        Ok(_) => CheckResult::good(NAME, "they can be made"),
+        Ok(_) => CheckResult::good(NAME, "can be created"),
         Err(error) => CheckResult::missing(
             NAME,
-            format!("not allowed: {error}"),
-            "boxes in processes need them: allow memfd_create to the daemon, and sysctl vm.memfd_noexec=0",
+            format!("not permitted: {error}"),
+            "boxes in processes need them: allow memfd_create for the daemon, and set sysctl vm.memfd_noexec=0",
         ),
     }
 }
 
 fn open_files() -> CheckResult {
     let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.map_or("any number".into(), grouped);
-    let found = format!("{}, at most {most}", limit.current.map_or("any number".into(), grouped));
+    let most = limit.maximum.map_or("unlimited".into(), grouped);
+    let found = format!("{} (hard limit {most})", limit.current.map_or("unlimited".into(), grouped));
     // The daemon raises its limit to the hard limit.
     match limit.maximum {
         Some(most) if most < 4096 => CheckResult::limited(
             "open files",
             found,
-            "a box takes a few: set LimitNOFILE=65536, or ulimit -Hn 65536",
+            "each box needs several: set LimitNOFILE=65536, or ulimit -Hn 65536",
         ),
         _ => CheckResult::good("open files", found),
     }
@@ -283,10 +280,10 @@ fn locked_memory(status: &str) -> CheckResult {
         Some(bytes) if !Capability::IpcLock.is_in(status) && bytes < 8 << 20 => CheckResult::limited(
             "locked memory",
             format!("{} kB", grouped(bytes >> 10)),
-            "rings of fast drivers may not fit: set LimitMEMLOCK=infinity, or ulimit -l unlimited",
+            "rings of fast drivers may exceed it: set LimitMEMLOCK=infinity, or ulimit -l unlimited",
         ),
         Some(bytes) => CheckResult::good("locked memory", format!("{} kB", grouped(bytes >> 10))),
-        None => CheckResult::good("locked memory", "without limit"),
+        None => CheckResult::good("locked memory", "unlimited"),
     }
 }
 

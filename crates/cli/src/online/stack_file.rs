@@ -71,7 +71,7 @@ struct BoxEntry {
 
 /// A port of a box: its attachment, or a table that also has its address.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a switch, pipe:NAME or - is wanted, or a table with attach and mac")]
+#[serde(untagged, expecting = "expected a switch, pipe:NAME or -, or a table with attach and mac")]
 enum PortEntry {
     Plain(Attachment),
     Full(PortRequest),
@@ -119,7 +119,10 @@ impl Entries {
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().parse();
         name.map_err(|error| {
-            CommandError::Usage(format!("{}: {error}; or say name = \"...\" in it", path.display()))
+            CommandError::Usage(format!(
+                "{}: {error}; set name = \"...\" in the file instead",
+                path.display()
+            ))
         })
     }
 
@@ -204,7 +207,7 @@ fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) ->
         match pair {
             [Link::Box(left), Link::Box(right)] => {
                 let pipe: PipeName = format!("{name}.{number}.{step}").parse().map_err(|_| {
-                    wrong("the name of the stack is too long for pipes: take a shorter one".into())
+                    wrong("the stack's name is too long to name pipes after; choose a shorter one".into())
                 })?;
                 attach(*left, Attachment::Pipe(pipe.clone()));
                 attach(*right, Attachment::Pipe(pipe));
@@ -214,7 +217,7 @@ fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) ->
             }
             _ => {
                 return Err(wrong(
-                    "two switches stand side by side: join them by a port with the driver pipe".into(),
+                    "two switches are adjacent; join them by a port with the driver pipe".into(),
                 ));
             }
         }
@@ -273,7 +276,7 @@ mod tests {
             ("boxes = 1", "invalid type"),
             ("bixes = {}", "bixes"),
             ("[boxes.fw]\nconfiguration = \"nowhere.click\"", "nowhere.click"),
-            ("[boxes.fw]\nconfiguration = \"a.click\"\nattach = [\"a b\"]", "is wanted"),
+            ("[boxes.fw]\nconfiguration = \"a.click\"\nattach = [\"a b\"]", "expected a switch"),
             ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is no name"),
             ("chains = [[\"a\", \"b\"]]", "two switches"),
             ("[switches.x.ports.p]\ndriver = \"null\"\ndevice = \"eth0\"", "has no \"device\""),

@@ -36,19 +36,19 @@ pub(super) enum What {
     All(AllArguments),
 }
 
-/// What all of them have.
+/// Options of all benchmarks.
 #[derive(Args)]
 struct Common {
-    /// Sandbox of the boxes: virtual machines where /dev/kvm is usable, else processes.
+    /// Sandbox of the boxes. The default is vm if /dev/kvm is usable, else process.
     #[arg(long, value_enum)]
     sandbox: Option<Sandbox>,
-    /// What runs in the boxes.
+    /// Program inside the boxes.
     #[arg(long, value_enum, default_value = "click")]
     inside: InsideName,
-    /// Runs; the figures are medians.
+    /// Number of runs; the figures are their medians.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// How long a run takes, where it does not end by itself.
+    /// Duration of runs without a natural end.
     #[arg(long, default_value_t = 300, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     time: u64,
     /// Print JSON.
@@ -69,18 +69,20 @@ enum Sandbox {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum InsideName {
-    /// The engine, with a Click configuration.
+    /// The engine with a Click configuration.
     Click,
-    /// A small program that only moves packets: sandbox, rings and switch alone.
+    /// A small program that only moves packets, to measure sandbox, rings and switch alone.
     Probe,
 }
 
-/// Measure how long boxes take to start: by a daemon, from the request to the first packet on a switch; by the sandbox
-/// library alone; and as copies of one box.
+/// Measure how long boxes take to start.
+///
+/// Measures three ways: through a daemon, from the request to the first packet on a switch; with the sandbox library
+/// alone; and as copies of one box.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench boot --count 400 --sandbox process")]
 pub(super) struct BootArguments {
-    /// Boxes, started one after the other and all kept.
+    /// Number of boxes, started one by one; all keep running.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
     #[command(flatten)]
@@ -91,7 +93,7 @@ pub(super) struct BootArguments {
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench io --mode forward --size 64 --ring 1024")]
 pub(super) struct IoArguments {
-    /// What the box does.
+    /// Task of the box.
     #[arg(long, value_enum, default_value = "forward")]
     mode: ModeName,
     /// Bytes of each frame.
@@ -100,7 +102,7 @@ pub(super) struct IoArguments {
     /// Slots of each ring: a power of two from 64 to 2048.
     #[arg(long, default_value_t = 1024)]
     ring: u32,
-    /// Measure frames from 64 to 1500 bytes, and rings from 64 to 2048 slots.
+    /// Measure all combinations of frames from 64 to 1500 bytes and rings from 64 to 2048 slots.
     #[arg(long, conflicts_with_all = ["size", "ring"])]
     all: bool,
     #[command(flatten)]
@@ -109,39 +111,41 @@ pub(super) struct IoArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum ModeName {
-    /// It makes packets.
+    /// Generate packets.
     Send,
-    /// It takes packets.
+    /// Receive packets.
     Receive,
-    /// It sends packets on, from one port to another.
+    /// Forward packets from one port to another.
     Forward,
-    /// It sends packets back, addresses exchanged.
+    /// Send packets back with addresses swapped.
     Mirror,
 }
 
-/// Measure how long a box takes to answer, alone and beside others.
+/// Measure the response time of a box, alone and with other boxes on its core.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench latency --others 0,1,11")]
 pub(super) struct LatencyArguments {
-    /// Boxes beside it on its core.
+    /// Numbers of other boxes on its core.
     #[arg(long, value_delimiter = ',', default_value = "0,1,3,7,11", value_parser = clap::value_parser!(u16).range(0..=1000))]
     others: Vec<u16>,
     #[command(flatten)]
     common: Common,
 }
 
-/// Measure how fast packets pass through a chain of boxes, all on one core: boxes of one owner
-/// that share their packets, as with `create --share-packets`, joined by switches.
+/// Measure the packet rate through a chain of boxes on one core.
+///
+/// The boxes have one owner, share their packets as with `create --share-packets`, and are joined by switches.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench chain --length 9 --pipes")]
 pub(super) struct ChainArguments {
-    /// Boxes; the first sends, the last takes. Without it every length from 2 to 9 is measured.
+    /// Number of boxes, including the first, which sends, and the last, which receives. The default is every length
+    /// from 2 to 9.
     #[arg(long, value_parser = clap::value_parser!(u16).range(2..=100))]
     length: Option<u16>,
-    /// Join them by pipes instead of switches.
+    /// Join the boxes by pipes instead of switches.
     #[arg(long)]
     pipes: bool,
-    /// Share no packets: the switches copy each of them, as they do between boxes of different owners.
+    /// Do not share packets: switches copy each one, as between boxes of different owners.
     #[arg(long, conflicts_with = "pipes")]
     copy: bool,
     /// Bytes of each frame.
@@ -154,24 +158,24 @@ pub(super) struct ChainArguments {
     common: Common,
 }
 
-/// Measure how fast many boxes on one core send in sum, and how evenly.
+/// Measure the total send rate of many boxes on one core, and how evenly they share it.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench density --boxes 100 --size 64")]
 pub(super) struct DensityArguments {
-    /// Boxes.
+    /// Number of boxes.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     boxes: u16,
     /// Bytes of each frame.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(60..=2048))]
     size: u16,
-    /// Slots of each ring, which a box fills in one turn: a power of two from 64 to 2048.
+    /// Slots of each ring: a power of two from 64 to 2048. A box fills its ring in one turn.
     #[arg(long, default_value_t = 2048)]
     ring: u32,
     #[command(flatten)]
     common: Common,
 }
 
-/// Measure how long handlers of a box take to be written and read.
+/// Measure the time to write and read handlers of a box.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench state")]
 pub(super) struct StateArguments {
@@ -179,27 +183,27 @@ pub(super) struct StateArguments {
     common: Common,
 }
 
-/// Measure what the memory of a box is made of: what ports take, and what routes, rules and patterns add.
+/// Measure the memory that ports, routes, rules and patterns of a box use.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench memory --json")]
 pub(super) struct MemoryArguments {
-    /// Routes, and rules; patterns are two fifths of that.
+    /// Number of routes, and of rules. Patterns are two fifths of that.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(5..=50_000))]
     entries: u32,
     #[command(flatten)]
     common: Common,
 }
 
-/// Measure everything, and write a page that shows it beside the papers' figures.
+/// Measure everything, and write a page that compares it with the papers' figures.
 ///
-/// The folder gets `index.html`, which needs nothing from the network, and `report.json`.
+/// Writes `index.html`, which loads nothing from the network, and `report.json`.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench all --out report/")]
 pub(super) struct AllArguments {
-    /// The folder, made where there is none.
+    /// Output folder; created if missing.
     #[arg(long, default_value = "report")]
     out: PathBuf,
-    /// Boxes that are started, one after the other.
+    /// Number of boxes to start, one by one.
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
     #[command(flatten)]

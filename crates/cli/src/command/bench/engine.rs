@@ -19,11 +19,12 @@ use crate::source::system_message;
 /// program runs the same text on the same capture, in turn. Each figure is the minimum of --runs runs, in processor
 /// time after start-up.
 ///
-/// `whole` is the time for a packet with reading and dropping it. `chain` is what the configuration takes above
-/// `FromDump(file) -> Discard`, which is measured in the same run; a chain below 5 ns is measured nine times in a row.
+/// `whole` is the time per packet, including reading and dropping it. `chain` is the part that exceeds the time of
+/// `FromDump(file) -> Discard`, measured in the same run. A chain below 5 ns is repeated nine times in one
+/// configuration.
 ///
-/// Mixed traffic is made from --seed: flows by Zipf's law between clients and 2,000 servers, TCP and UDP, with
-/// payloads. Rules and routes are drawn from the flows, so that packets match them.
+/// Mixed traffic is generated from --seed: TCP and UDP flows with payloads between clients and 2,000 servers, with
+/// popularity by Zipf's law. Rules and routes are drawn from the flows, so packets match them.
 #[derive(Args)]
 #[command(
     after_help = "Examples: clickbox bench engine --all --peer /usr/local/bin/click\n          clickbox bench engine --config firewall --rules 10,100,1000 --size imix"
@@ -32,37 +33,37 @@ pub(super) struct Arguments {
     /// Measure all nine examples (the default).
     #[arg(long, conflicts_with = "config")]
     all: bool,
-    /// An example by its name, or a file.
+    /// Measure this example or configuration file.
     #[arg(long, value_name = "NAME|FILE")]
     config: Vec<String>,
-    /// `mixed` for many flows, `constant` for one packet again and again, or a capture file.
+    /// `mixed` for many flows, `constant` for one repeated packet, or a capture file.
     #[arg(long, value_name = "mixed|constant|FILE", default_value = "mixed")]
     traffic: String,
     /// Bytes of each frame, 60 to 1514, or `imix`: 7 frames of 64 bytes, 4 of 594, 1 of 1514.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "64")]
     size: Vec<FrameSize>,
-    /// Rules of the element `rules`, an IPFilter (10 for mixed traffic).
+    /// Number of rules in the IPFilter `rules` (default 10 for mixed traffic).
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=60_000))]
     rules: Vec<u32>,
-    /// Routes of the element `routes`, a route table.
+    /// Number of routes in the route table `routes`.
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     routes: Vec<u32>,
-    /// Flows of mixed traffic.
+    /// Number of flows in mixed traffic.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "60000", value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     flows: Vec<u32>,
-    /// Packets of a run, as far as a capture of 1 GB holds them. A capture file with fewer is repeated.
+    /// Packets per run, limited by a capture size of 1 GB. A shorter capture file is repeated.
     #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     packets: u64,
-    /// Seed of the traffic, the rules and the routes.
+    /// Seed for traffic, rules and routes.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// A program with Click's command line to measure beside this one.
+    /// Also measure this program, which must accept Click's command line.
     #[arg(long, value_name = "PROGRAM")]
     peer: Option<PathBuf>,
-    /// Runs of each program.
+    /// Number of runs of each program.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// End a run that takes longer. A peer that does has no figures, and a note.
+    /// Kill a run after this time. A killed peer gets a note instead of figures.
     #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
     /// Print JSON.
