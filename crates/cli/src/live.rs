@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use router::{Router, RunEnd};
 
+use crate::columns::padded;
 use crate::screen;
 
 /// Interval between two updates.
@@ -150,8 +151,8 @@ impl Row {
             lost => format!("{RED}{:>14}{PLAIN}", grouped(lost)),
         };
         let (start, end) = if self.packets == 0 { (DIM, PLAIN) } else { ("", "") };
-        let name = shorten(&self.label, width);
-        format!("{start}{name:<width$}{:>14}{:>14}{end}{lost}", grouped(self.packets), scaled(rate))
+        let name = padded(&self.label, width);
+        format!("{start}{name}{:>14}{:>14}{end}{lost}", grouped(self.packets), scaled(rate))
     }
 }
 
@@ -200,15 +201,15 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
         }
         let label = if name.contains('@') { name.to_string() } else { format!("{name} :: {class}") };
         let lost = if lost == 0 { String::new() } else { grouped(lost) };
-        let label = shorten(&label, 33);
-        let line = format!("{label:<34}{:>14}{:>14}{lost:>14}", grouped(inputs), grouped(outputs));
+        let label = padded(&label, 33);
+        let line = format!("{label} {:>14}{:>14}{lost:>14}", grouped(inputs), grouped(outputs));
         let _ = writeln!(text, "{}", line.trim_end());
     }
     if !losses.is_empty() {
         let _ = writeln!(text, "\nlost packets");
         for loss in &losses {
-            let (element, reason) = (shorten(&loss.element, 31), loss.reason.replace('_', " "));
-            let _ = writeln!(text, "  {element:<32}{reason:<28}{:>14}", grouped(loss.packets));
+            let (element, reason) = (padded(&loss.element, 31), loss.reason.replace('_', " "));
+            let _ = writeln!(text, "  {element} {reason:<28}{:>14}", grouped(loss.packets));
         }
     }
     let end = match end {
@@ -218,14 +219,6 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
     };
     let _ = writeln!(text, "\n{:.3} s{end}", elapsed.as_secs_f64());
     text
-}
-
-/// The text, truncated to `width` characters.
-pub(crate) fn shorten(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_string();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// A number with its digits grouped in threes.

@@ -5,6 +5,7 @@
 //!
 //! Absent: packet processing, which is in the engine.
 
+mod columns;
 mod command;
 mod configuration;
 mod environment;

@@ -1,5 +1,7 @@
 //! Wraps text with a hanging indent.
 
+use crate::columns::width;
+
 /// Width of a line in columns.
 pub(crate) const WIDTH: usize = 80;
 
@@ -7,7 +9,7 @@ pub(crate) const WIDTH: usize = 80;
 pub(crate) fn wrap(text: &str, indent: usize) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split_whitespace() {
-        let length = word.chars().count();
+        let length = width(word);
         if column > 0 && indent + column + 1 + length > WIDTH {
             lines += &format!("\n{:indent$}", "");
             column = 0;

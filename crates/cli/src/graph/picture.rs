@@ -219,7 +219,7 @@ fn text(model: &Model, element: usize) -> Vec<String> {
         None => vec![element.class.clone()],
     };
     if !element.config.is_empty() {
-        lines.push(crate::live::shorten(&element.config, MOST_CONFIG));
+        lines.push(crate::columns::shorten(&element.config, MOST_CONFIG));
     }
     lines
 }

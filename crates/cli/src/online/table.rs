@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use crate::live::shorten;
+use crate::columns::{padded, width};
 use crate::{output, screen};
 
 const BOLD: &str = "\x1b[1m";
@@ -16,7 +16,7 @@ const GAP: &str = "  ";
 pub(crate) struct Column {
     title: &'static str,
     is_number: bool,
-    /// Minimum width in characters if the table is too wide; `None` if the column must not be truncated.
+    /// Minimum width in terminal columns if the table is too wide; `None` if the column must not be truncated.
     least: Option<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Column {
         Column { title, is_number: false, least: None }
     }
 
-    /// A text column that may be truncated to `least` characters.
+    /// A text column that may be truncated to `least` terminal columns.
     pub(crate) const fn long(title: &'static str, least: usize) -> Column {
         Column { title, is_number: false, least: Some(least) }
     }
@@ -46,16 +46,16 @@ pub(crate) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// The lines of the table, titles first; within `width` if the columns allow.
-    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
-        let widths = self.widths(width);
+    /// The lines of the table, titles first; at most `most` columns wide if they can be truncated.
+    pub(crate) fn lines(&self, most: usize) -> Vec<String> {
+        let widths = self.widths(most);
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.to_string()).collect();
         std::iter::once(&titles).chain(&self.rows).map(|row| self.line(row, &widths)).collect()
     }
 
     fn widths(&self, most: usize) -> Vec<usize> {
         let longest = |(place, column): (usize, &Column)| {
-            let texts = self.rows.iter().filter_map(|row| row.get(place)).map(|text| text.chars().count());
+            let texts = self.rows.iter().filter_map(|row| row.get(place)).map(|text| width(text));
             texts.chain([column.title.len()]).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(longest).collect();
@@ -70,9 +70,9 @@ impl Table<'_> {
     }
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {
-        let cell = |((text, column), width): ((&String, &Column), &usize)| match column.is_number {
-            true => format!("{text:>width$}"),
-            false => format!("{:<width$}", shorten(text, *width)),
+        let cell = |((text, column), columns): ((&String, &Column), &usize)| match column.is_number {
+            true => format!("{text:>columns$}"),
+            false => padded(text, *columns),
         };
         let cells: Vec<String> = row.iter().zip(self.columns).zip(widths).map(cell).collect();
         cells.join(GAP).trim_end().to_string()
@@ -124,6 +124,14 @@ mod tests {
             table.lines(28),
             ["NAME          COUNT  STATE", "firewall-…        7  running", "b           1234567  stopped"]
         );
-        assert!(table.lines(0).iter().all(|line| line.chars().count() <= 24));
+        assert!(table.lines(0).iter().all(|line| width(line) <= 24));
+    }
+
+    #[test]
+    fn wide_characters_keep_the_columns_aligned() {
+        let columns = [Column::text("LABEL"), Column::text("STATE")];
+        let rows = vec![vec!["箱箱箱".into(), "running".into()], vec!["box".into(), "stopped".into()]];
+        let table = Table { columns: &columns, rows };
+        assert_eq!(table.lines(80), ["LABEL   STATE", "箱箱箱  running", "box     stopped"]);
     }
 }

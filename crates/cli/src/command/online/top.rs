@@ -8,7 +8,8 @@ use api::{BoxState, BoxStatus, HostStatus, Time, operation};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::live::{count, grouped, shorten};
+use crate::columns::shorten;
+use crate::live::{count, grouped};
 use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::{output, screen};
 
