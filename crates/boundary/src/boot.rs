@@ -55,7 +55,7 @@ impl fmt::Display for BootError {
                 )
             }
             Self::Field(_) => write!(f, "the boot info is damaged"),
-            Self::TooLong(bytes) => write!(f, "a boot info of {bytes} bytes is too long for its page"),
+            Self::TooLong(bytes) => write!(f, "the boot info ({bytes} bytes) does not fit its page"),
         }
     }
 }

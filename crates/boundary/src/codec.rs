@@ -27,7 +27,7 @@ impl fmt::Display for DecodeError {
             Self::Short => write!(f, "it ends in the middle of a field"),
             Self::Trailing(bytes) => write!(f, "{bytes} bytes follow the last field"),
             Self::Text => write!(f, "a text is not UTF-8"),
-            Self::Value(value) => write!(f, "the value {value} has no meaning"),
+            Self::Value(value) => write!(f, "the value {value} is invalid"),
             Self::Count(count) => write!(f, "a list of {count} entries is too long"),
         }
     }

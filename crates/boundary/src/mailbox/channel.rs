@@ -104,7 +104,7 @@ impl fmt::Display for ChannelError {
             Self::Corrupt(corrupt) => corrupt.fmt(f),
             Self::UnknownKind(kind) => write!(f, "a message of the unknown kind {kind}"),
             Self::FrameLength(bytes) => write!(f, "a frame with an impossible length of {bytes} bytes"),
-            Self::TooLong { bytes, limit } => write!(f, "a message of {bytes} bytes, {limit} are allowed"),
+            Self::TooLong { bytes, limit } => write!(f, "a message has {bytes} bytes; the limit is {limit}"),
             Self::Disordered => write!(f, "the pieces of a message don't fit together"),
         }
     }

@@ -61,7 +61,7 @@ impl fmt::Display for DescriptorError {
         match self {
             Self::Buffer(buffer) => write!(f, "buffer {buffer} is not in the pool"),
             Self::Extent { offset, length } => {
-                write!(f, "{length} bytes from {offset} leave the buffer of {BUFFER_SIZE} bytes")
+                write!(f, "{length} bytes at offset {offset} exceed the buffer of {BUFFER_SIZE} bytes")
             }
         }
     }
