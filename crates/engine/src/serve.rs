@@ -56,7 +56,7 @@ impl Engine {
         while let Some(message) = self.inbox.poll(&mut self.requests)? {
             let answer = match Request::decode(&message) {
                 Ok(request) => self.answer(&request),
-                Err(error) => Err(RequestError::Failed(format!("a request that makes no sense: {error}"))),
+                Err(error) => Err(RequestError::Failed(format!("invalid request: {error}"))),
             };
             let reply = match &answer {
                 Ok(value) => Reply::Done(value).encode(message.number),
