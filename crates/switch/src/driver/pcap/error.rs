@@ -25,7 +25,7 @@ impl fmt::Display for PcapError {
         match self {
             Self::System(error) => error.fmt(f),
             Self::NotAFile => f.write_str("it is not an ordinary file"),
-            Self::Truncated => f.write_str("it ends within its header"),
+            Self::Truncated => f.write_str("its header is truncated"),
             Self::Format(error) => error.fmt(f),
             Self::Link(link) => {
                 write!(f, "it was captured on a link of type {}; only Ethernet (1) is read", link.0)
