@@ -53,7 +53,7 @@ impl fmt::Display for ImageError {
         match self {
             Self::NotElf => write!(f, "the image is not a 64-bit x86 ELF program"),
             Self::Truncated => write!(f, "the image ends too early"),
-            Self::Layout(address) => write!(f, "the image has a segment at {address:#x}, where none can be"),
+            Self::Layout(address) => write!(f, "the image has a segment at the invalid address {address:#x}"),
             Self::Note(error) => error.fmt(f),
         }
     }
@@ -113,7 +113,7 @@ impl fmt::Display for SetupError {
             Self::Filter => write!(f, "can't make a box's system call filter"),
             Self::Clone(errno) => write!(f, "can't make a box's process: {}", cause(errno)),
             Self::Child { step, errno } => write!(f, "a box's process can't {step}: {}", cause(errno)),
-            Self::Gone => write!(f, "no processes are made any more"),
+            Self::Gone => write!(f, "the process spawner has ended"),
         }
     }
 }
@@ -183,16 +183,22 @@ impl fmt::Display for CreateError {
             Self::Ring(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
-            Self::NoMemory => write!(f, "all of the memory that is set aside for boxes is in use"),
+            Self::NoMemory => write!(f, "all memory reserved for boxes is in use"),
             Self::PoolFull => write!(
                 f,
                 "all buffers of the packet pool are in use: give its boxes shorter rings, or let fewer share it"
             ),
             Self::PoolTarget => {
-                write!(f, "a packet pool of machines can't be shared with a process: make one for processes")
+                write!(
+                    f,
+                    "a packet pool of virtual machines can't be shared with a process: create one for processes"
+                )
             }
             Self::SnapshotTarget => {
-                write!(f, "a snapshot becomes a box only where it was taken: machine or process")
+                write!(
+                    f,
+                    "a snapshot must be restored in the kind of sandbox it was taken from: virtual machine or process"
+                )
             }
             Self::NoKvm => write!(f, "there is no usable /dev/kvm"),
             Self::Process(error) => error.fmt(f),

@@ -34,10 +34,10 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Channel(error) => write!(f, "the box broke the mailbox's protocol: {error}"),
-            Self::Reply(error) => write!(f, "the box's reply means nothing: {error}"),
+            Self::Reply(error) => write!(f, "the box's reply is invalid: {error}"),
             Self::Refused(reason) | Self::Missing(reason) => write!(f, "{}", reason.escape_debug()),
             Self::Rejected(found) => {
-                write!(f, "the configuration can't run")?;
+                write!(f, "the configuration was rejected")?;
                 found.iter().try_for_each(|diagnostic| write!(f, "; {}", diagnostic.message.escape_debug()))
             }
             Self::TimedOut => write!(f, "the box did not answer in time"),

@@ -94,7 +94,7 @@ impl fmt::Display for SnapshotError {
             Self::NotRunning => write!(f, "the box is not running"),
             Self::Pooled => write!(f, "a box that shares its packet pool can't be copied"),
             Self::Thread => write!(f, "a box in a thread can't be copied"),
-            Self::Busy => write!(f, "packets or messages of the box are under way"),
+            Self::Busy => write!(f, "the box has packets or messages in transit"),
             Self::System(error) => error.fmt(f),
         }
     }
