@@ -344,7 +344,7 @@ operations! {
     /// Confirms a stack that was applied with a time limit, which keeps it.
     CONFIRM_STACK: "confirm_stack" Post "/v1/stacks/{stack}/confirm",
         Nothing, Nothing => Nothing, [Busy Store];
-    /// Rolls back a stack that waits for its confirmation to its previous definition.
+    /// Rolls back a stack that awaits confirmation to its previous definition.
     ROLL_BACK_STACK: "roll_back_stack" Post "/v1/stacks/{stack}/rollback",
         Nothing, Nothing => Json<Changes>, [Exists NotFound Refused Busy Limit Store Timeout];
     /// Removes a stack's boxes and switches.

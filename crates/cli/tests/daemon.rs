@@ -248,7 +248,7 @@ fn a_stack_that_nobody_confirms_is_taken_back() {
     daemon.check(&["up", "--confirm-within", "1s", &file], 0, &["create", "clickbox confirm edge"]);
     daemon.check(&["stacks"], 0, &["unconfirmed"]);
     daemon.until(&["ps"], "there are no boxes");
-    daemon.until(&["events"], "since nobody confirmed it in time");
+    daemon.until(&["events"], "it was not confirmed in time");
     // A confirmed stack stays.
     daemon.check(&["up", "--confirm-within", "5m", &file], 0, &["create"]);
     daemon.check(&["up", &file], 6, &["clickbox rollback edge"]);

@@ -212,9 +212,9 @@ impl fmt::Display for OperationError {
                 write!(f, "box {name} has no configuration {configuration}")
             }
             Self::Unconfirmed(name) => {
-                write!(f, "stack {name} waits for its confirmation: confirm it or roll it back")
+                write!(f, "stack {name} awaits confirmation: confirm it or roll it back")
             }
-            Self::NothingToConfirm(name) => write!(f, "stack {name} does not wait for a confirmation"),
+            Self::NothingToConfirm(name) => write!(f, "stack {name} does not await confirmation"),
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
@@ -298,7 +298,7 @@ impl fmt::Display for RequestError {
                 f.write_str("the configuration main can't be removed: swap it, or remove the box")
             }
             Self::RelativePath(path) => {
-                write!(f, "{path:?} is no absolute path: the daemon has a working directory of its own")
+                write!(f, "{path:?} is not an absolute path")
             }
             Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
             Self::NoDevice => f.write_str("the port has no device"),

@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     Running,
     /// It is suspended.
     Suspended,
-    /// It was stopped, or stopped by itself.
+    /// It was stopped, or stopped on its own.
     Stopped,
     /// It crashed and will not restart.
     Crashed,
@@ -55,10 +55,10 @@ impl Phase {
             Self::Created => "was not started yet",
             Self::Booting => "is being started",
             Self::Running => "runs already",
-            Self::Suspended => "stands still",
+            Self::Suspended => "is suspended",
             Self::Stopped => "is stopped",
             Self::Crashed => "has crashed",
-            Self::Waiting(_) => "has crashed, and waits to be made anew",
+            Self::Waiting(_) => "has crashed and will restart",
         }
     }
 }

@@ -22,9 +22,9 @@ pub(crate) fn report(end: &ExitStatus) -> CrashReport {
         batch: None,
     };
     match end {
-        ExitStatus::Stopped => CrashReport { cause: "stopped by itself".into(), ..empty },
+        ExitStatus::Stopped => CrashReport { cause: "stopped on its own".into(), ..empty },
         ExitStatus::Killed => CrashReport { cause: "killed on request".into(), ..empty },
-        ExitStatus::Vanished { status: 0 } => CrashReport { cause: "gone without a report".into(), ..empty },
+        ExitStatus::Vanished { status: 0 } => CrashReport { cause: "ended without a report".into(), ..empty },
         ExitStatus::Vanished { status } if *status < 0 => {
             CrashReport { cause: format!("killed by signal {}", status.unsigned_abs()), ..empty }
         }
@@ -82,7 +82,7 @@ mod tests {
         for (end, cause) in [
             (ExitStatus::Vanished { status: -9 }, "killed by signal 9"),
             (ExitStatus::Vanished { status: 3 }, "exited with status 3"),
-            (ExitStatus::Vanished { status: 0 }, "gone without a report"),
+            (ExitStatus::Vanished { status: 0 }, "ended without a report"),
             (ExitStatus::Killed, "killed on request"),
         ] {
             assert_eq!(report(&end).cause, cause);

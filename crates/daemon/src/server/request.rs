@@ -69,7 +69,7 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
         let bytes: Bytes = match read.await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(_)) => return Err(too_large(most + 1)),
-            Err(_) => return Err(ErrorResponse::new(ErrorCode::Timeout, "the request did not come in time")),
+            Err(_) => return Err(ErrorResponse::new(ErrorCode::Timeout, "the request body timed out")),
         };
         // An empty body counts as an empty object.
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
@@ -85,6 +85,6 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
 fn too_large(bytes: usize) -> ErrorResponse {
     ErrorResponse::new(
         ErrorCode::TooLarge,
-        format!("the request has {bytes} bytes or more; at most {MAX_BODY} are taken"),
+        format!("the request has at least {bytes} bytes; the limit is {MAX_BODY}"),
     )
 }

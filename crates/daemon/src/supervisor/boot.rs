@@ -42,7 +42,7 @@ impl Supervisor {
                     inner.phase = Phase::Running;
                 }
                 let message =
-                    format!("box {} runs after {:.1} ms{how}", managed.name, time.as_secs_f64() * 1e3);
+                    format!("box {} started in {:.1} ms{how}", managed.name, time.as_secs_f64() * 1e3);
                 managed.note(&message);
                 self.0.journal.note(EventKind::BoxStarted, format!("box/{}", managed.name), message);
                 // Events of its end were ignored while it was booting, so check now.
@@ -83,7 +83,7 @@ impl Supervisor {
                     let installed = replies.map(|((configuration, _), reply)| {
                         installed(configuration, remarks(reply, configuration.source.as_deref()))
                     });
-                    return Ok((instance, installed.collect(), ", a copy of one that was installed before"));
+                    return Ok((instance, installed.collect(), ", started from a template"));
                 }
                 // The box was stopped meanwhile, or it was created but failed to start: a fresh installation would not
                 // help.

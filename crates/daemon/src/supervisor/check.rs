@@ -98,9 +98,9 @@ impl Supervisor {
             Err(CallError::Ended) => match checker.state() {
                 sandbox::State::Ended(end) => {
                     let report = crate::boxes::report(&end);
-                    refused(&format!("the check ended with: {} {}", report.cause, report.message))
+                    refused(&format!("the check crashed: {} {}", report.cause, report.message))
                 }
-                _ => refused("the check ended without a word"),
+                _ => refused("the check ended without a report"),
             },
             Err(error) => refused(&format!("the check failed: {error}")),
         }

@@ -146,7 +146,7 @@ impl Supervisor {
         };
         if let Err(failure) = taken {
             managed.note(format!(
-                "the earlier configuration {configuration} could not be put back: {}",
+                "the previous configuration {configuration} could not be restored: {}",
                 with_causes(&failure)
             ));
         }

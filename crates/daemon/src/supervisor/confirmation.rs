@@ -99,7 +99,7 @@ impl Supervisor {
     /// Rolls back a stack that awaits confirmation.
     pub fn roll_back_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         let pending = self.claim(name)?;
-        let result = self.take_stack_back(name, pending.before, "as was asked for");
+        let result = self.take_stack_back(name, pending.before, "as requested");
         self.0.pending().remove(name);
         result
     }
@@ -131,8 +131,10 @@ impl Supervisor {
             None => self.drop_stack(name),
         };
         let message = match &result {
-            Ok(_) => format!("stack {name} is as it was before, {why}"),
-            Err(failure) => format!("stack {name} could not be taken back, {why}: {}", with_causes(failure)),
+            Ok(_) => format!("stack {name} was rolled back: {why}"),
+            Err(failure) => {
+                format!("stack {name} could not be rolled back ({why}): {}", with_causes(failure))
+            }
         };
         // If the disk is full, the next daemon rolls it back again, which changes nothing.
         let _ = self.0.store().remove_unconfirmed(name);
@@ -154,11 +156,7 @@ impl Supervisor {
                 // It may have been confirmed at the last moment.
                 if let Ok(pending) = supervisor.claim(&name) {
                     // The result is in the journal.
-                    let _ = supervisor.take_stack_back(
-                        &name,
-                        pending.before,
-                        "since nobody confirmed it in time",
-                    );
+                    let _ = supervisor.take_stack_back(&name, pending.before, "it was not confirmed in time");
                     supervisor.0.pending().remove(&name);
                 }
             };
@@ -172,7 +170,7 @@ impl Supervisor {
         let stored = self.0.store().unconfirmed()?;
         for StoredUnconfirmed { name, before } in stored {
             // The result is in the journal.
-            let _ = self.take_stack_back(&name, before, "since the daemon ended before it was confirmed");
+            let _ = self.take_stack_back(&name, before, "the daemon ended before it was confirmed");
         }
         Ok(())
     }

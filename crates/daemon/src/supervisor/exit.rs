@@ -22,8 +22,8 @@ fn lost(waiting: u64, held: u64) -> String {
     match (waiting, held) {
         (0, 0) => String::new(),
         (waiting, 0) => format!("; packets lost in its rings: {waiting}"),
-        (0, held) => format!("; packets lost in it: {held}"),
-        (waiting, held) => format!("; packets lost in its rings: {waiting}, in it: {held}"),
+        (0, held) => format!("; packets lost inside the box: {held}"),
+        (waiting, held) => format!("; packets lost in its rings: {waiting}, inside the box: {held}"),
     }
 }
 
@@ -89,7 +89,7 @@ impl Supervisor {
             inner.phase = if stopped { Phase::Stopped } else { Phase::Crashed };
             drop(inner);
             if stopped {
-                let message = format!("box {} stopped by itself", managed.name);
+                let message = format!("box {} stopped on its own", managed.name);
                 self.0.journal.note(EventKind::BoxStopped, subject, message);
             }
             return;

@@ -147,7 +147,7 @@ impl Supervisor {
 pub(super) fn lock_for_change(managed: &ManagedBox) -> Result<FairGuard<'_, ()>, OperationError> {
     managed.change.lock_within(CHANGE_TIMEOUT).map_err(|LockTimeout| OperationError::State {
         name: managed.name.clone(),
-        state: "is being changed by somebody else",
+        state: "is being changed by another request",
         hint: "try again later, or stop it if it is in an endless loop",
     })
 }

@@ -206,7 +206,7 @@ impl Supervisor {
                         Kept::Yes => {}
                         Kept::First => managed.note(format!("the box writes a file {name}")),
                         Kept::No(why) => {
-                            managed.note(format!("of the file {name} not everything is kept: {why}"));
+                            managed.note(format!("file {name} is incomplete: {why}"));
                         }
                     }
                 }

@@ -42,8 +42,11 @@ impl Supervisor {
             let name = &stored.definition.name;
             for port in stored.definition.ports.iter().filter(|port| which(port)) {
                 if let Err(failure) = self.restore_port(name, port) {
-                    let message =
-                        format!("port {} of switch {name} is left out: {}", port.name, with_causes(&failure));
+                    let message = format!(
+                        "port {} of switch {name} could not be restored: {}",
+                        port.name,
+                        with_causes(&failure)
+                    );
                     let subject = format!("switch/{name}/{}", port.name);
                     self.0.journal.note(EventKind::PortFailed, subject, message);
                 }
@@ -70,7 +73,7 @@ impl Supervisor {
         if let Err(failure) = self.attach_box(&stored.definition) {
             // The box is attached to nothing, but can be inspected and removed.
             let message =
-                format!("box {}: its ports are attached to nothing: {}", managed.name, with_causes(&failure));
+                format!("box {}: its ports could not be attached: {}", managed.name, with_causes(&failure));
             managed.note(&message);
             self.0.journal.note(EventKind::PortFailed, format!("box/{}", managed.name), message);
         }

@@ -99,7 +99,7 @@ impl Supervisor {
             Err(failure) => {
                 undo.into_iter().rev().for_each(|undo| undo(self));
                 let message = format!(
-                    "stack {name} could not be applied, and everything is as it was: {}",
+                    "stack {name} could not be applied; all changes were undone: {}",
                     with_causes(&failure)
                 );
                 self.0.journal.note(EventKind::StackRolledBack, subject, message);

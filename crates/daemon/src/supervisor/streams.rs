@@ -153,7 +153,7 @@ impl Supervisor {
                 time: Time::now(),
                 kind: EventKind::EventsLost,
                 subject: "daemon".into(),
-                message: format!("{lost} events are kept no longer"),
+                message: format!("{lost} older events were discarded"),
             },
             position,
             more,
