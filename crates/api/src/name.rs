@@ -19,7 +19,7 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is no name: it must have 1 to {MAX_LENGTH} of the characters a-z 0-9 . _ - and begin with a letter or a \
+            "{:?} is not a valid name: it must have 1 to {MAX_LENGTH} of the characters a-z 0-9 . _ - and begin with a letter or a \
              digit",
             self.0
         )

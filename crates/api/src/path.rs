@@ -25,7 +25,7 @@ impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(error) => error.fmt(f),
-            Self::Form { wanted } => write!(f, "{wanted} is wanted"),
+            Self::Form { wanted } => write!(f, "expected {wanted}"),
         }
     }
 }

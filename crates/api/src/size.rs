@@ -18,7 +18,7 @@ pub struct SizeError;
 
 impl fmt::Display for SizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a size is a number of bytes, or one with K, M, G or T behind it, as in 8M")
+        f.write_str("a size is a number of bytes, optionally followed by K, M, G or T, as in 8M")
     }
 }
 
@@ -75,7 +75,7 @@ impl Serialize for Size {
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a size is wanted: a number of bytes, or a text such as \"8M\"")]
+        #[serde(untagged, expecting = "expected a number of bytes or a text such as \"8M\"")]
         enum Wire {
             Number(u64),
             Text(String),
@@ -179,7 +179,7 @@ bounded!(
 
 bounded!(
     Weight, WeightError, 1u32, 10_000u32, 100, weight: true,
-    "A share beside others that compete: with twice the weight, twice the time.",
+    "A relative share: twice the weight gives twice the time.",
     "a weight is a number from 1 to 10000; 100 is usual"
 );
 
@@ -247,7 +247,7 @@ impl Serialize for Cores {
 impl<'de> Deserialize<'de> for Cores {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a number of processors is wanted, or a text such as \"50%\"")]
+        #[serde(untagged, expecting = "expected a number of processors or a text such as \"50%\"")]
         enum Wire {
             Number(f64),
             Text(String),

@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Value {
         }
 
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a string, or {\"base64\": \"...\"}, is wanted")]
+        #[serde(untagged, expecting = "expected a string or {\"base64\": \"...\"}")]
         enum Wire {
             Text(String),
             Encoded(Encoded),

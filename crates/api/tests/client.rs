@@ -127,7 +127,7 @@ fn what_is_no_daemon_is_found_out() {
         Client::new(Address::Unix(folder.0.join("socket")), &Credentials::default()).expect("a client");
     let error = client.ask(&operation::LIST_BOXES, &[]).expect_err("nobody is there");
     assert!(matches!(error, ClientError::NoDaemon { .. }), "{error:?}");
-    assert!(error.to_string().starts_with("no daemon runs at /"), "{error}");
+    assert!(error.to_string().starts_with("no daemon is running at /"), "{error}");
     for (name, text) in [
         ("teapot", reply(418, "I am a teapot")),
         ("page", reply(200, "<html>")),

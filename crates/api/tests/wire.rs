@@ -33,7 +33,7 @@ fn a_box_needs_a_name_and_a_configuration() {
     );
     assert_eq!((request.ports.len(), request.memory.0, request.files.len()), (3, 16 << 20, 1));
     refused::<CreateBox>(r#"{"name": "fw"}"#, "configuration");
-    refused::<CreateBox>(r#"{"name": "../etc", "configuration": ""}"#, "is no name");
+    refused::<CreateBox>(r#"{"name": "../etc", "configuration": ""}"#, "is not a valid name");
     refused::<CreateBox>(r#"{"name": "fw", "configuration": "", "memroy": 1}"#, "memroy");
     refused::<CreateBox>(r#"{"name": "fw", "configuration": "", "ring": 100}"#, "64, 128, 256");
     refused::<CreateBox>(r#"{"name": "fw", "configuration": "", "cpu_weight": 0}"#, "weight");

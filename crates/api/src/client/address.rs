@@ -28,7 +28,7 @@ pub struct AddressError;
 
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the path of a socket is wanted, or https://HOST:PORT")
+        f.write_str("expected the path of a socket or https://HOST:PORT")
     }
 }
 

@@ -66,7 +66,7 @@ impl fmt::Display for ClientError {
             Self::NoDaemon { address: address @ Address::Unix(_), cause }
                 if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
             {
-                write!(f, "no daemon runs at {address}")
+                write!(f, "no daemon is running at {address}")
             }
             Self::NoDaemon { address, .. } => write!(f, "the daemon at {address} can't be reached"),
             Self::Api(error) => error.fmt(f),
