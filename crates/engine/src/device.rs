@@ -55,11 +55,11 @@ pub(crate) fn open(
     let (side, used) = if *receive { (Side::Receive, "read") } else { (Side::Transmit, "written") };
     let held = port.hold(side, configuration, making).map_err(|holder| {
         IoError::Failed(match holder == configuration {
-            true => format!("it is {used} by another element already"),
+            true => format!("it is already {used} by another element"),
             false if holder.is_empty() => {
-                format!("it is {used} by the main configuration already")
+                format!("it is already {used} by the main configuration")
             }
-            false => format!("it is {used} by the configuration ‘{holder}’ already"),
+            false => format!("it is already {used} by the configuration ‘{holder}’"),
         })
     })?;
     Ok(Box::new(PortDevice { context: context.clone(), number, side, _held: held }))

@@ -158,5 +158,6 @@ impl Engine {
 
 /// Handlers take text.
 fn text(bytes: &[u8]) -> Result<&str, RequestError> {
-    core::str::from_utf8(bytes).map_err(|_| RequestError::Failed("a handler takes UTF-8 text".into()))
+    core::str::from_utf8(bytes)
+        .map_err(|_| RequestError::Failed("the value of a handler must be UTF-8 text".into()))
 }

@@ -80,7 +80,7 @@ fn a_swap_keeps_state_and_a_bad_one_changes_nothing() {
         ("FromDevice(eth0) -> c :: Counter -> ToDevice(1);", "this box has ports 0 to 1"),
         (
             "FromDevice(0) -> Discard; FromDevice(0) -> c :: Counter -> ToDevice(1);",
-            "read by another element already",
+            "already read by another element",
         ),
         ("FromDevice(0) -> Queue -> Discard; FromDevice(1) -> c :: Counter(", "expected"),
         ("FromDump(nowhere.pcap) -> c :: Counter -> Discard", "ship it with the configuration"),
@@ -116,9 +116,9 @@ fn configurations_stand_side_by_side() {
     bench.install("", FORWARD).unwrap();
     bench.install("second", "FromDevice(2) -> c :: Counter -> ToDevice(3);").unwrap();
     let reason = failed(bench.install("third", "FromDevice(0) -> Discard;"));
-    assert!(reason.contains("0: it is read by the main configuration already"), "{reason}");
+    assert!(reason.contains("0: it is already read by the main configuration"), "{reason}");
     let reason = failed(bench.install("third", "Idle -> Queue -> ToDevice(3);"));
-    assert!(reason.contains("3: it is written by the configuration ‘second’ already"), "{reason}");
+    assert!(reason.contains("3: it is already written by the configuration ‘second’"), "{reason}");
     bench.send(0, &frames(2, 60));
     bench.send(2, &frames(3, 60));
     bench.settle();
