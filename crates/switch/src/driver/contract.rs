@@ -19,7 +19,7 @@ impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => error.fmt(f),
-            Self::Box(fault) => write!(f, "the box broke the ring's protocol: {fault}"),
+            Self::Box(fault) => write!(f, "the box violated the ring protocol: {fault}"),
             Self::Capture(error) => error.fmt(f),
         }
     }

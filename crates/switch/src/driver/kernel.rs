@@ -9,7 +9,7 @@ pub(crate) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     let forbidden = |byte: &u8| *byte <= b' ' || *byte == b'/' || *byte == b':' || *byte >= 0x7f;
     let valid = (1..libc::IFNAMSIZ).contains(&bytes.len()) && !bytes.iter().any(forbidden);
     if !valid || name == "." || name == ".." {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no name of a network device"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not the name of a network device"));
     }
     let mut result = [0; libc::IFNAMSIZ];
     for (to, from) in result.iter_mut().zip(bytes) {

@@ -75,5 +75,5 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
 }
 
 fn not_running() -> Error {
-    Error::new(ErrorKind::NotConnected, "the box does not run")
+    Error::new(ErrorKind::NotConnected, "the box is not running")
 }

@@ -21,7 +21,7 @@ pub enum TableError {
 impl fmt::Display for TableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Group(address) => write!(f, "{address} is a group address: it belongs to no port"),
+            Self::Group(address) => write!(f, "{address} is a group address, which can't belong to a port"),
             Self::Full => write!(f, "the table is full: it has {MAX_ENTRIES} entries"),
         }
     }

@@ -28,7 +28,7 @@ impl fmt::Display for PcapError {
             Self::Truncated => f.write_str("its header is truncated"),
             Self::Format(error) => error.fmt(f),
             Self::Link(link) => {
-                write!(f, "it was captured on a link of type {}; only Ethernet (1) is read", link.0)
+                write!(f, "its link type is {}; only Ethernet (1) is supported", link.0)
             }
         }
     }
