@@ -110,8 +110,8 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cause = |errno: &i32| std::io::Error::from_raw_os_error(*errno);
         match self {
-            Self::Filter => write!(f, "can't make a box's system call filter"),
-            Self::Clone(errno) => write!(f, "can't make a box's process: {}", cause(errno)),
+            Self::Filter => write!(f, "can't create a box's system call filter"),
+            Self::Clone(errno) => write!(f, "can't create a box's process: {}", cause(errno)),
             Self::Child { step, errno } => write!(f, "a box's process can't {step}: {}", cause(errno)),
             Self::Gone => write!(f, "the process spawner has ended"),
         }

@@ -302,7 +302,7 @@ impl ControlHandle {
     ///
     /// It reads `/proc`, so it is too slow to be called per packet.
     pub fn private_memory(&self) -> Result<usize, SystemError> {
-        let system = |cause| SystemError { action: "read what memory a box takes", cause };
+        let system = |cause| SystemError { action: "read a box's memory usage", cause };
         self.0.backend.private_memory().map_err(system)
     }
 

@@ -33,7 +33,7 @@ pub enum CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Channel(error) => write!(f, "the box broke the mailbox's protocol: {error}"),
+            Self::Channel(error) => write!(f, "the box violated the mailbox protocol: {error}"),
             Self::Reply(error) => write!(f, "the box's reply is invalid: {error}"),
             Self::Refused(reason) | Self::Missing(reason) => write!(f, "{}", reason.escape_debug()),
             Self::Rejected(found) => {

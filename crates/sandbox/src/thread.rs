@@ -176,7 +176,8 @@ impl ThreadShared {
 
     fn crashed(&self, panic: &(dyn Any + Send)) -> ExitStatus {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
+        let text =
+            text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message");
         if let Ok(page) = self.region.crash()
             && page.begin(CrashCause::Panic)
         {

@@ -96,7 +96,7 @@ impl ProcessBackend {
 
 /// Duplicates a descriptor, to be passed on.
 fn copied(file: &impl AsFd) -> Result<OwnedFd, SystemError> {
-    let failed = |cause| SystemError { action: "pass a descriptor on", cause };
+    let failed = |cause| SystemError { action: "pass a descriptor", cause };
     file.as_fd().try_clone_to_owned().map_err(failed)
 }
 

@@ -33,7 +33,8 @@ impl Program {
 /// A zeroed memory file for a shared region. Its size is sealed: if the file shrank, accesses of the host would fault.
 pub(crate) fn region_file(size: usize) -> Result<OwnedFd, CreateError> {
     let file = File::from(memory_file(c"box-region")?);
-    file.set_len(size as u64).map_err(|cause| SystemError { action: "size a shared area", cause })?;
+    file.set_len(size as u64)
+        .map_err(|cause| SystemError { action: "set the size of shared memory", cause })?;
     let file = OwnedFd::from(file);
     seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
     Ok(file)
@@ -44,7 +45,7 @@ pub(super) fn memory_file(name: &std::ffi::CStr) -> Result<OwnedFd, SystemError>
     unsafe {
         match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
             descriptor if descriptor >= 0 => Ok(OwnedFd::from_raw_fd(descriptor)),
-            _ => Err(SystemError::last("make a file in memory")),
+            _ => Err(SystemError::last("create a file in memory")),
         }
     }
 }

@@ -38,7 +38,7 @@ impl ProcessBackend {
         };
         let bytes = read().map_err(|cause| SystemError { action: "read a box's memory", cause })?;
         let file = File::from(memory_file(c"box-snapshot")?);
-        let kept = |cause| SystemError { action: "keep a box's memory", cause };
+        let kept = |cause| SystemError { action: "store a box's memory", cause };
         file.write_all_at(&bytes, 0).map_err(kept)?;
         let private = PrivateState::Process { file: file.into(), size: bytes.len() };
         Ok(Snapshot { settings: self.settings.clone(), private, shared })

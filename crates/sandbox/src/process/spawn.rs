@@ -88,7 +88,7 @@ impl Spawner {
         let thread = std::thread::Builder::new()
             .name("spawner".into())
             .spawn(run)
-            .map_err(|cause| SystemError { action: "start the thread that makes processes", cause })?;
+            .map_err(|cause| SystemError { action: "start the process spawner", cause })?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
@@ -201,7 +201,7 @@ fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
             for (descriptor, place) in places {
                 libc::close(place);
                 if descriptor >= 0 {
-                    step("pass a descriptor on", libc::dup2(descriptor, place).into())?;
+                    step("pass a descriptor", libc::dup2(descriptor, place).into())?;
                 }
             }
             let rest = (POOL_DESCRIPTOR + 1) as u32;
@@ -212,7 +212,7 @@ fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
             }
             for (resource, limit) in LIMITS {
                 let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-                step("limit itself", libc::setrlimit(resource, &limit).into())?;
+                step("set its limits", libc::setrlimit(resource, &limit).into())?;
             }
             // A kernel without custom slices refuses or ignores it; boxes then wait longer for each other.
             libc::syscall(libc::SYS_sched_setattr, 0, &raw const SCHEDULING, 0);

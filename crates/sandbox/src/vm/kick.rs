@@ -114,7 +114,7 @@ impl PreemptionTimer {
             let mut timer: libc::timer_t = null_mut();
             match libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) {
                 0 => Ok(Self(timer)),
-                _ => Err(SystemError::last("make a timer")),
+                _ => Err(SystemError::last("create a timer")),
             }
         }
     }
