@@ -23,5 +23,5 @@ pub(crate) fn attach<F: Forward>(
 }
 
 pub(crate) fn system(cause: std::io::Error) -> MeasureError {
-    MeasureError::System(SystemError { action: "make a switch", cause })
+    MeasureError::System(SystemError { action: "create a switch", cause })
 }

@@ -151,7 +151,7 @@ fn snapshot_when_idle(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
             Ok(snapshot) => return Ok(snapshot),
             // A box does not signal that it is idle. Its end, however, ends the wait.
             Err(_) if begin.elapsed() < REPLY_TIMEOUT && control.wait(IDLE_TIME).is_none() => {}
-            Err(_) => return Err(MeasureError::Late { what: "a rest of the box" }),
+            Err(_) => return Err(MeasureError::Late { what: "the box to become idle" }),
         }
     }
 }

@@ -135,7 +135,7 @@ pub enum ComparisonError {
 impl fmt::Display for ComparisonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Capture(_) => f.write_str("there is no traffic"),
+            Self::Capture(_) => f.write_str("can't create the traffic"),
             Self::Configuration(problem) => f.write_str(problem),
             Self::File(path, _) => write!(f, "{} can't be written", path.display()),
             Self::Own(error) => write!(f, "this program {error}"),

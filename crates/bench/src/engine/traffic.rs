@@ -255,7 +255,7 @@ fn frames(
         decoder.feed(&chunk[..count]);
         while let Some(record) = decoder.record().map_err(|error| invalid(error.to_string()))? {
             if record.link != LinkType::ETHERNET {
-                return Err(invalid("has frames that are not those of Ethernet".into()));
+                return Err(invalid("has frames that are not Ethernet frames".into()));
             }
             if !each(record.bytes)? {
                 return Ok(());

@@ -53,7 +53,7 @@ fn introduction(report: &Report) -> String {
         ("Processor", format!("{}, {} cores", escape(&machine.processor), machine.cores)),
         ("Memory", format!("{} MB", figure(machine.memory_mb as f64))),
         ("Kernel", escape(&machine.kernel)),
-        ("NeighbourLoad before", figure(machine.load)),
+        ("Load before", figure(machine.load)),
         ("Measured", date(machine.time)),
         ("Each figure", format!("the median of {} runs", report.plan.runs)),
     ];
@@ -83,7 +83,7 @@ fn caveats(report: &Report) -> String {
     );
     notes.push(match report.inside {
         BoxProgram::Click => {
-            "The boxes run the engine with Click configurations. What starts is a firewall of ten rules.".into()
+            "The boxes run the engine with Click configurations. Each starts as a firewall with ten rules.".into()
         }
         BoxProgram::Probe => {
             "The boxes run the probe, which only sends, takes, mirrors and forwards: these figures are those of \
@@ -198,7 +198,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
             command: "density --boxes 100",
             plot: Plot {
                 x: linear("boxes"),
-                y: linear("million packets a second, in sum"),
+                y: linear("million packets a second, in total"),
                 ticks: report.density.iter().map(|density| density.boxes as f64).collect(),
                 series: vec![
                     Series::ours("Clickbox", report.density.iter().map(|density| (density.boxes as f64, density.mpps)).collect()),
