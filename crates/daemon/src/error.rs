@@ -220,16 +220,16 @@ impl fmt::Display for OperationError {
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
             Self::NoHandler(_, words) | Self::HandlerRefused(words) => f.write_str(words),
-            Self::Exists(what, name) => write!(f, "there is a {what} {name} already"),
+            Self::Exists(what, name) => write!(f, "a {what} named {name} already exists"),
             Self::Foreign(what, name) => write!(
                 f,
-                "there is a {what} {name} already, which does not belong to this stack: \
+                "a {what} named {name} already exists and does not belong to this stack: \
                  remove it, or choose another name in the stack"
             ),
             Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
             Self::Invalid(error) => error.fmt(f),
             Self::Refused(details) => {
-                f.write_str("the configuration is refused")?;
+                f.write_str("the configuration was rejected")?;
                 if let Some(first) = details.first() {
                     let lines: Vec<&str> = first.message.lines().map(str::trim).collect();
                     write!(f, ": {}", lines.join(" "))?;
@@ -241,7 +241,7 @@ impl fmt::Display for OperationError {
             }
             Self::Port(error) => error.fmt(f),
             Self::TooLarge(what, bytes, limit) => write!(f, "{what} has {bytes} bytes; the limit is {limit}"),
-            Self::Limit(what, limit) => write!(f, "there are {limit} {what} already, which is the limit"),
+            Self::Limit(what, limit) => write!(f, "the limit of {limit} {what} is reached"),
             Self::NoProcessor { all } => write!(
                 f,
                 "no processor is left for a dedicated box: boxes may have {} of the {all} processors to themselves",
@@ -289,7 +289,7 @@ impl fmt::Display for RequestError {
             }
             Self::ConfirmationTime => write!(
                 f,
-                "a stack waits for its confirmation for 1 to {} seconds",
+                "a stack can await confirmation for 1 to {} seconds",
                 MAX_CONFIRMATION_TIME.as_secs()
             ),
             Self::DuplicateSwitch(name) => write!(f, "the stack has two switches {name}"),
@@ -319,14 +319,14 @@ impl fmt::Display for PortError {
                 write!(f, "can't open {device}, for which the daemon needs {capability}")
             }
             Self::PipeInUse(name) => {
-                write!(f, "pipe {name} has two ends already: give a pipe between other boxes another name")
+                write!(f, "pipe {name} already has two ends: use another name for a pipe between other boxes")
             }
             Self::Attached(name, port) => {
-                write!(f, "port {port} of box {name} is attached already: detach it first")
+                write!(f, "port {port} of box {name} is already attached: detach it first")
             }
             Self::Table(error) => error.fmt(f),
             Self::Learning(switch) => {
-                write!(f, "switch {switch} learns its addresses: only a static switch takes addresses")
+                write!(f, "switch {switch} learns its addresses: only a static switch accepts addresses")
             }
         }
     }

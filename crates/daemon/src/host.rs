@@ -42,17 +42,17 @@ impl Supervisor {
         let reason = match has_machines {
             true => None,
             false => Some(match std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
-                Ok(_) => "/dev/kvm can be opened, but lacks what boxes need".to_string(),
+                Ok(_) => "/dev/kvm can be opened, but lacks features that boxes need".to_string(),
                 Err(error) => format!("/dev/kvm can't be opened: {error}"),
             }),
         };
         let mut remarks = Vec::new();
         if let Some(reason) = &reason {
-            remarks.push(format!("boxes run in processes, since {reason}; load the module kvm_intel or kvm_amd, and let the daemon's user open /dev/kvm"));
+            remarks.push(format!("boxes run in processes because {reason}; load the module kvm_intel or kvm_amd, and let the daemon's user open /dev/kvm"));
         }
         if !may_be_less_nice() {
             remarks.push(
-                "boxes in processes with a weight above 100 get no more than others; give the daemon CAP_SYS_NICE"
+                "a weight above 100 has no effect on boxes in processes; give the daemon CAP_SYS_NICE"
                     .to_string(),
             );
         }

@@ -52,9 +52,9 @@ impl Phase {
     /// The state as a predicate in a sentence, after the box's name.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Self::Created => "was not started yet",
+            Self::Created => "has not been started",
             Self::Booting => "is being started",
-            Self::Running => "runs already",
+            Self::Running => "is already running",
             Self::Suspended => "is suspended",
             Self::Stopped => "is stopped",
             Self::Crashed => "has crashed",

@@ -80,7 +80,7 @@ impl Network {
             return Err(OperationError::Limit("switches", MAX_SWITCHES));
         }
         let runner = SwitchRunner::new(forwarding_mode(definition))
-            .map_err(|error| OperationError::System("make a switch", error))?;
+            .map_err(|error| OperationError::System("create a switch", error))?;
         self.runners.push(runner);
         self.switches.push(SwitchRecord {
             name: definition.name.clone(),
@@ -142,7 +142,7 @@ impl Network {
             (description @ PortDriver::Pipe { switch: other, port: far }, None) => {
                 self.number(other)?;
                 let (near_end, far_end) =
-                    Pipe::pair().map_err(|error| OperationError::System("make a pipe", error))?;
+                    Pipe::pair().map_err(|error| OperationError::System("create a pipe", error))?;
                 let back = PortDriver::Pipe { switch: switch.clone(), port: port.name.clone() };
                 self.insert(switch, new(&port.name, description.clone(), Box::new(near_end), false))?;
                 let added = self.insert(other, new(far, back, Box::new(far_end), false));

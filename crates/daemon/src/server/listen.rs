@@ -101,7 +101,10 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
             std::fs::remove_file(path)?;
         }
         Ok(_) => {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "the path names a file that is not a socket",
+            ));
         }
         Err(_) => {}
     }

@@ -37,33 +37,37 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
         registry.register(name, help, family.clone());
         family
     };
-    let received = counter("box_received_packets", "Packets that went into a box");
-    let received_bytes = counter("box_received_bytes", "Bytes that went into a box");
-    let sent = counter("box_sent_packets", "Packets that came out of a box");
-    let sent_bytes = counter("box_sent_bytes", "Bytes that came out of a box");
+    let received = counter("box_received_packets", "Packets that a box received");
+    let received_bytes = counter("box_received_bytes", "Bytes that a box received");
+    let sent = counter("box_sent_packets", "Packets that a box sent");
+    let sent_bytes = counter("box_sent_bytes", "Bytes that a box sent");
     let drops = counter("box_dropped_packets", "Dropped packets of a box by reason");
     let restarts = counter("box_restarts", "Restarts of a box after crashes");
-    let overstays = counter("box_overstays", "Turns from which a box had to be preempted");
+    let overstays = counter("box_overstays", "Turns in which a box was preempted");
     let lost = counter("box_lost_events", "Console lines and pieces of files that were lost");
-    let switched = counter("switch_received_packets", "Packets that came into a switch");
-    let switched_bytes = counter("switch_received_bytes", "Bytes that came into a switch");
-    let forwarded = counter("switch_sent_packets", "Packets that went out of a switch");
-    let forwarded_bytes = counter("switch_sent_bytes", "Bytes that went out of a switch");
+    let switched = counter("switch_received_packets", "Packets that a switch received");
+    let switched_bytes = counter("switch_received_bytes", "Bytes that a switch received");
+    let forwarded = counter("switch_sent_packets", "Packets that a switch sent");
+    let forwarded_bytes = counter("switch_sent_bytes", "Bytes that a switch sent");
     let switch_drops = counter("switch_dropped_packets", "Lost packets of a switch by reason");
     let mut gauge = |name: &str, help: &str| {
         let family = Family::<Labels, Gauge>::default();
         registry.register(name, help, family.clone());
         family
     };
-    let state = gauge("box_state", "What a box is doing: 1 for the state that it is in");
+    let state = gauge("box_state", "State of a box: 1 for its current state");
     let memory = gauge("box_memory_bytes", "Private memory that a box has touched");
     let heap = gauge("box_heap_bytes", "Bytes of a box's heap in use");
     let ports = gauge("switch_ports", "Ports of a switch");
     let addresses = gauge("switch_addresses", "Addresses that a switch knows");
-    let counts = gauge("count", "How much there is of everything");
+    let counts = gauge("count", "Number of objects of each kind");
     let captures: Counter = Counter::default();
     captures.inc_by(*capture_lost);
-    registry.register("capture_lost_packets", "Packets that captures left out for slow readers", captures);
+    registry.register(
+        "capture_lost_packets",
+        "Packets that captures skipped because readers were too slow",
+        captures,
+    );
     let (own, switching) = (Seconds::default(), Seconds::default());
     registry.register("box_cpu_seconds", "Processor time of a box itself", own.clone());
     registry.register(

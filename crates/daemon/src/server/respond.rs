@@ -42,7 +42,7 @@ pub(super) async fn wait<T: Send + 'static>(
         Ok(result) => Ok(result?),
         Err(_) => Err(ErrorResponse::new(
             ErrorCode::Internal,
-            "the operation broke off: this is an error of the daemon",
+            "the operation was aborted by an internal error of the daemon",
         )),
     }
 }

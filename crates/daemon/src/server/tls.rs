@@ -122,7 +122,7 @@ pub(super) async fn with_token(State(token): State<Token>, request: Request, nex
         Some(presented) if token.matches(presented) => next.run(request).await,
         _ => super::respond::ErrorResponse::new(
             api::ErrorCode::Forbidden,
-            "this needs the daemon's token, as in `Authorization: Bearer TOKEN`",
+            "the request needs the daemon's token, as in `Authorization: Bearer TOKEN`",
         )
         .into_response(),
     }

@@ -36,7 +36,7 @@ impl fmt::Display for StoreError {
                 "the store has format {found}, and this program reads formats up to {known}: use a newer version"
             ),
             Self::Full => f.write_str("the store's disk is full: free some space; nothing was changed"),
-            Self::Entry(what, _) => write!(f, "the store has a {what} that can't be read"),
+            Self::Entry(what, _) => write!(f, "a {what} in the store can't be read"),
             Self::Database(_) => f.write_str("the store failed"),
         }
     }

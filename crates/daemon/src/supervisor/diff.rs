@@ -61,7 +61,7 @@ pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: 
     change("limit of processor time", there.cpu_limit != wanted.cpu_limit);
     change("restart policy", there.restart != wanted.restart);
     change("labels", there.labels != wanted.labels);
-    change("whether it is started", there.start != wanted.start);
+    change("automatic start", there.start != wanted.start);
     let same_files = wanted.files.iter().all(|file| files.contains(file));
     if text != wanted.configuration || !same_files {
         found.reload = true;

@@ -95,7 +95,7 @@ impl Supervisor {
         let _change = lock_for_change(&managed)?;
         match present(&managed) {
             (Phase::Running, Some(instance)) => instance.suspend(),
-            (phase, _) => return Err(state(&managed, phase, "only a running box is suspended")),
+            (phase, _) => return Err(state(&managed, phase, "only a running box can be suspended")),
         }
         managed.inner().phase = Phase::Suspended;
         let message = format!("box {name} was suspended");
@@ -109,7 +109,7 @@ impl Supervisor {
         let _change = lock_for_change(&managed)?;
         match present(&managed) {
             (Phase::Suspended, Some(instance)) => instance.resume(),
-            (phase, _) => return Err(state(&managed, phase, "only a suspended box is resumed")),
+            (phase, _) => return Err(state(&managed, phase, "only a suspended box can be resumed")),
         }
         managed.inner().phase = Phase::Running;
         self.0.journal.note(EventKind::BoxResumed, format!("box/{name}"), format!("box {name} was resumed"));

@@ -206,7 +206,7 @@ impl Supervisor {
         store.set_counter("events", until)?;
         let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
         let watch = Monitor::new(exit_event.clone())
-            .map_err(|error| OperationError::System("watch the ends of boxes", error))?;
+            .map_err(|error| OperationError::System("watch for the end of boxes", error))?;
         let supervisor = Self(Arc::new(SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),
@@ -243,7 +243,7 @@ impl Supervisor {
         if self.0.ending.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.0.journal.note(EventKind::DaemonStopping, "daemon", "the daemon ends");
+        self.0.journal.note(EventKind::DaemonStopping, "daemon", "the daemon is shutting down");
         for managed in self.0.all() {
             managed.inner().unwanted = true;
             if let Some(instance) = managed.instance() {
