@@ -215,7 +215,7 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
     let end = match end {
         RunEnd::Stopped | RunEnd::Idle => "",
         RunEnd::Interrupted => ", interrupted",
-        RunEnd::Paused => ", its time was over",
+        RunEnd::Paused => ", time limit reached",
     };
     let _ = writeln!(text, "\n{:.3} s{end}", elapsed.as_secs_f64());
     text

@@ -168,7 +168,7 @@ fn the_demonstration_of_the_engine_accounts_for_every_packet() {
         words.skip(2).find_map(|word| word.replace(',', "").parse::<u64>().ok())
     };
     let went_in = text.lines().find(|line| line.contains("the capture,")).and_then(number);
-    let sums: Vec<u64> = text.lines().filter(|line| line.contains("in all")).filter_map(number).collect();
+    let sums: Vec<u64> = text.lines().filter(|line| line.contains("total")).filter_map(number).collect();
     assert_eq!(went_in, Some(2500), "{text}");
     assert_eq!(sums.iter().sum::<u64>(), 2500, "{text}");
     assert!(text.contains("belongs to no connection") && text.contains("mail from inside"), "{text}");

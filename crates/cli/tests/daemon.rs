@@ -232,7 +232,7 @@ fn a_stack_is_applied_changed_and_removed() {
 
 /// Unconfirmed changes of a stack are undone: at the time limit, on request, or by the next daemon.
 #[test]
-fn a_stack_that_nobody_confirms_is_taken_back() {
+fn an_unconfirmed_stack_is_rolled_back() {
     let folder = std::env::temp_dir().join(format!("clickbox-confirm-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let store = folder.join("store");
@@ -254,7 +254,7 @@ fn a_stack_that_nobody_confirms_is_taken_back() {
     daemon.check(&["up", &file], 6, &["clickbox rollback edge"]);
     daemon.check(&["down", "edge"], 6, &["clickbox confirm edge"]);
     daemon.check(&["confirm", &file], 0, &[]);
-    daemon.check(&["confirm", "edge"], 6, &["does not wait"]);
+    daemon.check(&["confirm", "edge"], 6, &["does not await"]);
     // Rollback: the new box is removed, the old one has its previous configuration.
     daemon.file("q.click", &text("20"));
     daemon.file("edge.toml", &two);
@@ -267,7 +267,7 @@ fn a_stack_that_nobody_confirms_is_taken_back() {
     // A rejected stack leaves nothing unconfirmed.
     daemon.file("q.click", "Cuonter;\n");
     daemon.check(&["up", "--confirm-within", "5m", &file], 5, &["Cuonter"]);
-    daemon.check(&["confirm", "edge"], 6, &["does not wait"]);
+    daemon.check(&["confirm", "edge"], 6, &["does not await"]);
     daemon.file("q.click", &text("30"));
     daemon.check(&["up", "--confirm-within", "5m", &file], 0, &["create", "reload"]);
     drop(daemon);
@@ -321,10 +321,14 @@ fn the_demonstration_tells_what_became_of_each_packet() {
         words.skip(2).find_map(|word| word.replace(',', "").parse::<u64>().ok())
     };
     let went_in = out.lines().find(|line| line.contains("the capture")).and_then(number);
-    let sums: Vec<u64> = out.lines().filter(|line| line.contains("in all")).filter_map(number).collect();
+    let sums: Vec<u64> = out.lines().filter(|line| line.contains("total")).filter_map(number).collect();
     assert_eq!(went_in, Some(2500), "{out}");
     assert_eq!((sums.len(), sums.iter().sum::<u64>()), (2, 2500), "{out}");
-    for text in ["firewall  runs", "the rule `deny udp dst port 53` stands before", "later it runs again"] {
+    for text in [
+        "firewall  runs",
+        "the rule `deny udp dst port 53` is now the first rule",
+        "killed and restarted within",
+    ] {
         assert!(err.contains(text), "no {text:?} in: {err}");
     }
 }

@@ -163,7 +163,7 @@ fn a_box_is_created_with_what_it_needs() {
     assert_eq!(request.source.as_deref(), Some("examples/firewall.click"));
     assert!(request.files.iter().any(|file| file.name == "x" && file.contents.0.len() > 1000));
     server.check(&["create", "fw", "nowhere.click"], 2, &["nowhere.click"]);
-    server.check(&["create", "../fw", "examples/firewall.click"], 2, &["is no name"]);
+    server.check(&["create", "../fw", "examples/firewall.click"], 2, &["is not a valid name"]);
     server.check(&["create", "fw", "examples/firewall.click", "--ring", "100"], 2, &["64, 128, 256"]);
 }
 

@@ -162,7 +162,7 @@ fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
     match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         Some(folder) => DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(|error| {
             CommandError::Usage(format!(
-                "the folder {} can't be made: {error}; --socket (or $CLICKBOX_SOCKET, which all commands heed) and --store take others",
+                "can't create the folder {}: {error}; choose other paths with --socket (or $CLICKBOX_SOCKET, which all commands use) and --store",
                 folder.display()
             ))
         }),

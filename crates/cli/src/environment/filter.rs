@@ -33,7 +33,7 @@ impl Drop for KernelFilter {
     fn drop(&mut self) {
         if let Err(error) = run(&self.program, "-D", &self.interface) {
             let interface = &self.interface;
-            eprintln!("{error}; the kernel goes on dropping what {interface} receives");
+            eprintln!("{error}; the kernel still drops all packets that {interface} receives");
         }
     }
 }

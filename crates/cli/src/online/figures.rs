@@ -72,7 +72,7 @@ pub(crate) fn sandbox(sandbox: Sandbox) -> &'static str {
 /// The sandbox of a box, in words that continue a sentence after "runs".
 pub(crate) fn place(sandbox: Sandbox) -> &'static str {
     match sandbox {
-        Sandbox::Auto => "in a machine or a process",
+        Sandbox::Auto => "in a virtual machine or a process",
         Sandbox::Vm => "in a virtual machine",
         Sandbox::Process => "in a process",
     }

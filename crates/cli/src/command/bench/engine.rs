@@ -78,7 +78,7 @@ struct Report {
 
 impl Arguments {
     pub(super) fn measure(&self) -> Result<(), String> {
-        let folder = Folder::new().map_err(|error| format!("no folder for temporary files: {error}"))?;
+        let folder = Folder::new().map_err(|error| format!("can't create a temporary folder: {error}"))?;
         let timeout = Duration::from_secs(self.timeout);
         let own = ClickProgram::own(timeout).map_err(|error| error.to_string())?;
         let peer = self.peer.as_deref().map(|path| ClickProgram::other(path, timeout));

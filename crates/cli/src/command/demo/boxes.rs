@@ -149,9 +149,7 @@ fn change_rule(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> 
     let begin = Instant::now();
     chain.write("firewall", "filter.rules", &format!("{RULE}, {rules}"))?;
     let time = begin.elapsed().as_secs_f64() * 1e3;
-    reporter.say(&format!(
-        "firewall: the rule `{RULE}` stands before the others now; the write took {time:.2} ms."
-    ));
+    reporter.say(&format!("firewall: the rule `{RULE}` is now the first rule; the write took {time:.2} ms."));
     Ok(time)
 }
 
@@ -175,12 +173,12 @@ fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
             break;
         }
         if begin.elapsed() > SETTLE_TIMEOUT {
-            return Err(CommandError::Other("the box that was killed did not come back".into()));
+            return Err(CommandError::Other("the killed box did not restart".into()));
         }
     }
     let time = begin.elapsed().as_secs_f64() * 1e3;
     reporter
-        .say(&format!("nat: it was killed, and {time:.1} ms later it runs again. The other boxes went on."));
+        .say(&format!("nat: it was killed and restarted within {time:.1} ms. The other boxes kept running."));
     Ok(time)
 }
 
@@ -222,7 +220,7 @@ impl Watch<'_> {
             if came > last.0 {
                 last = (came, Instant::now());
             } else if last.1.elapsed() > SETTLE_TIMEOUT {
-                return Err(CommandError::Other("no packets come in any more".into()));
+                return Err(CommandError::Other("packets stopped arriving".into()));
             }
             let boxes = self.chain.client().ask(&operation::LIST_BOXES, &[])?;
             let lines = self.lines(&boxes, came, uplink.traffic.sent_packets);

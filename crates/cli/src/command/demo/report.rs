@@ -101,7 +101,7 @@ pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Re
     // Packets that were inside the killed box were not counted.
     let lost = total.saturating_sub(left + known);
     if lost > 0 {
-        dropped.push(row("lost with the box that was killed", "nat", lost));
+        dropped.push(row("lost with the killed box", "nat", lost));
     }
     dropped.sort_by(|one, other| {
         (other.packets, &other.place, &other.what).cmp(&(one.packets, &one.place, &one.what))

@@ -67,13 +67,13 @@ impl Summary {
         };
         let seconds = self.seconds.max(1e-6);
         format!(
-            "{bold}went in{plain}\n{}\n{bold}came out{plain}\n{}{}\n{bold}was dropped, and why{plain}\n{}{}\n\
+            "{bold}received{plain}\n{}\n{bold}sent{plain}\n{}{}\n{bold}dropped, by reason{plain}\n{}{}\n\
              {:.1} s{}: {} packets/s, {}bit/s; {} flows seen.\n\n{}\n",
             line(layout.source.0, layout.source.1, total),
             lines(&self.sent),
-            line("in all", "", self.sent_packets),
+            line("total", "", self.sent_packets),
             lines(&self.dropped),
-            line("in all", "", self.dropped.iter().map(|row| row.packets).sum()),
+            line("total", "", self.dropped.iter().map(|row| row.packets).sum()),
             self.seconds,
             layout.worker,
             grouped((total as f64 / seconds) as u64),

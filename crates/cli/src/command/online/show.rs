@@ -65,7 +65,7 @@ fn text(detail: &BoxDetail) -> String {
     if let Some(stack) = &status.stack {
         line("stack", stack.to_string());
     }
-    line("made", format!("{} ({} ago)", status.created, online::ago(status.created)));
+    line("created", format!("{} ({} ago)", status.created, online::ago(status.created)));
     if let Some(started) = status.started {
         let boot = status.boot_ms.map_or(String::new(), |time| format!(", in {time:.2} ms"));
         line("started", format!("{started}{boot}; {}", count(status.restarts.into(), "restart")));
@@ -80,13 +80,13 @@ fn text(detail: &BoxDetail) -> String {
     let [memory, heap] = [status.usage.memory, status.usage.heap].map(|size| bytes(size.0 as f64));
     line("memory", format!("{memory} of {} touched, heap {heap}", status.memory));
     if status.share_packets {
-        line("packets", "shared with its owner's other boxes that share theirs".into());
+        line("packets", "in a pool shared with other boxes of its owner".into());
     }
     let milliseconds = |time: u64| time as f64 / 1e6;
     line(
         "time used",
         format!(
-            "{:.1} ms its own, {:.1} ms of switches; kicked out {}",
+            "{:.1} ms of its own, {:.1} ms of switches; preempted {}",
             milliseconds(status.usage.own_ns),
             milliseconds(status.usage.switch_ns),
             count(status.usage.overstays, "time")
@@ -153,7 +153,7 @@ fn crash_text(crash: &CrashReport) -> String {
         line("packet", Some(format!("{:04x}  {}", 16 * place, hexadecimal(bytes))));
     }
     let Some(batch) = crash.batch.as_ref().filter(|batch| batch.count > 1) else { return text };
-    line("in hand", Some(format!("{} packets, of which any may be the cause", batch.count)));
+    line("batch", Some(format!("{} packets, any of which may be the cause", batch.count)));
     for (number, packet) in (1..).zip(&batch.packets) {
         let start = packet.start.0.get(..SHOWN).unwrap_or(&packet.start.0);
         line("", Some(format!("{number:>3} {:>5} bytes  {}", packet.length, hexadecimal(start))));

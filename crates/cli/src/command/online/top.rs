@@ -171,7 +171,7 @@ fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, hei
     );
     let by = order.to_possible_value();
     let foot = format!(
-        "by {}; sort: c cpu, m memory, i in, o out, d drops, n name; q ends",
+        "by {}; sort: c cpu, m memory, i in, o out, d drops, n name; q quits",
         by.as_ref().map_or("", |value| value.get_name())
     );
     // Header, titles and footer.
