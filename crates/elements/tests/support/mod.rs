@@ -186,7 +186,7 @@ pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result
     while router.run(Some(until)) == RunEnd::Paused
         && memory.network.as_ref().is_some_and(|network| network.is_waiting())
     {
-        until = until + Timestamp::from_parts(1, 0);
+        until += Timestamp::from_parts(1, 0);
         assert!(until < START + LONGEST + LONGEST, "there are packets that the configuration never receives");
     }
     Ok(Run { router, memory })
