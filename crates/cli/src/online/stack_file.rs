@@ -277,7 +277,7 @@ mod tests {
             ("bixes = {}", "bixes"),
             ("[boxes.fw]\nconfiguration = \"nowhere.click\"", "nowhere.click"),
             ("[boxes.fw]\nconfiguration = \"a.click\"\nattach = [\"a b\"]", "expected a switch"),
-            ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is no name"),
+            ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is not a valid name"),
             ("chains = [[\"a\", \"b\"]]", "two switches"),
             ("[switches.x.ports.p]\ndriver = \"null\"\ndevice = \"eth0\"", "has no \"device\""),
             ("[switches.x.ports.p]\ndriver = \"pcap\"", "--read"),
