@@ -165,7 +165,7 @@ fn boxes_start_as_copies_of_those_like_them() {
         supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
         let is_copy = |box_name: &str| {
             let log = supervisor.log_list(&name(box_name), &LogQuery::default()).unwrap();
-            log.iter().any(|line| line.text.contains("a copy of one"))
+            log.iter().any(|line| line.text.contains("started from a template"))
         };
         let (mut copies, mut anew) = (Vec::new(), Vec::new());
         let mut number = 0;
