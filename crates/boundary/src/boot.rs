@@ -167,7 +167,7 @@ pub struct PortInfo {
     pub mtu: u32,
 }
 
-/// Everything that a box is told at its start.
+/// The parameters that a box receives at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootInfo {
     /// What runs the box.

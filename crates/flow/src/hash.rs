@@ -20,7 +20,7 @@ impl Seed {
 }
 
 impl core::fmt::Debug for Seed {
-    /// Hides the seed: whoever knows it can flood a table.
+    /// Hides the seed: an attacker who knows it can flood a table.
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         formatter.write_str("Seed")
     }

@@ -57,7 +57,7 @@ impl RegionPlan {
         self.membership.as_ref().map(|_| self.area.extent - POOL_SIZE)
     }
 
-    /// The memory regions that the box is told of, with this region at `address`, and the pool.
+    /// The memory regions in the box's boot info, with this region at `address`, and the pool.
     pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
         let area = MemoryRegion { kind: MemoryKind::SharedRegion, address, size: self.area.extent as u64 };
         let pool = self.pool_offset().map(|offset| MemoryRegion {

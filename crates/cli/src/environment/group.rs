@@ -88,7 +88,7 @@ impl Datagrams for Group {
     }
 
     fn answer(&mut self) {
-        // Everything is sent to the group, whoever sent the last datagram.
+        // Everything is sent to the group, regardless of who sent the last datagram.
     }
 
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {

@@ -11,7 +11,7 @@ use api::{ConfigurationName, CreateBox, File, Sandbox as Kind};
 use sandbox::Snapshot;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Everything that determines a freshly installed box, except what each copy gets anew: port addresses, seeds, time.
+/// Everything that determines a freshly installed box, except what each copy gets for itself: port addresses, seeds, time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateKey {
     kind: Kind,

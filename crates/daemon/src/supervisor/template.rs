@@ -25,7 +25,7 @@ impl Supervisor {
         if self.0.is_ending() {
             return None;
         }
-        // Values that copies get anew may be anything here. A template needs no reserved processor.
+        // Values that each copy replaces may be anything here. A template needs no reserved processor.
         let definition = CreateBox { dedicated: false, ..definition.clone() };
         let made = self.0.factory.make(&definition, self.0.fabric.bell(), None).ok()?;
         let (instance, _ports) = (made.instance, made.ports);

@@ -80,7 +80,7 @@ impl ARPPrint {
         {
             let _ = write!(line, "{} > {}: ", ethernet.source(), ethernet.destination());
         }
-        // Of what is cut off the rest says as much as there is: what is not about IPv4 is not told.
+        // A truncated packet shows the fields that it has. ARP for other protocols is not printed.
         let mut whole = [0; ARP_LENGTH];
         let bytes = packet.network();
         if bytes.len() < FIXED_LENGTH {

@@ -1,4 +1,4 @@
-//! Problems collected while the arguments of one element are read, so that all are told at once.
+//! Problems collected while the arguments of one element are read, so that all are reported at once.
 
 use core::fmt::Display;
 

@@ -52,7 +52,7 @@ impl Element for ScheduleInfo {
                     };
                     factors.push((qualified, f64::from_argument(factor, setup).unwrap_or(1.0)));
                 }
-                // It is told, and keeps nothing from running.
+                // Reported as a warning; the configuration still runs.
                 _ => setup.notes.push("expected ‘ELEMENTNAME PARAM’".into()),
             }
         }

@@ -1,4 +1,4 @@
-//! `SimpleQueue`: stores packets and tells nobody.
+//! `SimpleQueue`: a bounded FIFO queue without notification.
 
 use element::prelude::*;
 

@@ -49,7 +49,7 @@ pub struct UDPIPEncapArgs {
     checksum: bool,
 }
 
-/// A destination; what is none is told in few words.
+/// A destination address, or `DST_ANNO`; invalid text gets Click's short error.
 struct Target(Destination);
 
 impl FromArgument for Target {

@@ -50,7 +50,7 @@ pub(crate) struct VmMemory {
     /// Physical address of the second piece.
     pub(crate) sparse_address: u64,
     pub(crate) stack_top: u64,
-    /// The regions that the box is told of.
+    /// The regions in the box's boot info.
     pub(crate) regions: Vec<MemoryRegion>,
 }
 
