@@ -52,7 +52,7 @@ const SOURCES: [&str; 37] = [
     "guest/probe",
 ];
 
-/// Variables of the outer build that would change the inner one.
+/// Variables of the outer build that would change the inner one, besides those of its profiles.
 const FOREIGN: [&str; 9] = [
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_TARGET",
@@ -80,6 +80,10 @@ fn main() {
     let mut build = Command::new(cargo);
     build.args(["build", "--profile", profile, "--locked", "--target-dir"]).arg(&target).current_dir(&guest);
     for name in FOREIGN {
+        build.env_remove(name);
+    }
+    // A program that is built with its symbols would embed an image with symbols.
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_")) {
         build.env_remove(name);
     }
     match build.status() {
