@@ -265,7 +265,7 @@ impl ControlHandle {
     }
 
     /// Sets the box's share of its worker's time, in hundredths of the default, among boxes that do not end their turns
-    /// on their own. The kernel divides the time of processes; their priority is set by whoever created the box.
+    /// on their own. The kernel divides the time of processes; their priority is set by the creator of the box.
     pub fn set_weight(&self, hundredths: u32) {
         self.0.backend.set_weight(hundredths);
     }
