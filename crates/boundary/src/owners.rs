@@ -12,7 +12,7 @@ pub type PoolMember = NonZeroU16;
 
 /// The owner of each buffer: the box that has it in a ring or has taken it out, or none.
 ///
-/// A box can write to all buffers of the pool, regardless of their owner; this harms only the owner of these boxes. It cannot,
+/// A box can write to all buffers of the pool, also to those of other boxes; this harms only their owner. It cannot,
 /// however, pass on a buffer of another box or leave it in a ring. Each box therefore always owns as many buffers as it
 /// started with, and all of them are freed when it ends.
 ///
