@@ -12,7 +12,7 @@ use std::process::Command;
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 37] = [
+const SOURCES: [&str; 45] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -29,8 +29,12 @@ const SOURCES: [&str; 37] = [
     "crates/elements/src",
     "crates/engine/Cargo.toml",
     "crates/engine/src",
+    "crates/flow-elements/Cargo.toml",
+    "crates/flow-elements/src",
     "crates/flow/Cargo.toml",
     "crates/flow/src",
+    "crates/header-elements/Cargo.toml",
+    "crates/header-elements/src",
     "crates/lookup/Cargo.toml",
     "crates/lookup/src",
     "crates/packet/Cargo.toml",
@@ -39,6 +43,10 @@ const SOURCES: [&str; 37] = [
     "crates/reason/src",
     "crates/router/Cargo.toml",
     "crates/router/src",
+    "crates/trace-elements/Cargo.toml",
+    "crates/trace-elements/src",
+    "crates/traffic-elements/Cargo.toml",
+    "crates/traffic-elements/src",
     "guest/.cargo",
     "guest/Cargo.lock",
     "guest/Cargo.toml",

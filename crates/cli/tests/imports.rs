@@ -15,10 +15,12 @@ const CIRCULAR: &[&str] = &[
     "click-lang",
     "daemon",
     "element",
-    "elements",
+    "flow-elements",
     "packet",
     "reason",
     "router",
+    "trace-elements",
+    "traffic-elements",
 ];
 
 /// A module's path from the crate's root; the root is the empty path.

@@ -8,6 +8,9 @@ use std::rc::Rc;
 use element::{Class, ClassDocumentation};
 use support::{BATCHES, Memory, expectations, run_with};
 
+/// The crates with elements.
+const CRATES: [&str; 4] = ["flow-elements", "header-elements", "trace-elements", "traffic-elements"];
+
 fn classes() -> impl Iterator<Item = &'static Class> {
     elements::REGISTRY.iter().flat_map(|group| group.iter())
 }
@@ -97,14 +100,18 @@ fn every_class_is_documented() {
 
 #[test]
 fn names_are_unique_and_files_are_named_after_them() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut names = BTreeSet::new();
     for class in classes() {
         for name in [class.info.name].iter().chain(class.info.aliases) {
             assert!(names.insert(*name), "{name} is there twice");
         }
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(class.info.group);
-        assert!(folder.is_dir(), "{}: no group {}", class.info.name, class.info.group);
-        let file = folder.join(class.info.name.to_lowercase() + ".rs");
-        assert!(file.is_file(), "{}: no file {}", class.info.name, file.display());
+        let (group, file) = (class.info.group, class.info.name.to_lowercase() + ".rs");
+        let folders = CRATES.map(|name| crates.join(name).join("src").join(group));
+        let found: Vec<_> = folders.iter().filter(|folder| folder.is_dir()).collect();
+        let [folder] = found[..] else {
+            panic!("{}: {} folders of the group {group}", class.info.name, found.len())
+        };
+        assert!(folder.join(&file).is_file(), "{}: no file {file} in {}", class.info.name, folder.display());
     }
 }

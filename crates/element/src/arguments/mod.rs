@@ -7,6 +7,7 @@ mod icmp;
 mod lists;
 mod numbers;
 mod parser;
+mod probability;
 mod quantities;
 mod setup;
 mod values;
@@ -16,6 +17,7 @@ pub use call::HandlerCall;
 pub use icmp::IcmpType;
 pub use lists::Spaced;
 pub use parser::{Args, ArgumentError, ArgumentGroup, Arguments, FromArgument};
+pub use probability::Probability;
 pub use quantities::{Bandwidth, Rate, Real, SignedTime};
 pub use setup::Setup;
 pub use values::{

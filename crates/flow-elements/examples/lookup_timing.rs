@@ -1,6 +1,6 @@
 //! Prints nanoseconds per lookup of the route tables at several sizes.
 //!
-//! `cargo run --release -p elements --example lookup_timing`
+//! `cargo run --release -p flow-elements --example lookup_timing`
 
 mod timing;
 

@@ -1,7 +1,8 @@
 //! Probabilities in fixed point.
 
-use element::arguments::{ArgumentError, FromArgument, Real};
-use element::prelude::*;
+use super::{ArgumentError, FromArgument, Real, Setup};
+use crate::number_format;
+use alloc::string::String;
 
 /// Probability between 0 and 1 in fixed point with `BITS` fractional bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ impl<const BITS: u32> Probability<BITS> {
 
     /// The probability as handlers print it.
     pub fn text(self) -> String {
-        element::number_format::fixed(self.0.into(), BITS)
+        number_format::fixed(self.0.into(), BITS)
     }
 
     /// The probability of the opposite event.
@@ -29,7 +30,7 @@ impl<const BITS: u32> FromArgument for Probability<BITS> {
         let Real(value) = Real::from_argument(text, setup)?;
         let value_of_all = f64::from(u32::MAX) / f64::from(1u32 << BITS);
         if value >= value_of_all {
-            return Err(ArgumentError::OutOfRange(element::number_format::fixed(u32::MAX.into(), BITS)));
+            return Err(ArgumentError::OutOfRange(number_format::fixed(u32::MAX.into(), BITS)));
         }
         if value > 1.0 {
             return Err(ArgumentError::LaterOf("must be between 0 and 1".into()));

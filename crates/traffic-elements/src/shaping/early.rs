@@ -3,8 +3,8 @@
 use element::prelude::*;
 
 use super::average::Average;
-use super::probability::Probability;
 use super::watched::Watched;
+use element::arguments::Probability;
 
 /// Highest threshold: 16 bits, so that products fit.
 const MOST_THRESHOLD: u32 = 0xffff;

@@ -11,7 +11,6 @@ pub mod early;
 mod earlydrop;
 pub mod gaprate;
 mod pi;
-pub mod probability;
 mod randomsample;
 pub mod rated;
 mod ratedsplit;

@@ -5,7 +5,7 @@ use element::prelude::*;
 
 use super::early::{Choice, Early};
 use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
-use super::probability::Probability;
+use element::arguments::Probability;
 
 /// Lowest target queue length.
 const LEAST_TARGET: u32 = 10;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use classify::{Columns, Headers, Layout, Program, filter_rules};
-use elements::classify::AssignedNames;
+use flow_elements::classify::AssignedNames;
 
 /// Rules as firewalls have them: hosts, networks, ports and protocols, and at the end everything else.
 fn firewall(count: usize, state: &mut u64) -> Vec<String> {

@@ -5,7 +5,7 @@ use element::prelude::*;
 
 use super::early::Choice;
 use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
-use super::probability::Probability;
+use element::arguments::Probability;
 
 /// Random early detection (RED): drops packets at random before queues are full, so that TCP senders slow down in time.
 ///

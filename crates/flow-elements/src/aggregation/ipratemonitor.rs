@@ -7,7 +7,7 @@ use element::prelude::*;
 use element::text;
 use packet::{Ip4View, annotation};
 
-use crate::shaping::probability::Probability;
+use element::arguments::Probability;
 
 use super::rates::{COUNTER_BYTES, EPOCHS, LEVEL_BYTES, Level, Part, Rates};
 

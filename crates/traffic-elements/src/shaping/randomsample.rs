@@ -3,7 +3,7 @@
 use element::arguments::ArgumentError;
 use element::prelude::*;
 
-use super::probability::Probability;
+use element::arguments::Probability;
 
 /// Fractional bits of a probability.
 const BITS: u32 = 28;

@@ -1,6 +1,6 @@
 //! Prints nanoseconds per operation of the flow tables at several sizes.
 //!
-//! `cargo run --release -p elements --example flow_timing`
+//! `cargo run --release -p flow-elements --example flow_timing`
 
 mod timing;
 
