@@ -29,11 +29,12 @@ mod stack;
 mod switches;
 mod text;
 mod time;
+mod traffic;
 mod value;
 
 pub use boxes::{
     BoxDetail, BoxState, BoxStatus, CrashBatch, CrashPacket, CrashReport, CreateBox, LogLine, LogQuery,
-    PortRequest, PortStatus, Rates, Register, Restart, Sandbox, Traffic, Usage, WrittenFile,
+    PortRequest, PortStatus, Register, Restart, Sandbox, Usage, WrittenFile,
 };
 pub use configuration::{
     Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,
@@ -52,4 +53,5 @@ pub use switches::{
     SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
 };
 pub use time::{Time, TimeError};
+pub use traffic::{Rates, Traffic};
 pub use value::Value;

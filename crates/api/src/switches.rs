@@ -7,12 +7,12 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::boxes::{Rates, Traffic};
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, PortName, StackName, SwitchName};
 use crate::size::Weight;
 use crate::text::as_text;
 use crate::time::Time;
+use crate::traffic::{Rates, Traffic};
 
 /// How a switch finds the port of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
