@@ -142,7 +142,7 @@ impl OperationError {
             CallError::Missing(reason) => {
                 Self::NoHandler(name.clone(), crate::escape::text(reason.as_bytes()))
             }
-            CallError::Rejected(found) => Self::Refused(crate::boxes::diagnostics(found, None)),
+            CallError::Rejected(found) => Self::Refused(crate::diagnostics::diagnostics(found, None)),
             CallError::TimedOut => Self::Timeout(name.clone(), time),
             CallError::Ended => Self::Gone(name.clone()),
             error @ (CallError::Channel(_) | CallError::Reply(_)) => Self::Broken(name.clone(), error),

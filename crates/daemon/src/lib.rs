@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod boxes;
+mod diagnostics;
 mod error;
 mod escape;
 mod fabric;

@@ -73,7 +73,7 @@ impl Processors {
         AffinityGuard { number, cores: self.clone() }
     }
 
-    /// RunResources the calling thread off reserved processors until the guard is dropped.
+    /// Keeps the calling thread off reserved processors until the guard is dropped.
     pub(crate) fn confine_current_thread(self: &Arc<Self>) -> AffinityGuard {
         let thread = rustix::thread::gettid();
         let sharer = self.subscribe(move |processors| {

@@ -2,7 +2,9 @@
 //! processes.
 
 use super::instance::Instance;
-use super::pools::{Pools, is_piped};
+use super::pools::Pools;
+use super::resources::{RunResources, SharedWorker};
+use super::share::Share;
 use crate::error::OperationError;
 use crate::fabric::Port;
 use crate::processors::{AffinityGuard, Processors};
@@ -10,38 +12,16 @@ use api::{CreateBox, MacAddr, Sandbox as Kind};
 use boundary::Slots;
 use sandbox::{CreateError, EventFd, Host, PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use switch::PIPE_RINGS;
 use switch::driver::BoxPort;
 
 /// MTU of a box's port: the longest packet without its Ethernet header.
 const MTU: u16 = 1500;
 
-/// Minimum packets per turn, whatever the weight: entering a virtual machine must be worth its cost.
-const LEAST_QUANTUM: u32 = 16;
-
-/// A worker and the number of its boxes.
-#[derive(Debug)]
-pub(super) struct Shared {
-    worker: Worker,
-    boxes: AtomicUsize,
-}
-
-/// A box's place on a shared worker. Dropping it frees the place.
-#[derive(Debug)]
-pub(super) struct WorkerSlot(Arc<Shared>);
-
-impl Drop for WorkerSlot {
-    fn drop(&mut self) {
-        self.0.boxes.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Creates boxes.
 #[derive(Debug)]
 pub(crate) struct SandboxFactory {
     host: Host,
-    workers: Vec<Arc<Shared>>,
+    workers: Vec<Arc<SharedWorker>>,
     /// The processors, and which of them are reserved.
     cores: Arc<Processors>,
     /// Keep the workers off reserved processors.
@@ -50,16 +30,6 @@ pub(crate) struct SandboxFactory {
     pools: Pools,
     /// Rung when a virtual machine ends.
     exit_event: Arc<EventFd>,
-}
-
-/// What a running box holds: nothing, a place on a shared worker, its own worker, or its affinity to the unreserved
-/// processors.
-#[derive(Debug)]
-pub(super) enum RunResources {
-    Nothing,
-    WorkerSlot { _slot: WorkerSlot },
-    Worker { _worker: Worker },
-    Share(AffinityGuard),
 }
 
 /// A box that was created but not started, with its ports.
@@ -82,9 +52,8 @@ impl SandboxFactory {
             (true, 0) => cores.count().saturating_sub(1).max(1),
             (true, workers) => workers,
         };
-        let start = |_| Ok(Arc::new(Shared { worker: Worker::start()?, boxes: AtomicUsize::new(0) }));
-        let workers: Vec<_> = (0..wanted).map(start).collect::<Result<_, sandbox::SystemError>>()?;
-        let share = |shared: &Arc<Shared>| {
+        let workers: Vec<_> = (0..wanted).map(|_| SharedWorker::start()).collect::<Result<_, _>>()?;
+        let share = |shared: &Arc<SharedWorker>| {
             let shared = shared.clone();
             cores.subscribe(move |processors| shared.worker.pin(processors))
         };
@@ -155,10 +124,9 @@ impl SandboxFactory {
                 (sandbox, RunResources::Worker { _worker: worker })
             }
             (Kind::Vm, None) => {
-                let least = self.workers.iter().min_by_key(|shared| shared.boxes.load(Ordering::Relaxed));
+                let least = self.workers.iter().min_by_key(|shared| shared.boxes());
                 let shared = least.ok_or(CreateError::NoKvm)?;
-                shared.boxes.fetch_add(1, Ordering::Relaxed);
-                let slot = WorkerSlot(shared.clone());
+                let slot = shared.take_slot();
                 let sandbox = self.begin(Target::Vm(&shared.worker), settings, snapshot)?;
                 (sandbox, RunResources::WorkerSlot { _slot: slot })
             }
@@ -169,7 +137,7 @@ impl SandboxFactory {
                 let sandbox = self.begin(Target::Process, settings, snapshot)?;
                 let remote = sandbox.control_handle();
                 let affinity = self.cores.subscribe(move |processors| remote.pin(processors));
-                (sandbox, RunResources::Share(affinity))
+                (sandbox, RunResources::Affinity(affinity))
             }
         };
         let ports = take_ports(&mut sandbox, definition.ports.len());
@@ -203,66 +171,10 @@ impl SandboxFactory {
     }
 }
 
-/// A box's share of the processor relative to other boxes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
-    /// Its weight, in hundredths of the default weight.
-    pub(crate) weight: u32,
-    /// Packets per turn. At the default weight: the size of a ring, or of a pipe's rings if the box is at a pipe. 0
-    /// means unlimited, for a box with a reserved processor, which shares its turn with no other box.
-    pub(crate) quantum: u32,
-    /// The nice value of its process. Each step changes the kernel's share by a factor of 1.25.
-    pub(crate) nice: i32,
-}
-
-impl Share {
-    /// The share that a definition specifies.
-    pub(crate) fn of(definition: &CreateBox) -> Self {
-        let weight = u32::from(definition.cpu_weight);
-        let rings = if is_piped(definition) { PIPE_RINGS } else { 1 };
-        let packets = u64::from(u32::from(definition.ring) * rings) * u64::from(weight) / 100;
-        let packets = u32::try_from(packets).unwrap_or(u32::MAX).max(LEAST_QUANTUM);
-        let steps = (f64::from(weight) / 100.0).ln() / 1.25f64.ln();
-        Self {
-            weight,
-            quantum: if definition.dedicated { 0 } else { packets },
-            nice: -(steps.round() as i32).clamp(-19, 20),
-        }
-    }
-}
-
 fn take_ports(sandbox: &mut Sandbox, count: usize) -> Vec<Port> {
     let port = |number| {
         let doorbell = sandbox.doorbell();
         Some(BoxPort::new(sandbox.take_port(number)?, move || doorbell.ring()))
     };
     (0..count).filter_map(port).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use api::PortRequest;
-
-    #[test]
-    fn weights_are_shares() {
-        let mut definition = CreateBox::new("fw".parse().unwrap(), "");
-        for (ring, weight, quantum, nice) in [
-            (256, 100, 256, 0),
-            (256, 200, 512, -3),
-            (64, 1, 16, 19),
-            (2048, 10_000, 204_800, -20),
-            (64, 80, 51, 1),
-        ] {
-            definition.ring = ring.try_into().unwrap();
-            definition.cpu_weight = weight.try_into().unwrap();
-            assert_eq!(Share::of(&definition), Share { weight, quantum, nice });
-        }
-        let quantum = |definition: &CreateBox| Share::of(definition).quantum;
-        let port = PortRequest { attach: "pipe:p".parse().unwrap(), ..PortRequest::default() };
-        definition.ports = vec![port];
-        assert_eq!(quantum(&definition), 102, "what the pipe holds");
-        definition.dedicated = true;
-        assert_eq!(quantum(&definition), 0, "nobody waits for its turn");
-    }
 }

@@ -1,6 +1,7 @@
 //! A running box: its sandbox, shared by several threads.
 
-use super::factory::{RunResources, Share};
+use super::resources::RunResources;
+use super::share::Share;
 use crate::fair_lock::{FairLock, LockTimeout};
 use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
 use crate::processors::ReservedProcessor;
@@ -86,7 +87,7 @@ impl Instance {
             // For a virtual machine, this pins its worker.
             Some(number) => self.control.pin(&[number]),
             None => {
-                if let RunResources::Share(affinity) = &self.resources {
+                if let RunResources::Affinity(affinity) = &self.resources {
                     affinity.apply();
                 }
             }

@@ -1,11 +1,11 @@
 //! The supervisor's record of a box.
 
+use super::cpu_budget::CpuBudget;
 use super::instance::Instance;
 use super::output_store::Outputs;
 use crate::fair_lock::FairLock;
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
-use crate::supervisor::CpuBudget;
 use api::{
     BoxName, BoxState, ConfigurationName, CrashReport, CreateBox, Diagnostic, LogLine, StackName, Time,
 };

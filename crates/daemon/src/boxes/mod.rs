@@ -1,19 +1,24 @@
 //! A box: its creation, its state, requests to it, and its end.
 
 mod calls;
+mod cpu_budget;
 mod factory;
 mod instance;
 mod managed_box;
 mod output_store;
 mod pools;
 mod report;
+mod resources;
+mod share;
 mod templates;
 
-pub(crate) use calls::{diagnostics, in_box, refusal, remarks};
-pub(crate) use factory::{SandboxFactory, Share};
+pub(crate) use calls::in_box;
+pub(crate) use cpu_budget::{CpuBudget, ThrottleAction};
+pub(crate) use factory::SandboxFactory;
 pub(crate) use instance::{FinalStatus, Instance};
 pub(crate) use managed_box::{Installed, ManagedBox, Phase};
 pub(crate) use output_store::{Contents, Kept, OutputStore, Written, folder as output_folder};
 pub(crate) use pools::shares_packets;
 pub(crate) use report::{ExitStatus, report};
+pub(crate) use share::Share;
 pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};

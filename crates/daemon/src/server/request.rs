@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Maximum bytes of a body: a configuration and its files, as JSON. RunResources a request from filling the daemon's memory.
+/// Maximum bytes of a body: a configuration and its files, as JSON. Keeps a request from filling the daemon's memory.
 const MAX_BODY: usize = 160 << 20;
 
 /// Maximum bytes of a body that may be read without a limit on concurrency.

@@ -1,10 +1,8 @@
 //! Creates and starts boxes, and installs their configurations.
 
 use super::state::Supervisor;
-use crate::boxes::{
-    Installed, Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, diagnostics, in_box, refusal,
-    remarks,
-};
+use crate::boxes::{Installed, Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, in_box};
+use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::OperationError;
 use crate::limits::{CALL_TIMEOUT, INSTALL_TIMEOUT};
 use crate::store::StoredConfiguration;
@@ -46,7 +44,7 @@ impl Supervisor {
                 managed.note(&message);
                 self.0.journal.note(EventKind::BoxStarted, format!("box/{}", managed.name), message);
                 // Events of its end were ignored while it was booting, so check now.
-                self.0.watch.look_again(managed, &instance);
+                self.0.exit_events.look_again(managed, &instance);
                 Ok(())
             }
             Err(failure) => {
@@ -125,7 +123,10 @@ impl Supervisor {
         self.0.fabric.ask(move |network| network.connect(&name, made.ports))?;
         instance.start()?;
         instance.set_share(Share::of(definition));
-        self.0.watch.add(managed, &instance).map_err(|error| OperationError::System("watch a box", error))?;
+        self.0
+            .exit_events
+            .add(managed, &instance)
+            .map_err(|error| OperationError::System("watch a box", error))?;
         Ok(instance)
     }
 

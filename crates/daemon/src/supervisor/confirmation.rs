@@ -4,25 +4,13 @@
 //! The complete previous definition is stored before anything changes, so that the rollback also happens if the daemon
 //! ends meanwhile. It is applied like any other stack: unchanged parts keep running.
 
+use super::pending_confirmation::PendingConfirmation;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::limits::MAX_CONFIRMATION_TIME;
 use crate::store::StoredUnconfirmed;
 use api::{Changes, EventKind, Stack, StackName, Time, with_causes};
 use std::time::{Duration, Instant};
-
-/// A stack that awaits confirmation.
-#[derive(Debug)]
-pub(super) struct PendingConfirmation {
-    /// When it is rolled back.
-    due: Instant,
-    /// The same as wall-clock time, for display.
-    pub(super) until: Time,
-    /// The previous definition. `None` if the stack did not exist.
-    before: Option<Stack>,
-    /// The stack is being applied, confirmed or rolled back.
-    busy: bool,
-}
 
 impl Supervisor {
     /// Applies a stack: all of it, or nothing if any part is rejected. If `time` is given, the stack is rolled back

@@ -130,7 +130,7 @@ impl Supervisor {
         if pause.is_zero() {
             self.start_restart(managed);
         } else {
-            self.0.watch.wake();
+            self.0.exit_events.wake();
         }
     }
 

@@ -3,13 +3,17 @@
 mod boot;
 mod boxes;
 mod check;
+mod check_slots;
 mod configurations;
 mod confirmation;
 mod diff;
 mod exit;
+mod exit_events;
 mod handlers;
 mod lifecycle;
+mod measure;
 mod monitor;
+mod pending_confirmation;
 mod rate_meter;
 mod restore;
 mod stacks;
@@ -22,4 +26,3 @@ mod throttle;
 
 pub use state::{StartError, Supervisor};
 pub(crate) use streams::{Capture, HistoryReader};
-pub(crate) use throttle::CpuBudget;

@@ -1,8 +1,6 @@
 //! Measures current rates of traffic and processor time.
 
-use super::state::Supervisor;
 use crate::fabric::{PortStats, TrafficSnapshot};
-use crate::limits::HUGE_PAGE_BUDGET;
 use api::{BoxName, PortName, Rates, SwitchName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -50,7 +48,12 @@ fn turned(rates: Rates) -> Rates {
 
 impl RateMeter {
     /// Adds a measurement.
-    fn advance(&mut self, now: Instant, snapshot: TrafficSnapshot, used: BTreeMap<BoxName, Duration>) {
+    pub(super) fn advance(
+        &mut self,
+        now: Instant,
+        snapshot: TrafficSnapshot,
+        used: BTreeMap<BoxName, Duration>,
+    ) {
         if let Some((then, old)) = &self.last {
             let seconds = now.duration_since(*then).as_secs_f64().max(1e-3);
             let none = PortStats::default();
@@ -86,33 +89,6 @@ impl RateMeter {
         }
         self.last = Some((now, snapshot));
         self.used = used;
-    }
-}
-
-impl Supervisor {
-    /// Measures traffic and processor time of everything.
-    pub(super) fn measure(&self) {
-        let Ok(snapshot) = self.0.fabric.ask(|network| network.traffic_snapshot()) else { return };
-        let mut used = BTreeMap::new();
-        let mut gathering = Duration::ZERO;
-        for managed in self.0.all() {
-            let instance = managed.instance();
-            let present = instance.as_ref().map(|instance| instance.usage());
-            if let (Some(instance), Some(present)) = (instance, present)
-                && gathering < HUGE_PAGE_BUDGET
-            {
-                let start = Instant::now();
-                instance.collapse_pages(present.time);
-                gathering += start.elapsed();
-            }
-            let mut inner = managed.inner();
-            if let Some(present) = present {
-                inner.look(present);
-            }
-            used.insert(managed.name.clone(), inner.usage().time);
-        }
-        self.recover_ports(&snapshot);
-        self.0.meter().advance(Instant::now(), snapshot, used);
     }
 }
 

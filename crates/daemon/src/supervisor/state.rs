@@ -1,8 +1,8 @@
 //! The supervisor's state, its start and its shutdown.
 
-use super::check::CheckSlots;
-use super::confirmation::PendingConfirmation;
-use super::monitor::Monitor;
+use super::check_slots::CheckSlots;
+use super::exit_events::ExitEvents;
+use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
 use crate::boxes::{ManagedBox, OutputStore, SandboxFactory, Templates, output_folder};
 use crate::error::OperationError;
@@ -99,7 +99,7 @@ pub(super) struct SupervisorState {
     pub(super) factory: SandboxFactory,
     pub(super) templates: Templates,
     pub(super) journal: Journal,
-    pub(super) watch: Monitor,
+    pub(super) exit_events: ExitEvents,
     pub(super) meter: Mutex<RateMeter>,
     /// Held while attachments change.
     change: Mutex<()>,
@@ -187,7 +187,7 @@ impl Drop for SupervisorState {
                 instance.discard();
             }
         }
-        self.watch.wake();
+        self.exit_events.wake();
     }
 }
 
@@ -205,7 +205,7 @@ impl Supervisor {
         // Detects now whether the store is writable.
         store.set_counter("events", until)?;
         let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
-        let watch = Monitor::new(exit_event.clone())
+        let exit_events = ExitEvents::new(exit_event.clone())
             .map_err(|error| OperationError::System("watch for the end of boxes", error))?;
         let supervisor = Self(Arc::new(SupervisorState {
             boxes: Mutex::default(),
@@ -215,7 +215,7 @@ impl Supervisor {
             factory: SandboxFactory::new(settings, cores, exit_event)?,
             templates: Templates::default(),
             journal: Journal::new(events),
-            watch,
+            exit_events,
             meter: Mutex::default(),
             change: Mutex::default(),
             checks: CheckSlots::new(MAX_CHECKS),
@@ -250,7 +250,7 @@ impl Supervisor {
                 instance.discard();
             }
         }
-        self.0.watch.wake();
+        self.0.exit_events.wake();
     }
 
     /// Whether the daemon is shutting down.

@@ -1,0 +1,122 @@
+//! The events by which the monitor learns that boxes have ended.
+
+use crate::boxes::{Instance, ManagedBox};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use sandbox::EventFd;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// The token of the bell that rings when a virtual machine ends.
+const BELL_TOKEN: u64 = 0;
+
+/// The events that the thread waits for.
+#[derive(Debug)]
+pub(super) struct ExitEvents {
+    epoll: OwnedFd,
+    bell: Arc<EventFd>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    processes: BTreeMap<u64, Entry>,
+    /// Boxes in virtual machines. All are checked when the bell rings.
+    machines: Vec<Watched>,
+    /// Boxes that may have ended but could not be checked yet.
+    again: Vec<Watched>,
+    last: u64,
+}
+
+/// A watched box, as long as it exists.
+type Watched = (Weak<ManagedBox>, Weak<Instance>);
+
+/// A box that has ended.
+type Ended = (Arc<ManagedBox>, Arc<Instance>);
+
+#[derive(Debug)]
+struct Entry {
+    managed: Weak<ManagedBox>,
+    instance: Weak<Instance>,
+    /// Readable when the process has ended.
+    _descriptor: OwnedFd,
+}
+
+impl ExitEvents {
+    pub(super) fn new(bell: Arc<EventFd>) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL_TOKEN), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, bell, entries: Mutex::default() })
+    }
+
+    /// Wakes the thread to check everything now.
+    pub(super) fn wake(&self) {
+        self.bell.ring();
+    }
+
+    /// Watches a started box.
+    pub(super) fn add(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> io::Result<()> {
+        let (weak_managed, weak_instance) = (Arc::downgrade(managed), Arc::downgrade(instance));
+        let mut entries = self.entries();
+        let Some(descriptor) = instance.end_descriptor() else {
+            entries.machines.retain(|(_, instance)| instance.strong_count() > 0);
+            entries.machines.push((weak_managed, weak_instance));
+            return Ok(());
+        };
+        entries.last += 1;
+        let token = entries.last;
+        epoll::add(
+            &self.epoll,
+            &descriptor,
+            epoll::EventData::new_u64(token),
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )?;
+        let entry = Entry { managed: weak_managed, instance: weak_instance, _descriptor: descriptor };
+        entries.processes.insert(token, entry);
+        Ok(())
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the thread check a box that may already have ended.
+    pub(super) fn look_again(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) {
+        self.entries().again.push((Arc::downgrade(managed), Arc::downgrade(instance)));
+        self.wake();
+    }
+
+    /// Sleeps until an event or until `time` has passed. Returns the boxes that have ended.
+    pub(super) fn wait(&self, time: Duration) -> Vec<Ended> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
+        let time = Timespec::try_from(time).ok();
+        // A signal ends the wait early, without events.
+        let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref());
+        let mut entries = self.entries();
+        let mut suspects = std::mem::take(&mut entries.again);
+        let mut found = Vec::new();
+        for event in events {
+            let token = event.data;
+            match token.u64() {
+                BELL_TOKEN if self.bell.rang() => suspects.extend(entries.machines.iter().cloned()),
+                BELL_TOKEN => {}
+                token => {
+                    let entry = entries.processes.remove(&token);
+                    found.extend(
+                        entry.and_then(|entry| Some((entry.managed.upgrade()?, entry.instance.upgrade()?))),
+                    );
+                }
+            }
+        }
+        for suspect in suspects {
+            let Some(instance) = suspect.1.upgrade() else { continue };
+            if instance.has_ended() {
+                found.extend(suspect.0.upgrade().map(|managed| (managed, instance)));
+            }
+        }
+        found
+    }
+}
