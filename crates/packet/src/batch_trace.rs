@@ -28,19 +28,19 @@ impl BatchTrace {
         self.count
     }
 
-    /// The current bytes of the packet at index `place` of the batch, if they look valid. `is_mapped(address, length)`
-    /// tells whether that memory range can be read.
+    /// The current bytes of the packet at index `index` of the batch, if they look valid. `is_mapped(address, length)`
+    /// says whether that memory range can be read.
     ///
     /// # Safety
     /// Nothing else runs in this address space any more, every range that `is_mapped` accepts is mapped, and the caller
     /// accepts bytes that may not be a packet's.
     pub unsafe fn packet<'a>(
         self,
-        place: usize,
+        index: usize,
         is_mapped: impl Fn(usize, usize) -> bool,
     ) -> Option<&'a [u8]> {
-        let handle = self.packets.wrapping_add(place);
-        if place >= self.count || !is_mapped(handle as usize, size_of::<Packet>()) {
+        let handle = self.packets.wrapping_add(index);
+        if index >= self.count || !is_mapped(handle as usize, size_of::<Packet>()) {
             return None;
         }
         // SAFETY: each piece is mapped, by the contract above, before it is read, and any bytes are read as numbers.
@@ -71,9 +71,9 @@ mod tests {
         let pool = Pool::new(4);
         let mut batch: Batch = [b"first", b"other"].iter().filter_map(|bytes| pool.packet(*bytes)).collect();
         let trace = batch.trace();
-        let show = |place| {
+        let show = |index| {
             // SAFETY: one thread; batch and pool live.
-            unsafe { trace.packet(place, |_, _| true) }
+            unsafe { trace.packet(index, |_, _| true) }
         };
         assert_eq!(trace.count(), 2);
         assert_eq!([0, 1, 2].map(show), [Some(&b"first"[..]), Some(&b"other"[..]), None]);

@@ -12,7 +12,7 @@ impl PoolState {
     /// how many the limit allowed.
     ///
     /// # Safety
-    /// `template` is a live slot of this pool that a packet holds and nobody borrows, and its bytes fit into a pool
+    /// `template` is a live slot of this pool that a packet holds and that is not borrowed. Its bytes fit into a pool
     /// slot unless shared.
     pub(crate) unsafe fn replicate(
         &self,
@@ -23,7 +23,7 @@ impl PoolState {
     ) -> usize {
         self.provide(count);
         into.reserve(count);
-        // SAFETY: the list is used by this thread only, and by nobody else while this borrow lasts. Slots on it have no
+        // SAFETY: the list is used by this thread only, and only through this borrow while it lasts. Slots on it have no
         // user, hold `CAPACITY` bytes behind their header, and are not `template`, which has one. There is room in
         // `into` for all that are taken off the list.
         unsafe {
@@ -31,12 +31,12 @@ impl PoolState {
             let left = free.len().saturating_sub(count);
             let slots = &free[left..];
             let made = slots.len();
-            let places = into.as_mut_ptr().add(into.len()).cast::<NonNull<Slot>>();
+            let handles = into.as_mut_ptr().add(into.len()).cast::<NonNull<Slot>>();
             if share {
-                share_with(template, slots, places);
+                share_with(template, slots, handles);
                 (*(*template).owner).users += made as u32;
             } else {
-                copy_to(template, slots, places);
+                copy_to(template, slots, handles);
             }
             free.set_len(left);
             into.set_len(into.len() + made);
@@ -62,17 +62,17 @@ impl PoolState {
         // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
         // owns its bytes and has one user has only the handle, which is given up without being dropped; it is one of
         // the pool's, for all of which the list has room. The others are put to the front, each once, and dropped when
-        // the list is nobody's.
+        // the list is no longer borrowed.
         unsafe {
             let shared = &*pool;
             let count = packets.len();
-            let places = packets.as_mut_ptr().cast::<*mut Slot>();
+            let handles = packets.as_mut_ptr().cast::<*mut Slot>();
             packets.set_len(0);
             let free = &mut *shared.free.get();
             let start = free.as_mut_ptr().add(free.len());
             let (mut end, mut others) = (start, 0);
-            for place in 0..count {
-                let slot = *places.add(place);
+            for index in 0..count {
+                let slot = *handles.add(index);
                 let alone = (*slot).owner == slot && (*slot).users == 1 && (*slot).pool == pool;
                 if alone && (*slot).home != BufferHome::Heap {
                     if (*slot).home == BufferHome::Lent {
@@ -81,7 +81,7 @@ impl PoolState {
                     end.write(NonNull::new_unchecked(slot));
                     end = end.add(1);
                 } else {
-                    *places.add(others) = slot;
+                    *handles.add(others) = slot;
                     others += 1;
                 }
             }
@@ -118,29 +118,29 @@ unsafe fn header_of(template: *const Slot, capacity: u32) -> [CacheLine; 2] {
     }
 }
 
-/// Makes the free `slots` packets that share the bytes of `template`, and writes them to `places`. Its owner's users
+/// Makes the free `slots` packets that share the bytes of `template`, and writes them to `handles`. Its owner's users
 /// are counted by the caller.
 ///
 /// # Safety
-/// Nobody uses the slots, they are not `template`, and there is room for them at `places`.
-unsafe fn share_with(template: *const Slot, slots: &[NonNull<Slot>], places: *mut NonNull<Slot>) {
+/// The slots are not in use, they are not `template`, and `handles` has room for them.
+unsafe fn share_with(template: *const Slot, slots: &[NonNull<Slot>], handles: *mut NonNull<Slot>) {
     // SAFETY: by the contract above; a slot has as many bytes as two lines in front of its buffer.
     unsafe {
         let header = header_of(template, (*template).capacity);
-        for (place, slot) in slots.iter().enumerate() {
+        for (index, slot) in slots.iter().enumerate() {
             let to = slot.as_ptr().cast::<u8>();
             header[0].write(to);
             header[1].write(to.add(CACHE_LINE));
-            places.add(place).write(*slot);
+            handles.add(index).write(*slot);
         }
     }
 }
 
-/// Makes the free `slots` packets like `template` with bytes of their own, and writes them to `places`.
+/// Makes the free `slots` packets like `template` with bytes of their own, and writes them to `handles`.
 ///
 /// # Safety
-/// Nobody uses the slots, they are not `template`, whose bytes fit into a slot, and there is room for them at `places`.
-unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut NonNull<Slot>) {
+/// The slots are not in use, they are not `template`, its bytes fit into a slot, and `handles` has room for them.
+unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], handles: *mut NonNull<Slot>) {
     // SAFETY: by the contract above; `first..first + length` lies within the buffer of the template and of every slot,
     // and so do whole lines where that was found.
     unsafe {
@@ -154,7 +154,7 @@ unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut N
         let header = header_of(template, CAPACITY as u32);
         let from = base.add(first);
         let line = whole.then(|| CacheLine::read(from));
-        for (place, slot) in slots.iter().enumerate() {
+        for (index, slot) in slots.iter().enumerate() {
             let slot = slot.as_ptr();
             let base = slot.cast::<u8>().add(HEADER);
             header[0].write(slot.cast());
@@ -171,7 +171,7 @@ unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut N
                 }
                 None => core::ptr::copy_nonoverlapping(from, to, length),
             }
-            places.add(place).write(NonNull::new_unchecked(slot));
+            handles.add(index).write(NonNull::new_unchecked(slot));
         }
     }
 }

@@ -212,8 +212,8 @@ impl Packet {
     #[inline]
     pub fn into_buffer(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
         let slot = self.slot.as_ptr();
-        // SAFETY: the handle keeps the slot, and is borrowed uniquely. A slot that owns its bytes and has one user has
-        // only this handle, so that nobody else reaches the buffer.
+        // SAFETY: the handle keeps the slot alive and is borrowed uniquely. A slot that owns its bytes and has one user
+        // has only this handle, so no other reference to the buffer exists.
         unsafe {
             if (*slot).home != BufferHome::Lent || (*slot).owner != slot || (*slot).users != 1 {
                 return None;
@@ -241,8 +241,8 @@ impl Packet {
         let (end, base) = (self.slot().end as usize, self.slot().base);
         let old_slot = self.slot.as_ptr();
         let owner = self.slot().owner;
-        // SAFETY: `old_slot` and `owner` live while this handle uses them. A slot whose bytes are elsewhere has nobody
-        // in its own buffer (bytes never move out of a buffer without their handle), so it may take them in.
+        // SAFETY: `old_slot` and `owner` live while this handle uses them. The own buffer of a slot whose bytes are
+        // elsewhere is unused (bytes never move out of a buffer without their handle), so it may take them in.
         // Otherwise a new slot takes over, and the handle's use of the old one ends.
         unsafe {
             if owner != old_slot && front == 0 && end + back <= (*old_slot).own_capacity as usize {
@@ -611,10 +611,10 @@ impl Packet {
 
     #[inline]
     fn set_annotation<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
-        if let Some(place) =
+        if let Some(field) =
             self.slot_mut().annotations.get_mut(offset..).and_then(|rest| rest.first_chunk_mut())
         {
-            *place = value;
+            *field = value;
         }
     }
 

@@ -154,7 +154,7 @@ impl Pool {
             return Err(buffer);
         }
         let Some(slot) = self.shared().take(0) else { return Err(buffer) };
-        // SAFETY: `take` hands out a slot that nobody else has, reset. The buffer is borrowed for ever and uniquely, so
+        // SAFETY: `take` hands out a free slot, reset. The buffer is borrowed for ever and uniquely, so
         // that its bytes are this slot's until they are handed back; the range lies in it.
         unsafe {
             let lent = slot.as_ptr();
@@ -311,7 +311,7 @@ impl PoolState {
     /// Makes `slot` an empty packet with its own buffer.
     ///
     /// # Safety
-    /// `slot` is one of this pool's, or fresh from the heap for it, and nobody uses it.
+    /// `slot` is one of this pool's, or fresh from the heap for it, and is not in use.
     #[inline]
     unsafe fn reset(&self, slot: *mut Slot) {
         // SAFETY: by the contract above; the buffer starts right behind the header.
@@ -337,7 +337,7 @@ impl PoolState {
     /// The slot's bytes are lent, and its last user is giving it up.
     #[inline]
     pub(crate) unsafe fn take_back(&self, slot: *mut Slot) {
-        // SAFETY: by the contract above nobody but this call reaches the buffer; the list is used by this thread only.
+        // SAFETY: by the contract above only this call reaches the buffer; the list is used by this thread only.
         unsafe {
             let buffer = Self::lent(slot);
             (*self.returned.get()).push(buffer);
@@ -347,7 +347,7 @@ impl PoolState {
     /// Takes the lent buffer out of `slot`, which uses its own buffer from then on.
     ///
     /// # Safety
-    /// The slot's bytes are lent and nobody else uses them.
+    /// The slot's bytes are lent and not in use elsewhere.
     #[inline]
     pub(crate) unsafe fn lent(slot: *mut Slot) -> &'static mut [u8] {
         // SAFETY: `lend` took base and capacity from a slice borrowed for ever and uniquely, and by the contract above
@@ -395,8 +395,8 @@ impl PoolState {
     /// No handle and no packet is left.
     #[cold]
     pub(crate) unsafe fn destroy(shared: *mut PoolState) {
-        // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; nobody uses
-        // either.
+        // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; neither is
+        // in use.
         unsafe {
             let shared = Box::from_raw(shared);
             for chunk in &*shared.chunks.get() {

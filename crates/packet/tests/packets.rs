@@ -200,22 +200,22 @@ fn buffer(bytes: &[u8]) -> &'static mut [u8] {
 fn a_lent_buffer_holds_the_packet_and_comes_back() {
     let pool = Pool::new(4);
     let lent = buffer(&[7; 200]);
-    let place = lent.as_ptr();
+    let address = lent.as_ptr();
     let mut packet = pool.lend(lent, 64..164).unwrap();
     assert_eq!((packet.data(), packet.headroom(), packet.tailroom()), (&[7; 100][..], 64, 36));
-    assert_eq!(packet.data().as_ptr(), place.wrapping_add(64));
+    assert_eq!(packet.data().as_ptr(), address.wrapping_add(64));
     packet.strip(10);
     packet.data_mut()[0] = 8;
     packet.set_network(0, 20);
     let (back, range) = packet.into_buffer().unwrap();
-    assert_eq!((back.as_ptr(), range.clone(), back[range.start], back.len()), (place, 74..164, 8, 200));
+    assert_eq!((back.as_ptr(), range.clone(), back[range.start], back.len()), (address, 74..164, 8, 200));
     // The packet is empty and works like any other.
     assert!(packet.is_empty() && packet.into_buffer().is_none() && !packet.has_network());
     packet.append(2000).unwrap();
     assert_eq!((packet.len(), pool.live()), (2000, 1));
     let packet = pool.lend(back, 0..200).unwrap();
     drop(packet);
-    assert_eq!(pool.returned().unwrap().as_ptr(), place);
+    assert_eq!(pool.returned().unwrap().as_ptr(), address);
     assert!(pool.returned().is_none());
 }
 
