@@ -109,7 +109,7 @@ pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
             let text = diagnostic.to_string();
             match text.split_once('\n') {
                 Some((first, rest))
-                    if first == above && (rest.starts_with(' ') || diagnostic.within.is_some()) =>
+                    if first == above && (rest.starts_with(' ') || diagnostic.data_location.is_some()) =>
                 {
                     eprintln!("{}", quoted(rest))
                 }

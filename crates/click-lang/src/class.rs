@@ -133,7 +133,7 @@ pub(crate) struct Part {
     /// Its configuration, with variables unexpanded.
     pub(crate) config: Rc<str>,
     /// Its declaration.
-    pub(crate) place: SourceSpan,
+    pub(crate) span: SourceSpan,
     /// The numbers of inputs and outputs in use: the highest port plus one.
     pub(crate) ports: [usize; 2],
 }
@@ -146,7 +146,7 @@ pub(crate) struct Link {
     /// Part index and input port.
     pub(crate) to: (usize, usize),
     /// Its location.
-    pub(crate) place: SourceSpan,
+    pub(crate) span: SourceSpan,
 }
 
 /// A compound, or the top level of a configuration.
@@ -154,7 +154,7 @@ pub(crate) struct Compound {
     /// The class name; empty if it has none.
     pub(crate) name: Rc<str>,
     /// Where it begins.
-    pub(crate) place: SourceSpan,
+    pub(crate) span: SourceSpan,
     /// The nesting depth of its text in compounds.
     pub(crate) depth: usize,
     /// The parameters: positional ones, then keywords, then the rest.
@@ -264,7 +264,7 @@ mod tests {
             keywords.iter().map(|&keyword| Parameter { name: "x".into(), keyword: keyword.into() });
         Compound {
             name: "Foo".into(),
-            place: SourceSpan::default(),
+            span: SourceSpan::default(),
             depth: 1,
             parameters: parameters.collect(),
             definitions: Vec::new(),

@@ -101,36 +101,36 @@ impl Compilation<'_> {
     }
 
     /// The location of a span.
-    pub(crate) fn location(&self, place: SourceSpan) -> Location {
-        self.sources[place.source as usize].location(place.span)
+    pub(crate) fn location(&self, span: SourceSpan) -> Location {
+        self.sources[span.source as usize].location(span.span)
     }
 
     /// The text of a span.
-    pub(crate) fn slice(&self, place: SourceSpan) -> &str {
-        self.sources[place.source as usize].slice(place.span)
+    pub(crate) fn slice(&self, span: SourceSpan) -> &str {
+        self.sources[span.source as usize].slice(span.span)
     }
 
     /// Reports an error.
-    pub(crate) fn error(&mut self, place: SourceSpan, message: impl Into<String>) {
-        self.diagnostics.error(self.location(place), message);
+    pub(crate) fn error(&mut self, span: SourceSpan, message: impl Into<String>) {
+        self.diagnostics.error(self.location(span), message);
     }
 
     /// Reports an error with a related location.
     pub(crate) fn error_and(
         &mut self,
-        place: SourceSpan,
+        span: SourceSpan,
         message: String,
         other: SourceSpan,
         related: String,
     ) {
-        let diagnostic = Diagnostic::error(self.location(place), message);
+        let diagnostic = Diagnostic::error(self.location(span), message);
         self.diagnostics.push(diagnostic.with_related(self.location(other), related));
     }
 
     /// Reports an unknown name, with the nearest name among `others` or else the class names as a hint.
     pub(crate) fn unknown<'n>(
         &mut self,
-        place: SourceSpan,
+        span: SourceSpan,
         message: String,
         name: &str,
         others: impl Iterator<Item = &'n str>,
@@ -143,7 +143,7 @@ impl Compilation<'_> {
         } else {
             None
         };
-        let diagnostic = Diagnostic::error(self.location(place), message).with_hint(hint);
+        let diagnostic = Diagnostic::error(self.location(span), message).with_hint(hint);
         self.diagnostics.push(diagnostic);
     }
 

@@ -40,7 +40,7 @@ pub struct Diagnostic {
     pub printed: Option<Location>,
     /// The location in a data file, `FILE:LINE`, that starts the lines after the first. Click's message format has it
     /// before the indentation of these lines.
-    pub within: Option<String>,
+    pub data_location: Option<String>,
 }
 
 impl Diagnostic {
@@ -59,7 +59,7 @@ impl Diagnostic {
             hint: None,
             bare: false,
             printed: None,
-            within: None,
+            data_location: None,
         }
     }
 
@@ -86,8 +86,8 @@ impl Diagnostic {
 
     /// Sets the data file location that starts the lines after the first.
     #[must_use]
-    pub fn within(mut self, place: Option<String>) -> Self {
-        self.within = place;
+    pub fn with_data_location(mut self, data_location: Option<String>) -> Self {
+        self.data_location = data_location;
         self
     }
 
@@ -103,18 +103,18 @@ impl fmt::Display for Diagnostic {
     /// Writes the lines in Click's message format, `file:line: message`, without a final line end. Hints are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = self.printed.as_ref().or(self.location.as_ref()).filter(|_| !self.bare);
-        let place = location.map(|location| format!("{location}: ")).unwrap_or_default();
+        let prefix = location.map(|location| format!("{location}: ")).unwrap_or_default();
         let kind = if self.severity == Severity::Warning { "warning: " } else { "" };
         let introduced = self.message.contains("\n ");
         for (index, line) in self.message.split('\n').enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            let placed = |line| self.place_within(line);
-            match line.strip_prefix("  ").map(|detail| placed(detail).unwrap_or(("", detail))) {
-                Some((place, detail)) if index > 0 => write!(f, "{place}  {kind}{detail}")?,
-                _ if introduced => write!(f, "{place}{line}")?,
-                _ => write!(f, "{place}{kind}{line}")?,
+            let split = |line| self.split_data_location(line);
+            match line.strip_prefix("  ").map(|detail| split(detail).unwrap_or(("", detail))) {
+                Some((data_location, detail)) if index > 0 => write!(f, "{data_location}  {kind}{detail}")?,
+                _ if introduced => write!(f, "{prefix}{line}")?,
+                _ => write!(f, "{prefix}{kind}{line}")?,
             }
         }
         for (location, message) in self.related.iter().filter(|_| !self.bare) {
@@ -128,10 +128,10 @@ impl fmt::Display for Diagnostic {
 
 impl Diagnostic {
     /// Splits a line into the leading data file location and the rest.
-    fn place_within<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
-        let place = self.within.as_ref()?;
-        let rest = line.strip_prefix(place.as_str())?.strip_prefix(": ")?;
-        Some((line.get(..place.len() + 2)?, rest))
+    fn split_data_location<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
+        let location = self.data_location.as_ref()?;
+        let rest = line.strip_prefix(location.as_str())?.strip_prefix(": ")?;
+        Some((line.get(..location.len() + 2)?, rest))
     }
 }
 
@@ -184,7 +184,7 @@ impl Diagnostics {
                 hint: None,
                 bare: false,
                 printed: None,
-                within: None,
+                data_location: None,
             });
         }
         self.list
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_its_place() {
+    fn each_line_starts_with_its_location() {
         let diagnostic = Diagnostic::error(at(2), "one\ntwo").with_related(at(1), "here");
         assert_eq!(diagnostic.to_string(), "f:2: one\nf:2: two\nf:1: here");
         assert_eq!(diagnostic.bare().to_string(), "one\ntwo");
@@ -210,7 +210,7 @@ mod tests {
         let inner = Diagnostic::new(Severity::Warning, at(3), "While doing:\n  careful\n  indeed");
         assert_eq!(inner.to_string(), "f:3: While doing:\n  warning: careful\n  warning: indeed");
         let inner = Diagnostic::new(Severity::Warning, at(3), "While doing:\n  d:0: careful\n  indeed");
-        let inner = inner.within(Some("d:0".into()));
+        let inner = inner.with_data_location(Some("d:0".into()));
         assert_eq!(inner.to_string(), "f:3: While doing:\nd:0:   warning: careful\n  warning: indeed");
     }
 

@@ -41,7 +41,7 @@ struct Flat {
     kind: FlatKind,
     class: ClassId,
     config: Rc<str>,
-    place: SourceSpan,
+    span: SourceSpan,
     ports: [usize; 2],
     /// Whether it is the input or output of a compound, or a group in one.
     late: bool,
@@ -65,7 +65,7 @@ impl Expansion<'_, '_> {
         for part in &outermost.parts {
             let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
             let kind = kind_of(part.kind, self.flat.len());
-            self.add(part.name.as_str().into(), kind, class, part.config.clone(), part.place);
+            self.add(part.name.as_str().into(), kind, class, part.config.clone(), part.span);
         }
         for (flat, part) in self.flat.iter_mut().zip(&outermost.parts) {
             flat.ports = part.ports;
@@ -101,11 +101,11 @@ impl Expansion<'_, '_> {
         kind: FlatKind,
         class: ClassId,
         config: Rc<str>,
-        place: SourceSpan,
+        span: SourceSpan,
     ) -> usize {
         let index = self.flat.len();
         self.names.insert(name.clone(), index);
-        self.flat.push(Flat { name, kind, class, config, place, ports: [0, 0], late: false });
+        self.flat.push(Flat { name, kind, class, config, span, ports: [0, 0], late: false });
         index
     }
 
@@ -148,8 +148,8 @@ impl Expansion<'_, '_> {
         self.flat[index].kind = FlatKind::Failed;
         if !self.full {
             self.full = true;
-            let place = self.flat[index].place;
-            self.compilation.error(place, message);
+            let span = self.flat[index].span;
+            self.compilation.error(span, message);
         }
     }
 
@@ -178,13 +178,13 @@ impl Expansion<'_, '_> {
         }
         // With a single candidate, port errors are reported per port.
         if candidates.len() > 1 || closest.is_none() {
-            let place = self.flat[index].place;
+            let span = self.flat[index].span;
             let signature = candidates[0].use_signature(arguments.len(), ports);
             let message = format!("no match for ‘{signature}’");
-            let mut diagnostic = Diagnostic::error(self.compilation.location(place), message)
+            let mut diagnostic = Diagnostic::error(self.compilation.location(span), message)
                 .printed_at(self.compilation.location(END));
             for (number, candidate) in candidates.iter().take(MAX_CANDIDATES_SHOWN).enumerate() {
-                let location = self.compilation.location(candidate.place);
+                let location = self.compilation.location(candidate.span);
                 if number == 0 {
                     diagnostic = diagnostic.with_related(location.clone(), "candidates are:");
                 }
@@ -197,7 +197,7 @@ impl Expansion<'_, '_> {
 
     /// Adds the parts of the compound that the element at `index` uses.
     fn compound(&mut self, index: usize, compound: &Compound, environment: &Rc<Environment>) {
-        let place = self.flat[index].place;
+        let span = self.flat[index].span;
         let name = self.flat[index].name.clone();
         let limits = &self.compilation.options.limits;
         let too_many = self.flat.len() + compound.parts.len() > limits.elements
@@ -218,10 +218,10 @@ impl Expansion<'_, '_> {
                 return;
             }
             if let Some(&other) = self.names.get(part_name.as_str()) {
-                let other = self.flat[other].place;
+                let other = self.flat[other].span;
                 let message = format!("redeclaration of element ‘{part_name}’");
                 let related = format!("‘{part_name}’ previously declared here");
-                self.compilation.error_and(place, message, other, related);
+                self.compilation.error_and(span, message, other, related);
                 // The compound's input and output are needed even then.
                 if part.kind != PartKind::Pseudo {
                     map.push(None);
@@ -229,7 +229,7 @@ impl Expansion<'_, '_> {
                 }
             }
             if self.compilation.classes.find(&part_name).is_some() {
-                self.compilation.error(place, format!("‘{part_name}’ is an element class"));
+                self.compilation.error(span, format!("‘{part_name}’ is an element class"));
             }
             let kind = match part.kind {
                 PartKind::Pseudo if map.is_empty() => FlatKind::Input { outer: index },
@@ -238,11 +238,11 @@ impl Expansion<'_, '_> {
             };
             let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
             let text = self.replace_variables(&part.config, environment);
-            let place = match part.kind {
-                PartKind::Element(_) => part.place,
-                _ => place,
+            let span = match part.kind {
+                PartKind::Element(_) => part.span,
+                _ => span,
             };
-            let added = self.add(part_name.into(), kind, class, text, place);
+            let added = self.add(part_name.into(), kind, class, text, span);
             self.flat[added].ports = part.ports;
             self.flat[added].late = !matches!(part.kind, PartKind::Element(_));
             map.push(Some(added));
@@ -250,7 +250,7 @@ impl Expansion<'_, '_> {
         let end = |(part, port): (usize, usize)| Some((map.get(part).copied().flatten()?, port));
         for link in &compound.links {
             if let (Some(from), Some(to)) = (end(link.from), end(link.to)) {
-                self.links.push(Link { from, to, place: link.place });
+                self.links.push(Link { from, to, span: link.span });
             }
         }
         for child in map.into_iter().skip(2).flatten() {
@@ -263,16 +263,16 @@ impl Expansion<'_, '_> {
         if self.compilation.budget.is_empty() && !self.full {
             let message = "configuration text too long after variables are replaced";
             self.compilation
-                .error(self.flat.first().map_or_else(SourceSpan::default, |flat| flat.place), message);
+                .error(self.flat.first().map_or_else(SourceSpan::default, |flat| flat.span), message);
         }
         let kinds: Vec<FlatKind> = self.flat.iter().map(|flat| flat.kind).collect();
         let mut resolver = tunnel::Resolver::new(&kinds, &self.links, &self.compilation.options.limits);
         let links = resolver.resolve();
         for problem in resolver.into_problems() {
             let flat = &self.flat[problem.element];
-            let place = flat.place;
+            let span = flat.span;
             let message = problem.message(&flat.name);
-            let mut diagnostic = Diagnostic::error(self.compilation.location(place), message);
+            let mut diagnostic = Diagnostic::error(self.compilation.location(span), message);
             if flat.late {
                 diagnostic = diagnostic.printed_at(self.compilation.location(END));
             }
@@ -286,13 +286,13 @@ impl Expansion<'_, '_> {
                 && let Class::Primitive(class) = self.compilation.classes.get(element.class)
             {
                 let class = String::from(&**class);
-                let location = self.compilation.location(element.place);
+                let location = self.compilation.location(element.span);
                 let (name, config) = (String::from(&*element.name), String::from(&*element.config));
                 self.compilation.graph.elements.push(Element { name, class, config, location });
             }
         }
         for link in links {
-            let location = self.compilation.location(link.place);
+            let location = self.compilation.location(link.span);
             let port = |(part, port): (usize, usize)| crate::Port { element: numbers[part], port };
             let (from, to) = (port(link.from), port(link.to));
             self.compilation.graph.connections.push(crate::Connection { from, to, location });

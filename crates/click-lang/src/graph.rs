@@ -41,7 +41,7 @@ pub struct Connection {
     pub location: Location,
 }
 
-/// A port of an element; the context tells whether it is an input or an output.
+/// A port of an element; the context determines whether it is an input or an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port {
     /// Index in [`Graph::elements`].

@@ -282,7 +282,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn tokens_are_told_apart() {
+    fn tokens_are_distinguished() {
         use TokenKind::*;
         let check = |text: &str, expected: &[TokenKind]| {
             let mut lexer = Lexer::new(text);

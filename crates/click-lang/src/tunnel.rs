@@ -271,11 +271,8 @@ mod tests {
     type Outcome = (Vec<(usize, usize)>, Vec<(usize, PortErrorKind)>);
 
     fn resolve(links: &[(usize, usize)]) -> Outcome {
-        let link = |&(from, to): &(usize, usize)| Link {
-            from: (from, 0),
-            to: (to, 0),
-            place: SourceSpan::default(),
-        };
+        let link =
+            |&(from, to): &(usize, usize)| Link { from: (from, 0), to: (to, 0), span: SourceSpan::default() };
         let links: Vec<Link> = links.iter().map(link).collect();
         let kinds = kinds();
         let mut resolver = Resolver::new(&kinds, &links, &Limits::default());

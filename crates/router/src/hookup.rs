@@ -114,7 +114,7 @@ pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
         hint: None,
         bare: false,
         printed: None,
-        within: None,
+        data_location: None,
     }
 }
 

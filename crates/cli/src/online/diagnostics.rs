@@ -45,7 +45,7 @@ fn local(diagnostic: &Diagnostic, text: &SourceText) -> click_lang::Diagnostic {
         hint: diagnostic.hint.as_deref().map(escape::line),
         bare: false,
         printed: None,
-        within: None,
+        data_location: None,
     }
 }
 

@@ -23,7 +23,7 @@ struct Resolved<'t> {
     config: Rc<str>,
     /// A group's part index and port counts.
     group: Option<(usize, [usize; 2])>,
-    place: SourceSpan,
+    span: SourceSpan,
 }
 
 impl Lowering<'_, '_> {
@@ -44,15 +44,15 @@ impl Lowering<'_, '_> {
             if let (Some(before), Some(connector)) = (&before, step.connector) {
                 self.connect(before, &sides, connector);
             } else if sides.iter().any(|side| !side.inputs.numbers.is_empty()) {
-                let place = self.place(next.map_or(end, |connector| connector.span));
-                self.compilation.error(place, "input ports ignored at start of chain");
+                let span = self.source_span(next.map_or(end, |connector| connector.span));
+                self.compilation.error(span, "input ports ignored at start of chain");
             }
             before = Some(sides);
         }
         self.syntax_errors(errors);
         let Some(sides) = before else { return ends_output };
         if sides.iter().any(|side| !side.outputs.numbers.is_empty()) {
-            self.compilation.error(self.place(end), "output ports ignored at end of chain");
+            self.compilation.error(self.source_span(end), "output ports ignored at end of chain");
         }
         let output = self.level().names.get("output").copied();
         ends_output = matches!(sides.as_slice(), [side] if Some(side.part) == output);
@@ -61,7 +61,7 @@ impl Lowering<'_, '_> {
 
     fn suggest_start(&mut self, span: Span, connector: Connector) {
         let arrow = if connector.double { "=>" } else { "->" };
-        let location = self.compilation.location(self.place(span));
+        let location = self.compilation.location(self.source_span(span));
         let message = format!("suggest ‘input {arrow}’ or ‘[0] {arrow}’ to start connection");
         self.compilation.diagnostics.push(Diagnostic::new(Severity::Warning, location, message));
     }
@@ -80,7 +80,7 @@ impl Lowering<'_, '_> {
     }
 
     fn item<'t>(&mut self, item: &'t Item, first: bool) -> Resolved<'t> {
-        let place = self.place(item.span);
+        let span = self.source_span(item.span);
         let (mut class, mut group) = (None, None);
         let name: Rc<str> = match &item.subject {
             Subject::Name => {
@@ -96,7 +96,7 @@ impl Lowering<'_, '_> {
             }
             Subject::Group(statements) => {
                 let name = self.anonymous_name("");
-                group = Some(self.group(statements, name.clone(), place));
+                group = Some(self.group(statements, name.clone(), span));
                 name.into()
             }
         };
@@ -113,8 +113,8 @@ impl Lowering<'_, '_> {
             || Rc::from(""),
             |span| {
                 if group.is_some() || self.level().names.contains_key(&name) {
-                    let place = self.place(item.span);
-                    self.compilation.error(place, "configuration string ignored on element reference");
+                    let span = self.source_span(item.span);
+                    self.compilation.error(span, "configuration string ignored on element reference");
                 }
                 let text = self.slice(span);
                 match lexer::config_text(&text) {
@@ -123,12 +123,12 @@ impl Lowering<'_, '_> {
                 }
             },
         );
-        Resolved { item, name, class, declared, config, group, place }
+        Resolved { item, name, class, declared, config, group, span }
     }
 
     /// Finds or creates the element of an item.
     fn side(&mut self, resolved: Resolved<'_>) -> ConnectorSide {
-        let Resolved { item, name, class, declared, config, group, place } = resolved;
+        let Resolved { item, name, class, declared, config, group, span } = resolved;
         let mut side = ConnectorSide {
             part: 0,
             inputs: item.inputs.clone().unwrap_or_default(),
@@ -144,7 +144,7 @@ impl Lowering<'_, '_> {
                 side.outputs.numbers = (0..outputs as u32).collect();
             }
             if declared.is_some() {
-                self.compilation.error(place, "a group can’t be declared as an element");
+                self.compilation.error(span, "a group can’t be declared as an element");
             }
             return side;
         }
@@ -152,49 +152,49 @@ impl Lowering<'_, '_> {
         if let Some(part) = known {
             side.part = part;
             if declared.is_some() {
-                self.redeclared(place, &name, part);
+                self.redeclared(span, &name, part);
             }
             return side;
         }
         side.part = match (class, declared) {
             (Some(class), declared) => {
                 if declared.is_some() {
-                    self.compilation.error(place, format!("class ‘{name}’ used as element name"));
+                    self.compilation.error(span, format!("class ‘{name}’ used as element name"));
                 }
                 let name = self.anonymous_name(&name);
-                self.add_part(name, PartKind::Element(class), config, place)
+                self.add_part(name, PartKind::Element(class), config, span)
             }
-            (None, Some(class)) => self.add_part(name.to_string(), PartKind::Element(class), config, place),
+            (None, Some(class)) => self.add_part(name.to_string(), PartKind::Element(class), config, span),
             (None, None) => {
                 let known = &self.levels[self.levels.len() - 1].names;
                 let message = format!("undeclared element ‘{name}’");
-                self.compilation.unknown(place, message, &name, known.keys().map(|name| &**name));
+                self.compilation.unknown(span, message, &name, known.keys().map(|name| &**name));
                 let class = self.unknown_class(name.clone());
                 let name = self.anonymous_name(&name);
-                self.add_part(name, PartKind::Element(class), config, place)
+                self.add_part(name, PartKind::Element(class), config, span)
             }
         };
         side
     }
 
-    fn redeclared(&mut self, place: SourceSpan, name: &str, part: usize) {
+    fn redeclared(&mut self, span: SourceSpan, name: &str, part: usize) {
         let message = format!("redeclaration of element ‘{name}’");
-        let Part { kind, place: other, .. } = *self.part(part);
+        let Part { kind, span: other, .. } = *self.part(part);
         if matches!(kind, PartKind::Element(_)) {
             let related = format!("element ‘{name}’ previously declared here");
-            self.compilation.error_and(place, message, other, related);
+            self.compilation.error_and(span, message, other, related);
         } else {
-            self.compilation.error(place, message);
+            self.compilation.error(span, message);
         }
     }
 
     fn connect(&mut self, from: &[ConnectorSide], to: &[ConnectorSide], connector: Connector) {
-        let place = self.place(connector.span);
+        let span = self.source_span(connector.span);
         let limit = self.compilation.options.limits.connections;
         let room = limit.saturating_sub(self.level().compound.links.len());
         let made = connect::connect(from, to, connector.double, room);
         for message in made.errors {
-            self.compilation.error(place, message);
+            self.compilation.error(span, message);
         }
         let compound = &mut self.level().compound;
         for (from, to) in made.links {
@@ -202,7 +202,7 @@ impl Lowering<'_, '_> {
             *outputs = (*outputs).max(from.1 + 1);
             let inputs = &mut compound.parts[to.0].ports[0];
             *inputs = (*inputs).max(to.1 + 1);
-            compound.links.push(Link { from, to, place });
+            compound.links.push(Link { from, to, span });
         }
     }
 }

@@ -15,7 +15,7 @@ impl Lowering<'_, '_> {
         let extends = compound.extends.map(|dots| {
             self.compilation.find_class(name).unwrap_or_else(|| {
                 let message = format!("cannot extend unknown element class ‘{name}’");
-                self.compilation.error(self.place(dots), message);
+                self.compilation.error(self.source_span(dots), message);
                 self.unknown_class(name.clone())
             })
         });
@@ -39,18 +39,18 @@ impl Lowering<'_, '_> {
 
     fn body(&mut self, body: &Body, name: &Rc<str>) -> Compound {
         let depth = self.levels.len();
-        let place = self.place(body.open);
-        self.levels.push(Level::new(name.clone(), place, depth));
+        let span = self.source_span(body.open);
+        self.levels.push(Level::new(name.clone(), span, depth));
         let scope = self.compilation.classes.enter();
         for pseudo in ["input", "output"] {
-            self.add_part(pseudo.into(), PartKind::Pseudo, Rc::from(""), place);
+            self.add_part(pseudo.into(), PartKind::Pseudo, Rc::from(""), span);
         }
         self.formals(&body.formals);
         self.statements(&body.statements);
         self.syntax_errors(body.errors);
-        let ports = self.check_ports([0, 1], 0, name, place);
+        let ports = self.check_ports([0, 1], 0, name, span);
         self.compilation.classes.leave(scope);
-        let mut level = self.levels.pop().unwrap_or_else(|| Level::new(name.clone(), place, depth));
+        let mut level = self.levels.pop().unwrap_or_else(|| Level::new(name.clone(), span, depth));
         level.compound.ports = ports;
         naming::settle_names(&mut level);
         level.compound
@@ -62,9 +62,9 @@ impl Lowering<'_, '_> {
         for formal in formals {
             let name: Rc<str> = self.slice(formal.variable).trim_start_matches('$').into();
             let keyword = formal.keyword.map_or_else(|| Rc::from(""), |span| self.slice(span));
-            let place = self.place(formal.variable);
+            let span = self.source_span(formal.variable);
             if !self.level().variables.insert(name.clone()) {
-                self.compilation.error(place, format!("parameter ‘${name}’ multiply defined"));
+                self.compilation.error(span, format!("parameter ‘${name}’ multiply defined"));
                 continue;
             }
             let repeated = !keyword.is_empty() && !keywords.insert(keyword.clone());
@@ -73,7 +73,7 @@ impl Lowering<'_, '_> {
             parameters.push(Parameter { name, keyword: keyword.clone() });
             if repeated {
                 let message = format!("repeated keyword parameter ‘{keyword}’ in compound element");
-                self.compilation.error(place, message);
+                self.compilation.error(span, message);
             }
             let out_of_order =
                 after.is_some_and(|after| (keyword.is_empty() && !after.is_empty()) || &*after == "__REST__");
@@ -81,7 +81,7 @@ impl Lowering<'_, '_> {
                 misplaced = true;
                 let message = "compound element parameters out of order\n\
                     (The correct order is ‘[positional], [keywords], [__REST__]’.)";
-                self.compilation.error(place, message);
+                self.compilation.error(span, message);
             }
         }
     }
@@ -91,17 +91,17 @@ impl Lowering<'_, '_> {
         &mut self,
         statements: &[Statement],
         name: String,
-        place: SourceSpan,
+        span: SourceSpan,
     ) -> (usize, [usize; 2]) {
-        let group = self.add_part(name.clone(), PartKind::Group, Rc::from(""), place);
+        let group = self.add_part(name.clone(), PartKind::Group, Rc::from(""), span);
         let parts = [("input", PartKind::GroupInput), ("output", PartKind::GroupOutput)];
         let outer = parts.map(|(pseudo, kind)| {
-            let part = self.add_part(format!("{name}/{pseudo}"), kind, Rc::from(""), place);
+            let part = self.add_part(format!("{name}/{pseudo}"), kind, Rc::from(""), span);
             (pseudo, self.level().names.insert(pseudo.into(), part))
         });
         let links = self.level().compound.links.len();
         self.statements(statements);
-        let ports = self.check_ports([group + 1, group + 2], links, "<anonymous group>", place);
+        let ports = self.check_ports([group + 1, group + 2], links, "<anonymous group>", span);
         // If a port is missing there are fewer links than ports; ports beyond that number are not worth listing.
         let made = self.level().compound.links.len() - links;
         let ports = ports.map(|count| count.min(made));
@@ -116,7 +116,7 @@ impl Lowering<'_, '_> {
 
     /// Checks, in the links from index `links` on, that a compound's or group's `input` and `output` are used in the
     /// right direction and without gaps. Returns the port counts.
-    fn check_ports(&mut self, parts: [usize; 2], links: usize, name: &str, place: SourceSpan) -> [usize; 2] {
+    fn check_ports(&mut self, parts: [usize; 2], links: usize, name: &str, span: SourceSpan) -> [usize; 2] {
         let name = if name.is_empty() { "<anonymous>" } else { name };
         let compound = &self.level().compound;
         let counts = [compound.parts[parts[0]].ports[1], compound.parts[parts[1]].ports[0]];
@@ -132,11 +132,11 @@ impl Lowering<'_, '_> {
             let (this, other) = (names[side], names[1 - side]);
             if misused[side] {
                 let message = format!("‘{name}’ pseudoelement ‘{this}’ may only be used as {other}");
-                self.compilation.error(place, message);
+                self.compilation.error(span, message);
             }
             if used[side].len() < counts[side] {
                 for port in (0..counts[side]).filter(|port| !used[side].contains(port)) {
-                    self.compilation.error(place, format!("‘{name}’ {this} {port} missing"));
+                    self.compilation.error(span, format!("‘{name}’ {this} {port} missing"));
                     if !self.compilation.diagnostics.has_room() {
                         break;
                     }

@@ -22,10 +22,10 @@ pub(super) struct Level {
 
 impl Level {
     /// An empty level.
-    pub(super) fn new(name: Rc<str>, place: SourceSpan, depth: usize) -> Self {
+    pub(super) fn new(name: Rc<str>, span: SourceSpan, depth: usize) -> Self {
         let compound = Compound {
             name,
-            place,
+            span,
             depth,
             parameters: Vec::new(),
             definitions: Vec::new(),
@@ -64,18 +64,18 @@ impl Lowering<'_, '_> {
             && let Some(error) = self.errors.next()
         {
             self.reported += 1;
-            self.compilation.error(self.place(error.span), error.message);
+            self.compilation.error(self.source_span(error.span), error.message);
         }
     }
 
     /// The location of a span of the current source.
-    pub(super) fn place(&self, span: Span) -> SourceSpan {
+    pub(super) fn source_span(&self, span: Span) -> SourceSpan {
         SourceSpan { source: self.source, span }
     }
 
     /// The text of a span of the current source.
     pub(super) fn slice(&self, span: Span) -> Rc<str> {
-        self.compilation.slice(self.place(span)).into()
+        self.compilation.slice(self.source_span(span)).into()
     }
 
     /// The innermost compound.
@@ -102,16 +102,16 @@ impl Lowering<'_, '_> {
         name: String,
         kind: PartKind,
         config: Rc<str>,
-        place: SourceSpan,
+        span: SourceSpan,
     ) -> usize {
         let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if name.split('/').any(all_digits) {
-            self.compilation.error(place, format!("element name ‘{name}’ has all-digit component"));
+            self.compilation.error(span, format!("element name ‘{name}’ has all-digit component"));
         }
         let level = self.level();
         let index = level.compound.parts.len();
         level.names.insert(name.as_str().into(), index);
-        level.compound.parts.push(Part { name, kind, config, place, ports: [0, 0] });
+        level.compound.parts.push(Part { name, kind, config, span, ports: [0, 0] });
         index
     }
 }

@@ -88,7 +88,7 @@ impl Lowering<'_, '_> {
             return id;
         }
         let message = format!("unknown element class ‘{name}’");
-        self.compilation.unknown(self.place(span), message, &name, core::iter::empty());
+        self.compilation.unknown(self.source_span(span), message, &name, core::iter::empty());
         self.unknown_class(name)
     }
 
@@ -108,14 +108,14 @@ impl Lowering<'_, '_> {
             let (variable, value) = config::first_word(&argument);
             let name = variable.strip_prefix('$').unwrap_or_default();
             if name.is_empty() || !name.bytes().all(config::is_variable_byte) {
-                self.compilation.error(self.place(span), "bad ‘define’ declaration: not a variable");
+                self.compilation.error(self.source_span(span), "bad ‘define’ declaration: not a variable");
                 continue;
             }
             if self.level().variables.insert(name.into()) {
                 self.level().compound.definitions.push((name.into(), value.into()));
             } else {
                 let message = format!("parameter ‘${name}’ multiply defined");
-                self.compilation.error(self.place(span), message);
+                self.compilation.error(self.source_span(span), message);
             }
         }
     }
@@ -123,7 +123,7 @@ impl Lowering<'_, '_> {
     fn require(&mut self, span: Span) {
         let text = self.slice(span);
         let text = lexer::config_text(&text);
-        let place = self.place(span);
+        let span = self.source_span(span);
         for argument in config::arguments(&text) {
             let words = config::words(&argument);
             let unquoted = |word: &str| String::from_utf8_lossy(&config::unquote(word)).into_owned();
@@ -134,37 +134,37 @@ impl Lowering<'_, '_> {
                 (name, None, _) if !matches!(name, "" | "package" | "library") => ("package", first.clone()),
                 ("package", Some(name), 2) => ("package", unquoted(name)),
                 ("library", Some(name), 2) => {
-                    self.library(place, &unquoted(name));
+                    self.library(span, &unquoted(name));
                     continue;
                 }
                 _ => {
-                    self.compilation.error(place, "syntax error at requirement");
+                    self.compilation.error(span, "syntax error at requirement");
                     continue;
                 }
             };
-            let location = self.compilation.location(place);
+            let location = self.compilation.location(span);
             self.compilation.graph.requirements.push(Requirement { kind: kind.into(), value, location });
         }
     }
 
-    fn library(&mut self, place: SourceSpan, name: &str) {
+    fn library(&mut self, span: SourceSpan, name: &str) {
         let limits = &self.compilation.options.limits;
         if self.levels.len() > 1 {
-            self.compilation.error(place, "‘require library’ must be used at file scope");
+            self.compilation.error(span, "‘require library’ must be used at file scope");
             return;
         }
-        let folder = self.compilation.folder(self.source, place.span);
+        let folder = self.compilation.folder(self.source, span.span);
         let found = self.compilation.options.reader.and_then(|reader| reader(name, &folder));
         let Some(library) = found else {
             let message = format!("library ‘{name}’ not found in CLICKPATH/conf");
-            self.compilation.error(place, message);
+            self.compilation.error(span, message);
             return;
         };
         if self.libraries.contains(&library.path) {
             return;
         }
         if self.libraries.len() >= limits.libraries || self.requiring >= limits.nesting {
-            self.compilation.error(place, "too many libraries");
+            self.compilation.error(span, "too many libraries");
             return;
         }
         self.libraries.push(library.path.clone());

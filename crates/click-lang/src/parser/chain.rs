@@ -16,7 +16,7 @@ impl Parser<'_> {
                 break;
             }
             let implicit = items.iter().any(|item| matches!(item.subject, Subject::Implicit));
-            let place = items[0].span;
+            let span = items[0].span;
             let first = steps.is_empty();
             steps.push(Step { connector, items, errors: self.errors.len() });
             connector = self.connector();
@@ -24,7 +24,7 @@ impl Parser<'_> {
                 break;
             }
             if implicit && !first {
-                self.error(place, "implicit ports used in the middle of a chain");
+                self.error(span, "implicit ports used in the middle of a chain");
             }
         }
         (!steps.is_empty()).then_some(StatementKind::Chain(steps))
@@ -155,9 +155,9 @@ impl Parser<'_> {
         if self.is_character("{") {
             return ClassUse::Compound(self.compound());
         }
-        let place = self.peek().span;
-        self.error(place, "missing element type in declaration");
-        ClassUse::Missing { at: place, errors: self.errors.len() }
+        let span = self.peek().span;
+        self.error(span, "missing element type in declaration");
+        ClassUse::Missing { at: span, errors: self.errors.len() }
     }
 
     fn ports(&mut self) -> Option<Ports> {
@@ -197,8 +197,8 @@ impl Parser<'_> {
             } else if self.take_character(",") {
                 range = false;
             } else {
-                let place = self.peek().span;
-                self.error(place, "syntax error: expected ‘,’");
+                let span = self.peek().span;
+                self.error(span, "syntax error: expected ‘,’");
             }
         }
         (!ports.numbers.is_empty()).then_some(ports)

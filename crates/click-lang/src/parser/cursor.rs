@@ -173,8 +173,8 @@ impl<'t> Parser<'t> {
             }
         });
         if !self.take_character(")") {
-            let place = self.peek().span;
-            self.error(place, "expected ')'");
+            let span = self.peek().span;
+            self.error(span, "expected ')'");
         }
         span
     }

@@ -14,8 +14,8 @@ impl Parser<'_> {
         let statements = self.statements(Context::Group);
         self.depth -= 1;
         if self.is(TokenKind::End) {
-            let place = self.peek().span;
-            self.error(place, "expected ‘)’");
+            let span = self.peek().span;
+            self.error(span, "expected ‘)’");
         }
         self.take_character(")");
         statements
@@ -43,8 +43,8 @@ impl Parser<'_> {
             let statements = self.statements(Context::Compound);
             let bar = self.take(TokenKind::DoubleBar);
             if bar.is_none() && !self.take_character("}") {
-                let place = self.peek().span;
-                self.error(place, "expected ‘}’");
+                let span = self.peek().span;
+                self.error(span, "expected ‘}’");
             }
             compound.bodies.push(Body { open, formals, statements, errors: self.errors.len() });
             match bar {
@@ -97,8 +97,8 @@ impl Parser<'_> {
                 return formals;
             }
             if !self.take_character(",") {
-                let place = self.peek().span;
-                self.error(place, "expected ‘,’ or ‘|’");
+                let span = self.peek().span;
+                self.error(span, "expected ‘,’ or ‘|’");
                 return formals;
             }
         }

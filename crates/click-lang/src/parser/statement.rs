@@ -97,8 +97,8 @@ impl Parser<'_> {
         self.next();
         let name = self.take(TokenKind::Identifier);
         if name.is_none() {
-            let place = self.peek().span;
-            self.error(place, "expected element type name");
+            let span = self.peek().span;
+            self.error(span, "expected element type name");
         }
         let lexeme = self.peek();
         let class = if lexeme.kind == TokenKind::Identifier {
