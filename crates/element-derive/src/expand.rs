@@ -19,9 +19,9 @@ pub(crate) fn element(input: &DeriveInput) -> Result<TokenStream> {
     let mut summaries = Vec::new();
     let mut reads = Vec::new();
     for piece in fields.chunk_by(|one, next| one.shape != Shape::Group && next.shape != Shape::Group) {
-        let place = pieces.len();
+        let group = pieces.len();
         let read = |(index, field): (usize, &Argument)| {
-            field.read(&quote!(<Self as ::element::Args>::INFO.arguments[#place][#index]))
+            field.read(&quote!(<Self as ::element::Args>::INFO.arguments[#group][#index]))
         };
         reads.extend(piece.iter().enumerate().map(read));
         match piece {

@@ -33,9 +33,9 @@ pub enum Phase {
 pub enum Notifies {
     /// None.
     Nothing,
-    /// Tells downstream whether there may be packets to pull.
+    /// Signals downstream whether there may be packets to pull.
     Empty,
-    /// Tells upstream whether there may be room to push.
+    /// Signals upstream whether there may be room to push.
     Full,
     /// Both.
     EmptyAndFull,

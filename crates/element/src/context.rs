@@ -103,9 +103,9 @@ impl<'a> Context<'a> {
 
     /// Like `argument`, but an error names the argument `keyword`.
     pub fn keyword<T: FromArgument>(&self, keyword: &str, text: &str) -> Result<T, HandlerError> {
-        let told =
+        let with_keyword =
             |error| HandlerError::with_code(HandlerError::UNSPECIFIED, format_args!("{keyword}: {error}"));
-        self.argument(text).map_err(told)
+        self.argument(text).map_err(with_keyword)
     }
 
     /// Parses the value that a handler assigns to one field of the element: a number, a boolean or an address. Errors
@@ -140,8 +140,8 @@ impl<'a> Context<'a> {
     }
 
     /// During setup: reports a warning about a location in a data file, `FILE:LINE`.
-    pub fn warn_of(&self, place: &str, text: &str) {
-        self.runtime.remark(self.element, false, Some(place), text);
+    pub fn warn_of(&self, location: &str, text: &str) {
+        self.runtime.remark(self.element, false, Some(location), text);
     }
 
     /// During setup: reports an error about the element that does not prevent it from running.
@@ -192,10 +192,10 @@ impl Context<'_> {
         self.outputs.place()
     }
 
-    /// Emits a batch ahead of the batches with index `place` and above. It must be the last emission of a call.
+    /// Emits a batch ahead of the batches with index `index` and above. It must be the last emission of a call.
     #[inline]
-    pub fn emit_at(&mut self, place: usize, port: usize, batch: Batch) {
-        self.outputs.emit_at(place, port, batch);
+    pub fn emit_at(&mut self, index: usize, port: usize, batch: Batch) {
+        self.outputs.emit_at(index, port, batch);
     }
 
     /// Emits one packet. Consecutive packets share a batch where order allows.
@@ -396,7 +396,7 @@ impl Context<'_> {
         self.runtime.timer(self.element, timer)
     }
 
-    /// Tells listeners downstream (`Empty`) or upstream (`Full`) whether to try.
+    /// Sets whether listeners downstream (`Empty`) or upstream (`Full`) should try.
     #[inline]
     pub fn set_signal(&self, direction: Direction, active: bool) {
         self.runtime.set_signal(self.element, direction, active);

@@ -19,7 +19,7 @@ pub enum IoError {
     Unsupported(&'static str),
     /// The object does not exist.
     NotFound(String),
-    /// A privilege is missing. The text names it and tells how to get it.
+    /// A privilege is missing. The text names it and says how to get it.
     Denied(String),
     /// Any other error, as reported by the system.
     Failed(String),

@@ -29,12 +29,12 @@ pub enum Message {
     /// More positional arguments than the class takes.
     TooMany,
     /// An error in a data file that the element reads.
-    Placed {
+    InFile {
         /// The file, optionally with a line.
-        place: String,
+        location: String,
         /// The error.
         text: String,
-        /// Whether the element is named as `NAME :: CLASS(place)`.
+        /// Whether the element is named as `NAME :: CLASS(location)`.
         is_named: bool,
     },
     /// Any other error: text without the element's name, which the caller adds.
@@ -48,7 +48,7 @@ impl fmt::Display for Message {
             Message::Missing { keyword } => write!(f, "{keyword}: required argument missing"),
             Message::Unknown { keyword } => write!(f, "{keyword}: unknown argument"),
             Message::TooMany => f.write_str("too many arguments"),
-            Message::Placed { place, text, .. } => write!(f, "{place}: {text}"),
+            Message::InFile { location, text, .. } => write!(f, "{location}: {text}"),
             Message::Other(text) => f.write_str(text),
         }
     }
@@ -78,13 +78,13 @@ impl SetupError {
     }
 
     /// One message about a location in a data file, `FILE:LINE`.
-    pub fn placed(place: impl fmt::Display, text: impl fmt::Display) -> SetupError {
-        Message::Placed { place: place.to_string(), text: text.to_string(), is_named: false }.into()
+    pub fn placed(location: impl fmt::Display, text: impl fmt::Display) -> SetupError {
+        Message::InFile { location: location.to_string(), text: text.to_string(), is_named: false }.into()
     }
 
     /// One message about a data file; it introduces the element as `NAME :: CLASS(FILE)`.
     pub fn of_file(file: impl fmt::Display, text: impl fmt::Display) -> SetupError {
-        Message::Placed { place: file.to_string(), text: text.to_string(), is_named: true }.into()
+        Message::InFile { location: file.to_string(), text: text.to_string(), is_named: true }.into()
     }
 
     /// Adds the messages of `other`.

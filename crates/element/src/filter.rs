@@ -108,16 +108,16 @@ impl<F: Filter> Element for F {
         if passed == batch.len() {
             return cx.emit(0, batch);
         }
-        let mut place = (passed > 0).then_some(0);
+        let mut pass_index = (passed > 0).then_some(0);
         batch.filter_map_from(passed, |packet| match self.filter(cx, packet) {
             Verdict::Pass(packet) if cx.is_untouched() => {
-                place = Some(0);
+                pass_index = Some(0);
                 Some(packet)
             }
-            verdict => settle_in_order(cx, verdict, &mut place),
+            verdict => settle_in_order(cx, verdict, &mut pass_index),
         });
         // Emit behind the batches that preceded the first of these packets, as single packets would have been.
-        cx.emit_at(place.unwrap_or(0), 0, batch);
+        cx.emit_at(pass_index.unwrap_or(0), 0, batch);
     }
 
     fn pull(&mut self, cx: &mut Context, _port: usize, most: usize, into: &mut Batch) {
@@ -171,12 +171,12 @@ fn pass_first<F: Filter>(filter: &mut F, packets: &mut [Packet]) -> usize {
 }
 
 /// Applies a verdict within a batch. Returns a packet that passes, unless something was emitted that must precede it.
-/// `place` is set at the first packet returned.
+/// `pass_index` is set at the first packet returned.
 #[inline(never)]
-fn settle_in_order(cx: &mut Context, verdict: Verdict, place: &mut Option<usize>) -> Option<Packet> {
+fn settle_in_order(cx: &mut Context, verdict: Verdict, pass_index: &mut Option<usize>) -> Option<Packet> {
     match verdict {
         Verdict::Pass(packet) if !cx.is_touched(0) => {
-            place.get_or_insert(cx.place());
+            pass_index.get_or_insert(cx.place());
             Some(packet)
         }
         verdict => {

@@ -142,8 +142,8 @@ const ICMP_TYPES: &[(&str, u8)] = &[
 ];
 
 fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    let place = table.binary_search_by_key(&name, |(name, _)| name).ok()?;
-    table.get(place).map(|(_, number)| *number)
+    let index = table.binary_search_by_key(&name, |(name, _)| name).ok()?;
+    table.get(index).map(|(_, number)| *number)
 }
 
 /// The number of an IP protocol.

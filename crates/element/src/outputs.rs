@@ -66,23 +66,23 @@ impl Outputs {
         self.emitted.len()
     }
 
-    /// Emits a whole batch ahead of those with index `place` and above. It must be the last emission of a call.
+    /// Emits a whole batch ahead of those with index `index` and above. It must be the last emission of a call.
     #[inline]
-    pub fn emit_at(&mut self, place: usize, port: usize, batch: Batch) {
+    pub fn emit_at(&mut self, index: usize, port: usize, batch: Batch) {
         if batch.is_empty() {
             return self.recycle(batch);
         }
-        self.emitted.insert(place.min(self.emitted.len()), (port, batch));
+        self.emitted.insert(index.min(self.emitted.len()), (port, batch));
         self.filling.fill(SEALED);
     }
 
     /// Emits one packet. It joins the batch being filled where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, group: usize, packet: Packet) {
-        let place = self.filling.get(group).copied().unwrap_or(UNTOUCHED) as usize;
+        let filling = self.filling.get(group).copied().unwrap_or(UNTOUCHED) as usize;
         let limit = self.limit;
-        if let Some((at, batch)) = self.emitted.get_mut(place.wrapping_sub(1))
-            && *at == port
+        if let Some((filled_port, batch)) = self.emitted.get_mut(filling.wrapping_sub(1))
+            && *filled_port == port
             && batch.len() < limit
         {
             return batch.push(packet);
@@ -102,7 +102,7 @@ impl Outputs {
     /// Whether anything was emitted in the group.
     #[inline]
     pub fn is_touched(&self, group: usize) -> bool {
-        !self.emitted.is_empty() && self.filling.get(group).is_some_and(|place| *place != UNTOUCHED)
+        !self.emitted.is_empty() && self.filling.get(group).is_some_and(|filling| *filling != UNTOUCHED)
     }
 
     #[inline]

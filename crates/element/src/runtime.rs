@@ -87,7 +87,7 @@ pub trait Runtime {
     fn clear_timer(&self, element: usize, timer: usize);
     /// When a timer expires, if it is set.
     fn timer(&self, element: usize, timer: usize) -> Option<Timestamp>;
-    /// Tells listeners downstream (`Empty`) or upstream (`Full`) whether to try.
+    /// Sets whether listeners downstream (`Empty`) or upstream (`Full`) should try.
     fn set_signal(&self, element: usize, direction: Direction, active: bool);
     /// Finds the notifiers upstream of an input (`Empty`) or downstream of an output (`Full`) and listens to them.
     fn signal(&self, element: usize, port: usize, direction: Direction) -> Signal;
@@ -137,7 +137,7 @@ pub trait Runtime {
     /// Writes a line to the log.
     fn say(&self, text: &str);
     /// Reports a warning, or with `is_wrong` an error, about an element during setup.
-    fn remark(&self, element: usize, is_wrong: bool, place: Option<&str>, text: &str);
+    fn remark(&self, element: usize, is_wrong: bool, location: Option<&str>, text: &str);
     /// Starts a copy of the log for `element`. Its `woken` is called when there are lines.
     fn tap(&self, element: usize) -> Rc<LogTap>;
 }

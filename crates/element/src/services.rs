@@ -356,8 +356,8 @@ const SERVICES: &[(&str, u16, Transport)] = &[
 ];
 
 fn find(name: &str, not: Transport) -> Option<u16> {
-    let place = SERVICES.binary_search_by_key(&name, |(name, _, _)| name).ok()?;
-    SERVICES.get(place).filter(|(_, _, transport)| *transport != not).map(|(_, port, _)| *port)
+    let index = SERVICES.binary_search_by_key(&name, |(name, _, _)| name).ok()?;
+    SERVICES.get(index).filter(|(_, _, transport)| *transport != not).map(|(_, port, _)| *port)
 }
 
 /// The TCP port of a service.

@@ -169,62 +169,62 @@ impl RouterState {
     /// Creates all elements, then resolves the references between those that were created. The diagnostics of an
     /// element are kept together, in configuration order.
     fn configure(&mut self, problems: &mut Vec<Diagnostic>) {
-        let mut told = self.make(false);
-        self.resolve(&mut told);
-        told.sort_by_key(|(place, _)| *place);
-        problems.extend(told.into_iter().map(|(_, problem)| problem));
+        let mut found = self.create(false);
+        self.resolve(&mut found);
+        found.sort_by_key(|(position, _)| *position);
+        problems.extend(found.into_iter().map(|(_, problem)| problem));
     }
 
-    /// Creates all elements; returns each diagnostic with the element's index in configuration order.
-    pub(crate) fn make(&mut self, checking: bool) -> Vec<(usize, Diagnostic)> {
-        let mut told = Vec::new();
+    /// Creates all elements; returns each diagnostic with the element's position in configuration order.
+    pub(crate) fn create(&mut self, checking: bool) -> Vec<(usize, Diagnostic)> {
+        let mut found = Vec::new();
         let mut unbatched = false;
-        for (place, index) in self.in_order().into_iter().enumerate() {
+        for (position, index) in self.in_order().into_iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else { continue };
             let config = node.config.borrow();
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
             setup.checking = checking;
             setup.threads = self.options.threads;
-            let made = node.class.create(Arguments::new(&config), &mut setup);
+            let created = node.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
             for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
                 for text in texts {
                     let message = self.context("While configuring", index, &text);
-                    told.push((place, Diagnostic::new(severity, node.location.clone(), message)));
+                    found.push((position, Diagnostic::new(severity, node.location.clone(), message)));
                 }
             }
-            match made {
+            match created {
                 Ok(object) => *node.object.borrow_mut() = Some(object),
-                Err(error) => told.push((place, self.problem("While configuring", index, &error))),
+                Err(error) => found.push((position, self.problem("While configuring", index, &error))),
             }
         }
         if unbatched {
             self.options.batch = 1;
         }
-        told
+        found
     }
 
     /// Resolves the references of the elements that were created. An error is suppressed if the element looked up an
     /// export of one that was not created, because its result is unknown.
-    fn resolve(&self, told: &mut Vec<(usize, Diagnostic)>) {
-        for (place, index) in self.in_order().into_iter().enumerate() {
+    fn resolve(&self, found: &mut Vec<(usize, Diagnostic)>) {
+        for (position, index) in self.in_order().into_iter().enumerate() {
             self.missed.set(false);
             let result = self.call(index, |object, cx| object.resolve(cx));
             let mut problems = Vec::new();
-            self.tell_remarks("While configuring", &mut problems);
+            self.report_remarks("While configuring", &mut problems);
             if let Some(Err(error)) = result
                 && !self.missed.get()
             {
                 problems.push(self.problem("While configuring", index, &error));
             }
-            told.extend(problems.into_iter().map(|problem| (place, problem)));
+            found.extend(problems.into_iter().map(|problem| (position, problem)));
         }
     }
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
         for index in self.in_order() {
             let result = self.call(index, |object, cx| object.initialize(cx));
-            self.tell_remarks("While initializing", problems);
+            self.report_remarks("While initializing", problems);
             if let Some(Err(error)) = result {
                 problems.push(self.problem("While initializing", index, &error));
                 return;
@@ -234,11 +234,12 @@ impl RouterState {
     }
 
     /// Turns the remarks of elements into diagnostics.
-    fn tell_remarks(&self, what: &str, problems: &mut Vec<Diagnostic>) {
-        for SetupDiagnostic { severity, element, place, text } in self.remarks.take() {
+    fn report_remarks(&self, what: &str, problems: &mut Vec<Diagnostic>) {
+        for SetupDiagnostic { severity, element, data_location, text } in self.remarks.take() {
             if let Some(node) = self.nodes.get(element) {
                 let message = self.context(what, element, &text);
-                problems.push(Diagnostic::new(severity, node.location.clone(), message).within(place));
+                let diagnostic = Diagnostic::new(severity, node.location.clone(), message);
+                problems.push(diagnostic.with_data_location(data_location));
             }
         }
     }
@@ -247,12 +248,12 @@ impl RouterState {
         let text =
             if problem.messages.is_empty() { "unspecified error".to_string() } else { problem.to_string() };
         let location = self.nodes.get(index).map(|node| node.location.clone());
-        let Some(Message::Placed { place, is_named, .. }) = problem.messages.first() else {
+        let Some(Message::InFile { location: data_location, is_named, .. }) = problem.messages.first() else {
             return error(location, self.context(what, index, &text));
         };
         let subject = named(&self.graph, index);
-        let subject = if *is_named { format!("{subject}({place})") } else { subject };
-        error(location, introduced(what, &subject, &text)).within(Some(place.clone()))
+        let subject = if *is_named { format!("{subject}({data_location})") } else { subject };
+        error(location, introduced(what, &subject, &text)).with_data_location(Some(data_location.clone()))
     }
 
     fn context(&self, what: &str, index: usize, text: &str) -> String {

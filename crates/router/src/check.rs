@@ -19,15 +19,15 @@ use crate::state::RouterState;
 /// Elements are created but not initialised, so no file or device is opened.
 pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
     let mut found = compiled.diagnostics;
-    let place = |problem: &Diagnostic| {
+    let position = |problem: &Diagnostic| {
         problem.location.clone().map(|location| (location.file, location.span.start, location.span.end))
     };
     let errors = found.iter().filter(|known| known.severity == Severity::Error);
-    let places: BTreeSet<_> = errors.filter_map(place).collect();
-    let mut said: BTreeSet<String> = found.iter().map(|known| known.message.clone()).collect();
+    let error_positions: BTreeSet<_> = errors.filter_map(position).collect();
+    let mut messages: BTreeSet<String> = found.iter().map(|known| known.message.clone()).collect();
     for problem in check_graph(compiled.graph, registry, environment) {
-        let is_placed = place(&problem).is_some_and(|place| places.contains(&place));
-        if !is_placed && said.insert(problem.message.clone()) {
+        let is_reported = position(&problem).is_some_and(|position| error_positions.contains(&position));
+        if !is_reported && messages.insert(problem.message.clone()) {
             found.push(problem);
         }
     }
@@ -40,7 +40,7 @@ fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environ
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
     let mut core = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
-    problems.extend(core.make(true).into_iter().map(|(_, problem)| problem));
+    problems.extend(core.create(true).into_iter().map(|(_, problem)| problem));
     problems
 }
 

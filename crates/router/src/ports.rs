@@ -54,7 +54,7 @@ pub(crate) fn processing(notation: &str, ports: (usize, usize)) -> (Vec<PortMode
     (side(inputs, ports.0), side(outputs, ports.1))
 }
 
-/// A flow code, which tells at which outputs an input's packets may leave: `x/x`, `xy/[xy]x`, `#/#`, `#/[^#]`.
+/// A flow code: at which outputs the packets of an input may leave, as in `x/x`, `xy/[xy]x`, `#/#`, `#/[^#]`.
 pub(crate) struct FlowCode<'n> {
     inputs: Vec<PortCode<'n>>,
     outputs: Vec<PortCode<'n>>,

@@ -36,8 +36,8 @@ pub(crate) fn order(phases: &[Phase]) -> Vec<usize> {
 /// Moves elements below the pivot to the front and those above it to the end; returns the number of each.
 fn partition(part: &mut [usize], phase: &impl Fn(&usize) -> Phase) -> (usize, usize) {
     let count = part.len();
-    let at = |part: &[usize], place: usize| part.get(place).map_or(Phase::Normal, phase);
-    let pivot = pivot(count, |place| at(part, place));
+    let at = |part: &[usize], index: usize| part.get(index).map_or(Phase::Normal, phase);
+    let pivot = pivot(count, |index| at(part, index));
     part.swap(0, pivot);
     let pivot = at(part, 0);
     // Elements equal to the pivot are gathered at both ends: before `low_equal` and after `high_equal`.
@@ -66,12 +66,12 @@ fn partition(part: &mut [usize], phase: &impl Fn(&usize) -> Phase) -> (usize, us
         high -= 1;
     }
     let (below, above) = (low - low_equal, high_equal - high);
-    for place in 0..low_equal.min(below) {
-        part.swap(place, low - low_equal.min(below) + place);
+    for index in 0..low_equal.min(below) {
+        part.swap(index, low - low_equal.min(below) + index);
     }
     let moved = above.min(count - high_equal - 1);
-    for place in 0..moved {
-        part.swap(low + place, count - moved + place);
+    for index in 0..moved {
+        part.swap(low + index, count - moved + index);
     }
     (below, above)
 }

@@ -48,9 +48,10 @@ pub(crate) fn resolve(
         Some(found) => (passed, pairs, found),
         None => (spread_out, stars, found),
     };
-    let paths = Paths { graph, links: &links, by_element: &index(&links, classes.len()), sides: &sides };
-    for (number, (place, from)) in conflicts.into_iter().enumerate() {
-        let Some(link) = links.get(place) else { continue };
+    let paths =
+        Paths { graph, links: &links, by_element: &links_by_element(&links, classes.len()), sides: &sides };
+    for (number, (index, from)) in conflicts.into_iter().enumerate() {
+        let Some(link) = links.get(index) else { continue };
         let mut diagnostic = conflict(graph, *link, from);
         if number < MOST_EXPLAINED {
             paths.explain(&mut diagnostic, *link, from);
@@ -69,19 +70,19 @@ const MOST_PAIRS: usize = 1 << 12;
 /// Resolves all ports. Visits each port once, so it is linear in the number of links for any graph. Returns the
 /// conflicting links, each with its output's mode.
 fn spread(sides: &mut [PortModes], links: &[Link], elements: usize) -> Vec<(usize, PortMode)> {
-    let by_element = index(links, elements);
+    let by_element = links_by_element(links, elements);
     let mut queue: Vec<usize> = (0..links.len()).rev().collect();
     let mut reported = alloc::vec![false; links.len()];
     let mut conflicts = Vec::new();
-    while let Some(place) = queue.pop() {
-        let Some(link) = links.get(place).copied() else { continue };
+    while let Some(index) = queue.pop() {
+        let Some(link) = links.get(index).copied() else { continue };
         match agree(sides, link) {
             Agreement::Now(element) => queue.extend(by_element.get(element).into_iter().flatten()),
             Agreement::Never(from) => {
-                if let Some(reported) = reported.get_mut(place)
+                if let Some(reported) = reported.get_mut(index)
                     && !core::mem::replace(reported, true)
                 {
-                    conflicts.push((place, from));
+                    conflicts.push((index, from));
                 }
             }
             Agreement::Already => {}
@@ -102,7 +103,7 @@ fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)
     let passes = MOST_STEPS / links.len().max(1);
     for _ in 0..passes {
         let mut changed = false;
-        for (place, (link, reported)) in links.iter().zip(&mut reported).enumerate() {
+        for (index, (link, reported)) in links.iter().zip(&mut reported).enumerate() {
             if *reported {
                 continue;
             }
@@ -110,7 +111,7 @@ fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)
                 Agreement::Now(_) => changed = true,
                 Agreement::Never(from) => {
                     *reported = true;
-                    conflicts.push((place, from));
+                    conflicts.push((index, from));
                 }
                 Agreement::Already => {}
             }
@@ -193,14 +194,15 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: b
     links
 }
 
-fn index(links: &[Link], elements: usize) -> Vec<Vec<usize>> {
+/// For each element the indices of the links that touch it.
+fn links_by_element(links: &[Link], elements: usize) -> Vec<Vec<usize>> {
     let mut by_element = alloc::vec![Vec::new(); elements];
-    for (place, link) in links.iter().enumerate() {
+    for (index, link) in links.iter().enumerate() {
         for element in [link.output.0, link.input.0] {
             if let Some(list) = by_element.get_mut(element)
-                && list.last() != Some(&place)
+                && list.last() != Some(&index)
             {
-                list.push(place);
+                list.push(index);
             }
         }
     }
@@ -214,27 +216,30 @@ fn get(sides: &[PortModes], (element, port): (usize, usize), output: bool) -> Op
 
 fn set(sides: &mut [PortModes], (element, port): (usize, usize), output: bool, value: PortMode) {
     if let Some((inputs, outputs)) = sides.get_mut(element)
-        && let Some(place) = (if output { outputs } else { inputs }).get_mut(port)
+        && let Some(mode) = (if output { outputs } else { inputs }).get_mut(port)
     {
-        *place = value;
+        *mode = value;
     }
 }
 
 fn conflict(graph: &Graph, link: Link, from: PortMode) -> Diagnostic {
     let (one, other) = names(from);
     let (output, input) = (link.output, link.input);
-    let place = graph.elements.get(output.0).map(|element| element.location.clone());
+    let location = graph.elements.get(output.0).map(|element| element.location.clone());
     if link.inside {
         let name = named(graph, output.0);
         let (to, from) = (input.1, output.1);
-        error(place, format!("agnostic ‘{name}’ in mixed context: {other} input {to}, {one} output {from}"))
+        error(
+            location,
+            format!("agnostic ‘{name}’ in mixed context: {other} input {to}, {one} output {from}"),
+        )
     } else {
         let (from, to) = (named(graph, output.0), named(graph, input.0));
         let ports = (output.1, input.1);
         let message =
             format!("‘{from}’ {one} output {} connected to ‘{to}’ {other} input {}", ports.0, ports.1);
         let connection = graph.connections.get(link.connection).map(|edge| edge.location.clone());
-        error(connection.or(place), message)
+        error(connection.or(location), message)
     }
 }
 
@@ -279,7 +284,7 @@ impl Paths<'_> {
                 }
                 reached.push((next, at));
                 if self.is_fixed(next) {
-                    return self.told(&reached, kind);
+                    return self.describe_path(&reached, kind);
                 }
             }
             at += 1;
@@ -288,7 +293,7 @@ impl Paths<'_> {
     }
 
     /// The path to the port that was reached last, in words; `None` if it is obvious.
-    fn told(&self, reached: &[(Port, usize)], kind: &str) -> Option<(Location, String)> {
+    fn describe_path(&self, reached: &[(Port, usize)], kind: &str) -> Option<(Location, String)> {
         let mut at = reached.len() - 1;
         let mut way = Vec::new();
         while let Some(&(((element, _), _), before)) = reached.get(at) {
@@ -311,8 +316,8 @@ impl Paths<'_> {
     }
 
     fn links_of(&self, element: usize) -> impl Iterator<Item = &Link> {
-        let places = self.by_element.get(element).into_iter().flatten();
-        places.filter_map(|place| self.links.get(*place))
+        let indices = self.by_element.get(element).into_iter().flatten();
+        indices.filter_map(|index| self.links.get(*index))
     }
 
     /// Whether a port's mode depends on no other port of its element.
@@ -322,10 +327,10 @@ impl Paths<'_> {
 }
 
 /// The port at the other end of a link.
-fn other_end(link: &Link, (place, is_output): Port) -> Option<Port> {
+fn other_end(link: &Link, (port, is_output): Port) -> Option<Port> {
     match is_output {
-        true if link.output == place => Some((link.input, false)),
-        false if link.input == place => Some((link.output, true)),
+        true if link.output == port => Some((link.input, false)),
+        false if link.input == port => Some((link.output, true)),
         _ => None,
     }
 }

@@ -240,7 +240,7 @@ impl Router {
             return None;
         }
         for descriptor in core.environment.wait(&watched, until) {
-            self.tell(descriptor);
+            self.notify_watchers(descriptor);
         }
         None
     }

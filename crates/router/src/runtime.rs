@@ -255,8 +255,8 @@ impl Runtime for RouterState {
             let spaced = text.starts_with(|first: char| first.is_ascii_alphabetic()) && words(text).len() > 1;
             keyword.is_empty() || !spaced
         };
-        match position.and_then(|place| arguments.get_mut(place)).filter(|text| is_bare(text)) {
-            Some(place) => *place = value.to_string(),
+        match position.and_then(|position| arguments.get_mut(position)).filter(|text| is_bare(text)) {
+            Some(argument) => *argument = value.to_string(),
             None => arguments.push([keyword, value].join(" ")),
         }
         *node.config.borrow_mut() = arguments.join(", ");
@@ -281,9 +281,9 @@ impl Runtime for RouterState {
     }
 
     fn occasion(&self, element: usize, what: &str) -> String {
-        let place = self.nodes.get(element).map_or_else(String::new, |node| node.location.to_string());
+        let location = self.nodes.get(element).map_or_else(String::new, |node| node.location.to_string());
         let (name, class) = (self.element_name(element), self.class_name(element));
-        alloc::format!("{place}: {what} ‘{name} :: {class}’:")
+        alloc::format!("{location}: {what} ‘{name} :: {class}’:")
     }
 
     fn element_count(&self) -> usize {
@@ -342,11 +342,14 @@ impl Runtime for RouterState {
         self.driver.set(Some(element));
     }
 
-    fn remark(&self, element: usize, is_wrong: bool, place: Option<&str>, text: &str) {
+    fn remark(&self, element: usize, is_wrong: bool, data_location: Option<&str>, text: &str) {
         let severity = if is_wrong { Severity::Note } else { Severity::Warning };
-        let text = place.map_or_else(|| text.to_string(), |place| alloc::format!("{place}: {text}"));
-        let place = place.map(ToString::to_string);
-        self.remarks.borrow_mut().push(SetupDiagnostic { severity, element, place, text });
+        let text = match data_location {
+            Some(location) => alloc::format!("{location}: {text}"),
+            None => text.to_string(),
+        };
+        let data_location = data_location.map(ToString::to_string);
+        self.remarks.borrow_mut().push(SetupDiagnostic { severity, element, data_location, text });
     }
 
     fn say(&self, text: &str) {

@@ -72,7 +72,7 @@ pub(crate) struct SetupDiagnostic {
     pub(crate) severity: Severity,
     pub(crate) element: usize,
     /// The location in a data file that prefixes the text.
-    pub(crate) place: Option<String>,
+    pub(crate) data_location: Option<String>,
     pub(crate) text: String,
 }
 

@@ -27,21 +27,21 @@ impl RouterState {
     pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
         let is_class = |name: &str| self.registry.has(name);
         let compiled = click_lang::compile(text, &click_lang::Options::new("config", &is_class));
-        let told = |problems: &[Diagnostic]| {
+        let lines = |problems: &[Diagnostic]| {
             problems.iter().map(ToString::to_string).collect::<Vec<String>>().join("\n")
         };
         if compiled.has_errors() {
-            return Err(HandlerError::Rejected(told(&compiled.diagnostics)));
+            return Err(HandlerError::Rejected(lines(&compiled.diagnostics)));
         }
         let mut warnings = compiled.diagnostics;
         let mut graph = compiled.graph;
         graph.elements.extend(self.options.added.iter().cloned());
         let (successor, more) = self.successor(graph, text.to_string()).map_err(|problems| {
-            HandlerError::new(format_args!("{}\nRouter could not be initialized!", told(&problems)))
+            HandlerError::new(format_args!("{}\nRouter could not be initialized!", lines(&problems)))
         })?;
         *self.successor.borrow_mut() = Some(successor);
         warnings.extend(more);
-        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::Warned(told(&warnings))) }
+        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::Warned(lines(&warnings))) }
     }
 
     /// Takes over the state of the elements of `old`.

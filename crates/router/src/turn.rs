@@ -46,16 +46,17 @@ impl Router {
             after = Bound::Excluded(descriptor);
             if core.environment.is_ready(descriptor, read, write) {
                 found = true;
-                self.tell(descriptor);
+                self.notify_watchers(descriptor);
             }
         }
     }
 
-    pub(crate) fn tell(&self, descriptor: Descriptor) {
+    /// Calls the elements that watch a descriptor.
+    pub(crate) fn notify_watchers(&self, descriptor: Descriptor) {
         let core = &self.core;
-        for place in 0.. {
+        for index in 0.. {
             let watched = core.watched.borrow();
-            let Some(element) = watched.get(&descriptor).and_then(|watch| watch.watcher(place)) else {
+            let Some(element) = watched.get(&descriptor).and_then(|watch| watch.watcher(index)) else {
                 return;
             };
             drop(watched);
@@ -98,9 +99,9 @@ impl Router {
 }
 
 impl Watch {
-    /// The watchers in order: those for reading, then those only for writing.
-    fn watcher(&self, place: usize) -> Option<usize> {
+    /// The watcher with this index: first those for reading, then those only for writing.
+    fn watcher(&self, index: usize) -> Option<usize> {
         let writers = self.write.iter().filter(|element| !self.read.contains(element));
-        self.read.iter().chain(writers).nth(place).copied()
+        self.read.iter().chain(writers).nth(index).copied()
     }
 }

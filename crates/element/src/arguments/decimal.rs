@@ -68,18 +68,18 @@ impl Decimal {
     pub(super) fn billionths(&self, power: i32) -> (u32, u32) {
         const LARGEST: (u32, u32) = (u32::MAX, 999_999_999);
         let point = self.point + power;
-        let digit = |place: i32| {
-            let digit = usize::try_from(place).ok().and_then(|place| self.digits.get(place));
+        let digit = |index: i32| {
+            let digit = usize::try_from(index).ok().and_then(|index| self.digits.get(index));
             u64::from(digit.copied().unwrap_or(0))
         };
         let mut whole = 0u64;
-        for place in 0..point.max(0) {
-            whole = whole * 10 + digit(place);
+        for index in 0..point.max(0) {
+            whole = whole * 10 + digit(index);
             if whole > u64::from(u32::MAX) {
                 return LARGEST;
             }
         }
-        let mut fraction = (point..point + 9).fold(0, |fraction, place| fraction * 10 + digit(place));
+        let mut fraction = (point..point + 9).fold(0, |fraction, index| fraction * 10 + digit(index));
         if digit(point + 9) >= 5 {
             fraction += 1;
         }

@@ -162,24 +162,24 @@ impl Arguments {
     pub fn find(&mut self, info: &ArgumentInfo) -> Option<String> {
         let next = self.given.iter().position(|given| !given.used || given.keyword > 0);
         let mut found = None;
-        for (place, given) in self.given.iter_mut().enumerate() {
+        for (index, given) in self.given.iter_mut().enumerate() {
             if !given.used && given.has_keyword(info.keyword) {
                 given.used = true;
-                found = Some((place, given.value().to_owned()));
+                found = Some((index, given.value().to_owned()));
                 if !info.positional {
                     given.keyword = 0;
                 }
             }
         }
         if info.positional
-            && let Some((place, given)) = next.and_then(|next| Some((next, self.given.get_mut(next)?)))
+            && let Some((index, given)) = next.and_then(|next| Some((next, self.given.get_mut(next)?)))
             && !given.used
             && (given.keyword == 0 || (found.is_none() && info.required))
         {
             given.used = true;
             given.keyword = 0;
-            if found.as_ref().is_none_or(|(keyword, _)| *keyword < place) {
-                found = Some((place, given.text.clone()));
+            if found.as_ref().is_none_or(|(keyword, _)| *keyword < index) {
+                found = Some((index, given.text.clone()));
             }
         }
         let found = found.map(|(_, text)| text);

@@ -129,8 +129,8 @@ impl FromArgument for AnnotationField {
             let offset = offset.ok_or(ArgumentError::Syntax)?;
             return Ok(AnnotationField { offset, size: 0 });
         }
-        if let Some(place) = annotation::FIELDS.iter().find(|place| place.name == text) {
-            return Ok(AnnotationField { offset: place.offset.into(), size: place.size.into() });
+        if let Some(field) = annotation::FIELDS.iter().find(|field| field.name == text) {
+            return Ok(AnnotationField { offset: field.offset.into(), size: field.size.into() });
         }
         match setup.names().find(NameKind::Annotation, setup.scope(), text).as_deref() {
             Some(&[offset, size]) => Ok(AnnotationField { offset: offset.into(), size: size.into() }),
@@ -147,9 +147,9 @@ impl<const SIZE: usize> FromArgument for Annotation<SIZE> {
     const KIND: &'static str = "annotation";
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Annotation<SIZE>, ArgumentError> {
-        let place = AnnotationField::from_argument(text, setup)?;
-        let fits = (place.size == 0 || place.size == SIZE) && place.offset + SIZE <= annotation::SIZE;
-        fits.then_some(Annotation(place.offset)).ok_or(ArgumentError::Syntax)
+        let field = AnnotationField::from_argument(text, setup)?;
+        let fits = (field.size == 0 || field.size == SIZE) && field.offset + SIZE <= annotation::SIZE;
+        fits.then_some(Annotation(field.offset)).ok_or(ArgumentError::Syntax)
     }
 }
 
