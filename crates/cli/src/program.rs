@@ -9,7 +9,12 @@ use bench::Start;
 
 /// Runs the engine until the host asks it to stop.
 pub(crate) fn run(start: Start) {
-    let engine = engine::Engine::new(&start.info, start.region, Rc::new(start.platform));
+    let engine = engine::Engine::new(
+        &start.info,
+        start.region,
+        Rc::new(start.platform),
+        crate::configuration::registry(),
+    );
     if let Err(error) = engine.and_then(|mut engine| engine.run()) {
         eprintln!("clickbox: a box ended: {error}");
     }

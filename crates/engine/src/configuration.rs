@@ -9,12 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Library};
 use packet::Timestamp;
-use router::{Options, Registry, Router};
-
-/// The classes of the element library. If this were a constant, this crate would compile all of them again.
-pub(crate) fn registry() -> Registry {
-    Registry::new(elements::REGISTRY)
-}
+use router::{Options, Router};
 
 /// Dropped packets by reason.
 pub(crate) type Drops = BTreeMap<Cow<'static, str>, u64>;
@@ -36,8 +31,8 @@ pub(crate) fn file(name: &str) -> &str {
 
 /// Compiles a text. Libraries that it requires are looked up among the box's files.
 pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled {
-    let is_class = |name: &str| registry().has(name);
-    let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
+    let is_class = |name: &str| context.registry.has(name);
+    let names: Vec<&str> = context.registry.classes().map(|class| class.info.name).collect();
     let reader = |name: &str, _: &str| {
         let files = context.files.borrow();
         let text = core::str::from_utf8(files.get(name)?).ok()?;
@@ -67,7 +62,8 @@ impl Configuration {
         }
         let options = Options { stop_when_idle: false, source: text.to_string(), ..Options::default() };
         let before = context.pool.live();
-        let router = Router::in_pool(compiled.graph, registry(), environment, options, context.pool.clone())?;
+        let router =
+            Router::in_pool(compiled.graph, context.registry, environment, options, context.pool.clone())?;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());
         let template_packets = context.pool.live().saturating_sub(before);

@@ -14,10 +14,13 @@ use alloc::vec::Vec;
 use boundary::{BootInfo, BufferLeases, CorruptIndex, Mapped, Platform, StatusPage};
 use core::cell::{Cell, RefCell};
 use packet::{Pool, Timestamp};
+use router::Registry;
 
 /// The context of the configurations of a box.
 pub(crate) struct BoxContext {
     pub(crate) platform: Rc<dyn Platform>,
+    /// The classes that configurations may use.
+    pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) ports: Vec<Port>,
     /// The buffers of the ports' packets.
@@ -45,6 +48,7 @@ impl BoxContext {
         leases: BufferLeases,
         status: StatusPage<Mapped>,
         platform: Rc<dyn Platform>,
+        registry: Registry,
         events: Events,
     ) -> Result<BoxContext, EngineError> {
         let ports = info.ports.iter().enumerate();
@@ -68,6 +72,7 @@ impl BoxContext {
             addressed: Cell::new(false),
             fault: Cell::new(None),
             platform,
+            registry,
         })
     }
 

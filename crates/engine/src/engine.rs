@@ -11,6 +11,7 @@ use boundary::{
     BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped, Outbox, Platform,
     StatusPage, control,
 };
+use router::Registry;
 
 /// The program of a box.
 pub struct Engine {
@@ -31,11 +32,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine in the region that a boot info describes, and reports that it is ready.
+    /// Creates an engine in the region that a boot info describes, and reports that it is ready. Configurations may use
+    /// the classes of `registry`.
     pub fn new(
         info: &BootInfo,
         region: BoxRegion,
         platform: Rc<dyn Platform>,
+        registry: Registry,
     ) -> Result<Engine, EngineError> {
         let (pages, leases) = region.split(&info.ports).ok_or(EngineError::Region)?;
         let channel = |offset| pages.part(offset, control::CHANNEL_SIZE).ok_or(EngineError::Region);
@@ -48,7 +51,7 @@ impl Engine {
         let longest = if heap == 0 { MAX_REQUEST } else { MAX_REQUEST.min(heap / 2) };
         let events = Events::new(writer(control::EVENTS)?, heap);
         let engine = Engine {
-            context: Rc::new(BoxContext::new(info, &pages, leases, status, platform, events)?),
+            context: Rc::new(BoxContext::new(info, &pages, leases, status, platform, registry, events)?),
             requests: reader(control::REQUESTS)?,
             replies: writer(control::REPLIES)?,
             inbox: Inbox::new(longest),

@@ -1,6 +1,6 @@
 //! Serves the requests in the mailbox.
 
-use crate::configuration::{Configuration, compile, file, registry};
+use crate::configuration::{Configuration, compile, file};
 use crate::diagnostics;
 use crate::engine::Engine;
 use crate::environment::BoxEnvironment;
@@ -133,7 +133,8 @@ impl Engine {
 
     fn check(&self, text: &str) -> Vec<u8> {
         let compiled = compile(&self.context, file(""), text);
-        let found = router::check(compiled, registry(), Rc::new(BoxEnvironment::new(&self.context, "")));
+        let found =
+            router::check(compiled, self.context.registry, Rc::new(BoxEnvironment::new(&self.context, "")));
         boundary::Diagnostic::encode(&diagnostics::for_mailbox(&found, file("")))
     }
 

@@ -11,13 +11,16 @@ use alloc::rc::Rc;
 use boot::{Boot, GuestPlatform};
 use core::error::Error;
 use engine::{Engine, EngineError};
+use router::Registry;
 
 #[unsafe(no_mangle)]
 fn run(boot: Boot) -> ! {
-    let engine = match Engine::new(&boot.info, boot.region, Rc::new(GuestPlatform)) {
-        Ok(engine) => Box::leak(Box::new(engine)),
-        Err(error) => fail(error),
-    };
+    let engine =
+        match Engine::new(&boot.info, boot.region, Rc::new(GuestPlatform), Registry::new(elements::REGISTRY))
+        {
+            Ok(engine) => Box::leak(Box::new(engine)),
+            Err(error) => fail(error),
+        };
     report::watch(engine);
     match engine.run() {
         Ok(()) => boot::stop(),

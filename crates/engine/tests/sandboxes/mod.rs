@@ -4,6 +4,7 @@
 use boundary::limits::BUFFER_SIZE;
 use boundary::{Diagnostic, Request, Slots};
 use engine::Engine;
+use router::Registry;
 use sandbox::thread::{self, Start};
 use sandbox::{Doorbell, EventFd, Host, HostPort, PortSettings, Sandbox, Settings, Target, Worker};
 use std::rc::Rc;
@@ -22,7 +23,8 @@ pub(crate) fn host() -> &'static Host {
 
 /// The program of a box in a thread.
 pub(crate) fn program(start: Start) {
-    let engine = Engine::new(&start.info, start.region, Rc::new(start.platform));
+    let engine =
+        Engine::new(&start.info, start.region, Rc::new(start.platform), Registry::new(elements::REGISTRY));
     engine.and_then(|mut engine| engine.run()).unwrap();
 }
 

@@ -10,6 +10,7 @@ use boundary::{
     StatusPage, control,
 };
 use engine::Engine;
+use router::Registry;
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -126,7 +127,7 @@ impl Bench {
         // a ring holds it.
         let region = unsafe { BoxRegion::new(area) };
         Bench {
-            engine: Engine::new(&info, region, platform.clone()).unwrap(),
+            engine: Engine::new(&info, region, platform.clone(), Registry::new(elements::REGISTRY)).unwrap(),
             platform,
             ports,
             area,
