@@ -17,7 +17,8 @@ fn on_each(check: impl Fn(&TestBed)) {
         (Backend::Vm, BoxProgram::Probe),
         (Backend::Process, BoxProgram::Probe),
     ] {
-        match TestBed::new(kind, inside, None) {
+        let image = if inside == BoxProgram::Click { image::CLICKBOX } else { image::PROBE };
+        match TestBed::new(kind, inside, image, None) {
             Ok(bed) => check(&bed),
             Err(MeasureError::NoKvm) => skip(Capability::Kvm, MeasureError::NoKvm),
             Err(error) => panic!("{kind:?} {inside:?}: {error}"),
@@ -111,7 +112,10 @@ fn memory_is_measured() {
 
 #[test]
 fn settings_that_cannot_be_are_refused() {
-    assert!(matches!(TestBed::new(Backend::Thread, BoxProgram::Click, None), Err(MeasureError::NoEntry)));
+    assert!(matches!(
+        TestBed::new(Backend::Thread, BoxProgram::Click, image::CLICKBOX, None),
+        Err(MeasureError::NoEntry)
+    ));
     on_each(|bed| {
         assert!(matches!(bench::io(bed, IoMode::Send, 64, 100, SHORT), Err(MeasureError::Ring(_))));
     });
@@ -134,7 +138,7 @@ fn a_report_becomes_a_page() {
         entries: 10,
     };
     let mut parts = Vec::new();
-    let bed = TestBed::new(Backend::Process, BoxProgram::Click, None).unwrap();
+    let bed = TestBed::new(Backend::Process, BoxProgram::Click, image::CLICKBOX, None).unwrap();
     let report =
         bench::report(&bed, Machine::this(), &scope, SHORT, |what| parts.push(what.to_string())).unwrap();
     assert_eq!(parts.len(), 7);

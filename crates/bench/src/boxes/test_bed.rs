@@ -37,6 +37,8 @@ pub struct TestBed {
     host: Host,
     backend: Backend,
     box_program: BoxProgram,
+    /// Bytes of the image that contains the program.
+    image_size: usize,
     /// The function that boxes in threads run.
     entry: Option<Entry>,
     before: Option<CpuSet>,
@@ -45,17 +47,19 @@ pub struct TestBed {
 }
 
 impl TestBed {
-    /// A test bed for boxes of a backend. `entry` is the function that boxes in threads run; the caller links it.
+    /// A test bed for boxes of a backend that run a program, which `image` contains. `entry` is the function that boxes
+    /// in threads run. The caller links both.
     pub fn new(
         backend: Backend,
         box_program: BoxProgram,
+        image: &[u8],
         entry: Option<Entry>,
     ) -> Result<Self, MeasureError> {
         let before = sched_getaffinity(None).ok();
         let cores = before.as_ref().map(allowed).unwrap_or_default();
         // A thread stays on the core where it was created, and a process on the core of the thread that created it.
         pin(cores.last());
-        let host = Host::new(box_program.image())?;
+        let host = Host::new(image)?;
         let worker = match backend {
             Backend::Vm if !host.has_vms() => return Err(MeasureError::NoKvm),
             Backend::Vm => Some(Worker::start()?),
@@ -65,7 +69,16 @@ impl TestBed {
             Backend::Process | Backend::Thread => None,
         };
         pin(cores.first());
-        Ok(Self { worker, host, backend, box_program, entry, before, boxes: cores.last().copied() })
+        Ok(Self {
+            worker,
+            host,
+            backend,
+            box_program,
+            image_size: image.len(),
+            entry,
+            before,
+            boxes: cores.last().copied(),
+        })
     }
 
     /// The backend of its boxes.
@@ -76,6 +89,11 @@ impl TestBed {
     /// The program that its boxes run.
     pub fn box_program(&self) -> BoxProgram {
         self.box_program
+    }
+
+    /// Bytes of the image that contains the program.
+    pub(crate) fn image_size(&self) -> usize {
+        self.image_size
     }
 
     /// The sandbox that the host uses. Thread boxes have none: see [`create`](Self::create).

@@ -13,14 +13,6 @@ pub enum BoxProgram {
 }
 
 impl BoxProgram {
-    /// The image that contains it.
-    pub(crate) fn image(self) -> &'static [u8] {
-        match self {
-            Self::Click => image::CLICKBOX,
-            Self::Probe => image::PROBE,
-        }
-    }
-
     /// The write handler, and the prefix of its value.
     pub(crate) fn write_handler(self) -> (&'static str, &'static str) {
         match self {

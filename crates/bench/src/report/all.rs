@@ -158,7 +158,7 @@ pub fn report(
         sandbox: bed.backend(),
         inside: bed.box_program(),
         plan,
-        image_kb: bed.box_program().image().len() / 1024,
+        image_kb: bed.image_size() / 1024,
         classes: scope.classes,
         engine,
         boot,

@@ -6,7 +6,7 @@ use super::check_result::CheckResult;
 
 /// Checks that boxes of this backend run here; `name` is the name of the check.
 pub(super) fn check(name: &'static str, backend: Backend) -> CheckResult {
-    let tried = TestBed::new(backend, BoxProgram::Click, None).and_then(|bed| trial(&bed));
+    let tried = TestBed::new(backend, BoxProgram::Click, image::CLICKBOX, None).and_then(|bed| trial(&bed));
     match tried {
         Ok(trial) => {
             let found = format!("a firewall boots and forwards a packet in {:.1} ms", trial.boot_ms);

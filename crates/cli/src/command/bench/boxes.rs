@@ -267,11 +267,11 @@ impl What {
 impl Common {
     /// A test bed with the given sandbox, or with the first that works.
     fn bed(&self) -> Result<TestBed, MeasureError> {
-        let inside = match self.inside {
-            InsideName::Click => BoxProgram::Click,
-            InsideName::Probe => BoxProgram::Probe,
+        let (inside, image) = match self.inside {
+            InsideName::Click => (BoxProgram::Click, image::CLICKBOX),
+            InsideName::Probe => (BoxProgram::Probe, image::PROBE),
         };
-        let bed = |kind| TestBed::new(kind, inside, Some(program::run));
+        let bed = |kind| TestBed::new(kind, inside, image, Some(program::run));
         match self.sandbox {
             Some(Sandbox::Vm) => bed(Backend::Vm),
             Some(Sandbox::Process) => bed(Backend::Process),
