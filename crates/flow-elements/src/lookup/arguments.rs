@@ -1,11 +1,12 @@
 //! Routes as arguments.
 
-use element::arguments::{ArgumentError, Ip4PrefixOrHost};
+use element::Message;
+use element::arguments::{ArgumentError, Ip4PrefixOrHost, Raw};
 use element::prelude::*;
 use element::text;
 
 use core::net::Ipv4Addr;
-use lookup::Route;
+use lookup::{Route, RouteStore};
 use packet::Ip4Prefix;
 
 /// A route to add: `ADDR/MASK [GATEWAY] OUTPUT`, where `-` stands for no gateway.
@@ -30,6 +31,48 @@ impl FromArgument for RouteToRemove {
         let route = parse(text, setup, false).map(RouteToRemove);
         route.ok_or_else(|| ArgumentError::new("expected ‘ADDR/MASK [GATEWAY OUTPUT]’"))
     }
+}
+
+/// Fills a table from an element's arguments. Of two routes for one prefix the earlier stays.
+pub(super) fn configure(
+    store: &mut impl RouteStore,
+    arguments: &[Raw],
+    setup: &mut Setup,
+) -> Result<(), SetupError> {
+    let mut errors = SetupError::default();
+    let mut replaced = 0;
+    store.hold();
+    for (number, argument) in (1..).zip(arguments) {
+        let problem = match RouteToAdd::from_argument(&argument.0, setup).map(|RouteToAdd(route)| route) {
+            Err(_) => format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’"),
+            Ok(route) if !has_port(&route, setup.outputs()) => format!("argument {number} bad OUTPUT"),
+            Ok(route) if store.get(route.prefix).is_some() => {
+                replaced += 1;
+                continue;
+            }
+            Ok(route) => match store.set(route) {
+                Ok(_) => continue,
+                Err(error) => format!("argument {number}: {error}"),
+            },
+        };
+        errors.messages.push(Message::Other(problem));
+    }
+    store.settle();
+    if replaced > 0 {
+        let routes = if replaced > 1 { "routes" } else { "route" };
+        let text = format!("{replaced} {routes} replaced by later versions");
+        if errors.messages.is_empty() {
+            setup.warn(text);
+        } else {
+            errors.messages.push(Message::Other(format!("warning: {text}")));
+        }
+    }
+    errors.into_result()
+}
+
+/// Whether the element has the route's output.
+pub(super) fn has_port(route: &Route, outputs: usize) -> bool {
+    usize::try_from(route.port).is_ok_and(|port| port < outputs)
 }
 
 fn parse(text: &str, setup: &Setup, needs_port: bool) -> Option<Route> {

@@ -1,12 +1,12 @@
-//! The handlers that IPv4 route tables share, and how their arguments become routes.
+//! The handlers that IPv4 route tables share.
 
 use element::prelude::*;
-use element::{Message, text};
+use element::text;
 
 use core::net::Ipv4Addr;
 use lookup::{Hop, Route, RouteError, RouteStore};
 
-use super::arguments::{RouteToAdd, RouteToRemove};
+use super::arguments::{RouteToAdd, RouteToRemove, has_port};
 use super::table::{Kind, RouteTable};
 
 /// What to do with a route.
@@ -71,47 +71,6 @@ pub(super) const fn handlers_with_flush<K: Kind>() -> [Handler<RouteTable<K>>; 7
         Ok(())
     });
     [add, set, remove, ctrl, table, lookup, flush]
-}
-
-/// Fills a table from an element's arguments. Of two routes for one prefix the earlier stays.
-pub(super) fn configure(
-    store: &mut impl RouteStore,
-    arguments: &[element::arguments::Raw],
-    setup: &mut Setup,
-) -> Result<(), SetupError> {
-    let mut errors = SetupError::default();
-    let mut replaced = 0;
-    store.hold();
-    for (number, argument) in (1..).zip(arguments) {
-        let problem = match RouteToAdd::from_argument(&argument.0, setup).map(|RouteToAdd(route)| route) {
-            Err(_) => format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’"),
-            Ok(route) if !has_port(&route, setup.outputs()) => format!("argument {number} bad OUTPUT"),
-            Ok(route) if store.get(route.prefix).is_some() => {
-                replaced += 1;
-                continue;
-            }
-            Ok(route) => match store.set(route) {
-                Ok(_) => continue,
-                Err(error) => format!("argument {number}: {error}"),
-            },
-        };
-        errors.messages.push(Message::Other(problem));
-    }
-    store.settle();
-    if replaced > 0 {
-        let routes = if replaced > 1 { "routes" } else { "route" };
-        let text = format!("{replaced} {routes} replaced by later versions");
-        if errors.messages.is_empty() {
-            setup.warn(text);
-        } else {
-            errors.messages.push(Message::Other(format!("warning: {text}")));
-        }
-    }
-    errors.into_result()
-}
-
-fn has_port(route: &Route, outputs: usize) -> bool {
-    usize::try_from(route.port).is_ok_and(|port| port < outputs)
 }
 
 fn lookup<K: Kind>(

@@ -3,7 +3,7 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::commands::configure;
+use super::arguments::configure;
 use super::forward::Ip4Forwarder;
 use lookup::RouteStore;
 

@@ -1,6 +1,7 @@
 //! The interface of a rewriter's flows: `ICMPRewriter` and `FTPPortMapper` look flows up and create them.
 
 use core::cell::{Cell, RefCell};
+use core::fmt::Write;
 
 use element::prelude::*;
 use packet::checksum::Delta;
@@ -241,6 +242,45 @@ impl Flows {
         let set = set.borrow();
         let map = set.table(self.member.get(), map)?;
         Some(read(&map.pairs, &map.lifetimes))
+    }
+
+    /// Describes all inputs, or one, with the number of their flows.
+    pub(crate) fn patterns(&self, only: Option<usize>) -> String {
+        let set = self.set();
+        let set = set.borrow();
+        let mut text = String::new();
+        for (index, input) in self.inputs.borrow().iter().enumerate() {
+            if only.is_some_and(|only| only != index) {
+                continue;
+            }
+            text.push_str(&input.describe());
+            let member = set.members.get(self.member.get());
+            match member.and_then(|member| member.tallies.get(index)).map_or(0, |tally| tally.flows) {
+                0 => text.push('\n'),
+                count => _ = writeln!(text, " [{count}]"),
+            }
+        }
+        text
+    }
+
+    /// Replaces the specification of an input, and removes the flows that began there.
+    pub(crate) fn replace_input(&self, index: usize, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        let problem = |text: String| HandlerError::new(format!("input spec {index}: {text}"));
+        let name = cx.name();
+        let mut input = Input::parse(value, self.outputs, &cx.setup(&name)).map_err(problem)?;
+        input.connect(cx).map_err(|text| problem(text.into()))?;
+        match input.problems(self.outputs).as_slice() {
+            [] => {}
+            problems => return Err(problem(problems.join("; "))),
+        }
+        let set = self.set();
+        if let Some(member) = set.borrow_mut().members.get_mut(self.member.get()) {
+            member.clear_input(index as u16);
+        }
+        if let Some(old) = self.inputs.borrow_mut().get_mut(index) {
+            *old = input;
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,6 @@
 use element::prelude::*;
 
 use super::flows::{FIRST_MAP, Flows, Found, UDP_MAP, clock};
-use super::input::Input;
 use super::mapping::{Lifetimes, Mapping};
 use super::rewriter::{Kind, Rewriter};
 use super::translate::Shape;
@@ -107,25 +106,6 @@ pub(crate) fn look_up<K: Kind>(
     }))
 }
 
-/// Shows all inputs, or one, with the number of their flows.
-pub(crate) fn patterns(flows: &Flows, only: Option<usize>) -> String {
-    let set = flows.set();
-    let set = set.borrow();
-    let mut text = String::new();
-    for (place, input) in flows.inputs.borrow().iter().enumerate() {
-        if only.is_some_and(|only| only != place) {
-            continue;
-        }
-        text.push_str(&input.describe());
-        let member = set.members.get(flows.member.get());
-        match member.and_then(|member| member.tallies.get(place)).map_or(0, |tally| tally.flows) {
-            0 => text.push('\n'),
-            count => _ = writeln!(text, " [{count}]"),
-        }
-    }
-    text
-}
-
 /// Sum over the inputs of (flows, failures).
 pub(crate) fn totals(flows: &Flows) -> (u32, u32) {
     let set = flows.set();
@@ -172,37 +152,6 @@ pub(crate) fn clear<K: Kind>(
     Ok(())
 }
 
-/// The handlers `pattern0` and so on, one per input.
-pub(crate) const fn numbered<K: Kind>() -> Numbered<Rewriter<K>> {
-    Numbered {
-        prefix: "pattern",
-        summary: "What input N does, and its flows in brackets; writing ends the flows that began there.",
-        count: |rewriter| rewriter.flows.inputs.borrow().len(),
-        read: |rewriter, input| patterns(&rewriter.flows, Some(input)),
-        write: |rewriter, cx, input, value| replace(&rewriter.flows, input, cx, value),
-    }
-}
-
-/// Replaces the specification of an input, and removes the flows that began there.
-fn replace(flows: &Flows, place: usize, cx: &Context, value: &str) -> Result<(), HandlerError> {
-    let problem = |text: String| HandlerError::new(format!("input spec {place}: {text}"));
-    let name = cx.name();
-    let mut input = Input::parse(value, flows.outputs, &cx.setup(&name)).map_err(problem)?;
-    input.connect(cx).map_err(|text| problem(text.into()))?;
-    match input.problems(flows.outputs).as_slice() {
-        [] => {}
-        problems => return Err(problem(problems.join("; "))),
-    }
-    let set = flows.set();
-    if let Some(member) = set.borrow_mut().members.get_mut(flows.member.get()) {
-        member.clear_input(place as u16);
-    }
-    if let Some(old) = flows.inputs.borrow_mut().get_mut(place) {
-        *old = input;
-    }
-    Ok(())
-}
-
 /// The handlers of a rewriter: its own, then the common ones.
 macro_rules! handlers {
     ($($own:expr),* $(,)?) => {
@@ -218,7 +167,7 @@ macro_rules! handlers {
                 $crate::rewriting::handlers::totals(&rewriter.flows).1.to_string()
             }),
             Handler::read("patterns", "The specification of each input, with its number of flows in brackets.", |rewriter| {
-                $crate::rewriting::handlers::patterns(&rewriter.flows, None)
+                rewriter.flows.patterns(None)
             }),
             Handler::read("size", "Flows of all rewriters that share the capacity.", |rewriter| {
                 $crate::rewriting::handlers::size(&rewriter.flows)

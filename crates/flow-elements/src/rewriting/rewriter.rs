@@ -246,7 +246,13 @@ impl<K: Kind> Rewriter<K> {
 impl<K: Kind> Element for Rewriter<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
-    const NUMBERED: Option<Numbered<Self>> = Some(super::handlers::numbered());
+    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+        prefix: "pattern",
+        summary: "What input N does, and its flows in brackets; writing ends the flows that began there.",
+        count: |rewriter| rewriter.flows.inputs.borrow().len(),
+        read: |rewriter, input| rewriter.flows.patterns(Some(input)),
+        write: |rewriter, cx, input, value| rewriter.flows.replace_input(input, cx, value),
+    });
 
     fn new(args: K::Args, setup: &mut Setup) -> Result<Self, SetupError> {
         let settings = K::settings(args);

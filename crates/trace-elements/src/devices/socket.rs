@@ -2,13 +2,13 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{ElementName, Raw};
+use element::arguments::ElementName;
 use element::prelude::*;
 use element::{Descriptor, Io, Listener, Signal, SocketAddress, SocketRequest};
 
 use super::admission::Admission;
 use super::carrier::Carrier;
-use super::socketplaces::{internet_places, unix_places};
+use super::socketplaces::{AddressArguments, internet_places, unix_places};
 
 /// Maximum pushed packets that wait for room; Click would block instead.
 const MAX_WAITING: usize = 1024;
@@ -50,22 +50,8 @@ pub struct SocketArgs {
     /// TCP, UDP, UNIX or UNIX_DGRAM.
     #[arg(position)]
     r#type: String,
-    /// The address, or what FILENAME says.
-    #[arg(position)]
-    pub(super) addr: Option<Raw>,
-    /// The TCP or UDP port, or what LOCAL_FILENAME says.
-    #[arg(position)]
-    pub(super) port: Option<Raw>,
-    /// A client's own address.
-    #[arg(position)]
-    pub(super) local_addr: Option<Ipv4Addr>,
-    /// A client's own port.
-    #[arg(position)]
-    pub(super) local_port: Option<Raw>,
-    /// The name of the Unix socket.
-    pub(super) filename: Option<String>,
-    /// The name of a client's own Unix socket.
-    pub(super) local_filename: Option<String>,
+    #[arg(flatten)]
+    addresses: AddressArguments,
     /// Whether to connect instead of listening.
     client: Option<bool>,
     #[arg(flatten)]
@@ -130,8 +116,8 @@ impl Element for Socket {
     fn new(args: SocketArgs, setup: &mut Setup) -> Result<Socket, SetupError> {
         let kind = args.r#type.to_ascii_uppercase();
         let (place, local) = match kind.as_str() {
-            "TCP" | "UDP" => internet_places(kind == "TCP", &args, setup)?,
-            "UNIX" | "UNIX_DGRAM" => unix_places(kind == "UNIX", &args)?,
+            "TCP" | "UDP" => internet_places(kind == "TCP", &args.addresses, setup)?,
+            "UNIX" | "UNIX_DGRAM" => unix_places(kind == "UNIX", &args.addresses)?,
             _ => return Err(SetupError::new(format_args!("unknown socket type ‘{kind}’"))),
         };
         let _ = args.proper;

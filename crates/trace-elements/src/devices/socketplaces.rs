@@ -6,15 +6,38 @@ use alloc::string::String;
 use alloc::vec;
 
 use element::arguments::{FromArgument, Raw, TcpPort, UdpPort};
-use element::{Message, Setup, SetupError, SocketAddress};
+use element::{ArgumentGroup, Message, Setup, SetupError, SocketAddress};
 
-use super::socket::SocketArgs;
+/// The addresses of a socket.
+#[derive(ArgumentGroup)]
+pub(super) struct AddressArguments {
+    /// The address, or what FILENAME says.
+    #[arg(position)]
+    addr: Option<Raw>,
+    /// The TCP or UDP port, or what LOCAL_FILENAME says.
+    #[arg(position)]
+    port: Option<Raw>,
+    /// A client's own address.
+    #[arg(position)]
+    local_addr: Option<Ipv4Addr>,
+    /// A client's own port.
+    #[arg(position)]
+    local_port: Option<Raw>,
+    /// The name of the Unix socket.
+    filename: Option<String>,
+    /// The name of a client's own Unix socket.
+    local_filename: Option<String>,
+}
 
 /// The address to bind or connect to, and a client's own address.
 pub(super) type Places = (SocketAddress, Option<SocketAddress>);
 
 /// The addresses of a TCP or UDP socket.
-pub(super) fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Result<Places, SetupError> {
+pub(super) fn internet_places(
+    tcp: bool,
+    args: &AddressArguments,
+    setup: &Setup,
+) -> Result<Places, SetupError> {
     let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
     let wrong = |keyword: &'static str| move |problem| SetupError::argument(keyword, problem);
     let port = |keyword, text: &str| match tcp {
@@ -39,7 +62,7 @@ pub(super) fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Re
 }
 
 /// The addresses of a Unix stream or datagram socket.
-pub(super) fn unix_places(stream: bool, args: &SocketArgs) -> Result<Places, SetupError> {
+pub(super) fn unix_places(stream: bool, args: &AddressArguments) -> Result<Places, SetupError> {
     let text = |given: &Option<String>, raw: &Option<Raw>| {
         given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
     };

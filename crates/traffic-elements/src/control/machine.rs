@@ -10,9 +10,7 @@ use element::{Context, HandlerError};
 use packet::Timestamp;
 
 use super::complaints::Complaints;
-use super::expansion::expand;
 use super::instructions::{Finish, Instruction, Printing, Target, find_label};
-use super::scope::Scope;
 use super::variables::Variables;
 
 /// Jumps without a pause after which a script is stopped as endless.
@@ -435,10 +433,6 @@ impl Machine {
         if let Err(error) = writer.write(value.as_bytes()).and_then(|()| writer.flush()) {
             self.complain(cx, format!("{file}: {error}"));
         }
-    }
-
-    pub(super) fn expand(&mut self, cx: &mut Context, text: &str, quoted: bool) -> String {
-        expand(text, &mut Scope { machine: self, cx }, quoted)
     }
 
     /// The variables exported as handlers.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use element::text::{next_word, quote, unquote};
 use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup, SetupError};
 
-use super::expansion::Values;
+use super::expansion::{Values, expand};
 use super::functions;
 use super::machine::{Kind, Machine, Request};
 
@@ -64,6 +64,11 @@ struct Call {
 }
 
 impl Machine {
+    /// Expands the references in a text.
+    pub(super) fn expand(&mut self, cx: &mut Context, text: &str, quoted: bool) -> String {
+        expand(text, &mut Scope { machine: self, cx }, quoted)
+    }
+
     /// Reads a handler for `print` or `read`. Without a value, an error has been reported.
     pub(super) fn value_of_call(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Option<String> {
         let occasion = self.occasion(cx, call, quoted)?;
