@@ -130,8 +130,8 @@ impl<'a> Context<'a> {
     }
 
     /// Writes a line to the log, like Click's chatter.
-    pub fn say(&self, text: &str) {
-        self.runtime.say(text);
+    pub fn log(&self, text: &str) {
+        self.runtime.log(text);
     }
 
     /// During setup: reports a warning about the element.
@@ -186,10 +186,10 @@ impl Context<'_> {
         self.outputs.emit(port, group, batch);
     }
 
-    /// The index that the next emitted batch will have among those of this call, for `emit_at`.
+    /// The number of batches that this call has emitted: the index of the next one, for `emit_at`.
     #[inline]
-    pub fn place(&self) -> usize {
-        self.outputs.place()
+    pub fn emitted(&self) -> usize {
+        self.outputs.emitted()
     }
 
     /// Emits a batch ahead of the batches with index `index` and above. It must be the last emission of a call.
@@ -227,16 +227,10 @@ impl Context<'_> {
         self.recycle(batch);
     }
 
-    /// Whether this call has emitted nothing yet.
-    #[inline]
-    pub fn is_untouched(&self) -> bool {
-        self.outputs.is_empty()
-    }
-
     /// Whether this call has emitted anything in the order group of output `port`.
     #[inline]
-    pub fn is_touched(&self, port: usize) -> bool {
-        self.outputs.is_touched(self.group(port))
+    pub fn has_emitted_in_group_of(&self, port: usize) -> bool {
+        self.outputs.has_emitted_in(self.group(port))
     }
 
     /// Pulls at most `most` packets from input `port` and appends them to `into`; returns the number pulled.
@@ -452,7 +446,7 @@ impl Context<'_> {
         let args = E::Args::parse(Arguments::new(config), &mut setup)?;
         element.reconfigure(args, &mut setup)?;
         for warning in &setup.warnings {
-            self.say(&format!("  warning: {warning}"));
+            self.log(&format!("  warning: {warning}"));
         }
         self.runtime.note_configuration(self.element, config);
         Ok(())

@@ -140,7 +140,7 @@ impl SocketAddress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketRequest {
     /// The address to connect to or, for a server, to bind to.
-    pub place: SocketAddress,
+    pub address: SocketAddress,
     /// A client's local address, of the same kind.
     pub local: Option<SocketAddress>,
     /// Whether to connect rather than to listen.
@@ -152,7 +152,7 @@ pub struct SocketRequest {
     /// Whether small segments are sent at once (`TCP_NODELAY`).
     pub no_delay: bool,
     /// Whether this host receives what it sends to a multicast group.
-    pub echo: bool,
+    pub multicast_loop: bool,
 }
 
 /// An open socket.

@@ -78,12 +78,12 @@ impl SetupError {
     }
 
     /// One message about a location in a data file, `FILE:LINE`.
-    pub fn placed(location: impl fmt::Display, text: impl fmt::Display) -> SetupError {
+    pub fn at_location(location: impl fmt::Display, text: impl fmt::Display) -> SetupError {
         Message::InFile { location: location.to_string(), text: text.to_string(), is_named: false }.into()
     }
 
     /// One message about a data file; it introduces the element as `NAME :: CLASS(FILE)`.
-    pub fn of_file(file: impl fmt::Display, text: impl fmt::Display) -> SetupError {
+    pub fn in_file(file: impl fmt::Display, text: impl fmt::Display) -> SetupError {
         Message::InFile { location: file.to_string(), text: text.to_string(), is_named: true }.into()
     }
 

@@ -110,7 +110,7 @@ impl<F: Filter> Element for F {
         }
         let mut pass_index = (passed > 0).then_some(0);
         batch.filter_map_from(passed, |packet| match self.filter(cx, packet) {
-            Verdict::Pass(packet) if cx.is_untouched() => {
+            Verdict::Pass(packet) if cx.emitted() == 0 => {
                 pass_index = Some(0);
                 Some(packet)
             }
@@ -175,8 +175,8 @@ fn pass_first<F: Filter>(filter: &mut F, packets: &mut [Packet]) -> usize {
 #[inline(never)]
 fn settle_in_order(cx: &mut Context, verdict: Verdict, pass_index: &mut Option<usize>) -> Option<Packet> {
     match verdict {
-        Verdict::Pass(packet) if !cx.is_touched(0) => {
-            pass_index.get_or_insert(cx.place());
+        Verdict::Pass(packet) if !cx.has_emitted_in_group_of(0) => {
+            pass_index.get_or_insert(cx.emitted());
             Some(packet)
         }
         verdict => {

@@ -62,7 +62,7 @@ impl Outputs {
 
     /// The number of emitted batches, which is the index of the next one.
     #[inline]
-    pub fn place(&self) -> usize {
+    pub fn emitted(&self) -> usize {
         self.emitted.len()
     }
 
@@ -101,7 +101,7 @@ impl Outputs {
 
     /// Whether anything was emitted in the group.
     #[inline]
-    pub fn is_touched(&self, group: usize) -> bool {
+    pub fn has_emitted_in(&self, group: usize) -> bool {
         !self.emitted.is_empty() && self.filling.get(group).is_some_and(|filling| *filling != UNTOUCHED)
     }
 

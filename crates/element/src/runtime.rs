@@ -135,7 +135,7 @@ pub trait Runtime {
     /// Makes `element` the one that is asked before the driver stops.
     fn attach_driver(&self, element: usize);
     /// Writes a line to the log.
-    fn say(&self, text: &str);
+    fn log(&self, text: &str);
     /// Reports a warning, or with `is_wrong` an error, about an element during setup.
     fn remark(&self, element: usize, is_wrong: bool, location: Option<&str>, text: &str);
     /// Starts a copy of the log for `element`. Its `woken` is called when there are lines.

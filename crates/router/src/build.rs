@@ -267,7 +267,7 @@ impl RouterState {
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
             let result = object.reconfigure(Arguments::new(config), &mut setup);
             for warning in &setup.warnings {
-                self.say(&format!("  warning: {warning}"));
+                self.log(&format!("  warning: {warning}"));
             }
             result
         });

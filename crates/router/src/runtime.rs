@@ -352,7 +352,7 @@ impl Runtime for RouterState {
         self.remarks.borrow_mut().push(SetupDiagnostic { severity, element, data_location, text });
     }
 
-    fn say(&self, text: &str) {
+    fn log(&self, text: &str) {
         self.environment.console(text);
         self.taps.borrow_mut().retain(|(element, tap)| {
             let tap = tap.upgrade();

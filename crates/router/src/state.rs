@@ -156,7 +156,7 @@ impl RouterState {
                     self.deferred.borrow_mut().push_front((from, path, value));
                     return;
                 }
-                Err(error) => self.say(&error.of_call(false)),
+                Err(error) => self.log(&error.of_call(false)),
             }
         }
     }

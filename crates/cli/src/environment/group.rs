@@ -60,7 +60,7 @@ impl Group {
         let interface = own.map_or(Ipv4Addr::UNSPECIFIED, |own| *own.ip());
         sockopt::set_ip_add_membership(&receiver, place.ip(), &interface)
             .map_err(failed("setsockopt(IP_ADD_MEMBERSHIP)"))?;
-        sockopt::set_ip_multicast_loop(&sender, request.echo)
+        sockopt::set_ip_multicast_loop(&sender, request.multicast_loop)
             .map_err(failed("setsockopt(IP_MULTICAST_LOOP)"))?;
         let receiver = Rc::new(receiver);
         let descriptor = descriptors.register(&receiver);

@@ -23,11 +23,11 @@ const BACKLOG: i32 = 16;
 /// Opens a socket.
 pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result<Socket, SocketError> {
     let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
-    if let SocketAddress::Group(group, port) = request.place {
+    if let SocketAddress::Group(group, port) = request.address {
         let group = Group::open(SocketAddrV4::new(group, port), request, descriptors)?;
         return Ok(Socket::Datagrams(Box::new(group)));
     }
-    let (family, kind) = match request.place {
+    let (family, kind) = match request.address {
         SocketAddress::Tcp(..) => (AddressFamily::INET, SocketType::STREAM),
         SocketAddress::Udp(..) | SocketAddress::Group(..) => (AddressFamily::INET, SocketType::DGRAM),
         SocketAddress::Unix(_) => (AddressFamily::UNIX, SocketType::STREAM),
@@ -35,7 +35,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
     };
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"))?;
     set(&socket, request).map_err(failed("setsockopt"))?;
-    let own = if request.client { request.local.as_ref() } else { Some(&request.place) };
+    let own = if request.client { request.local.as_ref() } else { Some(&request.address) };
     let mut name = None;
     if let Some(own) = own {
         bind(&socket, &address(own).map_err(failed("bind"))?).map_err(failed("bind"))?;
@@ -43,14 +43,14 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
             name = Some(Name(path.clone()));
         }
     }
-    let place = address(&request.place).map_err(failed("connect"))?;
+    let place = address(&request.address).map_err(failed("connect"))?;
     match (kind, request.client) {
         (SocketType::STREAM, true) => connect(&socket, &place).map_err(failed("connect"))?,
         (SocketType::STREAM, false) => listen(&socket, BACKLOG).map_err(failed("listen"))?,
         _ => {}
     }
     rustix::io::ioctl_fionbio(&socket, true).map_err(failed("socket"))?;
-    Ok(match (&request.place, request.client) {
+    Ok(match (&request.address, request.client) {
         (SocketAddress::Tcp(address, port), true) => {
             let mut connection = Connection::new(TcpStream::from(socket), descriptors);
             connection.peer = Some(format!("{address}:{port}"));
@@ -82,7 +82,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
 
 /// Sets the options that must precede `bind`.
 fn set(socket: &OwnedFd, request: &SocketRequest) -> Result<(), Errno> {
-    if let SocketAddress::Tcp(..) = request.place {
+    if let SocketAddress::Tcp(..) = request.address {
         sockopt::set_tcp_nodelay(socket, request.no_delay)?;
         // Lets a server restart without waiting for its old connections to time out.
         sockopt::set_socket_reuseaddr(socket, !request.client)?;

@@ -84,7 +84,7 @@ impl Network {
             Some(SocketAddress::Udp(address, port)) => (address, if port == 0 { free.1 } else { port }),
             _ => free,
         };
-        let kind = match request.place {
+        let kind = match request.address {
             SocketAddress::Udp(address, port) if request.client => {
                 Kind::Datagrams { local, remote: Cell::new(Some((address, port))) }
             }
@@ -92,7 +92,7 @@ impl Network {
                 Kind::Datagrams { local: (address, port), remote: Cell::new(None) }
             }
             SocketAddress::Group(address, port) => {
-                let hears_itself = request.echo && request.local.is_none();
+                let hears_itself = request.multicast_loop && request.local.is_none();
                 Kind::Member { group: (address, port), local, hears_itself }
             }
             _ => return None,

@@ -241,7 +241,7 @@ impl AggregateIPFlows {
     #[inline(never)]
     fn stamp(&mut self, cx: &Context, packet: &mut Packet) {
         if !self.warned {
-            cx.say(&format!("{} :: AggregateIPFlows: warning: packet received without timestamp", cx.name()));
+            cx.log(&format!("{} :: AggregateIPFlows: warning: packet received without timestamp", cx.name()));
             self.warned = true;
         }
         packet.set_timestamp(cx.now());

@@ -143,7 +143,7 @@ impl Element for AggregatePacketCounter {
     fn cleanup(&mut self, cx: &mut Context) {
         if self.seen == Seen::Others {
             let name = cx.name();
-            cx.say(&format!(
+            cx.log(&format!(
                 "{name} :: AggregatePacketCounter: warning: saw no packets with aggregate annotations"
             ));
         }

@@ -97,7 +97,7 @@ impl FlowRecords {
         if let Some(mut file) = self.file.take()
             && let Err(error) = file.flush()
         {
-            cx.say(&format!("{}: {}: {error}", cx.name(), self.name));
+            cx.log(&format!("{}: {}: {error}", cx.name(), self.name));
         }
     }
 
@@ -122,7 +122,7 @@ impl FlowRecords {
         }
         let result = file.write((head + text).as_bytes());
         if let Err(error) = result {
-            cx.say(&format!("{}: {}: {error}", cx.name(), self.name));
+            cx.log(&format!("{}: {}: {error}", cx.name(), self.name));
             self.file = None;
         }
     }

@@ -75,7 +75,7 @@ impl Filter for IP6Print {
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         if let Some(line) = self.line(&packet) {
-            cx.say(&line);
+            cx.log(&line);
         }
         Verdict::Pass(packet)
     }

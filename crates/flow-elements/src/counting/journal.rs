@@ -28,7 +28,7 @@ impl Journal {
                 line.push('\n');
                 let _ = file.borrow_mut().write(line.as_bytes());
             }
-            None => cx.say(&line),
+            None => cx.log(&line),
         }
     }
 

@@ -113,7 +113,7 @@ impl Filter for Print {
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         if self.args.active {
-            cx.say(&self.line(&packet));
+            cx.log(&self.line(&packet));
         }
         Verdict::Pass(packet)
     }

@@ -129,7 +129,7 @@ impl Ip4Forwarder {
             |cx, address| {
                 if let Some(name) = says.filter(|_| *complaints < COMPLAINTS) {
                     *complaints += 1;
-                    cx.say(&format!("{name}: no route for {}", Ipv4Addr::from_bits(address)));
+                    cx.log(&format!("{name}: no route for {}", Ipv4Addr::from_bits(address)));
                 }
             },
         );

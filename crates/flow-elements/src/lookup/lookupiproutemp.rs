@@ -73,7 +73,7 @@ impl Element for LookupIPRouteMP {
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             // The address as the number that a little-endian machine sees in it.
-            |cx, address| cx.say(&format!("LookupIPRouteMP: no gw for {:x}", address.swap_bytes())),
+            |cx, address| cx.log(&format!("LookupIPRouteMP: no gw for {:x}", address.swap_bytes())),
         );
     }
 }

@@ -312,7 +312,7 @@ impl<K: Kind> Element for Rewriter<K> {
             return cx.emit(output.into(), batch);
         }
         let mut stale = false;
-        let (mut place, mut first) = ((passed > 0).then_some(0), (passed > 0).then_some(output.into()));
+        let (mut index, mut first) = ((passed > 0).then_some(0), (passed > 0).then_some(output.into()));
         let mut count = passed;
         batch.filter_map_from(passed, |mut packet| {
             let key = self.keys.get(count).copied().flatten();
@@ -322,8 +322,8 @@ impl<K: Kind> Element for Rewriter<K> {
                     let output = usize::from(output);
                     // Packets stay in the batch while they go to the first packet's output and nothing must be sent in
                     // between.
-                    if *first.get_or_insert(output) == output && !cx.is_touched(output) {
-                        place.get_or_insert(cx.place());
+                    if *first.get_or_insert(output) == output && !cx.has_emitted_in_group_of(output) {
+                        index.get_or_insert(cx.emitted());
                         return Some(packet);
                     }
                     cx.send(output, packet);
@@ -332,7 +332,7 @@ impl<K: Kind> Element for Rewriter<K> {
             }
             None
         });
-        cx.emit_at(place.unwrap_or(0), first.unwrap_or(0), batch);
+        cx.emit_at(index.unwrap_or(0), first.unwrap_or(0), batch);
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {

@@ -30,7 +30,7 @@ impl Filter for CheckCRC32 {
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         if !is_right(packet.data()) {
-            cx.say(&format!("CRC32 failed, len {}", packet.len()));
+            cx.log(&format!("CRC32 failed, len {}", packet.len()));
             return Verdict::Drop(packet, Reason::BAD_CRC);
         }
         packet.truncate_by(4);

@@ -48,7 +48,7 @@ impl Filter for DropBroadcasts {
             return Verdict::Pass(packet);
         }
         if self.drops == 0 {
-            cx.say("DropBroadcasts: dropped a packet");
+            cx.log("DropBroadcasts: dropped a packet");
         }
         self.drops += 1;
         Verdict::Divert(packet, Reason::BROADCAST)

@@ -59,5 +59,5 @@ pub(crate) fn strip(cx: &Context, packet: &mut Packet, count: usize) {
 
 #[cold]
 fn complain(cx: &Context, count: usize, length: usize) {
-    cx.say(&format!("Packet::pull {count} > length {length}"));
+    cx.log(&format!("Packet::pull {count} > length {length}"));
 }

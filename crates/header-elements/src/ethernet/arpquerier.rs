@@ -197,17 +197,17 @@ impl Element for ARPQuerier {
             }
             return cx.recycle(batch);
         }
-        let (mut last, mut place) = (None, None);
+        let (mut last, mut index) = (None, None);
         batch.filter_map(|packet| {
             let packet = self.send(cx, packet, now, &mut last)?;
-            if !cx.is_touched(0) {
-                place.get_or_insert(cx.place());
+            if !cx.has_emitted_in_group_of(0) {
+                index.get_or_insert(cx.emitted());
                 return Some(packet);
             }
             cx.send(0, packet);
             None
         });
-        cx.emit_at(place.unwrap_or(0), 0, batch);
+        cx.emit_at(index.unwrap_or(0), 0, batch);
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
@@ -293,7 +293,7 @@ impl ARPQuerier {
                 self.drops += 1;
                 if !core::mem::replace(&mut self.zero_warned, true) {
                     let name = cx.name();
-                    cx.say(&format!(
+                    cx.log(&format!(
                         "{name} :: ARPQuerier: would query for 0.0.0.0; missing dest IP addr annotation?"
                     ));
                 }

@@ -102,7 +102,7 @@ impl CheckARPHeader {
     fn divert(&mut self, cx: &mut Context, packet: Packet, fault: Fault) -> Verdict {
         let (reason, text) = FAULTS[fault as usize];
         if self.drops == 0 || self.args.verbose {
-            cx.say(&format!("ARP header check failed: {text}"));
+            cx.log(&format!("ARP header check failed: {text}"));
         }
         self.drops += 1;
         self.faults[fault as usize] += 1;

@@ -198,7 +198,7 @@ impl IP6NDSolicitor {
         let Some(found) = advertisement(frame) else { return };
         let Some(one) = self.neighbour(found.ip) else { return };
         if one.advertised.is_some() && one.mac != found.mac {
-            cx.say("IP6NDSolicitor overwriting an entry");
+            cx.log("IP6NDSolicitor overwriting an entry");
         }
         (one.mac, one.advertised, one.polling) = (found.mac, Some(now), false);
         if let Some(packet) = one.waiting.take() {

@@ -161,7 +161,7 @@ impl ICMPPingSource {
         let micros = self.statistics.as_mut().and_then(|s| s.received(sequence, packet.timestamp()));
         if let Some(micros) = micros.filter(|_| self.args.verbose) {
             let (name, time) = (cx.name(), milliseconds(micros.into()));
-            cx.say(&format!(
+            cx.log(&format!(
                 "{name} :: ICMPPingSource: {length} bytes from {source}: icmp_seq={sequence} ttl={ttl} time={time} ms"
             ));
         }
@@ -313,7 +313,7 @@ impl Element for ICMPPingSource {
     fn cleanup(&mut self, cx: &mut Context) {
         if let Some(statistics) = self.statistics.as_ref().filter(|_| self.args.verbose) {
             for line in statistics.summary(self.count.into()).lines() {
-                cx.say(&format!("{} :: ICMPPingSource: {line}", cx.name()));
+                cx.log(&format!("{} :: ICMPPingSource: {line}", cx.name()));
             }
         }
     }

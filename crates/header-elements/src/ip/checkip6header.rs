@@ -103,7 +103,7 @@ impl Filter for CheckIP6Header {
             }
             Err(reason) => {
                 if self.drops == 0 {
-                    cx.say("IP6 header check failed");
+                    cx.log("IP6 header check failed");
                 }
                 self.drops += 1;
                 Verdict::Divert(packet, reason)

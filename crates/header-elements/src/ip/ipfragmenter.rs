@@ -64,7 +64,7 @@ impl IPFragmenter {
             && let Some(header) = Ip4View::new(packet.network())
         {
             let (source, destination, length) = (header.source(), header.destination(), packet.len());
-            cx.say(&format!("IPFragmenter({}) DF {source} {destination} len={length}", self.args.mtu));
+            cx.log(&format!("IPFragmenter({}) DF {source} {destination} len={length}", self.args.mtu));
         }
         self.drops += 1;
         Verdict::Divert(packet, Reason::DONT_FRAGMENT)

@@ -50,7 +50,7 @@ impl IPInputCombo {
     #[cold]
     fn refuse(&mut self, cx: &Context, packet: Packet, reason: usize) -> Verdict {
         if self.drops == 0 {
-            cx.say("IP checksum failed");
+            cx.log("IP checksum failed");
         }
         self.drops += 1;
         Verdict::Drop(packet, REASONS.get(reason).map_or(Reason::UNDECLARED, |fault| fault.drop))

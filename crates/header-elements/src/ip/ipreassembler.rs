@@ -116,7 +116,7 @@ impl IPReassembler {
                 }
             }
         }
-        cx.say("IPReassembler: cannot free enough memory!");
+        cx.log("IPReassembler: cannot free enough memory!");
     }
 
     fn join(&mut self, cx: &mut Context, packet: Packet, edges: Edges) -> Verdict {

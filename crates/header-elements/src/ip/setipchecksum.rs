@@ -37,7 +37,7 @@ impl SetIPChecksum {
     fn refuse(&mut self, cx: &Context, packet: Packet) -> Verdict {
         self.drops += 1;
         if self.drops == 1 {
-            cx.say("SetIPChecksum: bad input packet");
+            cx.log("SetIPChecksum: bad input packet");
         }
         Verdict::Drop(packet, Reason::BAD_HEADER_LENGTH)
     }

@@ -50,7 +50,7 @@ impl Tally {
             return Verdict::Divert(packet, Reason::UNDECLARED);
         };
         if self.drops == 0 || self.verbose {
-            cx.say(&format!("{} check failed: {text}", check()));
+            cx.log(&format!("{} check failed: {text}", check()));
         }
         self.drops += 1;
         if let Some(count) = self.details.as_mut().and_then(|details| details.get_mut(reason)) {

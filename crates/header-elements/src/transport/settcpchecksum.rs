@@ -64,6 +64,6 @@ impl Filter for SetTCPChecksum {
 
 #[cold]
 fn refuse(cx: &Context, packet: Packet) -> Verdict {
-    cx.say("SetTCPChecksum: bad lengths");
+    cx.log("SetTCPChecksum: bad lengths");
     Verdict::Drop(packet, Reason::BAD_LENGTH)
 }

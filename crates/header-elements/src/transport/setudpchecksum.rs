@@ -43,7 +43,7 @@ impl SetUDPChecksum {
     fn refuse(&mut self, cx: &Context, packet: Packet, reason: Reason) -> Verdict {
         if cx.outputs() < 2 && !self.is_told {
             self.is_told = true;
-            cx.say(&format!("{} :: SetUDPChecksum: fragment or short packet", cx.name()));
+            cx.log(&format!("{} :: SetUDPChecksum: fragment or short packet", cx.name()));
         }
         Verdict::Divert(packet, reason)
     }

@@ -66,13 +66,13 @@ impl Element for McastSocket {
         let source = args.sourceip.filter(|address| !address.is_unspecified());
         let port = args.sourceport.map_or(0, |port| port.0);
         let request = SocketRequest {
-            place: SocketAddress::Group(args.mcastip, args.mcastport.0),
+            address: SocketAddress::Group(args.mcastip, args.mcastport.0),
             local: source.map(|address| SocketAddress::Udp(address, port)),
             client: true,
             send_buffer: args.packets.sndbuf,
             receive_buffer: args.packets.rcvbuf,
             no_delay: true,
-            echo: args.r#loop,
+            multicast_loop: args.r#loop,
         };
         Socket::over(request, args.packets, HostArguments::default()).map(McastSocket)
     }

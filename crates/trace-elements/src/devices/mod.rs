@@ -10,7 +10,7 @@ mod mcastsocket;
 mod opening;
 mod rawsocket;
 mod socket;
-mod socketplaces;
+mod socketaddresses;
 mod todevice;
 mod tohost;
 mod tunnel;

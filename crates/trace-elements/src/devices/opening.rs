@@ -13,7 +13,7 @@ pub(super) fn report(cx: &Context, device: &str, result: Result<(), IoError>, la
     let error = result.err();
     if let Some(error) = error.as_ref().filter(|error| last.as_ref() != Some(error)) {
         let class = cx.runtime().class_name(cx.element());
-        cx.say(&format!("{class}({device}): {error}"));
+        cx.log(&format!("{class}({device}): {error}"));
     }
     *last = error.or_else(|| last.take());
 }

@@ -8,7 +8,7 @@ use element::{Descriptor, Io, Listener, Signal, SocketAddress, SocketRequest};
 
 use super::admission::Admission;
 use super::carrier::Carrier;
-use super::socketplaces::{AddressArguments, internet_places, unix_places};
+use super::socketaddresses::{AddressArguments, internet_addresses, unix_addresses};
 
 /// Maximum pushed packets that wait for room; Click would block instead.
 const MAX_WAITING: usize = 1024;
@@ -115,22 +115,22 @@ impl Element for Socket {
 
     fn new(args: SocketArgs, setup: &mut Setup) -> Result<Socket, SetupError> {
         let kind = args.r#type.to_ascii_uppercase();
-        let (place, local) = match kind.as_str() {
-            "TCP" | "UDP" => internet_places(kind == "TCP", &args.addresses, setup)?,
-            "UNIX" | "UNIX_DGRAM" => unix_places(kind == "UNIX", &args.addresses)?,
+        let (address, local) = match kind.as_str() {
+            "TCP" | "UDP" => internet_addresses(kind == "TCP", &args.addresses, setup)?,
+            "UNIX" | "UNIX_DGRAM" => unix_addresses(kind == "UNIX", &args.addresses)?,
             _ => return Err(SetupError::new(format_args!("unknown socket type ‘{kind}’"))),
         };
         let _ = args.proper;
         let client = args.client.unwrap_or(setup.outputs() == 0 || local.is_some());
-        let spreads = client && matches!(place, SocketAddress::Udp(Ipv4Addr::UNSPECIFIED, _));
+        let spreads = client && matches!(address, SocketAddress::Udp(Ipv4Addr::UNSPECIFIED, _));
         let request = SocketRequest {
-            place,
+            address,
             local,
             client,
             send_buffer: args.packets.sndbuf,
             receive_buffer: args.packets.rcvbuf,
             no_delay: args.nodelay,
-            echo: true,
+            multicast_loop: true,
         };
         Ok(Socket { spreads, ..Socket::over(request, args.packets, args.hosts)? })
     }
@@ -145,11 +145,11 @@ impl Element for Socket {
         match socket {
             element::Socket::Listener(listener) => {
                 cx.watch(listener.descriptor(), true, false);
-                self.log(cx, &format!("listening for connections on {}", self.place()));
+                self.log(cx, &format!("listening for connections on {}", self.address()));
                 self.listener = Some(listener);
             }
             element::Socket::Stream(stream) => {
-                self.log(cx, &format!("opened connection {} to {}", stream.descriptor().0, self.place()));
+                self.log(cx, &format!("opened connection {} to {}", stream.descriptor().0, self.address()));
                 self.open(cx, Carrier::Stream(stream));
             }
             element::Socket::Datagrams(datagrams) => self.open(cx, Carrier::Datagrams(datagrams)),
@@ -273,13 +273,13 @@ impl Socket {
 
     fn log(&self, cx: &Context, text: &str) {
         if self.hosts.verbose {
-            cx.say(&format!("{} :: Socket: {text}", cx.name()));
+            cx.log(&format!("{} :: Socket: {text}", cx.name()));
         }
     }
 
     /// The socket's address or peer, for messages.
-    fn place(&self) -> String {
-        match &self.request.place {
+    fn address(&self) -> String {
+        match &self.request.address {
             SocketAddress::Tcp(address, port)
             | SocketAddress::Udp(address, port)
             | SocketAddress::Group(address, port) => format!("{address}:{port}"),

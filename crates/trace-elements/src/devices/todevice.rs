@@ -245,7 +245,7 @@ impl ToDevice {
             None => {
                 cx.set_timer_after(RETRY_TIMER, Timestamp::from_nanos(self.pause.max(1) * 1_000));
                 if self.args.debug {
-                    cx.say(&format!("{} backing off for {} at {}", cx.name(), self.pause, cx.now()));
+                    cx.log(&format!("{} backing off for {} at {}", cx.name(), self.pause, cx.now()));
                 }
             }
         }

@@ -76,7 +76,7 @@ impl Element for ToHost {
         let Some(shared) = self.shared.clone() else { return cx.drop_batch(batch, Reason::CLOSED) };
         for packet in batch.drain() {
             if packet.len() < ETHERNET {
-                cx.say("ToHost: packet too small");
+                cx.log("ToHost: packet too small");
                 cx.drop(packet, Reason::TOO_SHORT);
                 continue;
             }

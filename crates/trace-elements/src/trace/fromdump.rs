@@ -206,7 +206,7 @@ impl Element for FromDump {
         let path = &self.args.filename.0;
         self.file = TraceFile::open(cx.environment(), path)
             .map_err(|error| SetupError::new(format!("{path}: {error}")))?;
-        self.open().map_err(|problem| SetupError::of_file(&self.file.name, problem))?;
+        self.open().map_err(|problem| SetupError::in_file(&self.file.name, problem))?;
         self.decoder.skip_to(self.args.filepos);
         if let Some(call) = &self.args.end_call {
             call.check(cx)?;
@@ -387,7 +387,7 @@ impl FromDump {
                         Ok(0) => self.exhausted = true,
                         Ok(count) => self.decoder.filled(count),
                         Err(error) => {
-                            cx.say(&format!("{}: {error}", self.file.name));
+                            cx.log(&format!("{}: {error}", self.file.name));
                             self.exhausted = true;
                         }
                     }
@@ -395,7 +395,7 @@ impl FromDump {
                 }
                 Err(error) => {
                     if !core::mem::replace(&mut self.exhausted, true) {
-                        cx.say(&format!("{}: {error}", self.file.name));
+                        cx.log(&format!("{}: {error}", self.file.name));
                     }
                     return Err(Next::End);
                 }

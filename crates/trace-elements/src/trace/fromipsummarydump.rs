@@ -254,7 +254,7 @@ impl FromIPSummaryDump {
         };
         let first = self.input.next().map_err(SetupError::new)?;
         if first.is_empty() && self.args.data.is_none() {
-            return Err(SetupError::placed(format_args!("{}:0", self.input.name), "empty file"));
+            return Err(SetupError::at_location(format_args!("{}:0", self.input.name), "empty file"));
         }
         self.reader.feed(first);
         Ok(())
@@ -299,7 +299,7 @@ impl FromIPSummaryDump {
                 Some(Item::Notice { place, binary, error, text }) => {
                     let record = if binary { "record " } else { "" };
                     let warning = if error { "" } else { "warning: " };
-                    cx.say(&format!("{}:{record}{place}: {warning}{text}", self.input.name));
+                    cx.log(&format!("{}:{record}{place}: {warning}{text}", self.input.name));
                 }
                 None if self.exhausted => return None,
                 None => match self.input.next() {
@@ -309,7 +309,7 @@ impl FromIPSummaryDump {
                     }
                     Ok(bytes) => self.reader.feed(bytes),
                     Err(error) => {
-                        cx.say(&format!("{}: {error}", self.input.name));
+                        cx.log(&format!("{}: {error}", self.input.name));
                         self.exhausted = true;
                     }
                 },

@@ -154,7 +154,7 @@ impl Element for ToDump {
     fn cleanup(&mut self, cx: &mut Context) {
         self.write(cx);
         if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.flush()) {
-            cx.say(&format!("ToDump({}): {error}", self.args.filename.0));
+            cx.log(&format!("ToDump({}): {error}", self.args.filename.0));
         }
         self.writer = None;
     }
@@ -191,7 +191,7 @@ impl ToDump {
             written = writer.flush();
         }
         if let Err(error) = written {
-            cx.say(&format!("ToDump({}): {error}", self.args.filename.0));
+            cx.log(&format!("ToDump({}): {error}", self.args.filename.0));
             self.writer = None;
             return false;
         }

@@ -255,14 +255,14 @@ impl ToIPSummaryDump {
         let written = file.write(&header).and_then(|()| file.write(&self.buffer));
         self.buffer.clear();
         if let Err(error) = written {
-            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename.0));
+            cx.log(&format!("ToIPSummaryDump({}): {error}", self.args.filename.0));
             self.file = None;
         }
     }
 
     fn flush(&mut self, cx: &Context) {
         if let Some(Err(error)) = self.file.as_mut().map(|file| file.flush()) {
-            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename.0));
+            cx.log(&format!("ToIPSummaryDump({}): {error}", self.args.filename.0));
         }
     }
 }

@@ -57,7 +57,7 @@ impl Complaints {
         lines.push(indented(problem, self.occasions.len()));
         match &mut self.held {
             Some(held) => held.append(&mut lines),
-            None => lines.iter().for_each(|line| cx.say(line)),
+            None => lines.iter().for_each(|line| cx.log(line)),
         }
     }
 }

@@ -130,7 +130,7 @@ impl Element for ControlSocket {
         match cx.environment().connect(&format!("fd:{number}")) {
             Ok(stream) => self.open(cx, Connection::new(stream, GREETING)),
             Err(error) => {
-                cx.say(&format!("{}: {error}", declaration(cx)));
+                cx.log(&format!("{}: {error}", declaration(cx)));
                 cx.stop();
             }
         }
@@ -182,7 +182,7 @@ impl ControlSocket {
         if self.verbose {
             let from = connection.peer().map_or_else(String::new, |peer| format!(" from {peer}"));
             let number = connection.descriptor().0;
-            cx.say(&format!("{}: opened connection {number}{from}", declaration(cx)));
+            cx.log(&format!("{}: opened connection {number}{from}", declaration(cx)));
         }
         connection.flush();
         self.keep(cx, connection);
@@ -194,7 +194,7 @@ impl ControlSocket {
         if connection.is_over() {
             cx.watch(descriptor, false, false);
             if self.verbose {
-                cx.say(&format!("{}: closed connection {}", declaration(cx), descriptor.0));
+                cx.log(&format!("{}: closed connection {}", declaration(cx), descriptor.0));
             }
             return;
         }

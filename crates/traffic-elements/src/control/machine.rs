@@ -301,7 +301,7 @@ impl Machine {
         }
         if jumps >= MAX_JUMPS {
             let class = cx.runtime().class_name(cx.element());
-            cx.say(&format!("{} :: {class}: too many jumps, giving up", cx.name()));
+            cx.log(&format!("{} :: {class}: too many jumps, giving up", cx.name()));
             self.position = self.instructions.len();
             cx.clear_timer(0);
         }

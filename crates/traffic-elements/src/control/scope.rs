@@ -93,7 +93,7 @@ impl Machine {
         let call = self.expand(cx, call, false);
         let Some(value) = self.value_of_call(cx, &call, quoted) else { return };
         if let Ok(found) = self.find(cx, &call, quoted) {
-            cx.say(&format!("{}:\n{value}", full_path(cx, &found.target)));
+            cx.log(&format!("{}:\n{value}", full_path(cx, &found.target)));
         }
     }
 

@@ -60,7 +60,7 @@ impl<K: Kind> Fifo<K> {
 
     fn overflow(&mut self, cx: &mut Context, packet: Packet) {
         if self.drops == 0 && self.capacity > 0 {
-            cx.say(&format!("{} :: {}: overflow", cx.name(), <K::Args as Args>::INFO.name));
+            cx.log(&format!("{} :: {}: overflow", cx.name(), <K::Args as Args>::INFO.name));
         }
         self.drops += 1;
         if cx.outputs() < 2 {
@@ -116,7 +116,7 @@ impl<K: Kind> Fifo<K> {
         if length > self.capacity {
             let occasion = cx.runtime().occasion(cx.element(), "While hot-swapping state into");
             let new = self.capacity;
-            cx.say(&format!(
+            cx.log(&format!(
                 "{occasion}\n  warning: some packets lost (old length {length}, new capacity {new})"
             ));
         }

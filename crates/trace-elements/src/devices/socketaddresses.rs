@@ -30,14 +30,14 @@ pub(super) struct AddressArguments {
 }
 
 /// The address to bind or connect to, and a client's own address.
-pub(super) type Places = (SocketAddress, Option<SocketAddress>);
+pub(super) type Addresses = (SocketAddress, Option<SocketAddress>);
 
 /// The addresses of a TCP or UDP socket.
-pub(super) fn internet_places(
+pub(super) fn internet_addresses(
     tcp: bool,
     args: &AddressArguments,
     setup: &Setup,
-) -> Result<Places, SetupError> {
+) -> Result<Addresses, SetupError> {
     let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
     let wrong = |keyword: &'static str| move |problem| SetupError::argument(keyword, problem);
     let port = |keyword, text: &str| match tcp {
@@ -62,7 +62,7 @@ pub(super) fn internet_places(
 }
 
 /// The addresses of a Unix stream or datagram socket.
-pub(super) fn unix_places(stream: bool, args: &AddressArguments) -> Result<Places, SetupError> {
+pub(super) fn unix_addresses(stream: bool, args: &AddressArguments) -> Result<Addresses, SetupError> {
     let text = |given: &Option<String>, raw: &Option<Raw>| {
         given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
     };
