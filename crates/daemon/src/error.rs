@@ -1,6 +1,7 @@
 //! The error of an operation.
 
 use crate::store::StoreError;
+use crate::subject::Subject;
 use api::{
     ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, PipeName, PortName, StackName,
     SwitchName,
@@ -41,10 +42,10 @@ pub enum OperationError {
     NoCrash(BoxName),
     /// The box reports that it has no such handler, with this message.
     NoHandler(BoxName, String),
-    /// The name is taken: the kind of the object, and the name.
-    Exists(&'static str, String),
-    /// The stack defines a box or a switch that exists but is not part of the stack: its kind and its name.
-    Foreign(&'static str, String),
+    /// An object of this kind and name already exists.
+    Exists(Subject),
+    /// The stack defines a box or a switch that exists but is not part of the stack.
+    Foreign(Subject),
     /// The box is in a state that does not allow the operation.
     State {
         /// The box.
@@ -162,7 +163,7 @@ impl OperationError {
             | Self::NoFile(..)
             | Self::NoCrash(_)
             | Self::NoHandler(..) => ErrorCode::NotFound,
-            Self::Exists(..) | Self::Foreign(..) => ErrorCode::Exists,
+            Self::Exists(_) | Self::Foreign(_) => ErrorCode::Exists,
             Self::State { .. } | Self::Unconfirmed(_) | Self::NothingToConfirm(_) | Self::Ending => {
                 ErrorCode::Busy
             }
@@ -184,18 +185,17 @@ impl OperationError {
     }
 
     /// The precise reason and its subject, for errors that a client can act on.
-    fn reason(&self) -> Option<(ErrorReason, String)> {
-        let of_box = |name: &BoxName| format!("box/{name}");
+    fn reason(&self) -> Option<(ErrorReason, Subject)> {
         Some(match self {
-            Self::NoBox(name) => (ErrorReason::NoBox, of_box(name)),
-            Self::NoSwitch(name) => (ErrorReason::NoSwitch, format!("switch/{name}")),
-            Self::NoPort(switch, port) => (ErrorReason::NoPort, format!("switch/{switch}/{port}")),
-            Self::NoBoxPort(name, _) => (ErrorReason::NoBoxPort, of_box(name)),
-            Self::NoStack(name) => (ErrorReason::NoStack, format!("stack/{name}")),
-            Self::NoHandler(name, _) => (ErrorReason::NoHandler, of_box(name)),
-            Self::NoFile(name, _) => (ErrorReason::NoFile, of_box(name)),
-            Self::Unconfirmed(name) => (ErrorReason::Unconfirmed, format!("stack/{name}")),
-            Self::NoProcessor { .. } => (ErrorReason::NoProcessor, "daemon".into()),
+            Self::NoBox(name) => (ErrorReason::NoBox, name.into()),
+            Self::NoSwitch(name) => (ErrorReason::NoSwitch, name.into()),
+            Self::NoPort(switch, port) => (ErrorReason::NoPort, (switch, port).into()),
+            Self::NoBoxPort(name, _) => (ErrorReason::NoBoxPort, name.into()),
+            Self::NoStack(name) => (ErrorReason::NoStack, name.into()),
+            Self::NoHandler(name, _) => (ErrorReason::NoHandler, name.into()),
+            Self::NoFile(name, _) => (ErrorReason::NoFile, name.into()),
+            Self::Unconfirmed(name) => (ErrorReason::Unconfirmed, name.into()),
+            Self::NoProcessor { .. } => (ErrorReason::NoProcessor, Subject::Daemon),
             _ => return None,
         })
     }
@@ -220,11 +220,15 @@ impl fmt::Display for OperationError {
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
             Self::NoHandler(_, words) | Self::HandlerRefused(words) => f.write_str(words),
-            Self::Exists(what, name) => write!(f, "a {what} named {name} already exists"),
-            Self::Foreign(what, name) => write!(
+            Self::Exists(object) => {
+                write!(f, "a {} named {} already exists", object.kind(), object.name())
+            }
+            Self::Foreign(object) => write!(
                 f,
-                "a {what} named {name} already exists and does not belong to this stack: \
-                 remove it, or choose another name in the stack"
+                "a {} named {} already exists and does not belong to this stack: \
+                 remove it, or choose another name in the stack",
+                object.kind(),
+                object.name()
             ),
             Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
             Self::Invalid(error) => error.fmt(f),
@@ -370,6 +374,7 @@ impl From<OperationError> for ApiError {
     fn from(error: OperationError) -> Self {
         let (code, message) = (error.code(), api::with_causes(&error));
         let (reason, subject) = error.reason().unzip();
+        let subject = subject.map(|subject| subject.to_string());
         let details = match error {
             OperationError::Refused(details) => details,
             _ => Vec::new(),

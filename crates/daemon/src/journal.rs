@@ -2,6 +2,7 @@
 
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_JOURNAL_BYTES, MAX_JOURNAL_EVENTS};
+use crate::subject::Subject;
 use api::{Event, EventKind, Time};
 
 /// The events.
@@ -19,8 +20,8 @@ impl Journal {
     }
 
     /// Records an event. Texts from a box must already be escaped in `message`.
-    pub(crate) fn note(&self, kind: EventKind, subject: impl Into<String>, message: impl Into<String>) {
-        let (subject, message, time) = (subject.into(), message.into(), Time::now());
+    pub(crate) fn note(&self, kind: EventKind, subject: impl Into<Subject>, message: impl Into<String>) {
+        let (subject, message, time) = (subject.into().to_string(), message.into(), Time::now());
         self.0.push(|sequence| Event { sequence, time, kind, subject, message });
     }
 }

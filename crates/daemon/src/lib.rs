@@ -33,10 +33,12 @@ mod processors;
 mod server;
 mod settings;
 mod store;
+mod subject;
 mod supervisor;
 
 pub use error::{OperationError, PortError, RequestError};
 pub use server::{Address, ListenError, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;
+pub use subject::Subject;
 pub use supervisor::{StartError, Supervisor};

@@ -6,6 +6,7 @@ use super::records::{AttachRequest, NewPort, PortLocation, PortRecord, SwitchRec
 use super::stats::PortStats;
 use crate::error::{OperationError, PortError, RequestError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
+use crate::subject::Subject;
 use api::{
     AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PortDriver, PortName, SwitchMode,
     SwitchName,
@@ -74,7 +75,7 @@ impl Network {
     /// Adds a switch without ports.
     pub(crate) fn add_switch(&mut self, definition: &CreateSwitch) -> Result<(), OperationError> {
         if self.number(&definition.name).is_ok() {
-            return Err(OperationError::Exists("switch", definition.name.to_string()));
+            return Err(OperationError::Exists(Subject::from(&definition.name)));
         }
         if self.switches.len() >= MAX_SWITCHES {
             return Err(OperationError::Limit("switches", MAX_SWITCHES));
@@ -113,7 +114,7 @@ impl Network {
         let record = self.number(switch)?;
         let ports = self.switches.get(record).map(|record| &record.ports);
         if ports.is_some_and(|ports| ports.contains_key(port)) {
-            return Err(OperationError::Exists("port", format!("{switch}/{port}")));
+            return Err(OperationError::Exists(Subject::from((switch, port))));
         }
         if ports.is_some_and(|ports| ports.len() >= MAX_SWITCH_PORTS) {
             return Err(OperationError::Limit("ports at the switch", MAX_SWITCH_PORTS));

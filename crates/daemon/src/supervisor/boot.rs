@@ -42,7 +42,7 @@ impl Supervisor {
                 let message =
                     format!("box {} started in {:.1} ms{how}", managed.name, time.as_secs_f64() * 1e3);
                 managed.note(&message);
-                self.0.journal.note(EventKind::BoxStarted, format!("box/{}", managed.name), message);
+                self.0.journal.note(EventKind::BoxStarted, &managed.name, message);
                 // Events of its end were ignored while it was booting, so check now.
                 self.0.exit_events.look_again(managed, &instance);
                 Ok(())

@@ -6,6 +6,7 @@ use crate::error::{OperationError, RequestError};
 use crate::fabric::AttachRequest;
 use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
 use crate::store::{StoredBox, StoredConfiguration};
+use crate::subject::Subject;
 use api::{
     BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr, PortRequest, StackName, Time,
 };
@@ -95,7 +96,7 @@ impl Supervisor {
             }
             return Err(failure);
         }
-        self.0.journal.note(EventKind::BoxCreated, format!("box/{name}"), format!("box {name} was created"));
+        self.0.journal.note(EventKind::BoxCreated, &name, format!("box {name} was created"));
         Ok(self.detail(&managed))
     }
 
@@ -106,7 +107,7 @@ impl Supervisor {
             return Err(OperationError::Ending);
         }
         if boxes.contains_key(&managed.name) {
-            return Err(OperationError::Exists("box", managed.name.to_string()));
+            return Err(OperationError::Exists(Subject::from(&managed.name)));
         }
         if boxes.len() >= MAX_BOXES {
             return Err(OperationError::Limit("boxes", MAX_BOXES));
@@ -152,7 +153,7 @@ impl Supervisor {
         self.bring_down(&managed, false);
         self.forget(&managed);
         self.drop_box_ports(name);
-        self.0.journal.note(EventKind::BoxRemoved, format!("box/{name}"), format!("box {name} was removed"));
+        self.0.journal.note(EventKind::BoxRemoved, name, format!("box {name} was removed"));
         Ok(())
     }
 }

@@ -35,18 +35,17 @@ impl Supervisor {
         configuration: &ConfigurationName,
         request: &Install,
     ) -> Result<ConfigurationStatus, OperationError> {
-        let subject = format!("box/{name}");
         let result = self.install_checked(name, configuration, request);
         match &result {
             Ok(status) => {
                 let what = if status.swaps > 0 { "swapped" } else { "installed" };
                 let message = format!("configuration {configuration} of box {name} was {what}");
-                self.0.journal.note(EventKind::ConfigurationInstalled, subject, message);
+                self.0.journal.note(EventKind::ConfigurationInstalled, name, message);
             }
             Err(failure @ OperationError::Refused(_)) => {
                 let message =
                     format!("configuration {configuration} of box {name}: {}", with_causes(failure));
-                self.0.journal.note(EventKind::ConfigurationRefused, subject, message);
+                self.0.journal.note(EventKind::ConfigurationRefused, name, message);
             }
             Err(_) => {}
         }
@@ -182,7 +181,7 @@ impl Supervisor {
         }
         managed.inner().installed.retain(|installed| installed.name != *configuration);
         let message = format!("configuration {configuration} of box {name} was removed");
-        self.0.journal.note(EventKind::ConfigurationRemoved, format!("box/{name}"), message);
+        self.0.journal.note(EventKind::ConfigurationRemoved, name, message);
         Ok(())
     }
 }

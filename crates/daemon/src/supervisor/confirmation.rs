@@ -80,7 +80,7 @@ impl Supervisor {
         }
         self.0.pending().remove(name);
         let message = format!("stack {name} is confirmed");
-        self.0.journal.note(EventKind::StackConfirmed, format!("stack/{name}"), message);
+        self.0.journal.note(EventKind::StackConfirmed, name, message);
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Supervisor {
         };
         // If the disk is full, the next daemon rolls it back again, which changes nothing.
         let _ = self.0.store().remove_unconfirmed(name);
-        self.0.journal.note(EventKind::StackRolledBack, format!("stack/{name}"), message);
+        self.0.journal.note(EventKind::StackRolledBack, name, message);
         result
     }
 

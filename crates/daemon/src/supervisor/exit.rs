@@ -66,7 +66,7 @@ impl Supervisor {
             inner.crash = Some(report);
             drop(inner);
             managed.note(&message);
-            self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", managed.name), message);
+            self.0.journal.note(EventKind::BoxCrashed, &managed.name, message);
         } else if end == ExitStatus::Stopped {
             drop(inner);
             managed.note("the box stopped");
@@ -83,14 +83,13 @@ impl Supervisor {
             (Restart::OnFailure, ExitStatus::Stopped) | (Restart::Never, _) => false,
             (Restart::OnFailure, _) => true,
         };
-        let subject = format!("box/{}", managed.name);
         if !again {
             let stopped = *end == ExitStatus::Stopped;
             inner.phase = if stopped { Phase::Stopped } else { Phase::Crashed };
             drop(inner);
             if stopped {
                 let message = format!("box {} stopped on its own", managed.name);
-                self.0.journal.note(EventKind::BoxStopped, subject, message);
+                self.0.journal.note(EventKind::BoxStopped, &managed.name, message);
             }
             return;
         }
@@ -121,7 +120,7 @@ impl Supervisor {
                 format!("box {} crashed {} times in a row and will not restart", managed.name, inner.crashes);
             drop(inner);
             managed.note(&message);
-            self.0.journal.note(EventKind::BoxGivenUp, format!("box/{}", managed.name), message);
+            self.0.journal.note(EventKind::BoxGivenUp, &managed.name, message);
             return;
         }
         let pause = pause(inner.crashes);

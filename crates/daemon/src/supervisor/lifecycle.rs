@@ -84,7 +84,7 @@ impl Supervisor {
         drop(inner);
         self.0.journal.note(
             EventKind::BoxStopped,
-            format!("box/{}", managed.name),
+            &managed.name,
             format!("box {} was stopped", managed.name),
         );
     }
@@ -99,7 +99,7 @@ impl Supervisor {
         }
         managed.inner().phase = Phase::Suspended;
         let message = format!("box {name} was suspended");
-        self.0.journal.note(EventKind::BoxSuspended, format!("box/{name}"), message);
+        self.0.journal.note(EventKind::BoxSuspended, name, message);
         Ok(self.status(&managed))
     }
 
@@ -112,7 +112,7 @@ impl Supervisor {
             (phase, _) => return Err(state(&managed, phase, "only a suspended box can be resumed")),
         }
         managed.inner().phase = Phase::Running;
-        self.0.journal.note(EventKind::BoxResumed, format!("box/{name}"), format!("box {name} was resumed"));
+        self.0.journal.note(EventKind::BoxResumed, name, format!("box {name} was resumed"));
         Ok(self.status(&managed))
     }
 

@@ -47,8 +47,7 @@ impl Supervisor {
                         port.name,
                         with_causes(&failure)
                     );
-                    let subject = format!("switch/{name}/{}", port.name);
-                    self.0.journal.note(EventKind::PortFailed, subject, message);
+                    self.0.journal.note(EventKind::PortFailed, (name, &port.name), message);
                 }
             }
         }
@@ -75,7 +74,7 @@ impl Supervisor {
             let message =
                 format!("box {}: its ports could not be attached: {}", managed.name, with_causes(&failure));
             managed.note(&message);
-            self.0.journal.note(EventKind::PortFailed, format!("box/{}", managed.name), message);
+            self.0.journal.note(EventKind::PortFailed, &managed.name, message);
         }
         self.0.boxes().insert(managed.name.clone(), managed.clone());
         managed
@@ -88,7 +87,7 @@ impl Supervisor {
         if let Err(failure) = booted {
             let message = format!("box {} could not be started: {}", managed.name, with_causes(&failure));
             managed.note(&message);
-            self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", managed.name), message);
+            self.0.journal.note(EventKind::BoxCrashed, &managed.name, message);
             self.failed_to_start(managed);
         }
     }

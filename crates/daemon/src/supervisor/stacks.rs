@@ -5,6 +5,7 @@ use super::state::Supervisor;
 use crate::boxes::{ManagedBox, Share};
 use crate::error::{OperationError, RequestError};
 use crate::store::{StoredStack, StoredSwitch};
+use crate::subject::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
     PortDriver, Stack, StackName, StackStatus, SwitchName, Time, with_causes,
@@ -36,8 +37,8 @@ struct StackPlan {
 }
 
 impl StackPlan {
-    fn record(&mut self, action: ChangeAction, subject: String, words: &[String]) {
-        self.changes.push(Change { action, subject, detail: words.join("; ") });
+    fn record(&mut self, action: ChangeAction, subject: impl Into<Subject>, words: &[String]) {
+        self.changes.push(Change { action, subject: subject.into().to_string(), detail: words.join("; ") });
     }
 }
 
@@ -87,13 +88,12 @@ impl Supervisor {
         for wanted in &mut definition.boxes {
             (wanted.configuration, wanted.files) = (String::new(), Vec::new());
         }
-        let subject = format!("stack/{name}");
         let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
         let done = done.and_then(|()| Ok(self.0.store().put_stack(&stored)?));
         match done {
             Ok(()) => {
                 let message = format!("stack {name} was applied: {} changes", plan.changes.len());
-                self.0.journal.note(EventKind::StackApplied, subject, message);
+                self.0.journal.note(EventKind::StackApplied, name, message);
                 Ok(Changes { changes: plan.changes })
             }
             Err(failure) => {
@@ -102,7 +102,7 @@ impl Supervisor {
                     "stack {name} could not be applied; all changes were undone: {}",
                     with_causes(&failure)
                 );
-                self.0.journal.note(EventKind::StackRolledBack, subject, message);
+                self.0.journal.note(EventKind::StackRolledBack, name, message);
                 Err(failure)
             }
         }
@@ -125,7 +125,7 @@ impl Supervisor {
         }
         self.0.store().remove_stack(name)?;
         let message = format!("stack {name} was removed");
-        self.0.journal.note(EventKind::StackRemoved, format!("stack/{name}"), message);
+        self.0.journal.note(EventKind::StackRemoved, name, message);
         Ok(Changes { changes: plan.changes })
     }
 
@@ -158,7 +158,7 @@ impl Supervisor {
             ours(&managed.inner().stack) && !stack.boxes.iter().any(|wanted| wanted.name == managed.name)
         });
         for managed in unwanted {
-            plan.record(ChangeAction::Remove, format!("box/{}", managed.name), &[]);
+            plan.record(ChangeAction::Remove, &managed.name, &[]);
             plan.steps.push(StackStep::RemoveBox(managed.clone()));
         }
         // Ports that connect to other parts of the stack are added once these exist.
@@ -167,7 +167,7 @@ impl Supervisor {
             let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
             match there {
                 Some(there) if !ours(&there.stack) => {
-                    return Err(OperationError::Foreign("switch", wanted.name.to_string()));
+                    return Err(OperationError::Foreign(Subject::from(&wanted.name)));
                 }
                 Some(there) => plan.change_switch(there, wanted, &mut joins),
                 None => plan.make_switch(wanted, &mut joins),
@@ -176,18 +176,18 @@ impl Supervisor {
         for wanted in &stack.boxes {
             match boxes.iter().find(|managed| managed.name == wanted.name) {
                 Some(managed) if !ours(&managed.inner().stack) => {
-                    return Err(OperationError::Foreign("box", wanted.name.to_string()));
+                    return Err(OperationError::Foreign(Subject::from(&wanted.name)));
                 }
                 Some(managed) => self.plan_box(&mut plan, managed, wanted)?,
                 None => {
-                    plan.record(ChangeAction::Create, format!("box/{}", wanted.name), &[]);
+                    plan.record(ChangeAction::Create, &wanted.name, &[]);
                     plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
                 }
             }
         }
         plan.steps.extend(joins);
         for stored in last {
-            plan.record(ChangeAction::Remove, format!("switch/{}", stored.definition.name), &[]);
+            plan.record(ChangeAction::Remove, &stored.definition.name, &[]);
             plan.steps.push(StackStep::RemoveSwitch(stored));
         }
         Ok(plan)
@@ -202,15 +202,14 @@ impl Supervisor {
         let (text, files) = self.main_of(&managed.name)?;
         let there = managed.inner().definition.clone();
         let found = of_box((&there, &text, &files), wanted);
-        let subject = format!("box/{}", managed.name);
         if found.replace {
-            plan.record(ChangeAction::Replace, subject, &found.words);
+            plan.record(ChangeAction::Replace, &managed.name, &found.words);
             plan.steps.push(StackStep::RemoveBox(managed.clone()));
             plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
             return Ok(());
         }
         if found.reload {
-            plan.record(ChangeAction::Reload, subject.clone(), &found.words);
+            plan.record(ChangeAction::Reload, &managed.name, &found.words);
             let install = Install {
                 configuration: wanted.configuration.clone(),
                 source: wanted.source.clone(),
@@ -220,7 +219,7 @@ impl Supervisor {
         }
         if found.change {
             if !found.reload {
-                plan.record(ChangeAction::Change, subject, &found.words);
+                plan.record(ChangeAction::Change, &managed.name, &found.words);
             }
             plan.steps.push(StackStep::Alter(managed.clone(), Box::new(wanted.clone())));
         }
@@ -329,7 +328,7 @@ impl Supervisor {
 impl StackPlan {
     /// Plans a switch without its ports to other parts of the stack; these are added later.
     fn make_switch(&mut self, wanted: &api::CreateSwitch, joins: &mut Vec<StackStep>) {
-        self.record(ChangeAction::Create, format!("switch/{}", wanted.name), &[]);
+        self.record(ChangeAction::Create, &wanted.name, &[]);
         let mut alone = wanted.clone();
         alone.ports.retain(|port| !connects_elsewhere(port));
         self.steps.push(StackStep::MakeSwitch(alone));
@@ -345,7 +344,7 @@ impl StackPlan {
     ) {
         let found = of_switch(&there.definition, wanted);
         if found.replace {
-            self.record(ChangeAction::Replace, format!("switch/{}", wanted.name), &found.words);
+            self.record(ChangeAction::Replace, &wanted.name, &found.words);
             self.steps.push(StackStep::RemoveSwitch(there.clone()));
             let told = self.changes.len();
             self.make_switch(wanted, joins);
@@ -357,12 +356,12 @@ impl StackPlan {
                 true => ChangeAction::Replace,
                 false => ChangeAction::Remove,
             };
-            self.record(action, format!("switch/{}/{}", wanted.name, port.name), &[]);
+            self.record(action, (&wanted.name, &port.name), &[]);
             self.steps.push(StackStep::RemovePort(wanted.name.clone(), port));
         }
         for port in found.new {
             if !there.definition.ports.iter().any(|before| before.name == port.name) {
-                self.record(ChangeAction::Create, format!("switch/{}/{}", wanted.name, port.name), &[]);
+                self.record(ChangeAction::Create, (&wanted.name, &port.name), &[]);
             }
             joins.push(StackStep::AddPort(wanted.name.clone(), port));
         }

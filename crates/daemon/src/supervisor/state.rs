@@ -12,6 +12,7 @@ use crate::limits::MAX_CHECKS;
 use crate::processors::Processors;
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, StoredSwitch};
+use crate::subject::Subject;
 use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
 use sandbox::{EventFd, HostError, SystemError};
 use std::collections::BTreeMap;
@@ -233,7 +234,7 @@ impl Supervisor {
         supervisor.restore()?;
         supervisor.roll_back_unconfirmed()?;
         let message = format!("the daemon {} started", env!("CARGO_PKG_VERSION"));
-        supervisor.0.journal.note(EventKind::DaemonStarted, "daemon", message);
+        supervisor.0.journal.note(EventKind::DaemonStarted, Subject::Daemon, message);
         Ok(supervisor)
     }
 
@@ -243,7 +244,7 @@ impl Supervisor {
         if self.0.ending.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.0.journal.note(EventKind::DaemonStopping, "daemon", "the daemon is shutting down");
+        self.0.journal.note(EventKind::DaemonStopping, Subject::Daemon, "the daemon is shutting down");
         for managed in self.0.all() {
             managed.inner().unwanted = true;
             if let Some(instance) = managed.instance() {

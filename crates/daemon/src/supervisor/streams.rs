@@ -6,6 +6,7 @@ use crate::error::OperationError;
 use crate::fabric::CaptureStream;
 use crate::history::HistoryPage;
 use crate::limits::{CAPTURE_QUEUE_LENGTH, MAX_CAPTURES};
+use crate::subject::Subject;
 use api::{
     BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time,
     WrittenFile,
@@ -152,7 +153,7 @@ impl Supervisor {
                 sequence,
                 time: Time::now(),
                 kind: EventKind::EventsLost,
-                subject: "daemon".into(),
+                subject: Subject::Daemon.to_string(),
                 message: format!("{lost} older events were discarded"),
             },
             position,

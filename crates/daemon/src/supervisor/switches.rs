@@ -4,6 +4,7 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::fabric::{PortStats, TrafficSnapshot, open, placeholder};
 use crate::store::StoredSwitch;
+use crate::subject::Subject;
 use api::{
     AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
     StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
@@ -46,7 +47,7 @@ impl Supervisor {
             self.0.switches().insert(name.clone(), stored);
         }
         let message = format!("switch {name} was created");
-        self.0.journal.note(EventKind::SwitchCreated, format!("switch/{name}"), message);
+        self.0.journal.note(EventKind::SwitchCreated, &name, message);
         self.show_switch(&name)
     }
 
@@ -81,7 +82,7 @@ impl Supervisor {
     fn fail(&self, switch: &SwitchName, port: &PortName, why: String) {
         let message = format!("port {port} of switch {switch} does not work: {why}");
         if self.0.faults().insert((switch.clone(), port.clone()), why).is_none() {
-            self.0.journal.note(EventKind::PortFailed, format!("switch/{switch}/{port}"), message);
+            self.0.journal.note(EventKind::PortFailed, (switch, port), message);
         }
     }
 
@@ -111,7 +112,7 @@ impl Supervisor {
             };
             let Ok(Some(opened)) = open(port) else { continue };
             let (switch, port) = (switch.clone(), port.name.clone());
-            let subject = format!("switch/{switch}/{port}");
+            let subject = Subject::from((&switch, &port));
             let message = format!("port {port} of switch {switch} works again");
             if self.0.fabric.ask(move |network| network.reopen(&switch, &port, opened)).is_ok() {
                 self.0.faults().remove(&place);
@@ -161,7 +162,7 @@ impl Supervisor {
             switches.extend(others.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
         }
         let message = format!("switch {name} was removed");
-        self.0.journal.note(EventKind::SwitchRemoved, format!("switch/{name}"), message);
+        self.0.journal.note(EventKind::SwitchRemoved, name, message);
         Ok(())
     }
 
@@ -180,7 +181,7 @@ impl Supervisor {
             self.0.switches().insert(switch.clone(), stored);
         }
         let message = format!("port {} was added to switch {switch}", request.name);
-        self.0.journal.note(EventKind::PortAdded, format!("switch/{switch}/{}", request.name), message);
+        self.0.journal.note(EventKind::PortAdded, (switch, &request.name), message);
         let ports = self.show_switch(switch)?.port_list;
         let missing = || OperationError::NoPort(switch.clone(), request.name.clone());
         ports.into_iter().find(|port| port.name == request.name).ok_or_else(missing)
@@ -202,7 +203,7 @@ impl Supervisor {
             self.0.faults().remove(&(switch.clone(), port.clone()));
         }
         let message = format!("port {port} of switch {switch} was removed");
-        self.0.journal.note(EventKind::PortRemoved, format!("switch/{switch}/{port}"), message);
+        self.0.journal.note(EventKind::PortRemoved, (switch, port), message);
         Ok(())
     }
 
