@@ -1,16 +1,20 @@
 //! The error of an operation.
 
+use crate::escape::EscapedText;
 use crate::store::StoreError;
 use crate::subject::Subject;
 use api::{
-    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, PipeName, PortName, StackName,
-    SwitchName,
+    ApiError, BoxName, ConfigurationName, Device, Diagnostic, ErrorCode, ErrorReason, PipeName, PortName,
+    StackName, SwitchName,
 };
-use sandbox::{CallError, CreateError};
+use sandbox::{CallError, CreateError, SystemError};
 use std::error::Error;
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use switch::TableError;
+use switch::driver::PcapError;
 
 /// Why an operation failed. The state is unchanged.
 ///
@@ -41,7 +45,7 @@ pub enum OperationError {
     /// The box has not crashed.
     NoCrash(BoxName),
     /// The box reports that it has no such handler, with this message.
-    NoHandler(BoxName, String),
+    NoHandler(BoxName, EscapedText),
     /// An object of this kind and name already exists.
     Exists(Subject),
     /// The stack defines a box or a switch that exists but is not part of the stack.
@@ -60,7 +64,7 @@ pub enum OperationError {
     /// The configuration was rejected.
     Refused(Vec<Diagnostic>),
     /// The box rejected the handler call, with this message.
-    HandlerRefused(String),
+    HandlerRefused(EscapedText),
     /// A port cannot be opened or attached.
     Port(PortError),
     /// The request is too long: which part, its bytes, and the limit.
@@ -84,8 +88,8 @@ pub enum OperationError {
     Store(StoreError),
     /// The daemon is shutting down.
     Ending,
-    /// A system call failed: its purpose and its error.
-    System(&'static str, std::io::Error),
+    /// A system call failed.
+    System(SystemError),
 }
 
 /// Why a request is invalid, whatever the daemon's state.
@@ -104,7 +108,7 @@ pub enum RequestError {
     /// The request would remove the main configuration.
     RemoveMain,
     /// The path of a capture file is relative.
-    RelativePath(String),
+    RelativePath(PathBuf),
     /// A `pcap` port names no file.
     NoCaptureFile,
     /// A port names no device.
@@ -116,15 +120,14 @@ pub enum RequestError {
 /// Why a port cannot be opened or attached.
 #[derive(Debug)]
 pub enum PortError {
-    /// The device or file cannot be opened.
-    Open {
-        /// The device or file.
-        device: String,
-        /// The failed system call, or the defect of the file.
-        cause: Box<dyn Error + Send + Sync>,
-        /// The missing capability of the daemon, if that is the cause.
-        capability: Option<&'static str>,
-    },
+    /// The port has no device of its own, and its name is too long to be one.
+    Name(PortName),
+    /// The tap device cannot be opened.
+    Tap(Device, io::Error),
+    /// The network interface cannot be opened.
+    Interface(Device, io::Error),
+    /// The capture file cannot be opened.
+    Capture(PathBuf, PcapError),
     /// Both ends of the pipe are taken.
     PipeInUse(PipeName),
     /// The box's port is already attached.
@@ -139,15 +142,18 @@ impl OperationError {
     /// The error of a failed call to a box.
     pub(crate) fn call(name: &BoxName, error: CallError, time: Duration) -> Self {
         match error {
-            CallError::Refused(reason) => Self::HandlerRefused(crate::escape::text(reason.as_bytes())),
-            CallError::Missing(reason) => {
-                Self::NoHandler(name.clone(), crate::escape::text(reason.as_bytes()))
-            }
+            CallError::Refused(reason) => Self::HandlerRefused(EscapedText::new(reason.as_bytes())),
+            CallError::Missing(reason) => Self::NoHandler(name.clone(), EscapedText::new(reason.as_bytes())),
             CallError::Rejected(found) => Self::Refused(crate::diagnostics::diagnostics(found, None)),
             CallError::TimedOut => Self::Timeout(name.clone(), time),
             CallError::Ended => Self::Gone(name.clone()),
             error @ (CallError::Channel(_) | CallError::Reply(_)) => Self::Broken(name.clone(), error),
         }
+    }
+
+    /// The error of a failed system call. `action` completes the sentence "can't ...".
+    pub(crate) fn system(action: &'static str, cause: io::Error) -> Self {
+        Self::System(SystemError { action, cause })
     }
 
     /// The error code in the API.
@@ -179,7 +185,7 @@ impl OperationError {
             },
             Self::Timeout(..) => ErrorCode::Timeout,
             Self::Gone(_) => ErrorCode::Gone,
-            Self::Broken(..) | Self::System(..) => ErrorCode::Internal,
+            Self::Broken(..) | Self::System(_) => ErrorCode::Internal,
             Self::Store(_) => ErrorCode::Store,
         }
     }
@@ -219,7 +225,7 @@ impl fmt::Display for OperationError {
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
-            Self::NoHandler(_, words) | Self::HandlerRefused(words) => f.write_str(words),
+            Self::NoHandler(_, message) | Self::HandlerRefused(message) => message.fmt(f),
             Self::Exists(object) => {
                 write!(f, "a {} named {} already exists", object.kind(), object.name())
             }
@@ -261,7 +267,7 @@ impl fmt::Display for OperationError {
             Self::Broken(name, _) => write!(f, "box {name} violated the protocol and was ended"),
             Self::Store(error) => error.fmt(f),
             Self::Ending => f.write_str("the daemon is shutting down"),
-            Self::System(what, _) => write!(f, "can't {what}"),
+            Self::System(error) => error.fmt(f),
         }
     }
 }
@@ -275,7 +281,7 @@ impl Error for OperationError {
             Self::Store(error) => error.source(),
             Self::Create(error) => Some(error),
             Self::Broken(_, error) => Some(error),
-            Self::System(_, error) => Some(error),
+            Self::System(error) => error.source(),
             _ => None,
         }
     }
@@ -318,10 +324,16 @@ impl Error for RequestError {}
 impl fmt::Display for PortError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open { device, capability: None, .. } => write!(f, "can't open {device}"),
-            Self::Open { device, capability: Some(capability), .. } => {
-                write!(f, "can't open {device}, for which the daemon needs {capability}")
+            Self::Name(port) => {
+                write!(f, "port {port} needs a device, because its own name is too long for one")
             }
+            Self::Tap(device, cause) => {
+                write!(f, "can't open the tap device {device}{}", missing(cause, "CAP_NET_ADMIN"))
+            }
+            Self::Interface(device, cause) => {
+                write!(f, "can't open the interface {device}{}", missing(cause, "CAP_NET_RAW"))
+            }
+            Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
             Self::PipeInUse(name) => {
                 write!(f, "pipe {name} already has two ends: use another name for a pipe between other boxes")
             }
@@ -336,12 +348,21 @@ impl fmt::Display for PortError {
     }
 }
 
+/// The part of the message that names the capability that the daemon lacks, if that is the cause.
+fn missing(cause: &io::Error, capability: &str) -> String {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => format!(", for which the daemon needs {capability}"),
+        _ => String::new(),
+    }
+}
+
 impl Error for PortError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Open { cause, .. } => Some(cause.as_ref()),
+            Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
+            Self::Capture(_, error) => Some(error),
             Self::Table(error) => error.source(),
-            Self::PipeInUse(_) | Self::Attached(..) | Self::Learning(_) => None,
+            Self::Name(_) | Self::PipeInUse(_) | Self::Attached(..) | Self::Learning(_) => None,
         }
     }
 }
@@ -355,6 +376,12 @@ impl From<StoreError> for OperationError {
 impl From<CreateError> for OperationError {
     fn from(error: CreateError) -> Self {
         Self::Create(error)
+    }
+}
+
+impl From<SystemError> for OperationError {
+    fn from(error: SystemError) -> Self {
+        Self::System(error)
     }
 }
 

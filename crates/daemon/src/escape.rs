@@ -1,5 +1,7 @@
 //! Escapes texts from boxes for display.
 
+use std::fmt;
+
 /// Maximum characters kept of a box's text; the rest is cut off. A box must not fill the daemon's memory with one line.
 const MAX_CHARACTERS: usize = 16 << 10;
 
@@ -26,6 +28,23 @@ fn escape(bytes: &[u8], lines: bool) -> String {
 /// Marks that change the direction of text. Unicode does not classify them as control characters.
 fn turns_text(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text of a box, escaped for display.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EscapedText(String);
+
+impl EscapedText {
+    /// Escapes a text of one or more lines.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        Self(text(bytes))
+    }
+}
+
+impl fmt::Display for EscapedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 /// Escapes one line of a box.

@@ -37,6 +37,7 @@ mod subject;
 mod supervisor;
 
 pub use error::{OperationError, PortError, RequestError};
+pub use escape::EscapedText;
 pub use server::{Address, ListenError, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;

@@ -1,7 +1,7 @@
 //! Opens a port's device or file, before the fabric's thread gets it: opening may block.
 
 use crate::error::{OperationError, PortError, RequestError};
-use api::{AddPort, Device, PortDriver};
+use api::{AddPort, Device, DeviceError, PortDriver};
 use std::path::Path;
 use switch::Driver;
 use switch::driver::{AfPacket, Null, PcapPort, PortSlot, Tap};
@@ -23,45 +23,29 @@ impl std::fmt::Debug for OpenedPort {
 /// Opens a port's device or file. Returns `None` for a pipe or a box, which the network connects itself.
 pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError> {
     let device = |device: &Option<Device>| match device {
-        Some(device) => device.as_str().to_string(),
-        None => port.name.to_string(),
-    };
-    let refused = |device: String, capability, cause: Box<dyn std::error::Error + Send + Sync>| {
-        PortError::Open { device, cause, capability }
+        Some(device) => Ok(device.clone()),
+        None => port.name.as_str().parse().map_err(|DeviceError| PortError::Name(port.name.clone())),
     };
     let opened = |driver: Box<dyn Driver>| Ok(Some(OpenedPort { driver, is_paced: false }));
     match &port.driver {
         PortDriver::Tap { device: name } => {
-            let name = device(name);
-            let tap = Tap::open(&name).map_err(|error| {
-                refused(format!("the tap device {name}"), lacking(&error, "CAP_NET_ADMIN"), error.into())
-            })?;
+            let name = device(name)?;
+            let tap = Tap::open(name.as_str()).map_err(|error| PortError::Tap(name, error))?;
             opened(Box::new(tap))
         }
         PortDriver::AfPacket { device: name } => {
-            let name = device(name);
-            let socket = AfPacket::open(&name).map_err(|error| {
-                refused(format!("the interface {name}"), lacking(&error, "CAP_NET_RAW"), error.into())
-            })?;
+            let name = device(name)?;
+            let socket = AfPacket::open(name.as_str()).map_err(|error| PortError::Interface(name, error))?;
             opened(Box::new(socket))
         }
         PortDriver::Null {} => opened(Box::new(Null)),
         PortDriver::Pcap { read, write, repeat, rate } => {
-            let path = |path: &Option<String>| -> Result<Option<std::path::PathBuf>, OperationError> {
-                let Some(text) = path else { return Ok(None) };
-                match Path::new(text) {
-                    path if path.is_absolute() => Ok(Some(path.to_path_buf())),
-                    _ => Err(RequestError::RelativePath(text.clone()).into()),
-                }
-            };
-            let (read, write) = (path(read)?, path(write)?);
-            let Some(shown) = read.as_ref().or(write.as_ref()).map(|path| path.display().to_string()) else {
-                return Err(RequestError::NoCaptureFile.into());
-            };
-            let replay = PcapPort::open(read.as_deref(), write.as_deref(), *repeat, *rate)
-                .map_err(|error| refused(shown, None, error.into()))?;
-            let is_paced = replay.is_paced();
-            Ok(Some(OpenedPort { driver: Box::new(replay), is_paced }))
+            let (read, write) = (absolute(read.as_deref())?, absolute(write.as_deref())?);
+            let Some(first) = read.or(write) else { return Err(RequestError::NoCaptureFile.into()) };
+            let port = PcapPort::open(read, write, *repeat, *rate)
+                .map_err(|error| PortError::Capture(first.into(), error))?;
+            let is_paced = port.is_paced();
+            Ok(Some(OpenedPort { driver: Box::new(port), is_paced }))
         }
         PortDriver::Pipe { .. } | PortDriver::Box { .. } => Ok(None),
     }
@@ -72,7 +56,10 @@ pub(crate) fn placeholder() -> OpenedPort {
     OpenedPort { driver: Box::new(PortSlot::<()>::default()), is_paced: false }
 }
 
-/// The capability, if the error means that it is missing.
-fn lacking(error: &std::io::Error, capability: &'static str) -> Option<&'static str> {
-    (error.kind() == std::io::ErrorKind::PermissionDenied).then_some(capability)
+/// The path of a capture file, which must be absolute.
+fn absolute(path: Option<&str>) -> Result<Option<&Path>, RequestError> {
+    match path.map(Path::new) {
+        Some(path) if path.is_relative() => Err(RequestError::RelativePath(path.into())),
+        path => Ok(path),
+    }
 }

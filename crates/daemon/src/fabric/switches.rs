@@ -9,7 +9,7 @@ use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use crate::subject::Subject;
 use api::{
     AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PortDriver, PortName, SwitchMode,
-    SwitchName,
+    SwitchName, with_causes,
 };
 use sandbox::SharedRegion;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl Network {
             return Err(OperationError::Limit("switches", MAX_SWITCHES));
         }
         let runner = SwitchRunner::new(forwarding_mode(definition))
-            .map_err(|error| OperationError::System("create a switch", error))?;
+            .map_err(|error| OperationError::system("create a switch", error))?;
         self.runners.push(runner);
         self.switches.push(SwitchRecord {
             name: definition.name.clone(),
@@ -143,7 +143,7 @@ impl Network {
             (description @ PortDriver::Pipe { switch: other, port: far }, None) => {
                 self.number(other)?;
                 let (near_end, far_end) =
-                    Pipe::pair().map_err(|error| OperationError::System("create a pipe", error))?;
+                    Pipe::pair().map_err(|error| OperationError::system("create a pipe", error))?;
                 let back = PortDriver::Pipe { switch: switch.clone(), port: port.name.clone() };
                 self.insert(switch, new(&port.name, description.clone(), Box::new(near_end), false))?;
                 let added = self.insert(other, new(far, back, Box::new(far_end), false));
@@ -387,7 +387,7 @@ impl Network {
         let look = |(name, entry): (&PortName, &PortRecord)| {
             let counters = runner.counters(entry.id).unwrap_or_default();
             let cost = runner.cost(entry.id).unwrap_or_default().time;
-            let fault = runner.down(entry.id).map(ToString::to_string);
+            let fault = runner.down(entry.id).map(|error| with_causes(error));
             (name.clone(), PortStats { counters, cost, fault })
         };
         record.ports.iter().map(look).collect()

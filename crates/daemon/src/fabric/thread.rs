@@ -33,8 +33,8 @@ pub(crate) struct Fabric {
 impl Fabric {
     /// Starts the thread on the unreserved processors.
     pub(crate) fn start(cores: Arc<Processors>) -> Result<Self, OperationError> {
-        let system = |error| OperationError::System("start the switch's thread", error);
-        let bell = EventFd::new().map_err(|error| system(error.cause))?;
+        let system = |error| OperationError::system("start the switch's thread", error);
+        let bell = EventFd::new()?;
         let bell = Arc::new(bell);
         let (orders, received) = mpsc::channel();
         let mut network = Network::new().map_err(system)?;

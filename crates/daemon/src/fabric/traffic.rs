@@ -3,8 +3,8 @@
 use super::network::Network;
 use super::records::Endpoint;
 use super::stats::{PortStats, TrafficSnapshot};
-use api::SwitchName;
-use switch::{Link, Reason};
+use api::{SwitchName, with_causes};
+use switch::{DriverError, Link, Reason};
 
 impl Network {
     /// Reads the statistics of all ports.
@@ -26,7 +26,7 @@ impl Network {
                     of_pipe = PortStats {
                         counters: pipe.side_counters(*side),
                         cost: pipe.cost(*side),
-                        fault: pipe.down().map(|fault| fault.to_string()),
+                        fault: pipe.down().map(|fault| with_causes(&DriverError::Box(fault))),
                     };
                     Some(&mut of_pipe)
                 }

@@ -126,7 +126,7 @@ impl Supervisor {
         self.0
             .exit_events
             .add(managed, &instance)
-            .map_err(|error| OperationError::System("watch a box", error))?;
+            .map_err(|error| OperationError::system("watch a box", error))?;
         Ok(instance)
     }
 

@@ -4,7 +4,7 @@ use super::state::Supervisor;
 use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::{OperationError, RequestError};
 use crate::limits::{CHECK_MEMORY, INSTALL_TIMEOUT};
-use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity};
+use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity, with_causes};
 use boundary::Request;
 use sandbox::CallError;
 
@@ -68,7 +68,7 @@ impl Supervisor {
                 }
                 _ => refused("the check ended without a report"),
             },
-            Err(error) => refused(&format!("the check failed: {error}")),
+            Err(error) => refused(&format!("the check failed: {}", with_causes(&error))),
         }
     }
 }

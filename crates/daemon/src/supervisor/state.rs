@@ -207,7 +207,7 @@ impl Supervisor {
         store.set_counter("events", until)?;
         let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
         let exit_events = ExitEvents::new(exit_event.clone())
-            .map_err(|error| OperationError::System("watch for the end of boxes", error))?;
+            .map_err(|error| OperationError::system("watch for the end of boxes", error))?;
         let supervisor = Self(Arc::new(SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),
@@ -230,7 +230,7 @@ impl Supervisor {
             events_until: Mutex::new(until),
             ending: AtomicBool::new(false),
         }));
-        supervisor.watch().map_err(|error| OperationError::System("start the watching thread", error))?;
+        supervisor.watch().map_err(|error| OperationError::system("start the watching thread", error))?;
         supervisor.restore()?;
         supervisor.roll_back_unconfirmed()?;
         let message = format!("the daemon {} started", env!("CARGO_PKG_VERSION"));

@@ -122,7 +122,7 @@ impl Supervisor {
         self.listen(&managed);
         let contents =
             managed.outputs.open(file).ok_or_else(|| OperationError::NoFile(name.clone(), file.into()))?;
-        contents.map_err(|error| OperationError::System("read a file of the box", error))
+        contents.map_err(|error| OperationError::system("read a file of the box", error))
     }
 
     /// The current contents of a file that a box writes, in pieces.

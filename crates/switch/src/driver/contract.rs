@@ -19,7 +19,7 @@ impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => error.fmt(f),
-            Self::Box(fault) => write!(f, "the box violated the ring protocol: {fault}"),
+            Self::Box(_) => f.write_str("the box violated the ring protocol"),
             Self::Capture(error) => error.fmt(f),
         }
     }
@@ -30,7 +30,8 @@ impl std::error::Error for DriverError {
         match self {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::System(error) => error.source(),
-            Self::Box(_) | Self::Capture(_) => None,
+            Self::Capture(error) => error.source(),
+            Self::Box(fault) => Some(fault),
         }
     }
 }
