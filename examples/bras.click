@@ -1,11 +1,12 @@
-// A broadband remote access server: ends the PPPoE sessions of subscribers and routes what is in them.
+// A broadband remote access server (BRAS): terminates the PPPoE sessions of subscribers and routes their packets.
 //
-// A frame of a session has an Ethernet header (14 bytes, type 8864), a PPPoE header (6: version, code, session,
-// length) and a PPP header (2: 0021 for IPv4). Sessions are told apart by their numbers; the subscriber's packet is
-// taken out, checked, routed, and sent on in a plain Ethernet frame. Frames of discovery (type 8863) and of PPP's
-// own control go to the control plane, which here counts them.
+// A session frame has an Ethernet header (14 bytes, type 8864), a PPPoE header (6 bytes: version, code, session,
+// length) and a PPP header (2 bytes: 0021 for IPv4). The session number identifies the subscriber. The subscriber's
+// packet is decapsulated, checked, routed, and sent on in a plain Ethernet frame. PPPoE discovery frames (type 8863)
+// and PPP control frames belong to the control plane; this example only counts them.
 //
-// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+// Parameters: FRAME is the start of each frame, repeated up to LENGTH bytes. LIMIT is the number of frames, BURST the
+// number of frames per turn of the source.
 
 define($FRAME \<020000000001 020000000002 8864  1100 0017 002c 0021  4500 002a 0001 0000 4011 acb5 0a010203 c0000209  9c40 0035 0016 0000>,
         $LENGTH 64, $LIMIT 1000000, $BURST 32);
@@ -30,6 +31,6 @@ routes [0]
     -> EtherEncap(0x0800, 02:00:00:00:01:00, 02:00:00:00:01:01)
     -> out :: Counter
     -> Discard;
-// From one subscriber to another: would go through PPPoE again.
+// From one subscriber to another. A complete BRAS would encapsulate these packets in PPPoE again.
 routes [1] -> local :: Counter -> Discard;
 ttl [1] -> expired :: Counter -> Discard;

@@ -3,13 +3,13 @@
 // Run it on the capture that ships with the project:   clickbox demo
 // or, from the root of the repository:                 clickbox run examples/demo.click
 //
-// The capture was taken on the inner side of the gateway of 10.0.0.0/24. It has TCP, UDP, DNS and pings, IPv4 and
-// IPv6, in both directions; a port scan from outside; and some broken packets. A counter whose name begins with
-// `dropped_` stands where packets are dropped on purpose, and is in the demonstration's summary by that name.
+// The capture was taken on the inner side of the gateway of 10.0.0.0/24. It contains TCP, UDP, DNS and pings, IPv4 and
+// IPv6, in both directions; a port scan from outside; and some malformed packets. Counters with names that begin with
+// `dropped_` count packets that are dropped on purpose. The summary of the demonstration lists them by these names.
 
 define($CAPTURE testdata/mix.pcap, $PUBLIC 198.51.100.1);
 
-// What is not well formed stops here.
+// Drop malformed packets.
 in :: FromDump($CAPTURE, STOP true)
     -> kind :: Classifier(12/0800, 12/86dd, -);
 kind [2] -> dropped_neither_ip_nor_ip6 :: Counter -> Discard;
@@ -23,8 +23,8 @@ protocol [2] -> check_udp :: CheckUDPHeader -> direction;
 protocol [3] -> check_icmp :: CheckICMPHeader -> direction;
 protocol [4] -> dropped_other_protocol :: Counter -> Discard;
 
-// The firewall. What leaves may not be mail, which belongs to the mail server. What enters must be an answer: it
-// belongs to a connection that a host of the network has opened, else it is dropped, as the scan is.
+// The firewall. Outgoing mail is dropped, because only the mail server may send it. An incoming packet must belong to a
+// connection that a host of the network has opened; all others, such as those of the port scan, are dropped.
 direction [0] -> leaving :: IPFilter(1 dst port 25, allow all);
 leaving [1] -> dropped_mail_from_inside :: Counter -> Discard;
 leaving [0] -> out :: IPClassifier(tcp or udp, -);
@@ -35,13 +35,13 @@ connections :: IPRewriter(keep 0 1, drop);
 out [0] -> [0] connections;
 entering [0] -> [1] connections;
 
-// The NAT: what leaves gets the public address and a port of it; pings get an identifier of it.
+// The NAT: outgoing packets get the public address and one of its ports; pings get one of its identifiers.
 nat :: IPRewriter(pattern $PUBLIC 1024-65535 - - 0 0);
 ping_nat :: ICMPPingRewriter(pattern $PUBLIC - - - 0 0);
-// The flow monitor: gives every packet the number of its flow, and counts it under that number.
+// The flow monitor: annotates every packet with the number of its flow, and counts packets per flow.
 elementclass Monitor {
     input -> flows :: AggregateIPFlows -> counts :: AggregateCounter -> output;
-    // Pings belong to no flow of TCP or UDP.
+    // Pings belong to no TCP or UDP flow.
     flows [1] -> output;
 }
 
@@ -55,5 +55,5 @@ entering [1] -> monitor;
 way [0] -> to_hosts :: Counter -> Discard;
 way [1] -> to_uplink :: Counter -> Discard;
 
-// IPv6 has addresses enough: it is checked and goes its way.
+// IPv6 needs no NAT: packets are checked and counted.
 kind [1] -> Strip(14) -> check_ip6 :: CheckIP6Header -> by_ip6 :: Counter -> Discard;

@@ -1,6 +1,7 @@
-// An Ethernet mirror: every frame goes back to its sender, with the two addresses swapped.
+// An Ethernet mirror: sends every frame back with its two addresses swapped.
 //
-// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+// Parameters: FRAME is the start of each frame, repeated up to LENGTH bytes. LIMIT is the number of frames, BURST the
+// number of frames per turn of the source.
 
 define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
         $LENGTH 64, $LIMIT 1000000, $BURST 32);

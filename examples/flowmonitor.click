@@ -1,9 +1,10 @@
-// A flow monitor: gives every packet the number of its flow and counts packets by flow.
+// A flow monitor: annotates every packet with the number of its flow, and counts packets per flow.
 //
-// `flows` finds the flow of a packet by addresses, ports and protocol; `counts` keeps a count for each number. Read
-// `counts.nagg` for the number of flows and write a file's name to `counts.write_text_file` for all of them.
+// `flows` finds the flow of a packet by addresses, ports and protocol. `counts` counts packets per flow number. Read
+// `counts.nagg` for the number of flows. Write a file name to `counts.write_text_file` to save all counts.
 //
-// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+// Parameters: FRAME is the start of each frame, repeated up to LENGTH bytes. LIMIT is the number of frames, BURST the
+// number of frames per turn of the source.
 
 define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
         $LENGTH 64, $LIMIT 1000000, $BURST 32);

@@ -1,9 +1,10 @@
-// Intrusion detection: frames whose payload begins with a known pattern are reported, all others pass.
+// Intrusion detection: frames whose payload begins with a known pattern are counted as alerts, all others pass.
 //
-// A pattern is OFFSET/BYTES; here the offset is that of the payload of UDP without IP options (14 + 20 + 8). The
-// pattern is `GET /evil`. The elements that search a whole payload are another matter: this is a match in place.
+// A pattern is OFFSET/BYTES. The offset here is that of a UDP payload without IP options (14 + 20 + 8), and the bytes
+// are `GET /evil`. The pattern matches at this offset only; the rest of the payload is not searched.
 //
-// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+// Parameters: FRAME is the start of each frame, repeated up to LENGTH bytes. LIMIT is the number of frames, BURST the
+// number of frames per turn of the source.
 
 define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
         $LENGTH 64, $LIMIT 1000000, $BURST 32);

@@ -1,9 +1,10 @@
-// A load balancer: spreads flows over four servers, all packets of a flow to the same one.
+// A load balancer: distributes flows over four servers, with all packets of a flow to the same server.
 //
-// The hash is of the bytes from 26 to 37 of the frame: both IPv4 addresses and both ports. The chosen server gets the
-// frame by its Ethernet address; it answers to the shared IP address itself (direct server return).
+// The hash covers bytes 26 to 37 of the frame: both IPv4 addresses and both ports. The frame is sent to the Ethernet
+// address of the chosen server, which owns the shared IP address and replies directly (direct server return).
 //
-// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+// Parameters: FRAME is the start of each frame, repeated up to LENGTH bytes. LIMIT is the number of frames, BURST the
+// number of frames per turn of the source.
 
 define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
         $LENGTH 64, $LIMIT 1000000, $BURST 32);

@@ -1,10 +1,10 @@
 // Network address translation: hosts of 10.0.0.0/8 share one public address.
 //
-// Input 0 of the rewriter is what comes from inside: a flow that it has not seen gets a port of its own. Input 1 is
-// what comes from outside: what belongs to no flow is dropped. Output 0 leads outside, output 1 inside.
+// Packets from inside enter the rewriter at input 0. A new flow gets a port of its own. Packets from outside enter at
+// input 1; those that belong to no flow are dropped. Output 0 leads outside, output 1 inside.
 //
-// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn;
-// PUBLIC the public address, or a range of them.
+// Parameters: FRAME is the start of each frame, repeated up to LENGTH bytes. LIMIT is the number of frames, BURST the
+// number of frames per turn of the source. PUBLIC is the public address, or a range of addresses.
 
 define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
         $LENGTH 64, $LIMIT 1000000, $BURST 32, $PUBLIC 198.51.100.1);

@@ -1,18 +1,22 @@
 // The data path of an IPv4 router with three interfaces.
 //
-// A frame that carries IPv4 loses its Ethernet header; its IP header is checked; the longest prefix in `routes` that
-// its destination matches chooses the interface; the time to live is counted down; a new Ethernet header is put on.
-// A packet whose time to live is over, or that has no route, would be answered by ICMPError: here it is counted.
+// The steps for an IPv4 frame:
+// 1. Remove the Ethernet header, and check the IP header.
+// 2. Choose the interface by the longest prefix in `routes` that matches the destination.
+// 3. Decrement the time to live. If it expires, a complete router would reply with ICMPError; this example counts the
+//    packet.
+// 4. Add a new Ethernet header.
 //
-// A route is PREFIX [GATEWAY] OUTPUT. The router's own addresses are left out: this is the path of transit traffic.
+// A route is PREFIX [GATEWAY] OUTPUT. The router's own addresses are left out, so only transit traffic is handled.
 //
-// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+// Parameters: FRAME is the start of each frame, repeated up to LENGTH bytes. LIMIT is the number of frames, BURST the
+// number of frames per turn of the source.
 
 define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
         $LENGTH 64, $LIMIT 1000000, $BURST 32);
 
 elementclass Interface { $mac, $next |
-    // Input 0: IP packets with the address of their next hop. Output 0: frames; output 1: time to live over.
+    // Input 0: IP packets annotated with their next hop. Output 0: frames. Output 1: packets with expired time to live.
     input -> ttl :: DecIPTTL -> EtherEncap(0x0800, $mac, $next) -> output;
     ttl [1] -> [1] output;
 }

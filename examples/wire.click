@@ -1,6 +1,7 @@
-// A wire: what comes in goes out unchanged. The least that a middlebox can do, and so the floor of every other.
+// A wire: passes every frame on unchanged. This is the least that a middlebox can do, so no other can be faster.
 //
-// Parameters: LENGTH bytes of each frame, LIMIT frames in all, BURST frames at a turn of the source.
+// Parameters: LENGTH is the number of bytes per frame, LIMIT the number of frames, BURST the number of frames per turn
+// of the source.
 
 define($LENGTH 64, $LIMIT 1000000, $BURST 32);
 

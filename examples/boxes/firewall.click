@@ -1,7 +1,7 @@
-// A firewall for a box with two ports: packets come in at port 0, and those that may pass leave at port 1.
+// A firewall for a box with two ports: packets arrive at port 0, and those that may pass leave at port 1.
 //
-// It stands between the network 10.0.0.0/24 and the rest, and sees both directions. What enters must belong to a
-// connection that was opened from inside. Write `filter.rules` to change the rules under traffic.
+// It protects the network 10.0.0.0/24 and sees both directions. Incoming packets must belong to a connection that was
+// opened from inside. Write `filter.rules` to change the rules under traffic.
 //
 //     clickbox create firewall examples/boxes/firewall.click --attach lan --attach pipe:inner
 
@@ -9,14 +9,14 @@ FromDevice(0)
     -> kind :: Classifier(12/0800, 12/86dd, -);
 kind [2] -> dropped_neither_ip_nor_ip6 :: Counter -> Discard;
 
-// Mail leaves through the mail server only; nobody outside pings.
+// Only the mail server may send mail. Pings from outside are denied.
 filter :: IPFilter(
         deny src net 10.0.0.0/24 and dst port 25,
         deny dst net 10.0.0.0/24 and icmp type echo,
         allow all)
     -> direction :: IPClassifier(src net 10.0.0.0/24 and (tcp or udp), tcp or udp, -);
 
-// What is not well formed stops here.
+// Drop malformed packets.
 kind [0] -> Strip(14)
     -> check_ip :: CheckIPHeader
     -> protocol :: IPClassifier(ip frag, tcp, udp, icmp, -);

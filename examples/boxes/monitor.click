@@ -1,4 +1,4 @@
-// A flow monitor for a box with two ports: counts packets by flow, and passes everything on.
+// A flow monitor for a box with two ports: counts packets per flow, and passes all packets on.
 //
 // Read `counts.nagg` for the number of flows.
 
@@ -9,7 +9,7 @@ kind [0] -> Strip(14)
     -> flows :: AggregateIPFlows
     -> counts :: AggregateCounter
     -> way :: IPClassifier(dst net 10.0.0.0/24, -);
-// Pings belong to no flow of TCP or UDP.
+// Pings belong to no TCP or UDP flow.
 flows [1] -> way;
 
 way [0] -> to_hosts :: Counter -> back :: Unstrip(14);

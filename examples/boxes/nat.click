@@ -1,7 +1,7 @@
 // A carrier-grade NAT for a box with two ports: hosts of 10.0.0.0/24 share one public address.
 //
-// What leaves gets the address and a port of it, pings an identifier of it. What enters was captured behind the gateway
-// and passes as it is, as does IPv6, which has addresses enough.
+// Outgoing packets get the public address and one of its ports; pings get one of its identifiers. Incoming packets and
+// IPv6 packets pass unchanged: the capture was taken behind the gateway, and IPv6 needs no NAT.
 
 define($PUBLIC 198.51.100.1);
 
