@@ -38,8 +38,11 @@ pub trait Platform {
         false
     }
 
-    /// Wakes the host, which sleeps although the box has published work.
+    /// Wakes the host of the ports, which sleeps although the box has published packets or room.
     fn ring_host(&self);
+
+    /// Wakes the caller at the mailbox, which sleeps although there is a reply, or room for its request.
+    fn ring_mailbox(&self);
 
     /// The heap's usage.
     fn heap_use(&self) -> HeapUse {

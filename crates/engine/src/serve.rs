@@ -72,7 +72,7 @@ impl Engine {
             served = true;
         }
         if self.requests.release() {
-            self.context.platform.ring_host();
+            self.context.platform.ring_mailbox();
         }
         Ok(served)
     }
@@ -81,7 +81,7 @@ impl Engine {
     pub(crate) fn flush(&mut self) -> Result<(), EngineError> {
         let replied = !self.outbox.is_empty() && self.outbox.flush(&mut self.replies)?;
         if self.context.events.borrow_mut().flush()? | replied {
-            self.context.platform.ring_host();
+            self.context.platform.ring_mailbox();
         }
         Ok(())
     }

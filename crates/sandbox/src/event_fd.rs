@@ -38,7 +38,7 @@ impl EventFd {
 
     /// Waits until it is signalled, at most for `timeout`. Returns whether it was signalled.
     pub fn wait(&self, timeout: Duration) -> bool {
-        poll::readable(&self.0, timeout);
+        poll::readable(&[self.0.as_fd()], timeout);
         self.rang()
     }
 }

@@ -81,12 +81,11 @@ pub(crate) trait Backend: Send + Sync + std::fmt::Debug {
     fn end(&self) -> Option<ExitStatus>;
     /// Waits until it has ended, at most for `timeout`. It may return early.
     fn wait_for_end(&self, timeout: Duration);
-    /// How often it rang for its host, where that is known.
-    fn rings(&self) -> u64 {
-        0
-    }
-    /// Waits until it has rung more often than `seen`, or has ended, at most for `timeout`. It may return early.
-    fn wait_for_ring(&self, seen: u64, timeout: Duration);
+    /// Forgets that it rang for its mailbox.
+    fn clear_mailbox_ring(&self);
+    /// Waits until it has rung for its mailbox since that was cleared, or has ended, at most for `timeout`. It may return
+    /// early, and a hostile box can end every wait.
+    fn wait_for_mailbox_ring(&self, timeout: Duration);
     /// Pins its process, if it has one, to these processors.
     fn pin(&self, _processors: &[usize]) {}
     /// Sets its share among the boxes of a worker.
@@ -213,14 +212,15 @@ impl ControlHandle {
         }
     }
 
-    /// How often the box rang for its host: for [`wait_for_ring`](Self::wait_for_ring).
-    pub(crate) fn rings(&self) -> u64 {
-        self.0.backend.rings()
+    /// Forgets that the box rang for its mailbox. Only the thread that uses the mailbox may do so.
+    pub(crate) fn clear_mailbox_ring(&self) {
+        self.0.backend.clear_mailbox_ring();
     }
 
-    /// Waits until the box has rung more often than `seen`, or has ended, at most for `timeout`. It may return early.
-    pub(crate) fn wait_for_ring(&self, seen: u64, timeout: Duration) {
-        self.0.backend.wait_for_ring(seen, timeout);
+    /// Waits until the box has rung for its mailbox since that was cleared, or has ended, at most for `timeout`. It may
+    /// return early, and a hostile box can end every wait.
+    pub(crate) fn wait_for_mailbox_ring(&self, timeout: Duration) {
+        self.0.backend.wait_for_mailbox_ring(timeout);
     }
 
     /// Suspends the box if it runs, copies it, and lets it continue.

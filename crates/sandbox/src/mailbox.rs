@@ -116,6 +116,11 @@ impl Mailbox {
         Ok((message, self.replies.release()))
     }
 
+    /// The positions of both directions, which change when a frame is sent or received.
+    pub(crate) fn positions(&self) -> [u32; 2] {
+        [self.requests.position(), self.replies.position()]
+    }
+
     /// Announces that the caller sleeps until the box rings, because there is a reply or, if a request waits for room,
     /// room. False: there is already, do not sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, CallError> {

@@ -1,45 +1,46 @@
-//! Wakes host threads that wait for a reply when their box rings.
+//! Wakes the host thread that waits at a box's mailbox.
 
 use crate::lock::lock;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often a box rang for its host, and the threads that wait for the next ring.
+/// Whether a box rang for its mailbox since the signal was cleared, and the thread that waits for it: the counterpart of
+/// an eventfd for boxes whose rings the host itself passes on.
 #[derive(Debug, Default)]
 pub(crate) struct RingSignal {
-    rings: Mutex<Rings>,
+    state: Mutex<SignalState>,
     rang: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Rings {
-    count: u64,
+struct SignalState {
+    rang: bool,
     waiting: usize,
 }
 
 impl RingSignal {
-    /// Counts a ring and wakes the threads that wait.
+    /// Sets the signal and wakes the thread that waits.
     pub(crate) fn notify(&self) {
-        let mut rings = lock(&self.rings);
-        rings.count = rings.count.wrapping_add(1);
-        // A box may ring for each batch of packets, and notifying is a system call even when no thread waits.
-        let waiting = rings.waiting > 0;
-        drop(rings);
+        let mut state = lock(&self.state);
+        state.rang = true;
+        // Notifying is a system call even when no thread waits.
+        let waiting = state.waiting > 0;
+        drop(state);
         if waiting {
             self.rang.notify_all();
         }
     }
 
-    /// The number of rings so far, modulo 2^64.
-    pub(crate) fn count(&self) -> u64 {
-        lock(&self.rings).count
+    /// Clears the signal.
+    pub(crate) fn clear(&self) {
+        lock(&self.state).rang = false;
     }
 
-    /// Waits until there were more rings than `seen`, at most for `timeout`.
-    pub(crate) fn wait(&self, seen: u64, timeout: Duration) {
-        let mut rings = lock(&self.rings);
-        rings.waiting += 1;
-        let waited = self.rang.wait_timeout_while(rings, timeout, |rings| rings.count == seen);
+    /// Waits until the signal is set, at most for `timeout`.
+    pub(crate) fn wait(&self, timeout: Duration) {
+        let mut state = lock(&self.state);
+        state.waiting += 1;
+        let waited = self.rang.wait_timeout_while(state, timeout, |state| !state.rang);
         waited.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
     }
 }

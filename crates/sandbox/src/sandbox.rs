@@ -16,6 +16,11 @@ const SPIN_TIME: Duration = Duration::from_micros(250);
 /// How long it polls in total before it sleeps until the box rings.
 const YIELD_TIME: Duration = Duration::from_millis(2);
 
+/// How often in a row a box may wake a caller without having sent or taken anything. After that the caller ignores the
+/// box's rings. Stops a box that rings without end from keeping the caller's processor busy until the time limit. A
+/// correct box causes one such ring at most, if it rings while the caller wakes for another reason.
+const MAX_EMPTY_RINGS: u32 = 64;
+
 /// A box. Dropping it kills it.
 ///
 /// It owns the mailbox, which one caller uses at a time. Everything else is in its [`ControlHandle`], which threads share:
@@ -122,9 +127,8 @@ impl Sandbox {
     pub fn call(&mut self, request: &Request, timeout: Duration) -> Result<Vec<u8>, CallError> {
         let start = Instant::now();
         let number = self.mailbox.ask(request);
+        let (mut positions, mut empty_rings) = (self.mailbox.positions(), 0);
         loop {
-            // Counted before the channels are checked, so that a ring after that ends the wait.
-            let rings = self.control.rings();
             if self.mailbox.flush()? {
                 self.doorbell().ring();
             }
@@ -153,12 +157,24 @@ impl Sandbox {
             }
             if waited < SPIN_TIME {
                 std::hint::spin_loop();
-            } else if waited < YIELD_TIME {
+                continue;
+            }
+            if waited < YIELD_TIME {
                 std::thread::yield_now();
-            } else if matches!(self.state(), State::Ended(_)) {
+                continue;
+            }
+            let before = std::mem::replace(&mut positions, self.mailbox.positions());
+            empty_rings = if positions == before { empty_rings + 1 } else { 0 };
+            // Cleared before the last check for frames and for the end, so that a ring after that ends the wait.
+            self.control.clear_mailbox_ring();
+            if matches!(self.state(), State::Ended(_)) {
                 return Err(CallError::Ended);
-            } else if self.mailbox.prepare_sleep()? {
-                self.control.wait_for_ring(rings, timeout - waited);
+            }
+            if self.mailbox.prepare_sleep()? {
+                match empty_rings {
+                    0..=MAX_EMPTY_RINGS => self.control.wait_for_mailbox_ring(timeout - waited),
+                    _ => drop(self.control.wait(timeout - waited)),
+                }
                 self.mailbox.end_sleep();
             }
         }

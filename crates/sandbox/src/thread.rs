@@ -66,7 +66,7 @@ struct ThreadShared {
     exit_event: Option<Arc<EventFd>>,
     state: Mutex<ThreadState>,
     changed: Condvar,
-    rings: RingSignal,
+    mailbox_ring: RingSignal,
 }
 
 #[derive(Debug, Default)]
@@ -128,7 +128,7 @@ impl ThreadBackend {
             exit_event: settings.exit_event.clone(),
             state: Mutex::default(),
             changed: Condvar::new(),
-            rings: RingSignal::default(),
+            mailbox_ring: RingSignal::default(),
         };
         Ok(Self { shared: Arc::new(shared), entry, thread: Mutex::new(None) })
     }
@@ -170,7 +170,7 @@ impl ThreadShared {
         state.end.get_or_insert(end);
         drop(state);
         self.changed.notify_all();
-        self.rings.notify();
+        self.mailbox_ring.notify();
         self.wake_event.iter().chain(&self.exit_event).for_each(|event| event.ring());
     }
 
@@ -215,8 +215,11 @@ impl Platform for ThreadPlatform {
     }
 
     fn ring_host(&self) {
-        self.0.rings.notify();
         self.0.wake_event.iter().for_each(|event| event.ring());
+    }
+
+    fn ring_mailbox(&self) {
+        self.0.mailbox_ring.notify();
     }
 
     fn pause_point(&self) {
@@ -285,12 +288,12 @@ impl Backend for ThreadBackend {
         self.shared.wait_for(timeout, |state| state.end.is_some());
     }
 
-    fn rings(&self) -> u64 {
-        self.shared.rings.count()
+    fn clear_mailbox_ring(&self) {
+        self.shared.mailbox_ring.clear();
     }
 
-    fn wait_for_ring(&self, seen: u64, timeout: Duration) {
-        self.shared.rings.wait(seen, timeout);
+    fn wait_for_mailbox_ring(&self, timeout: Duration) {
+        self.shared.mailbox_ring.wait(timeout);
     }
 
     fn usage(&self) -> Usage {

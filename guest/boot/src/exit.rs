@@ -107,11 +107,19 @@ pub fn yield_before_idle() -> bool {
     in_process
 }
 
-/// Rings for the host, which sleeps beside what the box has published.
+/// Wakes the host of the ports, which sleeps although the box has published packets or room.
 pub fn ring_host() {
     match exit_method() {
-        ExitMethod::SystemCall => process::ring(),
+        ExitMethod::SystemCall => process::ring_host(),
         ExitMethod::PortWrite => out(exit::EXIT_PORT, exit::RING),
+    }
+}
+
+/// Wakes the caller at the mailbox, which sleeps although there is a reply, or room for its request.
+pub fn ring_mailbox() {
+    match exit_method() {
+        ExitMethod::SystemCall => process::ring_mailbox(),
+        ExitMethod::PortWrite => out(exit::EXIT_PORT, exit::RING_MAILBOX),
     }
 }
 

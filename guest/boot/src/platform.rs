@@ -32,6 +32,10 @@ impl Platform for GuestPlatform {
         exit::ring_host();
     }
 
+    fn ring_mailbox(&self) {
+        exit::ring_mailbox();
+    }
+
     fn heap_use(&self) -> HeapUse {
         heap::heap_use()
     }

@@ -1,8 +1,8 @@
 //! The platform of a Linux process: set-up, confinement, the system calls that are left.
 //!
-//! The host has started this image with descriptors of the shared area, and where there are such of a bell, a shared
-//! pool and a snapshot. Before the program runs all but the bell are used and closed, and a filter leaves four system
-//! calls: sleep (and go on with it after standing still), give way, ring, end.
+//! The host has started this image with descriptors of the shared region, of the mailbox event and, if present, of a
+//! wake event, a shared pool and a snapshot. Before the program runs, all but the two events are used and closed, and a
+//! filter leaves four system calls: sleep (and continue the sleep after a suspension), yield, signal an event, exit.
 
 use crate::exit::crash_page;
 use crate::fault::add_context;
@@ -104,9 +104,9 @@ pub(crate) fn confine(control: &Mapped, heap: MemoryRegion, own_stack: MemoryReg
     for signal in FAULT_SIGNALS {
         require(7, call(RT_SIGACTION, [signal, action.as_ptr() as usize, 0, 8, 0, 0]));
     }
-    let bell = exit::BELL_DESCRIPTOR as usize;
-    require(8, call(CLOSE_RANGE, [0, bell - 1, 0, 0, 0, 0]));
-    require(8, call(CLOSE_RANGE, [bell + 1, u32::MAX as usize, 0, 0, 0, 0]));
+    let (first, last) = (exit::WAKE_EVENT_DESCRIPTOR as usize, exit::MAILBOX_EVENT_DESCRIPTOR as usize);
+    require(8, call(CLOSE_RANGE, [0, first - 1, 0, 0, 0, 0]));
+    require(8, call(CLOSE_RANGE, [last + 1, u32::MAX as usize, 0, 0, 0, 0]));
     require(9, call(PRCTL, [PR_SET_PDEATHSIG, 9, 0, 0, 0, 0]));
     require(10, call(PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]));
     let length = control.load_u64(control::FILTER, Relaxed) as usize;
@@ -215,10 +215,20 @@ pub(crate) fn yield_processor() {
     call(SCHED_YIELD, [0; 6]);
 }
 
-/// Rings for the host. A host without a bell isn't waiting for one.
-pub(crate) fn ring() {
+/// Signals the host of the ports. It fails if there is no such event, which no host then waits for.
+pub(crate) fn ring_host() {
+    signal(exit::WAKE_EVENT_DESCRIPTOR);
+}
+
+/// Signals the caller at the mailbox.
+pub(crate) fn ring_mailbox() {
+    signal(exit::MAILBOX_EVENT_DESCRIPTOR);
+}
+
+/// Adds one to an eventfd. It fails only if the count is at its maximum, in which case the event is signalled already.
+fn signal(event: i32) {
     let one = 1u64;
-    call(WRITE, [exit::BELL_DESCRIPTOR as usize, &raw const one as usize, 8, 0, 0, 0]);
+    call(WRITE, [event as usize, &raw const one as usize, 8, 0, 0, 0]);
 }
 
 /// Ends the process.

@@ -77,7 +77,7 @@ impl Runner {
             platform.pause_point();
             let served = self.serve(platform)?;
             if !self.outbox.is_empty() && self.outbox.flush(&mut self.replies)? {
-                platform.ring_host();
+                platform.ring_mailbox();
             }
             if !served {
                 self.idle(platform)?;
@@ -117,7 +117,7 @@ impl Runner {
             served = true;
         }
         if self.requests.release() {
-            platform.ring_host();
+            platform.ring_mailbox();
         }
         Ok(served)
     }

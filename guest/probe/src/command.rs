@@ -19,6 +19,12 @@ pub(crate) enum Command {
     Loop,
     /// `ring`: rings for the host without end.
     Ring,
+    /// `ring-mailbox`: rings for its mailbox without end.
+    RingMailbox,
+    /// `late MICROSECONDS`: replies to later requests after this time.
+    Late(u64),
+    /// `mute MICROSECONDS`: the same, and never rings for its mailbox.
+    Mute(u64),
     /// `fault KIND`: a processor exception.
     Fault(Fault),
     /// `panic`.
@@ -59,6 +65,9 @@ impl Command {
             ("alarm", Some(microseconds)) => Self::Alarm(microseconds.parse().ok()?),
             ("loop", None) => Self::Loop,
             ("ring", None) => Self::Ring,
+            ("ring-mailbox", None) => Self::RingMailbox,
+            ("late", Some(microseconds)) => Self::Late(microseconds.parse().ok()?),
+            ("mute", Some(microseconds)) => Self::Mute(microseconds.parse().ok()?),
             ("fault", Some(kind)) => Self::Fault(Fault::parse(kind)?),
             ("panic", None) => Self::Panic,
             ("memory", None) => Self::Memory,

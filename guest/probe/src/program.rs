@@ -130,7 +130,7 @@ impl Program {
     fn move_packets(&mut self) -> Result<u32, CorruptIndex> {
         let mut moved = 0;
         match self.command {
-            Command::Drop => {
+            Command::Drop | Command::Late(_) | Command::Mute(_) => {
                 for port in &mut self.ports {
                     moved += port.drop_batch()?;
                 }
@@ -167,6 +167,9 @@ impl Program {
             Command::Ring => loop {
                 boot::ring_host();
             },
+            Command::RingMailbox => loop {
+                boot::ring_mailbox();
+            },
             Command::Fault(kind) => mischief::fault(kind),
             Command::Panic => panic!("told to"),
             Command::Memory => mischief::take_all_memory(),
@@ -178,7 +181,15 @@ impl Program {
     /// Answers requests; whether there was one, or an answer is still on its way.
     fn serve(&mut self) -> Result<bool, ChannelError> {
         let mut served = false;
+        // The reply to this command itself still rings.
+        let mute = matches!(self.command, Command::Mute(_));
         while let Some(message) = self.inbox.poll(&mut self.requests)? {
+            if let Command::Late(microseconds) | Command::Mute(microseconds) = self.command {
+                let until = boot::cycles() + microseconds * self.tsc_hz / 1_000_000;
+                while boot::cycles() < until {
+                    core::hint::spin_loop();
+                }
+            }
             let reply = match Request::decode(&message) {
                 Ok(request) => self.answer(&request),
                 Err(error) => Err(format!("{error}")),
@@ -192,8 +203,8 @@ impl Program {
         }
         let has_room = self.requests.release();
         let replied = !self.outbox.is_empty() && self.outbox.flush(&mut self.replies)?;
-        if has_room || replied {
-            boot::ring_host();
+        if (has_room || replied) && !mute {
+            boot::ring_mailbox();
         }
         if !self.console.is_empty() {
             self.console.flush(&mut self.events)?;

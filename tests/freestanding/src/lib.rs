@@ -65,6 +65,7 @@ impl Platform for Nowhere {
     fn idle(&self, _: DoorbellCount, _: Option<u64>) {}
     fn end_turn(&self) {}
     fn ring_host(&self) {}
+    fn ring_mailbox(&self) {}
 }
 
 /// What the image of a box does.

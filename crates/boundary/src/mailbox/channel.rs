@@ -198,6 +198,11 @@ impl<M: SharedMemory> FrameWriter<M> {
         self.writer.publish(&self.memory)
     }
 
+    /// The position after the last frame that was written.
+    pub fn position(&self) -> u32 {
+        self.writer.head()
+    }
+
     /// Prepares for sleep until the longest frame fits. Returns false if it fits already; the caller must then not
     /// sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, ChannelError> {
@@ -268,6 +273,11 @@ impl<M: SharedMemory> FrameReader<M> {
     /// it.
     pub fn release(&mut self) -> bool {
         self.reader.release(&self.memory)
+    }
+
+    /// The position after the last frame that was read.
+    pub fn position(&self) -> u32 {
+        self.reader.tail()
     }
 
     /// Prepares for sleep until a frame arrives. Returns false if there is one already; the caller must then not sleep.

@@ -62,6 +62,7 @@ impl Platform for Stepped {
     }
 
     fn ring_host(&self) {}
+    fn ring_mailbox(&self) {}
 
     fn pause_point(&self) {
         self.cycles.set(self.cycles.get() + ROUND);

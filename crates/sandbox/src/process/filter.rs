@@ -1,7 +1,7 @@
 //! The system calls that a box in a process may make.
 
 use crate::error::SetupError;
-use boundary::exit::BELL_DESCRIPTOR;
+use boundary::exit::{MAILBOX_EVENT_DESCRIPTOR, WAKE_EVENT_DESCRIPTOR};
 use boundary::{Mapped, SharedMemory, control};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -23,7 +23,7 @@ pub(crate) fn program() -> Result<BpfProgram, SetupError> {
         // The kernel uses this to continue a timed sleep after the process was stopped and continued.
         (libc::SYS_restart_syscall, vec![]),
         (libc::SYS_sched_yield, vec![]),
-        (libc::SYS_write, vec![only(0, BELL_DESCRIPTOR)?]),
+        (libc::SYS_write, vec![only(0, WAKE_EVENT_DESCRIPTOR)?, only(0, MAILBOX_EVENT_DESCRIPTOR)?]),
         (libc::SYS_exit_group, vec![]),
     ]);
     let filter =

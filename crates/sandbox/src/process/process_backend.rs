@@ -2,6 +2,7 @@
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
+use crate::event_fd::EventFd;
 use crate::image::AREA_ADDRESS;
 use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::lock::lock;
@@ -19,9 +20,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How long a caller waits before it looks for the reply of a process again.
-const REPLY_INTERVAL: Duration = Duration::from_micros(100);
-
 /// A box in a process.
 pub(crate) struct ProcessBackend {
     program: Arc<Program>,
@@ -31,6 +29,8 @@ pub(crate) struct ProcessBackend {
     pub(super) regions: Vec<MemoryRegion>,
     /// The memory of the box that this one is a copy of.
     snapshot: Option<OwnedFd>,
+    /// Signalled by the box for the caller at its mailbox.
+    mailbox_event: EventFd,
     life: Mutex<Life>,
 }
 
@@ -67,6 +67,7 @@ impl ProcessBackend {
             settings: settings.clone(),
             regions,
             snapshot: None,
+            mailbox_event: EventFd::new()?,
             life: Mutex::new(Life::Made(file)),
         })
     }
@@ -176,9 +177,12 @@ impl Backend for ProcessBackend {
             pool: self.region.membership().and_then(Membership::file).map(copied).transpose()?,
             snapshot: self.snapshot.as_ref().map(copied).transpose()?,
             wake_event: self.settings.wake_event.as_ref().map(copied).transpose()?,
+            mailbox_event: copied(&self.mailbox_event)?,
         };
         let (pid, process) = self.program.spawner.spawn(order)?;
         *life = Life::Running { pid, process: Arc::new(process) };
+        // A caller that waits already then also waits for the end of the process.
+        self.mailbox_event.ring();
         Ok(())
     }
 
@@ -215,6 +219,8 @@ impl Backend for ProcessBackend {
         if !matches!(*life, Life::Ended(_)) {
             *life = Life::Ended(ExitStatus::Killed);
         }
+        // A caller may wait for a box that was never started, whose end no process announces.
+        self.mailbox_event.ring();
     }
 
     fn end(&self) -> Option<ExitStatus> {
@@ -239,13 +245,25 @@ impl Backend for ProcessBackend {
             Life::Running { process, .. } => process.clone(),
             _ => return,
         };
-        poll::readable(&process, timeout);
+        poll::readable(&[process.as_fd()], timeout);
     }
 
-    /// A process rings by writing to the eventfd that its settings name, which the thread of the switch reads. So a ring
-    /// is not seen here, and the caller looks for its reply after a short while.
-    fn wait_for_ring(&self, _seen: u64, timeout: Duration) {
-        self.wait_for_end(timeout.min(REPLY_INTERVAL));
+    fn clear_mailbox_ring(&self) {
+        self.mailbox_event.rang();
+    }
+
+    fn wait_for_mailbox_ring(&self, timeout: Duration) {
+        let event = self.mailbox_event.as_fd();
+        // The lock is not kept, as above.
+        let process = match &*self.life() {
+            Life::Made(_) => None,
+            Life::Running { process, .. } => Some(process.clone()),
+            Life::Ended(_) => return,
+        };
+        match &process {
+            Some(process) => poll::readable(&[event, process.as_fd()], timeout),
+            None => poll::readable(&[event], timeout),
+        };
     }
 
     fn snapshot(&self) -> Result<Snapshot, SnapshotError> {

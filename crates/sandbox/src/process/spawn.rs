@@ -4,7 +4,9 @@
 //! created it ends, so no box outlives its host.
 
 use crate::error::{SetupError, SystemError};
-use boundary::exit::{BELL_DESCRIPTOR, POOL_DESCRIPTOR, REGION_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
+use boundary::exit::{
+    MAILBOX_EVENT_DESCRIPTOR, POOL_DESCRIPTOR, REGION_DESCRIPTOR, SNAPSHOT_DESCRIPTOR, WAKE_EVENT_DESCRIPTOR,
+};
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null;
@@ -58,6 +60,7 @@ pub(crate) struct SpawnRequest {
     pub(crate) image: OwnedFd,
     pub(crate) area: OwnedFd,
     pub(crate) wake_event: Option<OwnedFd>,
+    pub(crate) mailbox_event: OwnedFd,
     /// The memory of the box that it is a copy of.
     pub(crate) snapshot: Option<OwnedFd>,
     /// The packet pool that it shares with others.
@@ -115,6 +118,7 @@ struct ChildSetup {
     image: i32,
     area: i32,
     wake_event: i32,
+    mailbox_event: i32,
     snapshot: i32,
     pool: i32,
     failed: Option<(&'static str, i32)>,
@@ -125,6 +129,7 @@ fn make(order: &SpawnRequest, stack: &mut [u8]) -> Result<Spawned, SetupError> {
         image: order.image.as_raw_fd(),
         area: order.area.as_raw_fd(),
         wake_event: order.wake_event.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        mailbox_event: order.mailbox_event.as_raw_fd(),
         snapshot: order.snapshot.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         pool: order.pool.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         failed: None,
@@ -189,12 +194,14 @@ fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
             let high =
                 |descriptor| step("move a descriptor", libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
             let maybe = |descriptor| if descriptor < 0 { Ok(-1) } else { high(descriptor) };
-            let (image, area) = (high(setup.image)?, high(setup.area)?);
+            let (image, area, mailbox_event) =
+                (high(setup.image)?, high(setup.area)?, high(setup.mailbox_event)?);
             let (wake_event, snapshot, pool) =
                 (maybe(setup.wake_event)?, maybe(setup.snapshot)?, maybe(setup.pool)?);
             let places = [
                 (area, REGION_DESCRIPTOR),
-                (wake_event, BELL_DESCRIPTOR),
+                (wake_event, WAKE_EVENT_DESCRIPTOR),
+                (mailbox_event, MAILBOX_EVENT_DESCRIPTOR),
                 (snapshot, SNAPSHOT_DESCRIPTOR),
                 (pool, POOL_DESCRIPTOR),
             ];

@@ -29,7 +29,7 @@ pub(crate) struct VcpuTask {
     end: Mutex<Option<ExitStatus>>,
     /// Notified when `end` is set.
     ended: Condvar,
-    rings: RingSignal,
+    mailbox_ring: RingSignal,
     /// In the run queue, or about to be added.
     pub(super) queued: AtomicBool,
     /// The timer ended its last turn.
@@ -79,7 +79,7 @@ impl VcpuTask {
             machine: Mutex::new(Some(machine)),
             end: Mutex::default(),
             ended: Condvar::new(),
-            rings: RingSignal::default(),
+            mailbox_ring: RingSignal::default(),
             queued: AtomicBool::new(false),
             cpu_bound: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
@@ -117,10 +117,8 @@ impl VcpuTask {
         let leave = loop {
             match machine.enter() {
                 // A kick that arrived while the machine left has no effect, so an exit to ring is handled like a kick.
-                VmExit::Ring => {
-                    self.rings.notify();
-                    self.wake_event.iter().for_each(|event| event.ring());
-                }
+                VmExit::Ring => self.wake_event.iter().for_each(|event| event.ring()),
+                VmExit::RingMailbox => self.mailbox_ring.notify(),
                 VmExit::Kicked => {}
                 leave => break leave,
             }
@@ -158,7 +156,7 @@ impl VcpuTask {
                 };
             }
             VmExit::TurnOver => return TurnEnd::Ready,
-            VmExit::Kicked | VmExit::Ring => {
+            VmExit::Kicked | VmExit::Ring | VmExit::RingMailbox => {
                 self.overruns.fetch_add(u64::from(cpu_bound && !self.must_leave()), Ordering::Relaxed);
                 return TurnEnd::Ready;
             }
@@ -199,7 +197,7 @@ impl VcpuTask {
     fn finish(&self, end: ExitStatus) {
         lock(&self.end).get_or_insert(end);
         self.ended.notify_all();
-        self.rings.notify();
+        self.mailbox_ring.notify();
         self.wake_event.iter().chain(&self.exit_event).for_each(|event| event.ring());
     }
 }
@@ -294,12 +292,12 @@ impl Backend for Arc<VcpuTask> {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn rings(&self) -> u64 {
-        self.rings.count()
+    fn clear_mailbox_ring(&self) {
+        self.mailbox_ring.clear();
     }
 
-    fn wait_for_ring(&self, seen: u64, timeout: Duration) {
-        self.rings.wait(seen, timeout);
+    fn wait_for_mailbox_ring(&self, timeout: Duration) {
+        self.mailbox_ring.wait(timeout);
     }
 
     fn usage(&self) -> Usage {

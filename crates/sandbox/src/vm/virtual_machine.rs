@@ -10,7 +10,7 @@ use crate::vm::hypervisor::Hypervisor;
 use crate::vm::memory::{FIRST_ADDRESS, POOL_ADDRESS, VmMemory};
 use crate::vm::{kick, tables};
 use boundary::PlatformKind;
-use boundary::exit::{CRASH_PORT, EXIT_PORT, IDLE, RING, STOPPED, TURN_OVER};
+use boundary::exit::{CRASH_PORT, EXIT_PORT, IDLE, RING, RING_MAILBOX, STOPPED, TURN_OVER};
 use kvm_bindings::{
     KVM_MEM_READONLY, KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET, kvm_device_attr, kvm_dtable, kvm_regs,
     kvm_segment, kvm_sregs, kvm_userspace_memory_region, kvm_xcrs,
@@ -29,6 +29,8 @@ pub enum VmExit {
     TurnOver,
     /// It signals its host's wake event, and continues when it is entered again.
     Ring,
+    /// It wakes the caller at its mailbox, and continues when it is entered again.
+    RingMailbox,
     /// It was kicked.
     Kicked,
     /// It stopped on request.
@@ -173,6 +175,7 @@ impl VirtualMachine {
                 IDLE => Some(VmExit::Idle),
                 TURN_OVER => Some(VmExit::TurnOver),
                 RING => Some(VmExit::Ring),
+                RING_MAILBOX => Some(VmExit::RingMailbox),
                 STOPPED => Some(VmExit::Stopped),
                 _ => None,
             },

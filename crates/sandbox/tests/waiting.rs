@@ -1,0 +1,137 @@
+//! How a caller waits for a reply, and what a box can do to it meanwhile.
+
+#![allow(unsafe_code, reason = "system calls that no safe interface has")]
+
+mod support;
+
+use boundary::Request;
+use sandbox::{CallError, ExitStatus, Sandbox, Settings, State, Target};
+use std::time::{Duration, Instant};
+use support::{PATIENCE, begin, host, in_each, settings};
+
+/// How long a box takes for a reply: the caller sleeps long before. A caller that polled every 0.1 ms would sleep about
+/// 3,000 times.
+const REPLY_DELAY: Duration = Duration::from_millis(300);
+
+/// Upper bound on how often a thread sleeps while it waits for one reply. One is enough; locks add some.
+const MAX_SLEEPS: i64 = 20;
+
+/// Upper bound on the processor time that a hostile box costs a caller: a few milliseconds of polling, then some wake-ups.
+const MAX_CPU_TIME: Duration = Duration::from_millis(30);
+
+/// How long that caller waits.
+const HOSTILE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often this thread has slept, and the processor time that it has used.
+fn thread_usage() -> (i64, Duration) {
+    // SAFETY: an all-zero structure is valid, and the kernel fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &mut usage), 0);
+        usage
+    };
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    (usage.ru_nvcsw, time(usage.ru_utime) + time(usage.ru_stime))
+}
+
+/// Sends a request. Returns the result, how often this thread slept, and the processor time that it used.
+fn call(sandbox: &mut Sandbox, timeout: Duration) -> (Result<Vec<u8>, CallError>, i64, Duration) {
+    let (sleeps, time) = thread_usage();
+    let result = sandbox.call(&Request::Stats, timeout);
+    let (sleeps_after, time_after) = thread_usage();
+    (result, sleeps_after - sleeps, time_after - time)
+}
+
+#[test]
+fn a_late_reply_wakes_its_caller() {
+    in_each(&settings(0), |place, mut sandbox| {
+        begin(&mut sandbox, &format!("late {}", REPLY_DELAY.as_micros()));
+        let start = Instant::now();
+        let (reply, sleeps, _) = call(&mut sandbox, PATIENCE);
+        assert!(reply.is_ok() && start.elapsed() >= REPLY_DELAY, "{place}: {reply:?}");
+        assert!((1..=MAX_SLEEPS).contains(&sleeps), "{place}: {sleeps} sleeps");
+    });
+}
+
+/// A long request and a long reply need many frames: caller and box wake each other for room and for frames.
+#[test]
+fn long_messages_wake_both_sides() {
+    in_each(&Settings::new(64 << 20), |place, mut sandbox| {
+        begin(&mut sandbox, "drop");
+        let value: Vec<u8> = (0..8 << 20).map(|byte: u32| (byte >> 3) as u8).collect();
+        let write = Request::Write { name: "", handler: "value", value: &value };
+        assert_eq!(sandbox.call(&write, PATIENCE), Ok(Vec::new()), "{place}");
+        let read = Request::Read { name: "", handler: "value", argument: b"" };
+        assert!(sandbox.call(&read, PATIENCE).as_ref() == Ok(&value), "{place}");
+    });
+}
+
+/// The reply of a box that rings for nobody is found when the time is over.
+#[test]
+fn a_box_that_never_rings_is_late() {
+    in_each(&settings(0), |place, mut sandbox| {
+        begin(&mut sandbox, "mute 20000");
+        let timeout = Duration::from_millis(200);
+        let start = Instant::now();
+        let (reply, sleeps, _) = call(&mut sandbox, timeout);
+        assert!(reply.is_ok() && start.elapsed() >= timeout, "{place}: {reply:?}");
+        assert!(sleeps <= MAX_SLEEPS, "{place}: {sleeps} sleeps");
+    });
+}
+
+/// A caller stops listening to a box that rings without having anything to say, but still notices its end.
+#[test]
+fn a_box_that_rings_without_end_is_not_listened_to() {
+    in_each(&settings(0), |place, mut sandbox| {
+        begin(&mut sandbox, "ring-mailbox");
+        let (reply, _, time) = call(&mut sandbox, HOSTILE_TIMEOUT);
+        assert_eq!(reply, Err(CallError::TimedOut), "{place}");
+        assert!(time < MAX_CPU_TIME, "{place}: the caller used {time:?}");
+        let control = sandbox.control_handle();
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| call(&mut sandbox, PATIENCE));
+            control.kill();
+            let (reply, _, time) = caller.join().unwrap();
+            assert_eq!(reply, Err(CallError::Ended), "{place}");
+            assert!(time < MAX_CPU_TIME, "{place}: the caller used {time:?}");
+        });
+        assert_eq!(control.state(), State::Ended(ExitStatus::Killed), "{place}");
+    });
+}
+
+/// Nothing but its descriptor announces the end of a process that this program did not cause.
+#[test]
+fn the_end_of_a_process_wakes_its_caller() {
+    let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
+    begin(&mut sandbox, "loop");
+    let (start, pid) = (Instant::now(), sandbox.process_id().unwrap());
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| call(&mut sandbox, PATIENCE));
+        // SAFETY: the process is this program's child, which is not reaped before this test asks for its state.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+        let (reply, sleeps, _) = caller.join().unwrap();
+        assert_eq!(reply, Err(CallError::Ended));
+        assert!(sleeps <= MAX_SLEEPS && start.elapsed() < PATIENCE / 2, "{sleeps} {:?}", start.elapsed());
+    });
+    assert_eq!(sandbox.state(), State::Ended(ExitStatus::Vanished { status: -libc::SIGKILL }));
+}
+
+/// A caller that waits for a box before its start gets its reply, and the end of a box that is never started.
+#[test]
+fn a_caller_may_come_before_the_box() {
+    for starts in [true, false] {
+        let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
+        let control = sandbox.control_handle();
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
+            match starts {
+                true => control.start().unwrap(),
+                false => control.kill(),
+            }
+            let reply = caller.join().unwrap();
+            assert_eq!(reply.is_ok(), starts, "{reply:?}");
+        });
+    }
+}
