@@ -65,7 +65,7 @@ mod tests {
     use super::distance;
 
     #[test]
-    fn distances() {
+    fn distance_to_the_alignment() {
         for (address, modulus, offset, expected) in
             [(16, 4, 0, 0), (18, 4, 2, 0), (17, 4, 2, 3), (16, 4, 2, 2), (1, 8, 3, 6)]
         {

@@ -29,7 +29,7 @@ impl Filter for CheckCRC32 {
 
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
-        if !is_right(packet.data()) {
+        if !has_valid_crc(packet.data()) {
             cx.log(&format!("CRC32 failed, len {}", packet.len()));
             return Verdict::Drop(packet, Reason::BAD_CRC);
         }
@@ -39,7 +39,7 @@ impl Filter for CheckCRC32 {
 }
 
 /// Whether the last four bytes are the checksum of those before.
-fn is_right(bytes: &[u8]) -> bool {
+fn has_valid_crc(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<4>().is_some_and(|(data, sum)| crc32(u32::MAX, data).to_le_bytes() == *sum)
 }
 
@@ -48,11 +48,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_and_wrong_ones_fail() {
+    fn short_packets_and_wrong_checksums_are_rejected() {
         for bytes in [&b""[..], b"abc", b"abcd", b"abcdefgh"] {
-            assert!(!is_right(bytes), "{bytes:?}");
+            assert!(!has_valid_crc(bytes), "{bytes:?}");
         }
         let empty = crc32(u32::MAX, &[]).to_le_bytes();
-        assert!(is_right(&empty));
+        assert!(has_valid_crc(&empty));
     }
 }

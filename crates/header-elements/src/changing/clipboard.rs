@@ -47,7 +47,7 @@ pub(super) struct Range {
 }
 
 /// Bytes that the clipboard may hold: as many as the longest packet has. Longer ranges never fit one.
-const MOST_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 16;
 
 impl Range {
     fn parse(text: &str, setup: &mut Setup) -> Result<Range, SetupError> {
@@ -64,7 +64,7 @@ impl Range {
             }
         };
         let range = Range { offset: number("OFFSET", offset), length: number("LENGTH", length) };
-        if range.offset > MOST_BYTES || range.length > MOST_BYTES || !problems.messages.is_empty() {
+        if range.offset > MAX_BYTES || range.length > MAX_BYTES || !problems.messages.is_empty() {
             problems.merge(SetupError::new("invalid offset or length"));
         }
         problems.into_result().map(|()| range)
@@ -82,9 +82,9 @@ impl Clipboard {
     fn copy(&mut self, packet: &Packet) {
         let mut rest = &mut *self.bytes;
         for range in &self.ranges {
-            let Some((place, after)) = rest.split_at_mut_checked(range.length) else { return };
+            let Some((target, after)) = rest.split_at_mut_checked(range.length) else { return };
             let data = packet.data().get(range.offset..).unwrap_or(&[]);
-            place.iter_mut().zip(data).for_each(|(byte, new)| *byte = *new);
+            target.iter_mut().zip(data).for_each(|(byte, new)| *byte = *new);
             rest = after;
         }
     }
@@ -97,8 +97,8 @@ impl Clipboard {
         let mut rest = &*self.bytes;
         for range in &self.ranges {
             let Some((bytes, after)) = rest.split_at_checked(range.length) else { return };
-            if let Some(place) = data.get_mut(range.offset..range.offset + range.length) {
-                place.copy_from_slice(bytes);
+            if let Some(target) = data.get_mut(range.offset..range.offset + range.length) {
+                target.copy_from_slice(bytes);
             }
             rest = after;
         }
@@ -118,17 +118,17 @@ impl Element for Clipboard {
 
     fn new(args: ClipboardArgs, setup: &mut Setup) -> Result<Clipboard, SetupError> {
         let mut ranges = Vec::new();
-        for (place, Raw(text)) in args.range.iter().enumerate() {
+        for (index, Raw(text)) in args.range.iter().enumerate() {
             ranges.push(Range::parse(text, setup).map_err(|mut error| {
                 // The last message is about the whole.
                 if let Some(last) = error.messages.last_mut() {
-                    *last = Message::Other(format!("range {place}: {last}"));
+                    *last = Message::Other(format!("range {index}: {last}"));
                 }
                 error
             })?);
         }
         let sum: usize = ranges.iter().map(|range| range.length).sum();
-        if sum > MOST_BYTES {
+        if sum > MAX_BYTES {
             return Err(SetupError::new("ranges too long"));
         }
         let least = ranges.iter().map(|range| range.offset + range.length).max().unwrap_or(0);

@@ -32,7 +32,7 @@ impl Filter for SetCRC32 {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let sum = crc32(u32::MAX, packet.data()).to_le_bytes();
         match packet.append(sum.len()) {
-            Some(place) => place.copy_from_slice(&sum),
+            Some(target) => target.copy_from_slice(&sum),
             None => return Verdict::Drop(packet, Reason::TOO_LONG),
         }
         Verdict::Pass(packet)

@@ -26,14 +26,14 @@ pub struct SetTimestampDeltaArgs {
     r#type: Word,
 }
 
-enum Kind {
+enum DeltaType {
     Range,
     Now,
     First,
 }
 
 pub struct SetTimestampDelta {
-    kind: Kind,
+    delta_type: DeltaType,
     first: Timestamp,
 }
 
@@ -48,28 +48,28 @@ impl Filter for SetTimestampDelta {
     ];
 
     fn new(args: SetTimestampDeltaArgs, _: &mut Setup) -> Result<SetTimestampDelta, SetupError> {
-        let kind = match &*args.r#type.0 {
-            "RANGE" => Kind::Range,
-            "NOW" => Kind::Now,
-            "FIRST" => Kind::First,
+        let delta_type = match &*args.r#type.0 {
+            "RANGE" => DeltaType::Range,
+            "NOW" => DeltaType::Now,
+            "FIRST" => DeltaType::First,
             _ => return Err(SetupError::new("bad TYPE")),
         };
-        Ok(SetTimestampDelta { kind, first: Timestamp::ZERO })
+        Ok(SetTimestampDelta { delta_type, first: Timestamp::ZERO })
     }
 
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let time = packet.timestamp();
         if !time.is_zero() {
-            let span = match self.kind {
-                Kind::Range => {
+            let span = match self.delta_type {
+                DeltaType::Range => {
                     if self.first.is_zero() {
                         self.first = time;
                     }
                     time - self.first
                 }
-                Kind::Now => cx.now() - time,
-                Kind::First => time - packet.first_timestamp(),
+                DeltaType::Now => cx.now() - time,
+                DeltaType::First => time - packet.first_timestamp(),
             };
             packet.set_timestamp(span);
         }

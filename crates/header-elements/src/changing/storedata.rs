@@ -46,9 +46,9 @@ impl Filter for StoreData {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         // Nothing is written beyond the end, so nothing is copied for it either.
         if self.offset < packet.len()
-            && let Some(place) = packet.data_mut().get_mut(self.offset..)
+            && let Some(target) = packet.data_mut().get_mut(self.offset..)
         {
-            for (byte, new) in place.iter_mut().zip(&self.data) {
+            for (byte, new) in target.iter_mut().zip(&self.data) {
                 *byte = *new;
             }
         }

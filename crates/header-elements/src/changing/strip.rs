@@ -53,11 +53,11 @@ impl Filter for Strip {
 pub(crate) fn strip(cx: &Context, packet: &mut Packet, count: usize) {
     let length = packet.len();
     if packet.strip(count) < count {
-        complain(cx, count, length);
+        log_too_short(cx, count, length);
     }
 }
 
 #[cold]
-fn complain(cx: &Context, count: usize, length: usize) {
+fn log_too_short(cx: &Context, count: usize, length: usize) {
     cx.log(&format!("Packet::pull {count} > length {length}"));
 }

@@ -78,7 +78,7 @@ pub struct TimeFilter {
     call: Option<HandlerCall>,
     stop: bool,
     /// Whether the end has not been reported yet.
-    armed: bool,
+    end_pending: bool,
     /// The packet that END_CALL decides about.
     held: Option<Packet>,
 }
@@ -99,15 +99,15 @@ impl TimeFilter {
     }
 
     /// Calls END_CALL about the packet, which is decided about when the call is over.
-    fn ask(&mut self, cx: &Context, call: &HandlerCall, packet: Packet) {
+    fn call_end(&mut self, cx: &Context, call: &HandlerCall, packet: Packet) {
         let time = format!("{:.6}", packet.timestamp());
-        self.armed = false;
+        self.end_pending = false;
         self.held = Some(packet);
         cx.defer_write(&call.path, &call.value.replace("${t}", &time).replace("$t", &time));
         cx.defer_write(&format!("{}.decide", cx.name()), "");
     }
 
-    fn refuse(cx: &mut Context, packet: Packet) {
+    fn reject(cx: &mut Context, packet: Packet) {
         if cx.outputs() > 1 {
             cx.send(1, packet);
         } else {
@@ -120,20 +120,20 @@ impl TimeFilter {
         let Some(packet) = self.held.take() else { return };
         if packet.timestamp() < self.last.0 && cx.is_push_output(0) {
             cx.send(0, packet);
-        } else if self.armed
+        } else if self.end_pending
             && cx.is_push_output(0)
             && let Some(call) = self.call.clone()
         {
-            self.ask(cx, &call, packet);
+            self.call_end(cx, &call, packet);
         } else {
-            TimeFilter::refuse(cx, packet);
+            TimeFilter::reject(cx, packet);
         }
     }
 
     /// Moves the end.
-    fn extend(&mut self, end: Timestamp) {
+    fn set_end(&mut self, end: Timestamp) {
         // Only a later end makes END_CALL worth another call.
-        self.armed = end > self.last.0 || self.held.is_none();
+        self.end_pending = end > self.last.0 || self.held.is_none();
         self.last = (end, Base::Epoch);
     }
 }
@@ -146,7 +146,7 @@ fn span(cx: &Context, value: &str) -> Result<Timestamp, HandlerError> {
 }
 
 /// The one of several bounds that is given, if it is not zero.
-fn only(
+fn at_most_one(
     bounds: [(Option<Timestamp>, Base); 4],
     problem: &str,
 ) -> Result<Option<(Timestamp, Base)>, SetupError> {
@@ -172,7 +172,7 @@ impl Filter for TimeFilter {
         Handler::read("end", "End of the span.", |filter| format!("{:.6}", filter.last.0)),
         Handler::write("end", "Sets the end of the span.", |filter, cx, value| {
             let time = span(cx, value)?;
-            filter.extend(filter.first.0.wrapping_add(time));
+            filter.set_end(filter.first.0.wrapping_add(time));
             Ok(())
         }),
         Handler::read("interval", "Length of the span.", |filter| {
@@ -180,7 +180,7 @@ impl Filter for TimeFilter {
         }),
         Handler::write("extend_interval", "Moves the end of the span by a time.", |filter, cx, value| {
             let time = span(cx, value)?;
-            filter.extend(filter.last.0.wrapping_add(time));
+            filter.set_end(filter.last.0.wrapping_add(time));
             Ok(())
         }),
         Handler::write("decide", "Decides about the current packet.", |filter: &mut Self, cx, _| {
@@ -191,7 +191,7 @@ impl Filter for TimeFilter {
     ];
 
     fn new(args: TimeFilterArgs, setup: &mut Setup) -> Result<TimeFilter, SetupError> {
-        let first = only(
+        let first = at_most_one(
             [
                 (args.start, Base::Epoch),
                 (args.start_delay, Base::Router),
@@ -200,7 +200,7 @@ impl Filter for TimeFilter {
             ],
             "START, START_AFTER, and START_AFTER_INIT are mutually exclusive",
         )?;
-        let last = only(
+        let last = at_most_one(
             [
                 (args.end, Base::Epoch),
                 (args.end_delay, Base::Router),
@@ -219,7 +219,7 @@ impl Filter for TimeFilter {
             started: false,
             call: args.end_call,
             stop: args.stop,
-            armed: true,
+            end_pending: true,
             held: None,
         })
     }
@@ -246,15 +246,15 @@ impl Filter for TimeFilter {
         if time >= self.first.0 && time < self.last.0 {
             return Verdict::Pass(packet);
         }
-        if time >= self.last.0 && time >= self.first.0 && self.armed {
+        if time >= self.last.0 && time >= self.first.0 && self.end_pending {
             if let Some(call) = self.call.clone() {
-                self.ask(cx, &call, packet);
+                self.call_end(cx, &call, packet);
                 return Verdict::Taken;
             }
             if self.stop {
                 cx.stop();
             }
-            self.armed = false;
+            self.end_pending = false;
         }
         Verdict::Divert(packet, Reason::OUTSIDE_TIME)
     }

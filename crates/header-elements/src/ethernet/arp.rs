@@ -9,11 +9,11 @@ use packet::{ArpViewMut, EtherType, MacAddr};
 use super::header::{LENGTH, ethernet};
 
 /// The length of an ARP frame for IPv4 over Ethernet.
-pub(super) const FRAME: usize = LENGTH + arp::LENGTH;
+pub(super) const FRAME_LENGTH: usize = LENGTH + arp::LENGTH;
 
 /// An end of an ARP exchange.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Party {
+pub(super) struct Endpoint {
     pub(super) mac: MacAddr,
     pub(super) ip: Ipv4Addr,
 }
@@ -21,15 +21,15 @@ pub(super) struct Party {
 /// Creates a query for `target`; `None` if the pool is exhausted, which is counted.
 pub(super) fn query(
     cx: &mut Context,
-    sender: Party,
+    sender: Endpoint,
     target: Ipv4Addr,
     destination: MacAddr,
 ) -> Option<Packet> {
-    frame(cx, destination, arp::REQUEST, sender, Party { mac: MacAddr::ZERO, ip: target })
+    frame(cx, destination, arp::REQUEST, sender, Endpoint { mac: MacAddr::ZERO, ip: target })
 }
 
 /// Creates a reply with the address of `sender` for `target`; `None` if the pool is exhausted, which is counted.
-pub(super) fn reply(cx: &mut Context, sender: Party, target: Party) -> Option<Packet> {
+pub(super) fn reply(cx: &mut Context, sender: Endpoint, target: Endpoint) -> Option<Packet> {
     frame(cx, target.mac, arp::REPLY, sender, target)
 }
 
@@ -37,10 +37,10 @@ fn frame(
     cx: &mut Context,
     destination: MacAddr,
     operation: u16,
-    sender: Party,
-    target: Party,
+    sender: Endpoint,
+    target: Endpoint,
 ) -> Option<Packet> {
-    let mut bytes = [0; FRAME];
+    let mut bytes = [0; FRAME_LENGTH];
     let (front, rest) = bytes.split_first_chunk_mut()?;
     *front = ethernet(destination, sender.mac, EtherType::ARP);
     let mut view = ArpViewMut::new(rest)?;

@@ -59,9 +59,9 @@ struct Entry {
 }
 
 /// The result for a packet with an unknown neighbour.
-pub(super) enum Kept {
+pub(super) enum QueueResult {
     /// The packet waits; `true` asks the caller to send a query.
-    Waits(bool),
+    Queued(bool),
     /// The neighbour is known after all.
     Known(Packet),
     /// There is no room for the packet; the drop is already counted.
@@ -91,7 +91,7 @@ impl Entry {
     }
 
     /// Whether a query may be sent now. If so, it is recorded as sent.
-    fn poll(&mut self, now: i64) -> bool {
+    fn try_query(&mut self, now: i64) -> bool {
         let pause = if self.polls >= FAST_QUERIES { SLOW_QUERY_INTERVAL } else { FAST_QUERY_INTERVAL };
         let may = now >= self.polled_at + pause;
         if may {
@@ -125,11 +125,11 @@ impl ArpCache {
 
     /// Looks up an address. The flag asks for a new query, `poll_after` milliseconds after the last answer (0: never).
     #[inline]
-    pub(super) fn look_up(&mut self, ip: Ipv4Addr, now: i64, poll_after: i64) -> Option<(MacAddr, bool)> {
+    pub(super) fn lookup(&mut self, ip: Ipv4Addr, now: i64, poll_after: i64) -> Option<(MacAddr, bool)> {
         let timeout = self.limits.timeout;
         match self.table.get_mut(ip.to_bits()) {
             Some(entry) if entry.is_known(now, timeout) => {
-                let poll = poll_after != 0 && now >= entry.live_at + poll_after && entry.poll(now);
+                let poll = poll_after != 0 && now >= entry.live_at + poll_after && entry.try_query(now);
                 Some((entry.mac, poll))
             }
             _ => None,
@@ -144,10 +144,10 @@ impl ArpCache {
         mac: MacAddr,
         now: i64,
     ) -> VecDeque<Packet> {
-        let Some(handle) = self.ensure(cx, ip, now) else { return VecDeque::new() };
+        let Some(handle) = self.get_or_create(cx, ip, now) else { return VecDeque::new() };
         self.unlink(handle);
         let newest = self.newest;
-        self.link_behind(newest, handle);
+        self.link_after(newest, handle);
         let Some(entry) = self.table.value_mut(handle) else { return VecDeque::new() };
         (entry.mac, entry.known) = (mac, !mac.is_broadcast());
         (entry.live_at, entry.polled_at, entry.polls) = (now, now - INITIAL_QUERY_AGE, 0);
@@ -166,42 +166,48 @@ impl ArpCache {
     }
 
     /// Queues a packet until its neighbour is known.
-    pub(super) fn keep(&mut self, cx: &mut Context, ip: Ipv4Addr, packet: Packet, now: i64) -> Kept {
+    pub(super) fn enqueue(
+        &mut self,
+        cx: &mut Context,
+        ip: Ipv4Addr,
+        packet: Packet,
+        now: i64,
+    ) -> QueueResult {
         let timeout = self.limits.timeout;
-        let Some(handle) = self.ensure(cx, ip, now) else { return self.refuse(packet) };
-        let Some(entry) = self.table.value_mut(handle) else { return self.refuse(packet) };
+        let Some(handle) = self.get_or_create(cx, ip, now) else { return self.reject(packet) };
+        let Some(entry) = self.table.value_mut(handle) else { return self.reject(packet) };
         if entry.is_known(now, timeout) {
-            return Kept::Known(packet);
+            return QueueResult::Known(packet);
         }
         if timeout != 0 && entry.live_at < now - timeout {
             // The entry is still needed, so it is kept just short of expiry.
             entry.live_at = now - timeout;
-            self.settle(handle);
+            self.reposition(handle);
         }
         let each = self.limits.packets_each;
         if each != 0 && self.table.value(handle).is_some_and(|entry| entry.packets.len() >= each) {
-            return self.refuse(packet);
+            return self.reject(packet);
         }
         self.waiting += 1;
         if self.limits.packets != 0 && self.waiting > self.limits.packets {
-            self.slim(cx, now, 0);
+            self.evict(cx, now, 0);
         }
         let Some(entry) = self.table.value_mut(handle) else {
             self.waiting = self.waiting.saturating_sub(1);
-            return self.refuse(packet);
+            return self.reject(packet);
         };
         entry.packets.push_back(packet);
-        Kept::Waits(entry.poll(now))
+        QueueResult::Queued(entry.try_query(now))
     }
 
-    fn refuse(&mut self, packet: Packet) -> Kept {
+    fn reject(&mut self, packet: Packet) -> QueueResult {
         self.drops += 1;
-        Kept::Full(packet)
+        QueueResult::Full(packet)
     }
 
     /// Drops expired entries, and packets beyond the capacity.
     pub(super) fn expire(&mut self, cx: &mut Context, now: i64) {
-        self.slim(cx, now, 0);
+        self.evict(cx, now, 0);
     }
 
     /// Drops all entries and packets.
@@ -233,16 +239,16 @@ impl ArpCache {
     }
 
     /// The entry of an address, created if necessary.
-    fn ensure(&mut self, cx: &mut Context, ip: Ipv4Addr, now: i64) -> Option<u32> {
+    fn get_or_create(&mut self, cx: &mut Context, ip: Ipv4Addr, now: i64) -> Option<u32> {
         if let Some(handle) = self.table.find(ip.to_bits()) {
             return Some(handle);
         }
         if self.table.len() >= self.capacity() {
-            self.slim(cx, now, 1);
+            self.evict(cx, now, 1);
         }
         let (handle, _) = self.table.insert(ip.to_bits(), Entry::new(now)).ok()?;
         let newest = self.newest;
-        self.link_behind(newest, handle);
+        self.link_after(newest, handle);
         Some(handle)
     }
 
@@ -251,7 +257,7 @@ impl ArpCache {
     }
 
     /// Drops expired entries, the oldest entries to make room for `more`, and packets beyond their limit.
-    fn slim(&mut self, cx: &mut Context, now: i64, more: usize) {
+    fn evict(&mut self, cx: &mut Context, now: i64, more: usize) {
         while let Some(entry) = self.table.value(self.oldest) {
             if entry.is_expired(now, self.limits.timeout) {
                 self.remove_oldest(cx, Reason::NO_ANSWER);
@@ -295,7 +301,7 @@ impl ArpCache {
     }
 
     /// Moves an entry that was refreshed to its position in the list.
-    fn settle(&mut self, handle: u32) {
+    fn reposition(&mut self, handle: u32) {
         let Some(entry) = self.table.value(handle) else { return };
         let (live_at, first) = (entry.live_at, entry.newer);
         let mut next = first;
@@ -307,7 +313,7 @@ impl ArpCache {
         if next != first {
             let before = self.table.value(next).map_or(self.newest, |entry| entry.older);
             self.unlink(handle);
-            self.link_behind(before, handle);
+            self.link_after(before, handle);
         }
     }
 
@@ -326,7 +332,7 @@ impl ArpCache {
     }
 
     /// Inserts an unlinked entry after `older`, or at the front if there is no such entry.
-    fn link_behind(&mut self, older: u32, handle: u32) {
+    fn link_after(&mut self, older: u32, handle: u32) {
         let newer = match self.table.value_mut(older) {
             Some(entry) => core::mem::replace(&mut entry.newer, handle),
             None => core::mem::replace(&mut self.oldest, handle),

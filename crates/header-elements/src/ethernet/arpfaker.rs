@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use packet::MacAddr;
 
-use super::arp::{Party, reply};
+use super::arp::{Endpoint, reply};
 
 /// Sends a gratuitous ARP reply every 10 seconds: it tells DSTIP at DSTETH that SRCIP has the Ethernet address SRCETH.
 ///
@@ -47,16 +47,16 @@ const FIRST_DELAY: Timestamp = Timestamp::from_parts(1, 0);
 const PERIOD: Timestamp = Timestamp::from_parts(10, 0);
 
 pub struct ARPFaker {
-    sender: Party,
-    target: Party,
+    sender: Endpoint,
+    target: Endpoint,
 }
 
 impl Element for ARPFaker {
     type Args = ARPFakerArgs;
 
     fn new(args: ARPFakerArgs, _: &mut Setup) -> Result<ARPFaker, SetupError> {
-        let sender = Party { mac: args.srceth, ip: args.srcip };
-        Ok(ARPFaker { sender, target: Party { mac: args.dsteth, ip: args.dstip } })
+        let sender = Endpoint { mac: args.srceth, ip: args.srcip };
+        Ok(ARPFaker { sender, target: Endpoint { mac: args.dsteth, ip: args.dstip } })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {

@@ -9,8 +9,8 @@ use element::arguments::{ElementName, Ip4PrefixOrHost, Raw};
 use element::prelude::*;
 use packet::{ArpView, EtherType, Ip4Prefix, MacAddr, view::arp};
 
-use super::arp::{FRAME, Party, query};
-use super::arpcache::{ArpCache, Kept};
+use super::arp::{Endpoint, FRAME_LENGTH, query};
+use super::arpcache::{ArpCache, QueueResult};
 use super::arptable::{Capacities, DEFAULTS, delete, insert, milliseconds, set_timer};
 use super::header::{LENGTH, ethernet, prepend};
 use super::vlan::{annotation, set_annotation};
@@ -73,7 +73,7 @@ pub struct ARPQuerierArgs {
 }
 
 pub struct ARPQuerier {
-    host: Host,
+    host: OwnAddresses,
     table: Option<ElementName>,
     cache: Rc<RefCell<ArpCache>>,
     poll_after: i64,
@@ -86,14 +86,14 @@ pub struct ARPQuerier {
 
 /// The addresses of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Host {
+struct OwnAddresses {
     ip: Ipv4Addr,
     mac: MacAddr,
     broadcast: Ipv4Addr,
 }
 
 impl ARPQuerierArgs {
-    fn host(&self, setup: &Setup) -> Result<Host, SetupError> {
+    fn host(&self, setup: &Setup) -> Result<OwnAddresses, SetupError> {
         let ip = Ip4PrefixOrHost::from_argument(&self.ip.0, setup)
             .map_err(|problem| SetupError::argument("IP", problem));
         let mac = MacAddr::from_argument(&self.eth.as_ref().unwrap_or(&self.ip).0, setup)
@@ -107,7 +107,7 @@ impl ARPQuerierArgs {
             (Err(problem), _) | (_, Err(problem)) => return Err(problem),
         };
         let broadcast = self.broadcast.unwrap_or_else(|| broadcast(prefix));
-        Ok(Host { ip: prefix.address, mac, broadcast })
+        Ok(OwnAddresses { ip: prefix.address, mac, broadcast })
     }
 }
 
@@ -244,12 +244,18 @@ impl Element for ARPQuerier {
 }
 
 /// The last packet's neighbour, valid until the cache changes.
-type Last = Option<(Ipv4Addr, MacAddr)>;
+type LastNeighbour = Option<(Ipv4Addr, MacAddr)>;
 
 impl ARPQuerier {
     /// Prepends a header to an IP packet and resolves its neighbour; `None` if the packet can't leave now.
     #[inline]
-    fn send(&mut self, cx: &mut Context, mut packet: Packet, now: i64, last: &mut Last) -> Option<Packet> {
+    fn send(
+        &mut self,
+        cx: &mut Context,
+        mut packet: Packet,
+        now: i64,
+        last: &mut LastNeighbour,
+    ) -> Option<Packet> {
         if self.host.ip.is_unspecified() {
             self.drops += 1;
             cx.drop(packet, Reason::NO_OWN_ADDRESS);
@@ -270,14 +276,20 @@ impl ARPQuerier {
     }
 
     /// Resolves the neighbour of a packet that has a header.
-    fn resolve(&mut self, cx: &mut Context, mut packet: Packet, now: i64, last: &mut Last) -> Option<Packet> {
+    fn resolve(
+        &mut self,
+        cx: &mut Context,
+        mut packet: Packet,
+        now: i64,
+        last: &mut LastNeighbour,
+    ) -> Option<Packet> {
         let ip = packet.destination_ip();
         *last = None;
         let mac = loop {
-            let answer = self.cache.borrow_mut().look_up(ip, now, self.poll_after);
+            let answer = self.cache.borrow_mut().lookup(ip, now, self.poll_after);
             if let Some((mac, poll)) = answer {
                 if poll {
-                    self.ask(cx, &packet, if self.broadcast_poll { MacAddr::BROADCAST } else { mac });
+                    self.send_query(cx, &packet, if self.broadcast_poll { MacAddr::BROADCAST } else { mac });
                 }
                 *last = Some((ip, mac));
                 break mac;
@@ -300,7 +312,7 @@ impl ARPQuerier {
                 cx.drop(packet, Reason::NO_DESTINATION);
                 return None;
             }
-            match self.wait(cx, ip, packet, now) {
+            match self.enqueue(cx, ip, packet, now) {
                 Some(known) => packet = known,
                 None => return None,
             }
@@ -313,27 +325,27 @@ impl ARPQuerier {
     }
 
     /// Queues a packet until its neighbour is known, unless it already is.
-    fn wait(&mut self, cx: &mut Context, ip: Ipv4Addr, packet: Packet, now: i64) -> Option<Packet> {
+    fn enqueue(&mut self, cx: &mut Context, ip: Ipv4Addr, packet: Packet, now: i64) -> Option<Packet> {
         // Data for the query, saved because the packet is moved into the cache.
         let (time, tag) = (packet.timestamp(), annotation(&packet));
-        let kept = self.cache.borrow_mut().keep(cx, ip, packet, now);
-        match kept {
-            Kept::Known(packet) => return Some(packet),
-            Kept::Full(packet) => cx.drop(packet, Reason::TABLE_FULL),
-            Kept::Waits(true) => self.ask_for(cx, ip, MacAddr::BROADCAST, time, tag),
-            Kept::Waits(false) => {}
+        let result = self.cache.borrow_mut().enqueue(cx, ip, packet, now);
+        match result {
+            QueueResult::Known(packet) => return Some(packet),
+            QueueResult::Full(packet) => cx.drop(packet, Reason::TABLE_FULL),
+            QueueResult::Queued(true) => self.query(cx, ip, MacAddr::BROADCAST, time, tag),
+            QueueResult::Queued(false) => {}
         }
         None
     }
 
     /// Sends a query for the neighbour of a packet.
-    fn ask(&mut self, cx: &mut Context, packet: &Packet, destination: MacAddr) {
+    fn send_query(&mut self, cx: &mut Context, packet: &Packet, destination: MacAddr) {
         let (ip, time, tag) = (packet.destination_ip(), packet.timestamp(), annotation(packet));
-        self.ask_for(cx, ip, destination, time, tag);
+        self.query(cx, ip, destination, time, tag);
     }
 
-    fn ask_for(&mut self, cx: &mut Context, ip: Ipv4Addr, destination: MacAddr, time: Timestamp, tag: u16) {
-        let sender = Party { mac: self.host.mac, ip: self.host.ip };
+    fn query(&mut self, cx: &mut Context, ip: Ipv4Addr, destination: MacAddr, time: Timestamp, tag: u16) {
+        let sender = Endpoint { mac: self.host.mac, ip: self.host.ip };
         let Some(mut packet) = query(cx, sender, ip, destination) else { return };
         packet.set_timestamp(time);
         set_annotation(&mut packet, tag);
@@ -344,9 +356,9 @@ impl ARPQuerier {
     /// Processes a reply, and sends the packets that waited for it.
     fn learn(&mut self, cx: &mut Context, packet: &Packet, now: i64) {
         let Some((frame, body)) = packet.data().split_at_checked(LENGTH) else { return };
-        let Some(view) = ArpView::new(body).filter(|_| packet.len() >= FRAME) else { return };
+        let Some(view) = ArpView::new(body).filter(|_| packet.len() >= FRAME_LENGTH) else { return };
         self.responses += 1;
-        let is_reply = super::header::number(frame, 12) == Some(EtherType::ARP.0)
+        let is_reply = super::header::read_u16(frame, 12) == Some(EtherType::ARP.0)
             && view.hardware() == arp::HARDWARE_ETHERNET
             && view.protocol() == EtherType::IP4.0
             && view.operation() == arp::REPLY;

@@ -7,8 +7,8 @@ use element::prelude::*;
 use element::text::words;
 use packet::{ArpView, EtherType, Ip4Prefix, MacAddr, view::arp};
 
-use super::arp::{FRAME, Party, reply};
-use super::header::{LENGTH, number};
+use super::arp::{Endpoint, FRAME_LENGTH, reply};
+use super::header::{LENGTH, read_u16};
 use super::vlan::{annotation, set_annotation};
 
 /// Answers ARP queries (RFC 826) for a set of addresses.
@@ -68,7 +68,7 @@ impl Filter for ARPResponder {
         }),
         Handler::read_with("lookup", "The Ethernet address for an IP address.", |responder, cx, value| {
             let ip = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
-            Ok(responder.look_up(ip).map_or_else(String::new, |mac| mac.to_string()))
+            Ok(responder.lookup(ip).map_or_else(String::new, |mac| mac.to_string()))
         }),
         Handler::write("add", "Adds entries: `IP/MASK [IP/MASK...] ETH`.", |responder, cx, value| {
             let name = cx.name();
@@ -124,20 +124,20 @@ impl Filter for ARPResponder {
 }
 
 impl ARPResponder {
-    fn look_up(&self, ip: Ipv4Addr) -> Option<MacAddr> {
+    fn lookup(&self, ip: Ipv4Addr) -> Option<MacAddr> {
         self.entries.iter().find(|entry| entry.prefix.contains(ip)).map(|entry| entry.mac)
     }
 
     /// The reply to a frame, if it is a query for a configured address.
     fn answer(&self, cx: &mut Context, frame: &[u8]) -> Option<Packet> {
-        let view = ArpView::new(frame.get(LENGTH..)?).filter(|_| frame.len() >= FRAME)?;
-        let is_query = number(frame, 12) == Some(EtherType::ARP.0)
+        let view = ArpView::new(frame.get(LENGTH..)?).filter(|_| frame.len() >= FRAME_LENGTH)?;
+        let is_query = read_u16(frame, 12) == Some(EtherType::ARP.0)
             && view.hardware() == arp::HARDWARE_ETHERNET
             && view.protocol() == EtherType::IP4.0
             && view.operation() == arp::REQUEST;
-        let mac = self.look_up(view.target_ip()).filter(|_| is_query)?;
-        let sender = Party { mac, ip: view.target_ip() };
-        reply(cx, sender, Party { mac: view.sender_mac(), ip: view.sender_ip() })
+        let mac = self.lookup(view.target_ip()).filter(|_| is_query)?;
+        let sender = Endpoint { mac, ip: view.target_ip() };
+        reply(cx, sender, Endpoint { mac: view.sender_mac(), ip: view.sender_ip() })
     }
 }
 
@@ -180,7 +180,7 @@ fn add(entries: &mut Vec<Entry>, new: Entry) -> bool {
     }
     let wider =
         |entry: &Entry| entry.prefix.contains(new.prefix.address) && entry.prefix.mask < new.prefix.mask;
-    let place = entries.iter().position(wider).unwrap_or(entries.len());
-    entries.insert(place, new);
+    let position = entries.iter().position(wider).unwrap_or(entries.len());
+    entries.insert(position, new);
     false
 }

@@ -4,7 +4,7 @@ use element::prelude::*;
 use packet::EtherType;
 use packet::view::arp::HARDWARE_ETHERNET;
 
-use super::header::number;
+use super::header::read_u16;
 
 /// Validates ARP headers, and sets the network header annotation of packets that pass.
 ///
@@ -44,7 +44,7 @@ pub struct CheckARPHeaderArgs {
 }
 
 /// Length of the fixed part of the header, which contains the address lengths.
-const FIXED: usize = 8;
+const FIXED_LENGTH: usize = 8;
 
 /// The reasons for rejecting a packet, in the order of `drop_details`: drop reason and description.
 const FAULTS: [(Reason, &str); 4] = [
@@ -112,16 +112,16 @@ impl CheckARPHeader {
 
 /// The length of the ARP header at the start of `bytes`.
 fn check(bytes: &[u8]) -> Result<usize, Fault> {
-    let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(Fault::Tiny)?;
+    let fixed: &[u8; FIXED_LENGTH] = bytes.first_chunk().ok_or(Fault::Tiny)?;
     let [.., hardware, protocol, _, _] = *fixed;
-    let length = FIXED + 2 * usize::from(hardware) + 2 * usize::from(protocol);
+    let length = FIXED_LENGTH + 2 * usize::from(hardware) + 2 * usize::from(protocol);
     if bytes.len() < length {
         return Err(Fault::Short);
     }
-    if number(fixed, 0) == Some(HARDWARE_ETHERNET) && hardware != 6 {
+    if read_u16(fixed, 0) == Some(HARDWARE_ETHERNET) && hardware != 6 {
         return Err(Fault::Hardware);
     }
-    let wanted = match number(fixed, 2).map(EtherType) {
+    let wanted = match read_u16(fixed, 2).map(EtherType) {
         Some(EtherType::IP4) => 4,
         Some(EtherType::IP6) => 16,
         _ => return Ok(length),
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_faults() {
+    fn faults_are_found() {
         let long = |start: &[u8]| {
             let mut bytes = start.to_vec();
             bytes.resize(80, 0);

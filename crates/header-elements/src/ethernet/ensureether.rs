@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{EtherType, MacAddr};
 
-use super::header::{LENGTH, ethernet, number};
+use super::header::{LENGTH, ethernet, read_u16};
 
 /// Makes sure that IP packets have an Ethernet header.
 ///
@@ -72,8 +72,8 @@ impl Filter for EnsureEther {
             packet.strip(LENGTH);
         }
         packet.strip(offset);
-        match packet.prepend(LENGTH).and_then(|place| place.first_chunk_mut()) {
-            Some(place) => *place = self.header,
+        match packet.prepend(LENGTH).and_then(|target| target.first_chunk_mut()) {
+            Some(target) => *target = self.header,
             None => return Verdict::Drop(packet, Reason::TOO_LONG),
         }
         Verdict::Pass(packet)
@@ -83,5 +83,5 @@ impl Filter for EnsureEther {
 /// Whether the EtherType is IPv4 or IPv6.
 #[inline]
 fn carries_ip(frame: &[u8]) -> bool {
-    number(frame, 12).is_some_and(|kind| kind == EtherType::IP4.0 || kind == EtherType::IP6.0)
+    read_u16(frame, 12).is_some_and(|kind| kind == EtherType::IP4.0 || kind == EtherType::IP6.0)
 }

@@ -6,7 +6,7 @@ use packet::MacAddr;
 use flow::{Seed, Table};
 
 use super::header::addresses;
-use super::listing::listed;
+use super::listing::in_click_order;
 
 /// Learning Ethernet switch: forwards frames between its ports and learns which addresses are behind which port.
 ///
@@ -53,30 +53,30 @@ pub struct EtherSwitchArgs {
 const MAX_ADDRESSES: usize = 1 << 20;
 
 pub struct EtherSwitch {
-    table: Table<[u8; 6], Place>,
+    table: Table<[u8; 6], LearnedAddress>,
     /// Lifetime of an address, in whole seconds.
     timeout: Timestamp,
     /// Number of addresses learned.
-    learnt: u64,
+    learned: u64,
 }
 
-/// The location of an address.
+/// A learned address: its port, and when it was last seen.
 #[derive(Clone, Copy)]
-struct Place {
+struct LearnedAddress {
     port: usize,
     seen: Timestamp,
     /// Number of addresses learned before it.
-    number: u64,
+    sequence: u64,
 }
 
 impl Element for EtherSwitch {
     type Args = EtherSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("table", "Addresses with their ports, one per line.", |switch| {
-            let mut places: Vec<_> = switch.table.iter().map(|(_, mac, place)| (mac, *place)).collect();
-            places.sort_unstable_by_key(|(_, place)| place.number);
-            let lines = listed(places.into_iter()).into_iter();
-            lines.map(|(mac, place)| format!("{} {}\n", MacAddr(mac), place.port)).collect()
+            let mut entries: Vec<_> = switch.table.iter().map(|(_, mac, entry)| (mac, *entry)).collect();
+            entries.sort_unstable_by_key(|(_, entry)| entry.sequence);
+            let lines = in_click_order(entries.into_iter()).into_iter();
+            lines.map(|(mac, entry)| format!("{} {}\n", MacAddr(mac), entry.port)).collect()
         }),
         Handler::read("timeout", "Lifetime of an address in seconds.", |switch| {
             switch.timeout.seconds().to_string()
@@ -91,7 +91,7 @@ impl Element for EtherSwitch {
     fn new(args: EtherSwitchArgs, setup: &mut Setup) -> Result<EtherSwitch, SetupError> {
         let seed = setup.environment().seed();
         let timeout = whole_seconds(args.timeout);
-        Ok(EtherSwitch { table: Table::new(Seed::new(seed, !seed)), timeout, learnt: 0 })
+        Ok(EtherSwitch { table: Table::new(Seed::new(seed, !seed)), timeout, learned: 0 })
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
@@ -116,15 +116,15 @@ impl Element for EtherSwitch {
 
     fn inherit(&mut self, old: &mut EtherSwitch, cx: &mut Context) {
         core::mem::swap(&mut self.table, &mut old.table);
-        self.learnt = old.learnt;
+        self.learned = old.learned;
         let ports = cx.outputs();
-        let gone: Vec<u32> = self
+        let removed: Vec<u32> = self
             .table
             .iter()
-            .filter(|(_, _, place)| place.port >= ports)
+            .filter(|(_, _, entry)| entry.port >= ports)
             .map(|(handle, ..)| handle)
             .collect();
-        for handle in gone {
+        for handle in removed {
             self.table.remove_handle(handle);
         }
     }
@@ -134,12 +134,12 @@ impl EtherSwitch {
     #[inline]
     fn learn(&mut self, source: MacAddr, port: usize, seen: Timestamp) {
         if let Some(known) = self.table.get_mut(source.0) {
-            *known = Place { port, seen, number: known.number };
+            *known = LearnedAddress { port, seen, sequence: known.sequence };
         } else if self.table.len() < MAX_ADDRESSES {
-            let place = Place { port, seen, number: self.learnt };
-            self.learnt += 1;
+            let entry = LearnedAddress { port, seen, sequence: self.learned };
+            self.learned += 1;
             // An error, beyond 2^32 entries, means that the address is not learned.
-            let _ = self.table.insert(source.0, place);
+            let _ = self.table.insert(source.0, entry);
         }
     }
 
@@ -150,9 +150,9 @@ impl EtherSwitch {
             return None;
         }
         let handle = self.table.find(destination.0)?;
-        let place = *self.table.value(handle)?;
-        if now < place.seen + self.timeout {
-            return Some(place.port);
+        let entry = *self.table.value(handle)?;
+        if now < entry.seen + self.timeout {
+            return Some(entry.port);
         }
         self.table.remove_handle(handle);
         None

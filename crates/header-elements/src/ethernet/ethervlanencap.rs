@@ -91,7 +91,7 @@ impl Filter for EtherVLANEncap {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        let done = match self.tag.of(&packet) {
+        let done = match self.tag.for_packet(&packet) {
             None => prepend(&mut packet, &ethernet(self.destination, self.source, self.kind)),
             Some(control) => prepend(&mut packet, &self.tagged(control)),
         };
@@ -104,7 +104,12 @@ impl Filter for EtherVLANEncap {
 
 impl EtherVLANEncap {
     /// The error for writes to the tag's arguments: the problems of parsing `config` as arguments, and of the value.
-    fn refuse(&self, _: &Context, keyword: &str, problem: Option<HandlerError>) -> Result<(), HandlerError> {
+    fn write_error(
+        &self,
+        _: &Context,
+        keyword: &str,
+        problem: Option<HandlerError>,
+    ) -> Result<(), HandlerError> {
         let mut errors = SetupError::argument("ETHERTYPE", "invalid number");
         errors.merge(SetupError::argument("DST", "parse error"));
         if let Some(problem) = problem {

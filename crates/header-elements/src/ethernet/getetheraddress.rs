@@ -54,9 +54,9 @@ impl Filter for GetEtherAddress {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let found = packet.data().get(self.offset..).and_then(|rest| rest.first_chunk::<6>()).copied();
         let Some(address) = found else { return Verdict::Divert(packet, Reason::TOO_SHORT) };
-        let place = packet.annotations_mut().get_mut(self.annotation..);
-        if let Some(place) = place.and_then(|rest| rest.first_chunk_mut()) {
-            *place = address;
+        let target = packet.annotations_mut().get_mut(self.annotation..);
+        if let Some(target) = target.and_then(|rest| rest.first_chunk_mut()) {
+            *target = address;
         }
         Verdict::Pass(packet)
     }

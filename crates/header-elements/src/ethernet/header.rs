@@ -37,7 +37,7 @@ pub(super) fn addresses(bytes: &[u8]) -> Option<(MacAddr, MacAddr)> {
 
 /// The big-endian 16-bit number at `at`.
 #[inline]
-pub(super) fn number(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 

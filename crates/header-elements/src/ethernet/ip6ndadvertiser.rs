@@ -7,7 +7,7 @@ use element::prelude::*;
 use element::text::words;
 use packet::{Ip6Prefix, MacAddr};
 
-use super::neighbour::{Party, advertise, solicitation};
+use super::neighbour::{Endpoint, advertise, parse_solicitation};
 
 /// Answers IPv6 neighbour solicitations (RFC 4861) for a set of addresses.
 ///
@@ -81,19 +81,19 @@ impl Filter for IP6NDAdvertiser {
     }
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        let Some(asked) = solicitation(packet.data()) else {
+        let Some(solicitation) = parse_solicitation(packet.data()) else {
             return Verdict::Drop(packet, Reason::NO_SOLICITATION);
         };
-        let Some(mac) = self.look_up(asked.target) else {
+        let Some(mac) = self.lookup(solicitation.target) else {
             return Verdict::Drop(packet, Reason::UNKNOWN_TARGET);
         };
-        let answer = advertise(cx, Party { mac, ip: asked.target }, asked.sender);
+        let answer = advertise(cx, Endpoint { mac, ip: solicitation.target }, solicitation.sender);
         answer.map_or(Verdict::Taken, Verdict::Pass)
     }
 }
 
 impl IP6NDAdvertiser {
-    fn look_up(&self, address: Ipv6Addr) -> Option<MacAddr> {
+    fn lookup(&self, address: Ipv6Addr) -> Option<MacAddr> {
         let matching = self.entries.iter().filter(|(prefix, _)| prefix.contains(address));
         matching.max_by_key(|(prefix, _)| prefix.length).map(|(_, mac)| *mac)
     }

@@ -7,14 +7,14 @@ use element::prelude::*;
 use packet::{EtherType, Ip6Text, MacAddr};
 
 use super::header::{ethernet, prepend};
-use super::neighbour::{Party, advertisement, solicit};
+use super::neighbour::{Endpoint, parse_advertisement, solicit};
 
 /// Resolves next hops by IPv6 neighbour discovery (RFC 4861) and adds Ethernet headers to IPv6 packets.
 ///
 /// Input 0 takes IPv6 packets whose destination annotation is the next hop, input 1 neighbour advertisements as
 /// Ethernet frames. A packet for an unknown address waits, one per address, while a solicitation leaves by the last
 /// output. If another packet takes its place, it is dropped as `replaced`. An address expires two minutes after its
-/// last advertisement, and is queried again after one minute if it is in use.
+/// last parse_advertisement, and is queried again after one minute if it is in use.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
@@ -64,7 +64,7 @@ const REFRESH_AGE: i64 = 60_000;
 const EXPIRY_AGE: i64 = 120_000;
 
 pub struct IP6NDSolicitor {
-    host: Party,
+    host: Endpoint,
     /// Neighbours by the sum of the first and last byte of their address, newest first, which is the order of `table`.
     neighbours: BTreeMap<u8, Vec<Neighbour>>,
     count: usize,
@@ -75,7 +75,7 @@ pub struct IP6NDSolicitor {
 struct Neighbour {
     ip: Ipv6Addr,
     mac: MacAddr,
-    /// Time of the last advertisement in milliseconds; `None` if there was none.
+    /// Time of the last parse_advertisement in milliseconds; `None` if there was none.
     advertised: Option<i64>,
     /// Whether to query the address again when it is used.
     polling: bool,
@@ -102,7 +102,7 @@ impl Element for IP6NDSolicitor {
     ];
 
     fn new(args: IP6NDSolicitorArgs, _: &mut Setup) -> Result<IP6NDSolicitor, SetupError> {
-        let host = Party { mac: args.eth, ip: args.ip };
+        let host = Endpoint { mac: args.eth, ip: args.ip };
         Ok(IP6NDSolicitor { host, neighbours: BTreeMap::new(), count: 0, queries: 0, drops: 0 })
     }
 
@@ -165,10 +165,10 @@ impl IP6NDSolicitor {
                     self.drops += 1;
                     cx.drop(replaced, Reason::REPLACED);
                 }
-                return self.ask(cx, ip);
+                return self.send_solicitation(cx, ip);
             }
             if core::mem::take(&mut one.polling) {
-                self.ask(cx, ip);
+                self.send_solicitation(cx, ip);
             }
             return match prepend(&mut packet, &ethernet(mac, host.mac, EtherType::IP6)) {
                 Some(()) => cx.send(0, packet),
@@ -182,20 +182,20 @@ impl IP6NDSolicitor {
         let new =
             Neighbour { ip, mac: MacAddr::ZERO, advertised: None, polling: false, waiting: Some(packet) };
         self.bucket(ip).insert(0, new);
-        self.ask(cx, ip);
+        self.send_solicitation(cx, ip);
     }
 
-    fn ask(&mut self, cx: &mut Context, ip: Ipv6Addr) {
+    fn send_solicitation(&mut self, cx: &mut Context, ip: Ipv6Addr) {
         self.queries += 1;
         if let Some(query) = solicit(cx, self.host, ip) {
             cx.send(cx.outputs().saturating_sub(1), query);
         }
     }
 
-    /// Stores the address of an advertisement that was solicited, and sends the packet that waits for it.
+    /// Stores the address of an parse_advertisement that was solicited, and sends the packet that waits for it.
     fn learn(&mut self, cx: &mut Context, frame: &[u8]) {
         let now = cx.now().millis();
-        let Some(found) = advertisement(frame) else { return };
+        let Some(found) = parse_advertisement(frame) else { return };
         let Some(one) = self.neighbour(found.ip) else { return };
         if one.advertised.is_some() && one.mac != found.mac {
             cx.log("IP6NDSolicitor overwriting an entry");

@@ -13,7 +13,7 @@ fn hash([a, b, c, d, e, f]: [u8; 6]) -> u32 {
 
 /// Sorts entries, given in the order in which they were learned, as Click lists them. Each is inserted at the front of
 /// its bucket. With more than two entries per bucket, all are rehashed.
-pub(super) fn listed<T>(entries: impl Iterator<Item = ([u8; 6], T)>) -> Vec<([u8; 6], T)> {
+pub(super) fn in_click_order<T>(entries: impl Iterator<Item = ([u8; 6], T)>) -> Vec<([u8; 6], T)> {
     // A bucket is stored in reverse order.
     let mut buckets: Vec<Vec<([u8; 6], T)>> = Vec::new();
     buckets.resize_with(BUCKETS, Vec::new);
@@ -23,17 +23,17 @@ pub(super) fn listed<T>(entries: impl Iterator<Item = ([u8; 6], T)>) -> Vec<([u8
             let old = core::mem::take(&mut buckets);
             buckets.resize_with(more, Vec::new);
             for entry in old.into_iter().flat_map(|bucket| bucket.into_iter().rev()) {
-                put(&mut buckets, entry);
+                insert(&mut buckets, entry);
             }
         }
-        put(&mut buckets, entry);
+        insert(&mut buckets, entry);
     }
     buckets.into_iter().flat_map(|bucket| bucket.into_iter().rev()).collect()
 }
 
-fn put<T>(buckets: &mut [Vec<([u8; 6], T)>], entry: ([u8; 6], T)) {
-    let place = hash(entry.0) as usize % buckets.len().max(1);
-    if let Some(bucket) = buckets.get_mut(place) {
+fn insert<T>(buckets: &mut [Vec<([u8; 6], T)>], entry: ([u8; 6], T)) {
+    let index = hash(entry.0) as usize % buckets.len().max(1);
+    if let Some(bucket) = buckets.get_mut(index) {
         bucket.push(entry);
     }
 }

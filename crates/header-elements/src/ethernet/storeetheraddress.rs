@@ -63,7 +63,7 @@ impl Filter for StoreEtherAddress {
             return Err(SetupError::new("must specify exactly one of ADDR/ANNO"));
         }
         let offset = address_offset(&args.offset, setup)?;
-        let annotation = args.anno.map(|place| place.0);
+        let annotation = args.anno.map(|annotation| annotation.0);
         Ok(StoreEtherAddress { address: args.addr.unwrap_or_default(), annotation, offset })
     }
 
@@ -72,25 +72,25 @@ impl Filter for StoreEtherAddress {
         if self.annotation.is_some() || self.offset + 6 > packet.len() {
             return false;
         }
-        let place = packet.data_mut().get_mut(self.offset..).and_then(|rest| rest.first_chunk_mut());
-        place.map(|place| *place = self.address.0).is_some()
+        let target = packet.data_mut().get_mut(self.offset..).and_then(|rest| rest.first_chunk_mut());
+        target.map(|target| *target = self.address.0).is_some()
     }
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let address = match self.annotation {
             None => self.address.0,
-            Some(place) => {
-                let bytes = packet.annotations().get(place..).and_then(|rest| rest.first_chunk());
+            Some(offset) => {
+                let bytes = packet.annotations().get(offset..).and_then(|rest| rest.first_chunk());
                 bytes.copied().unwrap_or_default()
             }
         };
         if self.offset + address.len() > packet.len() {
             return Verdict::Divert(packet, Reason::TOO_SHORT);
         }
-        let place = packet.data_mut().get_mut(self.offset..).and_then(|rest| rest.first_chunk_mut());
-        if let Some(place) = place {
-            *place = address;
+        let target = packet.data_mut().get_mut(self.offset..).and_then(|rest| rest.first_chunk_mut());
+        if let Some(target) = target {
+            *target = address;
         }
         Verdict::Pass(packet)
     }

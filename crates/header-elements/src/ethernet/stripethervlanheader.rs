@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::EtherType;
 
-use super::header::{LENGTH, TAGGED_LENGTH, number};
+use super::header::{LENGTH, TAGGED_LENGTH, read_u16};
 use super::vlan::set_annotation;
 use crate::changing::strip;
 
@@ -53,8 +53,8 @@ impl Filter for StripEtherVLANHeader {
 
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
-        let announced = number(packet.data(), 12) == Some(EtherType::VLAN.0);
-        let control = if announced { number(packet.data(), 14) } else { None };
+        let announced = read_u16(packet.data(), 12) == Some(EtherType::VLAN.0);
+        let control = if announced { read_u16(packet.data(), 14) } else { None };
         match (control, self.native) {
             (Some(control), _) => {
                 set_annotation(&mut packet, control);

@@ -91,7 +91,7 @@ impl Tag {
 
     /// The tag for a packet; `None` if it gets none.
     #[inline]
-    pub(super) fn of(&self, packet: &Packet) -> Option<u16> {
+    pub(super) fn for_packet(&self, packet: &Packet) -> Option<u16> {
         let control = if self.annotated { annotation(packet) } else { self.control };
         (Some(control & IDENTIFIER) != self.native).then_some(control)
     }
@@ -172,7 +172,7 @@ pub(super) fn set_annotation(packet: &mut Packet, control: u16) {
 }
 
 /// The handlers of an element that tags packets: its own, then those of its `tag`. Writes to the latter fail with the
-/// error of the element's function `refuse`, which gets the keyword and the problem of the value.
+/// error of the element's function `write_error`, which gets the keyword and the problem of the value.
 macro_rules! handlers {
     ($($own:expr),* $(,)?) => {
         &[
@@ -181,19 +181,19 @@ macro_rules! handlers {
                 encap.tag.control_text()
             }),
             Handler::write("vlan_tci", "Refused.", |encap, cx, value| {
-                encap.refuse(cx, "VLAN_TCI", cx.argument::<Word>(value).err())
+                encap.write_error(cx, "VLAN_TCI", cx.argument::<Word>(value).err())
             }),
             Handler::read("vlan_id", "VLAN identifier.", |encap| encap.tag.identifier_text()),
             Handler::write("vlan_id", "Refused.", |encap, cx, value| {
-                encap.refuse(cx, "VLAN_ID", cx.argument::<vlan::Identifier>(value).err())
+                encap.write_error(cx, "VLAN_ID", cx.argument::<vlan::Identifier>(value).err())
             }),
             Handler::read("vlan_pcp", "Priority code point.", |encap| encap.tag.priority_text()),
             Handler::write("vlan_pcp", "Refused.", |encap, cx, value| {
-                encap.refuse(cx, "VLAN_PCP", cx.argument::<vlan::Priority>(value).err())
+                encap.write_error(cx, "VLAN_PCP", cx.argument::<vlan::Priority>(value).err())
             }),
             Handler::read("native_vlan", "VLAN whose packets are sent without a tag.", |encap| encap.tag.native_text()),
             Handler::write("native_vlan", "Refused.", |encap, cx, value| {
-                encap.refuse(cx, "NATIVE_VLAN", cx.argument::<vlan::Native>(value).err())
+                encap.write_error(cx, "NATIVE_VLAN", cx.argument::<vlan::Native>(value).err())
             }),
         ]
     };

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::EtherType;
 
-use super::header::{LENGTH, number};
+use super::header::{LENGTH, read_u16};
 use super::vlan::set_annotation;
 
 /// Removes the 802.1Q tag from Ethernet frames that have one.
@@ -45,8 +45,8 @@ impl Filter for VLANDecap {
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        let announced = number(packet.data(), 12) == Some(self.kind.0);
-        let control = if announced { number(packet.data(), 14) } else { None };
+        let announced = read_u16(packet.data(), 12) == Some(self.kind.0);
+        let control = if announced { read_u16(packet.data(), 14) } else { None };
         if control.is_some() {
             if let Some(bytes) = packet.data_mut().first_chunk_mut::<16>() {
                 bytes.copy_within(..12, 4);

@@ -51,7 +51,7 @@ pub struct VLANEncap {
 
 impl VLANEncap {
     /// The error for writes to an argument.
-    fn refuse(&self, cx: &Context, _: &str, _: Option<HandlerError>) -> Result<(), HandlerError> {
+    fn write_error(&self, cx: &Context, _: &str, _: Option<HandlerError>) -> Result<(), HandlerError> {
         Err(HandlerError::new(format_args!("cannot reconfigure {} :: VLANEncap live", cx.name())))
     }
 }
@@ -61,7 +61,7 @@ impl Filter for VLANEncap {
     const HANDLERS: &'static [Handler<Self>] = vlan::handlers!(
         Handler::read("config", "The configuration.", |encap| encap.tag.config()),
         Handler::read("ethertype", "EtherType of tagged frames.", |encap| encap.kind.0.to_string()),
-        Handler::write("ethertype", "Refused.", |encap, cx, _| encap.refuse(cx, "ETHERTYPE", None)),
+        Handler::write("ethertype", "Refused.", |encap, cx, _| encap.write_error(cx, "ETHERTYPE", None)),
     );
 
     fn new(args: VLANEncapArgs, setup: &mut Setup) -> Result<VLANEncap, SetupError> {
@@ -70,7 +70,7 @@ impl Filter for VLANEncap {
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        let Some(control) = self.tag.of(&packet) else {
+        let Some(control) = self.tag.for_packet(&packet) else {
             packet.set_mac_header(0, LENGTH);
             return Verdict::Pass(packet);
         };

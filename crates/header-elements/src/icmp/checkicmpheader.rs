@@ -4,7 +4,7 @@ use element::prelude::*;
 use packet::view::icmp4::kind::*;
 use packet::{Icmp4View, Ip4View, protocol};
 
-use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
+use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
 
 /// Validates ICMP packets: their length must fit their type, and their checksum must be correct.
 ///
@@ -33,7 +33,7 @@ use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 )]
 pub struct CheckICMPHeaderArgs {
     #[arg(flatten)]
-    tally: TallyArguments,
+    faults: FaultArguments,
 }
 
 pub type CheckICMPHeader = Checker<IcmpCheck>;
@@ -49,8 +49,8 @@ impl Check for IcmpCheck {
         HeaderFault { text: "bad ICMP checksum", drop: Reason::BAD_CHECKSUM },
     ];
 
-    fn new(args: CheckICMPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {
-        Ok((IcmpCheck, args.tally))
+    fn new(args: CheckICMPHeaderArgs, _: &Setup) -> Result<(Self, FaultArguments), SetupError> {
+        Ok((IcmpCheck, args.faults))
     }
 
     #[inline]

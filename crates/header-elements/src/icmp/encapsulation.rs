@@ -1,4 +1,4 @@
-//! `ICMPIPEncap` and `ICMPPingEncap` but for their arguments.
+//! The element that `ICMPIPEncap` and `ICMPPingEncap` share.
 
 use core::marker::PhantomData;
 use core::net::Ipv4Addr;
@@ -9,8 +9,8 @@ use packet::{Icmp4ViewMut, protocol};
 
 use crate::ip::HeaderTemplate;
 
-/// What is put in front of packets.
-pub struct Message {
+/// The fields of the headers that are prepended to packets.
+pub struct MessageTemplate {
     pub(super) source: Ipv4Addr,
     pub(super) destination: Ipv4Addr,
     pub(super) kind: u8,
@@ -19,43 +19,43 @@ pub struct Message {
     pub(super) identifier: u16,
 }
 
-impl Message {
-    /// Bytes of the ICMP header; a timestamp message has three times behind the usual eight.
+impl MessageTemplate {
+    /// Length of the ICMP header; in a timestamp message, three timestamps follow the usual eight bytes.
     fn length(&self) -> usize {
         if matches!(self.kind, kind::TIMESTAMP | kind::TIMESTAMP_REPLY) { 20 } else { 8 }
     }
 
-    fn is_numbered(&self) -> bool {
+    fn has_identifier(&self) -> bool {
         use kind::*;
         matches!(self.kind, ECHO | ECHO_REPLY | TIMESTAMP | TIMESTAMP_REPLY | INFORMATION | INFORMATION_REPLY)
     }
 }
 
 /// The arguments of either element.
-pub trait Kind: Args + 'static {
-    /// What they say.
+pub trait EncapsulationArguments: Args + 'static {
+    /// The header fields that they specify.
     #[doc(hidden)]
-    fn message(self) -> Result<Message, SetupError>;
+    fn template(self) -> Result<MessageTemplate, SetupError>;
 }
 
-/// Puts IPv4 and ICMP headers in front of each packet.
+/// Prepends IPv4 and ICMP headers to each packet.
 pub struct Encapsulation<K> {
-    message: Message,
-    /// Bytes of both headers.
+    message: MessageTemplate,
+    /// Length of both headers.
     added: usize,
     /// Whether messages have an identifier and a sequence number.
     numbered: bool,
     header: HeaderTemplate,
     sequence: u16,
-    kind: PhantomData<K>,
+    arguments: PhantomData<K>,
 }
 
-/// The address that a handler is given.
+/// Parses the address that was written to a handler.
 fn address(cx: &Context, value: &str) -> Result<Ipv4Addr, HandlerError> {
     cx.argument(value).map_err(|_| HandlerError::new("syntax error"))
 }
 
-impl<K: Kind> Filter for Encapsulation<K> {
+impl<K: EncapsulationArguments> Filter for Encapsulation<K> {
     type Args = K;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "Source address.", |element| element.message.source.to_string()),
@@ -72,21 +72,21 @@ impl<K: Kind> Filter for Encapsulation<K> {
     ];
 
     fn new(args: K, _: &mut Setup) -> Result<Self, SetupError> {
-        let message = args.message()?;
+        let message = args.template()?;
         let header = HeaderTemplate::new(protocol::ICMP, message.source).with(0, 0, 255);
-        let (added, numbered) = (20 + message.length(), message.is_numbered());
-        Ok(Encapsulation { message, added, numbered, header, sequence: 1, kind: PhantomData })
+        let (added, numbered) = (20 + message.length(), message.has_identifier());
+        Ok(Encapsulation { message, added, numbered, header, sequence: 1, arguments: PhantomData })
     }
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        let Message { destination, kind, code, identifier, .. } = self.message;
-        let Some(place) = packet.prepend(self.added) else {
+        let MessageTemplate { destination, kind, code, identifier, .. } = self.message;
+        let Some(space) = packet.prepend(self.added) else {
             return Verdict::Drop(packet, Reason::TOO_LONG);
         };
         // Else every byte is written below.
         if !self.numbered || self.added > 28 {
-            place.fill(0);
+            space.fill(0);
         }
         let bytes = packet.data_mut();
         let length = bytes.len() as u16;

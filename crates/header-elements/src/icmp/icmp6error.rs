@@ -50,13 +50,13 @@ pub struct ICMP6ErrorArgs {
 }
 
 /// The most bytes of a packet that are quoted.
-const QUOTED: usize = 568;
+const MAX_QUOTED: usize = 568;
 /// What a message that a packet is too big says: the bytes of an Ethernet's packet.
 const ETHERNET_MTU: u32 = 1500;
 /// A redirect.
 const REDIRECT: u8 = 137;
 /// Bytes of the addresses that a redirect has more than other messages.
-const REDIRECT_ADDRESSES: usize = 32;
+const REDIRECT_ADDRESSES_LENGTH: usize = 32;
 
 pub struct ICMP6Error {
     source: Ipv6Addr,
@@ -87,14 +87,14 @@ impl Filter for ICMP6Error {
     }
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        let asked = match addressee(&packet) {
-            Ok(asked) => asked,
+        let destination = match reply_destination(&packet) {
+            Ok(destination) => destination,
             Err(reason) => return Verdict::Drop(packet, reason),
         };
-        match self.answer(&packet, asked).and_then(|bytes| cx.packet(&bytes)) {
+        match self.answer(&packet, destination).and_then(|bytes| cx.packet(&bytes)) {
             Some(mut answer) => {
                 answer.set_network(0, ip6::LENGTH);
-                answer.set_destination_ip6(asked);
+                answer.set_destination_ip6(destination);
                 answer.set_annotation_u8(annotation::FIX_IP_SRC.offset.into(), 1);
                 Verdict::Pass(answer)
             }
@@ -104,7 +104,7 @@ impl Filter for ICMP6Error {
 }
 
 /// Who gets the answer, or why there is none.
-fn addressee(packet: &Packet) -> Result<Ipv6Addr, Reason> {
+fn reply_destination(packet: &Packet) -> Result<Ipv6Addr, Reason> {
     let header = Ip6View::new(packet.network()).ok_or(Reason::NO_IP_HEADER)?;
     if header.next_header() == protocol::ICMP6 {
         let message = packet.network().get(ip6::LENGTH..).and_then(Icmp6View::new);
@@ -129,10 +129,10 @@ impl ICMP6Error {
                     message.extend(packet.destination_ip6().octets());
                     message.extend(header.destination().octets());
                 }
-                None => message.resize(icmp6::LENGTH + REDIRECT_ADDRESSES, 0),
+                None => message.resize(icmp6::LENGTH + REDIRECT_ADDRESSES_LENGTH, 0),
             }
         }
-        message.extend(packet.data().iter().take(QUOTED));
+        message.extend(packet.data().iter().take(MAX_QUOTED));
         let mut bytes = vec![0; ip6::LENGTH];
         let mut header = Ip6ViewMut::new(&mut bytes)?;
         header.set_version_class_flow(6 << 28);

@@ -79,19 +79,19 @@ const NEEDS_FRAGMENTATION: u8 = 4;
 const ERROR_AT_POINTER: u8 = 0;
 
 /// The longest header of IPv4.
-const LONGEST_HEADER: usize = 60;
+const MAX_HEADER_LENGTH: usize = 60;
 
 impl ICMPError {
     fn is_unicast(&self, address: Ipv4Addr) -> bool {
         !(address.is_broadcast() || address.is_multicast() || self.args.badaddrs.0.contains(&address))
     }
 
-    fn is_host(&self, address: Ipv4Addr) -> bool {
+    fn is_valid_source(&self, address: Ipv4Addr) -> bool {
         self.is_unicast(address) && !matches!(address.octets()[0], 0 | 127 | 240..)
     }
 
     /// Why the packet gets no answer, if so.
-    fn objection(&self, packet: &Packet) -> Option<Reason> {
+    fn suppression_reason(&self, packet: &Packet) -> Option<Reason> {
         let Some(header) = Ip4View::new(packet.network()) else {
             return Some(Reason::NO_IP_HEADER);
         };
@@ -106,20 +106,20 @@ impl ICMPError {
         {
             return Some(Reason::BROADCAST);
         }
-        if !self.is_host(header.source()) {
+        if !self.is_valid_source(header.source()) {
             return Some(Reason::BAD_SOURCE);
         }
         (!header.is_first_fragment()).then_some(Reason::IS_FRAGMENT)
     }
 
     fn answer(&mut self, cx: &mut Context, packet: &Packet) -> Result<Option<Packet>, Reason> {
-        if let Some(objection) = self.objection(packet) {
-            return Err(objection);
+        if let Some(reason) = self.suppression_reason(packet) {
+            return Err(reason);
         }
         let pointer = packet.annotation_u8(annotation::ICMP_PARAMPROB.offset.into());
         let kind = self.args.kind.0;
         let reports_pointer = kind == kind::PARAMETER_PROBLEM && self.code == ERROR_AT_POINTER;
-        let mut header = [0; LONGEST_HEADER];
+        let mut header = [0; MAX_HEADER_LENGTH];
         let mut header_length = 20;
         if let Some((at, route)) = source_route(packet.network()) {
             if kind == kind::REDIRECT {
@@ -143,7 +143,8 @@ impl ICMPError {
             return Ok(None);
         };
         to_header.copy_from_slice(header.get(..header_length).unwrap_or(&[]));
-        if let (Some(mut header), Some(asked)) = (Ip4ViewMut::new(to_header), Ip4View::new(packet.network()))
+        if let (Some(mut header), Some(original)) =
+            (Ip4ViewMut::new(to_header), Ip4View::new(packet.network()))
         {
             header.set_header_length(header_length);
             header.set_total_length(length as u16);
@@ -151,13 +152,13 @@ impl ICMPError {
             header.set_ttl(200);
             header.set_protocol(protocol::ICMP);
             header.set_source(self.args.src);
-            header.set_destination(asked.source());
+            header.set_destination(original.source());
             header.fill_checksum();
         }
         self.identification = self.identification.wrapping_add(1);
         to_message.fill(0);
-        if let Some(place) = to_message.get_mut(8..) {
-            place.copy_from_slice(quoted);
+        if let Some(target) = to_message.get_mut(8..) {
+            target.copy_from_slice(quoted);
         }
         if let Some(mut message) = Icmp4ViewMut::new(to_message) {
             message.set_kind(kind);
@@ -206,7 +207,7 @@ fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
 }
 
 /// Writes the part of a source route that lies behind, backwards, into a header's options; returns the header's length.
-fn reverse_route(route: &[u8], header: &mut [u8; LONGEST_HEADER]) -> usize {
+fn reverse_route(route: &[u8], header: &mut [u8; MAX_HEADER_LENGTH]) -> usize {
     let (Some(&kind), Some(&pointer)) = (route.first(), route.get(2)) else { return 20 };
     let hops = route.get(3..usize::from(pointer) - 1).unwrap_or(&[]);
     let length = 3 + hops.len();
@@ -217,7 +218,7 @@ fn reverse_route(route: &[u8], header: &mut [u8; LONGEST_HEADER]) -> usize {
             to.copy_from_slice(hop);
         }
     }
-    (20 + length).next_multiple_of(4).min(LONGEST_HEADER)
+    (20 + length).next_multiple_of(4).min(MAX_HEADER_LENGTH)
 }
 
 impl Filter for ICMPError {
@@ -272,7 +273,7 @@ mod tests {
         header[20..32].copy_from_slice(&[1, 131, 11, 12, 1, 1, 1, 1, 2, 2, 2, 2]);
         let (at, route) = source_route(&header).unwrap();
         assert_eq!((at, route.len()), (21, 11));
-        let mut answer = [0; LONGEST_HEADER];
+        let mut answer = [0; MAX_HEADER_LENGTH];
         assert_eq!(reverse_route(route, &mut answer), 32);
         assert_eq!(answer[20..32], [131, 11, 4, 2, 2, 2, 2, 1, 1, 1, 1, 0]);
         // Nothing of the route has been travelled.

@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use element::arguments::{IcmpType, Word};
 use element::prelude::*;
 
-use super::encapsulation::{Encapsulation, Kind, Message};
+use super::encapsulation::{Encapsulation, EncapsulationArguments, MessageTemplate};
 
 /// Adds IPv4 and ICMP headers with a fixed type and code.
 ///
@@ -43,10 +43,10 @@ pub struct ICMPIPEncapArgs {
 
 pub type ICMPIPEncap = Encapsulation<ICMPIPEncapArgs>;
 
-impl Kind for ICMPIPEncapArgs {
-    fn message(self) -> Result<Message, SetupError> {
+impl EncapsulationArguments for ICMPIPEncapArgs {
+    fn template(self) -> Result<MessageTemplate, SetupError> {
         let code = self.kind.code(&self.code.0).ok_or_else(|| SetupError::new("invalid CODE"))?;
         let (source, destination) = (self.src, self.dst);
-        Ok(Message { source, destination, kind: self.kind.0, code, identifier: self.identifier })
+        Ok(MessageTemplate { source, destination, kind: self.kind.0, code, identifier: self.identifier })
     }
 }

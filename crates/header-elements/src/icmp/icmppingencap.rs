@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use packet::view::icmp4::kind::ECHO;
 
-use super::encapsulation::{Encapsulation, Kind, Message};
+use super::encapsulation::{Encapsulation, EncapsulationArguments, MessageTemplate};
 
 /// Adds IPv4 and ICMP echo request headers to each packet.
 ///
@@ -42,9 +42,9 @@ pub struct ICMPPingEncapArgs {
 
 pub type ICMPPingEncap = Encapsulation<ICMPPingEncapArgs>;
 
-impl Kind for ICMPPingEncapArgs {
-    fn message(self) -> Result<Message, SetupError> {
+impl EncapsulationArguments for ICMPPingEncapArgs {
+    fn template(self) -> Result<MessageTemplate, SetupError> {
         let (source, destination) = (self.src, self.dst);
-        Ok(Message { source, destination, kind: ECHO, code: 0, identifier: self.identifier })
+        Ok(MessageTemplate { source, destination, kind: ECHO, code: 0, identifier: self.identifier })
     }
 }

@@ -75,12 +75,12 @@ pub struct ICMPPingSource {
 }
 
 /// Bytes of both headers.
-const HEADERS: usize = 28;
+const HEADERS_LENGTH: usize = 28;
 /// The only timer.
 const TIMER: usize = 0;
 
 impl ICMPPingSource {
-    fn is_over(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.args.limit >= 0 && self.count >= self.args.limit
     }
 
@@ -102,12 +102,12 @@ impl ICMPPingSource {
 
     /// A request in a new packet.
     fn request(&mut self, cx: &mut Context) -> Option<Packet> {
-        let Some(mut packet) = cx.pool().allocate(HEADERS + self.args.data.0.len()) else {
+        let Some(mut packet) = cx.pool().allocate(HEADERS_LENGTH + self.args.data.0.len()) else {
             cx.count_exhausted();
             return None;
         };
-        if let Some(place) = packet.data_mut().get_mut(HEADERS..) {
-            place.copy_from_slice(&self.args.data.0);
+        if let Some(target) = packet.data_mut().get_mut(HEADERS_LENGTH..) {
+            target.copy_from_slice(&self.args.data.0);
         }
         Some(self.write_headers(cx, packet))
     }
@@ -116,7 +116,7 @@ impl ICMPPingSource {
     fn write_headers(&mut self, cx: &mut Context, mut packet: Packet) -> Packet {
         let sequence = sequence(self.count);
         let bytes = packet.data_mut();
-        bytes.iter_mut().take(HEADERS).for_each(|byte| *byte = 0);
+        bytes.iter_mut().take(HEADERS_LENGTH).for_each(|byte| *byte = 0);
         let length = bytes.len() as u16;
         if let Some(mut header) = Ip4ViewMut::new(bytes) {
             header.set_header_length(20);
@@ -169,7 +169,7 @@ impl ICMPPingSource {
             return None;
         }
         packet.strip(packet.network_offset().and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0));
-        (packet.len() >= HEADERS).then(|| self.write_headers(cx, packet))
+        (packet.len() >= HEADERS_LENGTH).then(|| self.write_headers(cx, packet))
     }
 
     fn with_statistics(
@@ -213,7 +213,7 @@ impl Element for ICMPPingSource {
         Handler::write("limit", "Sets the number of requests to send in total.", |element, cx, value| {
             element.args.limit =
                 cx.argument(value).map_err(|_| HandlerError::new("'limit' should be integer"))?;
-            if !element.is_over() {
+            if !element.is_done() {
                 element.start_unless_running(cx);
             }
             Ok(())
@@ -239,13 +239,13 @@ impl Element for ICMPPingSource {
             },
         ),
         Handler::read_with("rtt_min", "Minimum round-trip time, if it has an input.", |element, _, _| {
-            element.with_statistics("rtt_min", PingStatistics::least)
+            element.with_statistics("rtt_min", PingStatistics::min)
         }),
         Handler::read_with("rtt_avg", "Average round-trip time, if it has an input.", |element, _, _| {
             element.with_statistics("rtt_avg", PingStatistics::mean)
         }),
         Handler::read_with("rtt_max", "Maximum round-trip time, if it has an input.", |element, _, _| {
-            element.with_statistics("rtt_max", PingStatistics::most)
+            element.with_statistics("rtt_max", PingStatistics::max)
         }),
     ];
 
@@ -284,7 +284,7 @@ impl Element for ICMPPingSource {
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         for _ in 0..most {
-            if self.is_over() {
+            if self.is_done() {
                 if self.args.stop {
                     self.args.stop = false;
                     cx.stop();
@@ -297,7 +297,7 @@ impl Element for ICMPPingSource {
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        if self.is_over() {
+        if self.is_done() {
             if self.args.stop {
                 cx.stop();
             }

@@ -1,44 +1,44 @@
-//! What is known of the replies to pings.
+//! Statistics of pings.
 
 use element::prelude::*;
 
-/// Times of requests and figures of replies.
+/// Times of requests and statistics of replies.
 pub(super) struct PingStatistics {
     /// Time at which each sequence number was sent; negated once it was answered, zero if never sent.
     sent: Vec<Timestamp>,
     received: i64,
     duplicates: i64,
-    least: u32,
-    most: u32,
+    min: u32,
+    max: u32,
     sum: u64,
     squares: u64,
 }
 
-/// Sequence numbers.
-const SEQUENCES: usize = 1 << 16;
+/// Number of sequence numbers.
+const SEQUENCE_NUMBERS: usize = 1 << 16;
 
 impl PingStatistics {
     pub(super) fn new() -> PingStatistics {
         PingStatistics {
-            sent: vec![Timestamp::ZERO; SEQUENCES],
+            sent: vec![Timestamp::ZERO; SEQUENCE_NUMBERS],
             received: 0,
             duplicates: 0,
-            least: 0,
-            most: 0,
+            min: 0,
+            max: 0,
             sum: 0,
             squares: 0,
         }
     }
 
-    /// A request was sent.
+    /// Records a request.
     pub(super) fn sent(&mut self, sequence: u16, time: Timestamp) {
         if let Some(sent) = self.sent.get_mut(usize::from(sequence)) {
             *sent = time;
         }
     }
 
-    /// A reply arrived at a time, or at none that is known; returns the round-trip time in microseconds, or `None` if
-    /// nothing was asked.
+    /// Records a reply. Returns the round-trip time in microseconds, 0 if the arrival time is unknown, and `None` if no
+    /// such request was sent.
     pub(super) fn received(&mut self, sequence: u16, time: Timestamp) -> Option<u32> {
         let sent = self.sent.get_mut(usize::from(sequence)).filter(|sent| !sent.is_zero())?;
         if *sent < Timestamp::ZERO {
@@ -48,8 +48,8 @@ impl PingStatistics {
         let mut micros = 0;
         if !time.is_zero() {
             micros = (time - *sent).micros().clamp(0, u32::MAX.into()) as u32;
-            self.least = if self.received == 0 { micros } else { self.least.min(micros) };
-            self.most = self.most.max(micros);
+            self.min = if self.received == 0 { micros } else { self.min.min(micros) };
+            self.max = self.max.max(micros);
             self.sum = self.sum.wrapping_add(micros.into());
             self.squares = self.squares.wrapping_add(u64::from(micros) * u64::from(micros));
         }
@@ -58,9 +58,9 @@ impl PingStatistics {
         Some(micros)
     }
 
-    /// The least round-trip time.
-    pub(super) fn least(&self) -> String {
-        microseconds(self.least.into())
+    /// The minimum round-trip time.
+    pub(super) fn min(&self) -> String {
+        microseconds(self.min.into())
     }
 
     /// The mean round-trip time.
@@ -68,9 +68,9 @@ impl PingStatistics {
         microseconds(self.sum / self.received.max(1) as u64)
     }
 
-    /// The greatest round-trip time.
-    pub(super) fn most(&self) -> String {
-        microseconds(self.most.into())
+    /// The maximum round-trip time.
+    pub(super) fn max(&self) -> String {
+        microseconds(self.max.into())
     }
 
     /// As `ping` sums up, after `count` requests.
@@ -86,9 +86,9 @@ impl PingStatistics {
             let mean = self.sum / self.received as u64;
             let mean_square = self.squares / self.received as u64;
             let deviation = mean_square.saturating_sub(mean.saturating_mul(mean)).isqrt();
-            let [least, mean, most, deviation] =
-                [self.least.into(), mean, self.most.into(), deviation].map(milliseconds);
-            text += &format!("rtt min/avg/max/mdev = {least}/{mean}/{most}/{deviation}\n");
+            let [min, mean, max, deviation] =
+                [self.min.into(), mean, self.max.into(), deviation].map(milliseconds);
+            text += &format!("rtt min/avg/max/mdev = {min}/{mean}/{max}/{deviation}\n");
         }
         text
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_counted_once() {
+    fn each_reply_is_counted_once() {
         let mut statistics = PingStatistics::new();
         let at = Timestamp::from_micros;
         assert_eq!(statistics.received(1, at(5)), None);
@@ -130,7 +130,7 @@ mod tests {
             "4 packets transmitted, 2 received, +1 duplicates, 0% packet loss\nrtt min/avg/max/mdev = 0.200/1.900/3.000/1.219\n"
         );
         assert_eq!(
-            (statistics.least(), statistics.mean(), statistics.most()),
+            (statistics.min(), statistics.mean(), statistics.max()),
             ("200us".into(), "0.0019s".into(), "0.003s".into())
         );
         assert_eq!(PingStatistics::new().summary(0), "0 packets transmitted, 0 received");

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::tally::{HeaderFault, Tally, TallyArguments};
+use super::faults::{FaultArguments, FaultCounters, HeaderFault};
 
 /// A header check.
 pub trait Check: Sized + 'static {
@@ -12,7 +12,7 @@ pub trait Check: Sized + 'static {
     const REASONS: &'static [HeaderFault];
 
     /// Creates the check from the arguments.
-    fn new(args: Self::Args, setup: &Setup) -> Result<(Self, TallyArguments), SetupError>;
+    fn new(args: Self::Args, setup: &Setup) -> Result<(Self, FaultArguments), SetupError>;
 
     /// Checks a packet. Returns the index of its fault in `REASONS`. May set annotations of a valid packet.
     fn fault(&self, packet: &mut Packet) -> Option<usize>;
@@ -31,23 +31,23 @@ pub trait Check: Sized + 'static {
 /// Separates packets with valid headers.
 pub struct Checker<C> {
     check: C,
-    tally: Tally,
+    faults: FaultCounters,
 }
 
 impl<C: Check> Filter for Checker<C> {
     type Args = C::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets that failed the check.", |element| element.tally.drops()),
+        Handler::read("drops", "Packets that failed the check.", |element| element.faults.drops()),
         Handler::read_with(
             "drop_details",
             "Packets that failed the check, by reason, if DETAILS is set.",
-            |element, _, _| element.tally.details(),
+            |element, _, _| element.faults.details(),
         ),
     ];
 
     fn new(args: C::Args, setup: &mut Setup) -> Result<Self, SetupError> {
         let (check, args) = C::new(args, setup)?;
-        Ok(Checker { check, tally: Tally::new(C::REASONS, args) })
+        Ok(Checker { check, faults: FaultCounters::new(C::REASONS, args) })
     }
 
     #[inline(always)]
@@ -59,7 +59,7 @@ impl<C: Check> Filter for Checker<C> {
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         match self.check.fault(&mut packet) {
             None => Verdict::Pass(packet),
-            Some(reason) => self.tally.refuse(cx, packet, reason, || C::subject(cx)),
+            Some(reason) => self.faults.reject(cx, packet, reason, || C::subject(cx)),
         }
     }
 }

@@ -67,7 +67,7 @@ const ALL_ONES: Ipv6Addr = Ipv6Addr::from_bits(u128::MAX);
 impl CheckIP6Header {
     /// The length of the packet from the header on, or the reason for rejecting it.
     #[inline]
-    fn length(&self, bytes: &[u8]) -> Result<usize, Reason> {
+    fn checked_length(&self, bytes: &[u8]) -> Result<usize, Reason> {
         let header = Ip6View::new(bytes).ok_or(Reason::TOO_SHORT)?;
         let length = LENGTH + usize::from(header.payload_length());
         let source = header.source();
@@ -95,7 +95,7 @@ impl Filter for CheckIP6Header {
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let offset = self.args.offset as usize;
-        match self.length(packet.data().get(offset..).unwrap_or(&[])) {
+        match self.checked_length(packet.data().get(offset..).unwrap_or(&[])) {
             Ok(length) => {
                 packet.set_network(offset as isize, LENGTH);
                 packet.truncate(offset + length);

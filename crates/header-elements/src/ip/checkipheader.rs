@@ -6,8 +6,8 @@ use element::arguments::{Arguments, Raw};
 use element::prelude::*;
 
 use super::checker::{Check, Checker};
+use super::faults::{FaultArguments, HeaderFault};
 use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
-use super::tally::{HeaderFault, TallyArguments};
 
 /// Validates IPv4 headers, marks them, and trims packets to the length that the header states.
 ///
@@ -42,17 +42,17 @@ pub struct CheckIPHeaderArgs {
     #[arg(flatten)]
     sources: SourceArguments,
     #[arg(flatten)]
-    tally: TallyArguments,
+    faults: FaultArguments,
     /// Verify the checksum.
     #[arg(default = "true")]
     checksum: bool,
     #[arg(flatten)]
-    place: PlaceArguments,
+    position: OffsetArguments,
 }
 
-/// The position of the header.
+/// Where the header starts.
 #[derive(ArgumentGroup)]
-pub struct PlaceArguments {
+pub struct OffsetArguments {
     /// Offset of the header in bytes.
     offset: Option<u32>,
     /// The same without its keyword.
@@ -63,15 +63,15 @@ pub struct PlaceArguments {
 pub type CheckIPHeader = Checker<IpCheck<CheckIPHeaderArgs>>;
 
 /// The arguments of this element or of `CheckIPHeader2`.
-pub trait Kind: Args + 'static {
+pub trait IpCheckArguments: Args + 'static {
     /// The common arguments, and whether the checksum is verified.
     #[doc(hidden)]
-    fn parts(self) -> (SourceArguments, TallyArguments, PlaceArguments, bool);
+    fn into_parts(self) -> (SourceArguments, FaultArguments, OffsetArguments, bool);
 }
 
-impl Kind for CheckIPHeaderArgs {
-    fn parts(self) -> (SourceArguments, TallyArguments, PlaceArguments, bool) {
-        (self.sources, self.tally, self.place, self.checksum)
+impl IpCheckArguments for CheckIPHeaderArgs {
+    fn into_parts(self) -> (SourceArguments, FaultArguments, OffsetArguments, bool) {
+        (self.sources, self.faults, self.position, self.checksum)
     }
 }
 
@@ -79,22 +79,22 @@ impl Kind for CheckIPHeaderArgs {
 pub struct IpCheck<K> {
     check: HeaderCheck,
     offset: usize,
-    kind: PhantomData<K>,
+    arguments: PhantomData<K>,
 }
 
-impl<K: Kind> Check for IpCheck<K> {
+impl<K: IpCheckArguments> Check for IpCheck<K> {
     type Args = K;
     const REASONS: &'static [HeaderFault] = REASONS;
 
-    fn new(args: K, setup: &Setup) -> Result<(Self, TallyArguments), SetupError> {
-        let (sources, tally, PlaceArguments { offset, old }, checksum) = args.parts();
+    fn new(args: K, setup: &Setup) -> Result<(Self, FaultArguments), SetupError> {
+        let (sources, faults, OffsetArguments { offset, old }, checksum) = args.into_parts();
         let check = HeaderCheck::new(checksum, sources);
         let offset = match old.as_slice() {
             [] => offset,
             [Raw(text)] if let Ok(offset) = u32::from_argument(text, setup) => Some(offset),
             _ => return Err(Arguments::of(old.into_iter().map(|Raw(text)| text).collect()).finish()),
         };
-        Ok((IpCheck { check, offset: offset.unwrap_or(0) as usize, kind: PhantomData }, tally))
+        Ok((IpCheck { check, offset: offset.unwrap_or(0) as usize, arguments: PhantomData }, faults))
     }
 
     #[inline(always)]

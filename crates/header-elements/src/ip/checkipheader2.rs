@@ -3,9 +3,9 @@
 use element::prelude::*;
 
 use super::checker::Checker;
-use super::checkipheader::{IpCheck, Kind, PlaceArguments};
+use super::checkipheader::{IpCheck, IpCheckArguments, OffsetArguments};
+use super::faults::FaultArguments;
 use super::headercheck::SourceArguments;
-use super::tally::TallyArguments;
 
 /// Validates IPv4 headers like `CheckIPHeader`, but verifies the checksum only on request.
 /// ```click
@@ -33,18 +33,18 @@ pub struct CheckIPHeader2Args {
     #[arg(flatten)]
     sources: SourceArguments,
     #[arg(flatten)]
-    tally: TallyArguments,
+    faults: FaultArguments,
     /// Verify the checksum.
     #[arg(default = "false")]
     checksum: bool,
     #[arg(flatten)]
-    place: PlaceArguments,
+    position: OffsetArguments,
 }
 
 pub type CheckIPHeader2 = Checker<IpCheck<CheckIPHeader2Args>>;
 
-impl Kind for CheckIPHeader2Args {
-    fn parts(self) -> (SourceArguments, TallyArguments, PlaceArguments, bool) {
-        (self.sources, self.tally, self.place, self.checksum)
+impl IpCheckArguments for CheckIPHeader2Args {
+    fn into_parts(self) -> (SourceArguments, FaultArguments, OffsetArguments, bool) {
+        (self.sources, self.faults, self.position, self.checksum)
     }
 }

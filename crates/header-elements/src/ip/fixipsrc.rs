@@ -37,11 +37,11 @@ pub struct FixIPSrc {
 /// Sets the source address of a packet that requests it. Returns whether it did.
 #[inline]
 pub(super) fn fix_source(packet: &mut Packet, source: Ipv4Addr) -> bool {
-    const PLACE: usize = annotation::FIX_IP_SRC.offset as usize;
-    if packet.annotation_u8(PLACE) == 0 || Ip4View::new(packet.network()).is_none() {
+    const ANNOTATION: usize = annotation::FIX_IP_SRC.offset as usize;
+    if packet.annotation_u8(ANNOTATION) == 0 || Ip4View::new(packet.network()).is_none() {
         return false;
     }
-    packet.set_annotation_u8(PLACE, 0);
+    packet.set_annotation_u8(ANNOTATION, 0);
     if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
         header.set_source(source);
         header.fill_checksum();

@@ -17,24 +17,24 @@ pub(crate) struct Router<'a> {
 
 /// Whether a header has options for a router.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outlook {
+pub(crate) enum RouterOptions {
     /// No, and all options are well-formed.
-    Nothing,
+    Absent,
     /// Yes: the header must be modified.
-    Write,
+    Present,
     /// The byte at this offset of the header is invalid, and precedes all options for a router.
-    Fault(u8),
+    Malformed(u8),
 }
 
 /// An option: its offset in the header, kind and length.
-struct Place {
+struct IpOption {
     at: usize,
     kind: u8,
     length: usize,
 }
 
 /// The option at `at`; `Ok(None)` at the end, or the offset of an invalid byte as the error.
-fn option(header: &[u8], mut at: usize) -> Result<Option<Place>, u8> {
+fn next_option(header: &[u8], mut at: usize) -> Result<Option<IpOption>, u8> {
     loop {
         match header.get(at) {
             None | Some(&OPTION_END) => return Ok(None),
@@ -44,21 +44,23 @@ fn option(header: &[u8], mut at: usize) -> Result<Option<Place>, u8> {
                 if length < 2 || at + length > header.len() {
                     return Err((at + 1) as u8);
                 }
-                return Ok(Some(Place { at, kind, length }));
+                return Ok(Some(IpOption { at, kind, length }));
             }
         }
     }
 }
 
 /// Examines the options of a header, which must be given up to the end of its options.
-pub(crate) fn look(header: &[u8]) -> Outlook {
+pub(crate) fn find_router_options(header: &[u8]) -> RouterOptions {
     let mut at = 20;
     loop {
-        match option(header, at) {
-            Ok(None) => return Outlook::Nothing,
-            Ok(Some(Place { kind: OPTION_RECORD_ROUTE | OPTION_TIMESTAMP, .. })) => return Outlook::Write,
-            Ok(Some(place)) => at = place.at + place.length,
-            Err(at) => return Outlook::Fault(at),
+        match next_option(header, at) {
+            Ok(None) => return RouterOptions::Absent,
+            Ok(Some(IpOption { kind: OPTION_RECORD_ROUTE | OPTION_TIMESTAMP, .. })) => {
+                return RouterOptions::Present;
+            }
+            Ok(Some(option)) => at = option.at + option.length,
+            Err(at) => return RouterOptions::Malformed(at),
         }
     }
 }
@@ -70,23 +72,23 @@ impl Router<'_> {
         let mut done = false;
         let mut at = 20;
         let length = length.min(bytes.len());
-        while let Some(place) = option(&bytes[..length], at)? {
+        while let Some(option) = next_option(&bytes[..length], at)? {
             // If an option is too short for a pointer or flag byte, the byte after the option is used, as its length
             // claims.
-            let Some(rest) = bytes.get_mut(place.at..) else { break };
-            let fault = match place.kind {
-                OPTION_RECORD_ROUTE => self.record_route(rest, place.length).err(),
-                OPTION_TIMESTAMP => self.record_time(rest, place.length).err(),
+            let Some(rest) = bytes.get_mut(option.at..) else { break };
+            let fault = match option.kind {
+                OPTION_RECORD_ROUTE => self.record_route(rest, option.length).err(),
+                OPTION_TIMESTAMP => self.record_time(rest, option.length).err(),
                 _ => {
-                    at = place.at + place.length;
+                    at = option.at + option.length;
                     continue;
                 }
             };
             if let Some(offset) = fault {
-                return Err((place.at + offset) as u8);
+                return Err((option.at + offset) as u8);
             }
             done = true;
-            at = place.at + place.length;
+            at = option.at + option.length;
         }
         Ok(done)
     }
@@ -144,8 +146,8 @@ impl Router<'_> {
 }
 
 fn put<const LENGTH: usize>(bytes: &mut [u8], at: usize, value: [u8; LENGTH]) {
-    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-        *place = value;
+    if let Some(bytes) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *bytes = value;
     }
 }
 
@@ -193,9 +195,9 @@ mod tests {
         check(&[68, 12, 5, 3, 7, 8, 8, 8, 0, 0, 0, 0], Ok(true), &[68, 12, 5, 3, 7, 8, 8, 8, 0, 0, 0, 0]);
     }
 
-    /// Whatever the options are, the header in front of them and their length stay, and `look` and `process` agree.
+    /// For any options, the header before them and their length stay, and `find_router_options` and `process` agree.
     #[test]
-    fn any_bytes_are_processed_as_announced() {
+    fn any_options_are_processed_safely() {
         let mut random = random::Random::new(5);
         for _ in 0..20_000 {
             let length = 20 + random.below(41) as usize;
@@ -204,12 +206,14 @@ mod tests {
                 bytes[at] = [0, 1, 7, 68, 131][random.below(5) as usize];
             }
             let before = bytes.clone();
-            let (outlook, result) = (look(&bytes), ROUTER.process(&mut bytes, length));
+            let (options, result) = (find_router_options(&bytes), ROUTER.process(&mut bytes, length));
             assert_eq!((bytes.len(), &bytes[..20]), (length, &before[..20]), "{before:?}");
-            match outlook {
-                Outlook::Nothing => assert_eq!((result, &bytes), (Ok(false), &before)),
-                Outlook::Fault(at) => assert_eq!((result, &bytes), (Err(at), &before)),
-                Outlook::Write => assert!(matches!(result, Ok(true) | Err(20..)), "{before:?}: {result:?}"),
+            match options {
+                RouterOptions::Absent => assert_eq!((result, &bytes), (Ok(false), &before)),
+                RouterOptions::Malformed(at) => assert_eq!((result, &bytes), (Err(at), &before)),
+                RouterOptions::Present => {
+                    assert!(matches!(result, Ok(true) | Err(20..)), "{before:?}: {result:?}")
+                }
             }
         }
     }

@@ -41,11 +41,11 @@ pub struct GetIPAddressArgs {
 }
 
 pub struct GetIPAddress {
-    from: From,
+    from: AddressField,
     annotation: usize,
 }
 
-enum From {
+enum AddressField {
     Offset(usize),
     Source,
     Destination,
@@ -56,9 +56,9 @@ impl Filter for GetIPAddress {
 
     fn new(args: GetIPAddressArgs, _: &mut Setup) -> Result<GetIPAddress, SetupError> {
         let from = match (args.offset, args.ip.as_ref().map(|Word(word)| word.as_str())) {
-            (Some(offset), None) => From::Offset(offset as usize),
-            (None, Some("src")) => From::Source,
-            (None, Some("dst")) => From::Destination,
+            (Some(offset), None) => AddressField::Offset(offset as usize),
+            (None, Some("src")) => AddressField::Source,
+            (None, Some("dst")) => AddressField::Destination,
             (None, Some(_)) => return Err(SetupError::new("bad IP")),
             _ => return Err(SetupError::new("set one of OFFSET, IP")),
         };
@@ -68,9 +68,13 @@ impl Filter for GetIPAddress {
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let octets = match self.from {
-            From::Offset(offset) => packet.data().get(offset..).and_then(|rest| rest.first_chunk()).copied(),
-            From::Source => Ip4View::new(packet.network()).map(|header| header.source().octets()),
-            From::Destination => Ip4View::new(packet.network()).map(|header| header.destination().octets()),
+            AddressField::Offset(offset) => {
+                packet.data().get(offset..).and_then(|rest| rest.first_chunk()).copied()
+            }
+            AddressField::Source => Ip4View::new(packet.network()).map(|header| header.source().octets()),
+            AddressField::Destination => {
+                Ip4View::new(packet.network()).map(|header| header.destination().octets())
+            }
         };
         packet.set_annotation_u32(self.annotation, u32::from_ne_bytes(octets.unwrap_or([0; 4])));
         Verdict::Pass(packet)

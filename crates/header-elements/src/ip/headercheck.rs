@@ -6,7 +6,7 @@ use element::arguments::{Ip4PrefixOrHost, Spaced};
 use element::prelude::*;
 use packet::view::ip4::{HeaderError, View};
 
-use super::tally::HeaderFault;
+use super::faults::HeaderFault;
 
 /// The possible faults, in the order of `drop_details`.
 pub(crate) static REASONS: &[HeaderFault] = &[
@@ -76,10 +76,10 @@ impl HeaderCheck {
     #[inline(always)]
     pub(crate) fn check(&self, packet: &mut Packet, offset: usize) -> Result<(), usize> {
         let bytes = packet.data().get(offset..).unwrap_or(&[]);
-        let header = View::check(bytes, self.checksum).map_err(place)?;
+        let header = View::check(bytes, self.checksum).map_err(fault_index)?;
         let (length, header_length) = (usize::from(header.total_length()), header.header_length());
         let destination = header.destination();
-        if !self.bad_sources.is_empty() && self.refuses(header.source(), destination) {
+        if !self.bad_sources.is_empty() && self.is_bad_source(header.source(), destination) {
             return Err(BAD_SOURCE);
         }
         packet.set_network(offset as isize, header_length);
@@ -102,14 +102,14 @@ impl HeaderCheck {
     }
 
     #[inline(never)]
-    fn refuses(&self, source: Ipv4Addr, destination: Ipv4Addr) -> bool {
+    fn is_bad_source(&self, source: Ipv4Addr, destination: Ipv4Addr) -> bool {
         self.bad_sources.contains(&source) && !self.good_destinations.contains(&destination)
     }
 }
 
 #[cold]
 #[inline(never)]
-fn place(fault: HeaderError) -> usize {
+fn fault_index(fault: HeaderError) -> usize {
     match fault {
         HeaderError::TooShort => 0,
         HeaderError::Version => 1,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_cuts() {
+    fn marks_and_trims() {
         let pool = Pool::new(4);
         let check = HeaderCheck { checksum: true, ..HeaderCheck::default() };
         let mut framed = vec![0; 14];
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses() {
+    fn bad_headers_and_sources_are_rejected() {
         let pool = Pool::new(4);
         let mut check = HeaderCheck { checksum: true, ..HeaderCheck::default() };
         let judge = |bytes: &[u8], offset| check.check(&mut pool.packet(bytes).unwrap(), offset);

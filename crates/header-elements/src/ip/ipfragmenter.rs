@@ -52,15 +52,15 @@ pub struct IPFragmenter {
 }
 
 /// Rejected packets logged without VERBOSE.
-const LOGGED_REFUSALS: u64 = 5;
+const MAX_LOGGED: u64 = 5;
 
 /// The maximum length of an IPv4 header.
-const LONGEST_HEADER: usize = 60;
+const MAX_HEADER_LENGTH: usize = 60;
 
 impl IPFragmenter {
     #[cold]
-    fn refuse(&mut self, cx: &Context, packet: Packet) -> Verdict {
-        if (self.args.verbose || self.drops < LOGGED_REFUSALS)
+    fn reject(&mut self, cx: &Context, packet: Packet) -> Verdict {
+        if (self.args.verbose || self.drops < MAX_LOGGED)
             && let Some(header) = Ip4View::new(packet.network())
         {
             let (source, destination, length) = (header.source(), header.destination(), packet.len());
@@ -82,7 +82,7 @@ impl IPFragmenter {
         };
         let room = (self.args.mtu as usize).saturating_sub(header_end) & !7;
         if (self.args.honor_df && old_field & DONT_FRAGMENT != 0) || room < 8 {
-            return self.refuse(cx, packet);
+            return self.reject(cx, packet);
         }
         let length = usize::from(header.total_length()).saturating_sub(header_end);
         let random =
@@ -103,7 +103,7 @@ impl IPFragmenter {
             cx.send(0, first);
         }
 
-        let mut template = [0; LONGEST_HEADER];
+        let mut template = [0; MAX_HEADER_LENGTH];
         let header_length = later_header(packet.network(), header_end, &mut template);
         let step = (self.args.mtu as usize - header_length) & !7;
         let mut at = room;
@@ -113,7 +113,8 @@ impl IPFragmenter {
             let size = step.min(length - at).min(data.len());
             let is_last = at + size >= length && old_field & MORE_FRAGMENTS == 0;
             let field = field.wrapping_add((at / 8) as u16) & if is_last { !MORE_FRAGMENTS } else { 0xffff };
-            if let Some(fragment) = self.later(cx, &packet, &template[..header_length], &data[..size], field)
+            if let Some(fragment) =
+                self.later_fragment(cx, &packet, &template[..header_length], &data[..size], field)
             {
                 self.fragments += 1;
                 cx.send(0, fragment);
@@ -124,7 +125,7 @@ impl IPFragmenter {
     }
 
     /// Creates a fragment other than the first, from a header and data.
-    fn later(
+    fn later_fragment(
         &self,
         cx: &mut Context,
         whole: &Packet,
@@ -153,7 +154,7 @@ impl IPFragmenter {
 }
 
 /// Derives the header of later fragments from the original header. Returns its length.
-fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; LONGEST_HEADER]) -> usize {
+fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; MAX_HEADER_LENGTH]) -> usize {
     let mut length = 20;
     if let (Some(from), Some(to)) = (whole.get(..20), header.get_mut(..20)) {
         to.copy_from_slice(from);
@@ -166,9 +167,9 @@ fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; LONGEST_HEADE
                 let Some((option, rest)) = options.split_at_checked(size.into()) else { break };
                 // The top bit of the option kind says that every fragment gets a copy.
                 if kind & 0x80 != 0
-                    && let Some(place) = header.get_mut(length..length + option.len())
+                    && let Some(target) = header.get_mut(length..length + option.len())
                 {
-                    place.copy_from_slice(option);
+                    target.copy_from_slice(option);
                     length += option.len();
                 }
                 options = rest;
@@ -213,7 +214,7 @@ mod tests {
         let check = |options: &[u8], expected: &[u8]| {
             let mut whole = vec![0x40; 20];
             whole.extend(options);
-            let mut header = [0; LONGEST_HEADER];
+            let mut header = [0; MAX_HEADER_LENGTH];
             let length = later_header(&whole, whole.len(), &mut header);
             assert_eq!(header[20..length], *expected, "{options:?}");
             assert_eq!(usize::from(header[0] & 0xf) * 4, length);

@@ -6,7 +6,7 @@ use element::arguments::Spaced;
 use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, annotation};
 
-use super::gatewayoptions::{Outlook, Router, look};
+use super::gatewayoptions::{Router, RouterOptions, find_router_options};
 
 /// Processes the record-route and timestamp options of IPv4 headers, as a router must.
 ///
@@ -49,10 +49,10 @@ pub struct IPGWOptions {
 #[cold]
 pub(super) fn process(packet: &mut Packet, router: &Router) -> Result<(), u8> {
     let length = packet.network_header_length();
-    match packet.network().get(..length).map_or(Outlook::Nothing, look) {
-        Outlook::Nothing => return Ok(()),
-        Outlook::Fault(offset) => return Err(offset),
-        Outlook::Write => {}
+    match packet.network().get(..length).map_or(RouterOptions::Absent, find_router_options) {
+        RouterOptions::Absent => return Ok(()),
+        RouterOptions::Malformed(offset) => return Err(offset),
+        RouterOptions::Present => {}
     }
     let bytes = packet.network_mut();
     if router.process(bytes, length)?

@@ -48,7 +48,7 @@ pub struct IPInputCombo {
 
 impl IPInputCombo {
     #[cold]
-    fn refuse(&mut self, cx: &Context, packet: Packet, reason: usize) -> Verdict {
+    fn reject(&mut self, cx: &Context, packet: Packet, reason: usize) -> Verdict {
         if self.drops == 0 {
             cx.log("IP checksum failed");
         }
@@ -76,7 +76,7 @@ impl Filter for IPInputCombo {
         strip(cx, &mut packet, 14);
         match self.check.check(&mut packet, 0) {
             Ok(()) => Verdict::Pass(packet),
-            Err(reason) => self.refuse(cx, packet, reason),
+            Err(reason) => self.reject(cx, packet, reason),
         }
     }
 }

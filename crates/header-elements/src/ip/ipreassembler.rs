@@ -7,7 +7,7 @@ use element::prelude::*;
 use packet::view::ip4::{MORE_FRAGMENTS, OFFSET_BITS};
 use packet::{Ip4View, Ip4ViewMut, annotation};
 
-use super::partial::{Edges, Partial};
+use super::reassembly::{ByteRange, Reassembly};
 
 /// Reassembles fragmented IPv4 packets. Other packets pass.
 ///
@@ -52,7 +52,7 @@ pub struct IPReassemblerArgs {
 pub struct IPReassembler {
     args: IPReassemblerArgs,
     /// Incomplete packets, bucketed by the first byte of the identification, oldest first.
-    buckets: Vec<Vec<Partial>>,
+    buckets: Vec<Vec<Reassembly>>,
     held: u64,
     reap_at: i64,
     fragments: u64,
@@ -70,16 +70,16 @@ const OVERHEAD: u64 = 40;
 /// Number of buckets for identifications.
 const BUCKETS: usize = 256;
 
-fn give_up(cx: &mut Context, partial: Partial, reason: Reason) {
+fn drop_incomplete(cx: &mut Context, reassembly: Reassembly, reason: Reason) {
     if cx.outputs() > 1 {
-        cx.send(1, partial.packet);
+        cx.send(1, reassembly.packet);
     } else {
-        cx.drop(partial.packet, reason);
+        cx.drop(reassembly.packet, reason);
     }
 }
 
-fn cost(partial: &Partial) -> u64 {
-    OVERHEAD + partial.packet.transport().len() as u64
+fn cost(reassembly: &Reassembly) -> u64 {
+    OVERHEAD + reassembly.packet.transport().len() as u64
 }
 
 impl IPReassembler {
@@ -87,29 +87,33 @@ impl IPReassembler {
         for bucket in &mut self.buckets {
             // Newest first, which is Click's order of dropping.
             for at in (0..bucket.len()).rev() {
-                if bucket.get(at).is_some_and(|partial| partial.packet.timestamp().seconds() < now - HOLD) {
-                    let partial = bucket.remove(at);
-                    self.held = self.held.saturating_sub(cost(&partial));
-                    give_up(cx, partial, Reason::TIMED_OUT);
+                if bucket
+                    .get(at)
+                    .is_some_and(|reassembly| reassembly.packet.timestamp().seconds() < now - HOLD)
+                {
+                    let reassembly = bucket.remove(at);
+                    self.held = self.held.saturating_sub(cost(&reassembly));
+                    drop_incomplete(cx, reassembly, Reason::TIMED_OUT);
                 }
             }
         }
         self.reap_at = now.saturating_add(REAP_INTERVAL);
     }
 
-    fn make_room(&mut self, cx: &mut Context, now: i64) {
+    fn free_memory(&mut self, cx: &mut Context, now: i64) {
         let enough = u64::from(self.args.himem >> 2) * 3;
         for age in [10, 5, 0] {
             for bucket in &mut self.buckets {
                 for at in (0..bucket.len()).rev() {
-                    let is_old = |partial: &Partial| partial.packet.timestamp().seconds() < now - age;
+                    let is_old =
+                        |reassembly: &Reassembly| reassembly.packet.timestamp().seconds() < now - age;
                     if age > 0 && !bucket.get(at).is_some_and(is_old) {
                         continue;
                     }
-                    let partial = bucket.remove(at);
-                    self.held = self.held.saturating_sub(cost(&partial));
+                    let reassembly = bucket.remove(at);
+                    self.held = self.held.saturating_sub(cost(&reassembly));
                     self.failed += 1;
-                    give_up(cx, partial, Reason::NO_MEMORY);
+                    drop_incomplete(cx, reassembly, Reason::NO_MEMORY);
                     if self.held <= enough {
                         return;
                     }
@@ -119,61 +123,61 @@ impl IPReassembler {
         cx.log("IPReassembler: cannot free enough memory!");
     }
 
-    fn join(&mut self, cx: &mut Context, packet: Packet, edges: Edges) -> Verdict {
+    fn add_fragment(&mut self, cx: &mut Context, packet: Packet, range: ByteRange) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
             return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         let bucket_number = usize::from(header.identification().swap_bytes()) % BUCKETS;
-        let key = Partial::key(&header);
+        let key = Reassembly::key(&header);
         let length = packet.network().len() as u16;
         let Some(bucket) = self.buckets.get_mut(bucket_number) else {
             return Verdict::Drop(packet, Reason::BAD_FRAGMENT);
         };
-        let Some(at) = bucket.iter().rposition(|partial| partial.is_of(&key)) else {
-            let Some(mut partial) = Partial::start(cx, packet, edges) else { return Verdict::Taken };
-            if let Some(Annotation(place)) = self.args.max_mtu_anno {
-                partial.packet.set_annotation_u16(place, partial.packet.network().len() as u16);
+        let Some(at) = bucket.iter().rposition(|reassembly| reassembly.has_key(&key)) else {
+            let Some(mut reassembly) = Reassembly::start(cx, packet, range) else { return Verdict::Taken };
+            if let Some(Annotation(offset)) = self.args.max_mtu_anno {
+                reassembly.packet.set_annotation_u16(offset, reassembly.packet.network().len() as u16);
             }
-            self.held += OVERHEAD + edges.end as u64;
-            bucket.push(partial);
+            self.held += OVERHEAD + range.end as u64;
+            bucket.push(reassembly);
             return Verdict::Taken;
         };
-        let Some(partial) = bucket.get_mut(at) else { return Verdict::Taken };
-        let before = cost(partial);
+        let Some(reassembly) = bucket.get_mut(at) else { return Verdict::Taken };
+        let before = cost(reassembly);
         let longest = self
             .args
             .max_mtu_anno
-            .map(|Annotation(place)| (place, partial.packet.annotation_u16(place).max(length)));
-        if edges.end > partial.packet.transport().len() && !partial.has_more() {
+            .map(|Annotation(offset)| (offset, reassembly.packet.annotation_u16(offset).max(length)));
+        if range.end > reassembly.packet.transport().len() && !reassembly.has_more() {
             return Verdict::Drop(packet, Reason::BAD_FRAGMENT);
         }
         let time = packet.timestamp();
-        let is_joined = partial.add(&packet, edges);
-        if let Some((place, longest)) = longest {
-            partial.packet.set_annotation_u16(place, longest);
+        let is_joined = reassembly.add(&packet, range);
+        if let Some((offset, longest)) = longest {
+            reassembly.packet.set_annotation_u16(offset, longest);
         }
-        self.held = (self.held + cost(partial)).saturating_sub(before);
+        self.held = (self.held + cost(reassembly)).saturating_sub(before);
         if !is_joined {
-            let partial = bucket.remove(at);
-            self.held = self.held.saturating_sub(cost(&partial));
-            cx.drop(partial.packet, Reason::NO_MEMORY);
+            let reassembly = bucket.remove(at);
+            self.held = self.held.saturating_sub(cost(&reassembly));
+            cx.drop(reassembly.packet, Reason::NO_MEMORY);
             return Verdict::Drop(packet, Reason::NO_MEMORY);
         }
-        if !partial.is_complete() {
+        if !reassembly.is_complete() {
             return Verdict::Taken;
         }
-        let mut partial = bucket.remove(at);
-        self.held = self.held.saturating_sub(cost(&partial));
+        let mut reassembly = bucket.remove(at);
+        self.held = self.held.saturating_sub(cost(&reassembly));
         self.good += 1;
-        partial.packet.set_timestamp(time);
-        partial.packet.set_annotation_u32(annotation::IPREASSEMBLER.offset.into(), 0);
-        let bytes = partial.packet.network_mut();
+        reassembly.packet.set_timestamp(time);
+        reassembly.packet.set_annotation_u32(annotation::IPREASSEMBLER.offset.into(), 0);
+        let bytes = reassembly.packet.network_mut();
         let length = bytes.len() as u16;
         if let Some(mut header) = Ip4ViewMut::new(bytes) {
             header.set_total_length(length);
             header.fill_checksum();
         }
-        Verdict::Pass(partial.packet)
+        Verdict::Pass(reassembly.packet)
     }
 
     fn dump(&self) -> String {
@@ -182,14 +186,14 @@ impl IPReassembler {
              cached chunk data:\n",
             self.fragments, self.good, self.failed, self.bad
         );
-        for partial in self.buckets.iter().flat_map(|bucket| bucket.iter().rev()) {
-            let Some(header) = Ip4View::new(partial.packet.network()) else { continue };
+        for reassembly in self.buckets.iter().flat_map(|bucket| bucket.iter().rev()) {
+            let Some(header) = Ip4View::new(reassembly.packet.network()) else { continue };
             let (source, destination, id) = (header.source(), header.destination(), header.identification());
             // The bytes at the ports' offset, whether received or not.
-            let ports = partial.packet.transport().first_chunk().copied().unwrap_or([0; 4]);
+            let ports = reassembly.packet.transport().first_chunk().copied().unwrap_or([0; 4]);
             let [from, to] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
             let _ = write!(text, " ({source}, {from}, {destination}, {to}) {id}");
-            for (start, end) in partial.chunks() {
+            for (start, end) in reassembly.chunks() {
                 let _ = write!(text, " ({start},{end})");
             }
             text.push('\n');
@@ -228,17 +232,17 @@ impl Filter for IPReassembler {
             self.reap(cx, now);
         }
         let start = usize::from(field & OFFSET_BITS) * 8;
-        let edges = Edges { start, end: start + total.saturating_sub(header_length) };
-        let (length, held) = (edges.end - edges.start, packet.transport().len());
+        let range = ByteRange { start, end: start + total.saturating_sub(header_length) };
+        let (length, held) = (range.end - range.start, packet.transport().len());
         let is_last = field & MORE_FRAGMENTS == 0;
-        if length == 0 || edges.end > 0xffff || (!edges.end.is_multiple_of(8) && !is_last) || held < length {
+        if length == 0 || range.end > 0xffff || (!range.end.is_multiple_of(8) && !is_last) || held < length {
             self.bad += 1;
             return Verdict::Drop(packet, Reason::BAD_FRAGMENT);
         }
         packet.truncate_by(held - length);
         if self.held > u64::from(self.args.himem) {
-            self.make_room(cx, now);
+            self.free_memory(cx, now);
         }
-        self.join(cx, packet, edges)
+        self.add_fragment(cx, packet, range)
     }
 }

@@ -7,6 +7,7 @@ mod checkipheader2;
 mod decip6hlim;
 mod decipttl;
 mod destination;
+mod faults;
 mod fixipsrc;
 mod gatewayoptions;
 mod getip6address;
@@ -22,7 +23,7 @@ mod ipreassembler;
 mod markip6header;
 mod markipce;
 mod markipheader;
-mod partial;
+mod reassembly;
 mod setipaddress;
 mod setipchecksum;
 mod setipdscp;
@@ -30,7 +31,6 @@ mod setipecn;
 mod setrandipaddress;
 mod storeipaddress;
 mod stripipheader;
-mod tally;
 mod template;
 mod typeofservice;
 mod unstripipheader;
@@ -64,7 +64,7 @@ pub use stripipheader::StripIPHeader;
 pub use unstripipheader::UnstripIPHeader;
 
 pub(crate) use destination::Destination;
-pub(crate) use tally::{HeaderFault, TallyArguments};
+pub(crate) use faults::{FaultArguments, HeaderFault};
 pub(crate) use template::HeaderTemplate;
 
 element::classes![

@@ -34,7 +34,7 @@ pub struct SetIPChecksum {
 
 impl SetIPChecksum {
     #[cold]
-    fn refuse(&mut self, cx: &Context, packet: Packet) -> Verdict {
+    fn reject(&mut self, cx: &Context, packet: Packet) -> Verdict {
         self.drops += 1;
         if self.drops == 1 {
             cx.log("SetIPChecksum: bad input packet");
@@ -62,6 +62,6 @@ impl Filter for SetIPChecksum {
             header.fill_checksum();
             return Verdict::Pass(packet);
         }
-        self.refuse(cx, packet)
+        self.reject(cx, packet)
     }
 }

@@ -23,44 +23,44 @@ use super::typeofservice::set_bits;
 pub struct SetIPECNArgs {
     /// ECN bits: 0 to 3, or `no`, `ect1` or `ECT(1)`, `ect2` or `ECT(0)`, `ce` or `CE`.
     #[arg(position)]
-    ecn: Notification,
+    ecn: EcnBits,
 }
 
 /// The ECN bits, and their text in the arguments.
-struct Notification {
+struct EcnBits {
     value: u8,
     text: String,
 }
 
-impl FromArgument for Notification {
+impl FromArgument for EcnBits {
     const KIND: &'static str = "integer or name";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Notification, ArgumentError> {
+    fn from_argument(text: &str, _: &Setup) -> Result<EcnBits, ArgumentError> {
         let value = match text {
             // An empty value is rejected later, with the other arguments.
-            "" => return Ok(Notification { value: 0, text: String::new() }),
+            "" => return Ok(EcnBits { value: 0, text: String::new() }),
             "0" | "no" | "-" => 0,
             "1" | "ect1" | "ECT(1)" => 1,
             "2" | "ect2" | "ECT(0)" => 2,
             "3" | "ce" | "CE" => 3,
-            _ => return Err(ArgumentError::later(BAD)),
+            _ => return Err(ArgumentError::later(BAD_ECN)),
         };
-        Ok(Notification { value, text: text.to_string() })
+        Ok(EcnBits { value, text: text.to_string() })
     }
 }
 
-impl Notification {
+impl EcnBits {
     /// The value, unless it is empty.
-    fn given(self) -> Option<Notification> {
+    fn unless_empty(self) -> Option<EcnBits> {
         Some(self).filter(|notification| !notification.text.is_empty())
     }
 }
 
 /// The error for other values.
-const BAD: &str = "bad ECN argument";
+const BAD_ECN: &str = "bad ECN argument";
 
 pub struct SetIPECN {
-    ecn: Notification,
+    ecn: EcnBits,
 }
 
 impl Filter for SetIPECN {
@@ -68,15 +68,15 @@ impl Filter for SetIPECN {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("ecn", "The bits as they were written.", |element| element.ecn.text.clone()),
         Handler::argument("ecn", (Some(0), "ECN"), "Sets the bits.", |element, cx, value| {
-            let ecn: Notification = cx.argument(value)?;
-            element.ecn = ecn.given().ok_or(HandlerError::new(BAD))?;
+            let ecn: EcnBits = cx.argument(value)?;
+            element.ecn = ecn.unless_empty().ok_or(HandlerError::new(BAD_ECN))?;
             Ok(())
         }),
     ];
     const LIVE: bool = true;
 
     fn new(args: SetIPECNArgs, _: &mut Setup) -> Result<SetIPECN, SetupError> {
-        Ok(SetIPECN { ecn: args.ecn.given().ok_or(SetupError::new(BAD))? })
+        Ok(SetIPECN { ecn: args.ecn.unless_empty().ok_or(SetupError::new(BAD_ECN))? })
     }
 
     #[inline]

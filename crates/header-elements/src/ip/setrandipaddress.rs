@@ -68,8 +68,8 @@ impl Filter for SetRandIPAddress {
         let address = match self.addresses.as_slice() {
             [] => self.pick(cx),
             addresses => {
-                let place = cx.random_between(0, addresses.len() as u32 - 1);
-                addresses.get(place as usize).copied().unwrap_or(Ipv4Addr::UNSPECIFIED)
+                let index = cx.random_between(0, addresses.len() as u32 - 1);
+                addresses.get(index as usize).copied().unwrap_or(Ipv4Addr::UNSPECIFIED)
             }
         };
         packet.set_destination_ip(address);

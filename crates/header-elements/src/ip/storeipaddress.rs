@@ -51,28 +51,28 @@ pub struct StoreIPAddressArgs {
 
 /// Where to write an address.
 #[derive(Clone, Copy)]
-enum Place {
+enum Target {
     Offset(usize),
     Source,
     Destination,
 }
 
 /// Parses OFFSET. An argument of several words is a different error from an invalid word.
-fn place(text: &str, setup: &Setup) -> Result<Place, SetupError> {
+fn parse_target(text: &str, setup: &Setup) -> Result<Target, SetupError> {
     let Ok(Word(word)) = Word::from_argument(text, setup) else {
         return Err(SetupError::argument("OFFSET", "parse error"));
     };
     match i32::from_argument(&word, setup).ok().and_then(|offset| usize::try_from(offset).ok()) {
-        _ if word.eq_ignore_ascii_case("src") => Ok(Place::Source),
-        _ if word.eq_ignore_ascii_case("dst") => Ok(Place::Destination),
-        Some(offset) => Ok(Place::Offset(offset)),
+        _ if word.eq_ignore_ascii_case("src") => Ok(Target::Source),
+        _ if word.eq_ignore_ascii_case("dst") => Ok(Target::Destination),
+        Some(offset) => Ok(Target::Offset(offset)),
         None => Err(SetupError::new("type mismatch: OFFSET requires integer")),
     }
 }
 
 pub struct StoreIPAddress {
     address: Option<Ipv4Addr>,
-    place: Place,
+    target: Target,
 }
 
 /// Writes an address into the marked header and updates the checksums. Fails if there is no header.
@@ -121,15 +121,15 @@ impl Filter for StoreIPAddress {
                 Err(_) => return Err(SetupError::argument("ADDR", "parse error")),
             },
         };
-        Ok(StoreIPAddress { address, place: place(&offset, setup)? })
+        Ok(StoreIPAddress { address, target: parse_target(&offset, setup)? })
     }
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let address = self.address.unwrap_or(packet.destination_ip());
-        let is_stored = match self.place {
-            Place::Offset(_) if self.address.is_none() && address.is_unspecified() => true,
-            Place::Offset(offset) if offset + 4 <= packet.len() => {
+        let is_stored = match self.target {
+            Target::Offset(_) if self.address.is_none() && address.is_unspecified() => true,
+            Target::Offset(offset) if offset + 4 <= packet.len() => {
                 packet
                     .data_mut()
                     .iter_mut()
@@ -138,9 +138,9 @@ impl Filter for StoreIPAddress {
                     .for_each(|(to, from)| *to = from);
                 true
             }
-            Place::Offset(_) => false,
-            Place::Source => store(&mut packet, address, true),
-            Place::Destination => store(&mut packet, address, false),
+            Target::Offset(_) => false,
+            Target::Source => store(&mut packet, address, true),
+            Target::Destination => store(&mut packet, address, false),
         };
         if is_stored { Verdict::Pass(packet) } else { Verdict::Divert(packet, Reason::TOO_SHORT) }
     }

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};
 
-use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
+use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
 
 /// Validates TCP packets: header length and checksum must be correct.
 ///
@@ -31,7 +31,7 @@ use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 )]
 pub struct CheckTCPHeaderArgs {
     #[arg(flatten)]
-    tally: TallyArguments,
+    faults: FaultArguments,
 }
 
 pub type CheckTCPHeader = Checker<TcpCheck>;
@@ -47,8 +47,8 @@ impl Check for TcpCheck {
         HeaderFault { text: "bad TCP checksum", drop: Reason::BAD_CHECKSUM },
     ];
 
-    fn new(args: CheckTCPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {
-        Ok((TcpCheck, args.tally))
+    fn new(args: CheckTCPHeaderArgs, _: &Setup) -> Result<(Self, FaultArguments), SetupError> {
+        Ok((TcpCheck, args.faults))
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, UdpView, protocol};
 
-use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
+use crate::ip::{Check, Checker, FaultArguments, HeaderFault};
 
 /// Validates UDP packets: the length must be correct, and the checksum correct or absent.
 ///
@@ -33,7 +33,7 @@ use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 )]
 pub struct CheckUDPHeaderArgs {
     #[arg(flatten)]
-    tally: TallyArguments,
+    faults: FaultArguments,
 }
 
 pub type CheckUDPHeader = Checker<UdpCheck>;
@@ -49,8 +49,8 @@ impl Check for UdpCheck {
         HeaderFault { text: "bad UDP checksum", drop: Reason::BAD_CHECKSUM },
     ];
 
-    fn new(args: CheckUDPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {
-        Ok((UdpCheck, args.tally))
+    fn new(args: CheckUDPHeaderArgs, _: &Setup) -> Result<(Self, FaultArguments), SetupError> {
+        Ok((UdpCheck, args.faults))
     }
 
     #[inline]

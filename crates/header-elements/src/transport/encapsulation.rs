@@ -7,12 +7,12 @@ use packet::{Packet, UdpViewMut, protocol, view};
 use crate::ip::HeaderTemplate;
 
 /// Bytes of both headers.
-const HEADERS: usize = view::ip4::LENGTH + view::udp::LENGTH;
+const HEADERS_LENGTH: usize = view::ip4::LENGTH + view::udp::LENGTH;
 
 /// Makes room for both headers in front of a packet; whether there is any.
 #[inline(always)]
 pub(super) fn make_room(packet: &mut Packet) -> bool {
-    packet.prepend(HEADERS).is_some()
+    packet.prepend(HEADERS_LENGTH).is_some()
 }
 
 /// Writes both headers where room was made, from an address and a port to others.

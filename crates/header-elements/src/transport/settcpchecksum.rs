@@ -42,12 +42,12 @@ impl Filter for SetTCPChecksum {
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return refuse(cx, packet);
+            return reject(cx, packet);
         };
         let length = header.total_length().saturating_sub(header.header_length() as u16);
         let (pseudo, is_fragment) = (header.pseudo_header(length), header.is_fragment());
         let Some(mut tcp) = packet.transport_mut().get_mut(..length.into()).and_then(TcpViewMut::new) else {
-            return refuse(cx, packet);
+            return reject(cx, packet);
         };
         if self.args.fixoff {
             let header_length = tcp.view().header_length();
@@ -63,7 +63,7 @@ impl Filter for SetTCPChecksum {
 }
 
 #[cold]
-fn refuse(cx: &Context, packet: Packet) -> Verdict {
+fn reject(cx: &Context, packet: Packet) -> Verdict {
     cx.log("SetTCPChecksum: bad lengths");
     Verdict::Drop(packet, Reason::BAD_LENGTH)
 }

@@ -40,7 +40,7 @@ pub struct SetUDPChecksum {
 
 impl SetUDPChecksum {
     #[cold]
-    fn refuse(&mut self, cx: &Context, packet: Packet, reason: Reason) -> Verdict {
+    fn reject(&mut self, cx: &Context, packet: Packet, reason: Reason) -> Verdict {
         if cx.outputs() < 2 && !self.is_told {
             self.is_told = true;
             cx.log(&format!("{} :: SetUDPChecksum: fragment or short packet", cx.name()));
@@ -71,10 +71,10 @@ impl Filter for SetUDPChecksum {
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return self.refuse(cx, packet, Reason::NO_IP_HEADER);
+            return self.reject(cx, packet, Reason::NO_IP_HEADER);
         };
         if header.is_fragment() {
-            return self.refuse(cx, packet, Reason::IS_FRAGMENT);
+            return self.reject(cx, packet, Reason::IS_FRAGMENT);
         }
         // The pseudo header without its length, which is added when it is known.
         let pseudo = header.pseudo_header(0);
@@ -91,6 +91,6 @@ impl Filter for SetUDPChecksum {
             }
             return Verdict::Pass(packet);
         }
-        self.refuse(cx, packet, Reason::BAD_LENGTH)
+        self.reject(cx, packet, Reason::BAD_LENGTH)
     }
 }

@@ -78,7 +78,7 @@ fn layout(packet: &Packet) -> Option<Layout> {
 
 impl TCPFragmenter {
     fn limit(&self, packet: &Packet) -> usize {
-        let annotated = self.args.mtu_anno.map_or(0, |Annotation(place)| packet.annotation_u16(place));
+        let annotated = self.args.mtu_anno.map_or(0, |Annotation(offset)| packet.annotation_u16(offset));
         match (self.args.mtu, annotated) {
             (mtu, 0) => mtu.into(),
             (0, annotated) => annotated.into(),
@@ -86,7 +86,7 @@ impl TCPFragmenter {
         }
     }
 
-    fn part(
+    fn segment(
         &self,
         cx: &mut Context,
         whole: &Packet,
@@ -159,7 +159,7 @@ impl Filter for TCPFragmenter {
         let mut at = 0;
         while at < layout.data {
             let size = most.min(layout.data - at);
-            if let Some(part) = self.part(cx, &packet, &layout, at, size, mtu) {
+            if let Some(part) = self.segment(cx, &packet, &layout, at, size, mtu) {
                 self.fragments += 1;
                 cx.send(0, part);
             }

@@ -40,7 +40,7 @@ pub struct UDPIPEncapArgs {
     sport: UdpPort,
     /// Destination address, or `DST_ANNO`.
     #[arg(position)]
-    dst: Target,
+    dst: DestinationArgument,
     /// Destination port.
     #[arg(position)]
     dport: UdpPort,
@@ -50,13 +50,15 @@ pub struct UDPIPEncapArgs {
 }
 
 /// A destination address, or `DST_ANNO`; invalid text gets Click's short error.
-struct Target(Destination);
+struct DestinationArgument(Destination);
 
-impl FromArgument for Target {
+impl FromArgument for DestinationArgument {
     const KIND: &'static str = Destination::KIND;
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Target, ArgumentError> {
-        Destination::from_argument(text, setup).map(Target).map_err(|_| ArgumentError::later("bad DST"))
+    fn from_argument(text: &str, setup: &Setup) -> Result<DestinationArgument, ArgumentError> {
+        Destination::from_argument(text, setup)
+            .map(DestinationArgument)
+            .map_err(|_| ArgumentError::later("bad DST"))
     }
 }
 

@@ -8,14 +8,14 @@ use packet::{Ip4View, Ip4ViewMut};
 
 /// The byte range of a fragment's data in the whole packet's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Edges {
+pub(super) struct ByteRange {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// The fields that the fragments of a packet share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct DatagramKey {
     identification: u16,
     protocol: u8,
     source: Ipv4Addr,
@@ -23,18 +23,18 @@ pub(super) struct Key {
 }
 
 /// An incomplete packet. Received data are at their final offsets; missing data are zero.
-pub(super) struct Partial {
+pub(super) struct Reassembly {
     /// The packet. Its more-fragments flag is set until the last fragment arrives.
     pub(super) packet: Packet,
-    key: Key,
+    key: DatagramKey,
     /// The received ranges, sorted and not adjacent.
-    chunks: Vec<Edges>,
+    chunks: Vec<ByteRange>,
 }
 
-impl Partial {
+impl Reassembly {
     /// The key of a fragment's packet.
-    pub(super) fn key(header: &Ip4View) -> Key {
-        Key {
+    pub(super) fn key(header: &Ip4View) -> DatagramKey {
+        DatagramKey {
             identification: header.identification(),
             protocol: header.protocol(),
             source: header.source(),
@@ -44,20 +44,20 @@ impl Partial {
 
     /// Whether the packet has this key.
     #[inline]
-    pub(super) fn is_of(&self, key: &Key) -> bool {
+    pub(super) fn has_key(&self, key: &DatagramKey) -> bool {
         self.key == *key
     }
 
     /// Creates a packet from the first fragment to arrive; `None` if the pool is exhausted, which is counted.
-    pub(super) fn start(cx: &mut Context, fragment: Packet, edges: Edges) -> Option<Partial> {
+    pub(super) fn start(cx: &mut Context, fragment: Packet, range: ByteRange) -> Option<Reassembly> {
         let header = Ip4View::new(fragment.network())?;
-        let key = Partial::key(&header);
-        let mut packet = if edges.start == 0 {
+        let key = Reassembly::key(&header);
+        let mut packet = if range.start == 0 {
             fragment
         } else {
             let front = fragment.headroom() as isize + fragment.network_offset().unwrap_or(0);
             let headroom = usize::try_from(front).unwrap_or(0);
-            let Some(mut packet) = cx.pool().allocate_with(headroom, 20 + edges.end) else {
+            let Some(mut packet) = cx.pool().allocate_with(headroom, 20 + range.end) else {
                 cx.count_exhausted();
                 return None;
             };
@@ -66,7 +66,7 @@ impl Partial {
             for (to, from) in bytes.iter_mut().zip(header.fixed()) {
                 *to = *from;
             }
-            if let Some(to) = bytes.get_mut(20 + edges.start..) {
+            if let Some(to) = bytes.get_mut(20 + range.start..) {
                 to.iter_mut().zip(fragment.transport()).for_each(|(to, from)| *to = *from);
             }
             packet.set_network(0, 20);
@@ -77,7 +77,7 @@ impl Partial {
             let field = header.view().fragment();
             header.set_fragment(field & !OFFSET_BITS);
         }
-        Some(Partial { packet, key, chunks: vec![edges] })
+        Some(Reassembly { packet, key, chunks: vec![range] })
     }
 
     /// Whether the last fragment is missing.
@@ -87,7 +87,7 @@ impl Partial {
 
     /// Whether all data have been received.
     pub(super) fn is_complete(&self) -> bool {
-        let whole = Edges { start: 0, end: self.packet.transport().len() };
+        let whole = ByteRange { start: 0, end: self.packet.transport().len() };
         !self.has_more() && self.chunks == [whole]
     }
 
@@ -97,15 +97,15 @@ impl Partial {
     }
 
     /// Copies a fragment's data to their offset. Returns false if the packet would be too long.
-    pub(super) fn add(&mut self, fragment: &Packet, edges: Edges) -> bool {
+    pub(super) fn add(&mut self, fragment: &Packet, range: ByteRange) -> bool {
         let length = self.packet.transport().len();
-        if edges.end > length && self.packet.append(edges.end - length).is_none() {
+        if range.end > length && self.packet.append(range.end - length).is_none() {
             return false;
         }
-        if let Some(to) = self.packet.transport_mut().get_mut(edges.start..edges.end) {
+        if let Some(to) = self.packet.transport_mut().get_mut(range.start..range.end) {
             to.iter_mut().zip(fragment.transport()).for_each(|(to, from)| *to = *from);
         }
-        if edges.start == 0 && !self.take_headers(fragment) {
+        if range.start == 0 && !self.take_headers(fragment) {
             return false;
         }
         let is_last = Ip4View::new(fragment.network()).is_some_and(|header| !header.more_fragments());
@@ -113,7 +113,7 @@ impl Partial {
             let field = header.view().fragment();
             header.set_fragment(field & !MORE_FRAGMENTS);
         }
-        self.insert(edges);
+        self.insert(range);
         true
     }
 
@@ -152,15 +152,15 @@ impl Partial {
     }
 
     /// Adds a range and merges adjacent ones.
-    fn insert(&mut self, mut edges: Edges) {
-        let from = self.chunks.partition_point(|chunk| chunk.end < edges.start);
+    fn insert(&mut self, mut range: ByteRange) {
+        let from = self.chunks.partition_point(|chunk| chunk.end < range.start);
         let mut to = from;
-        while let Some(chunk) = self.chunks.get(to).filter(|chunk| chunk.start <= edges.end) {
-            edges.start = edges.start.min(chunk.start);
-            edges.end = edges.end.max(chunk.end);
+        while let Some(chunk) = self.chunks.get(to).filter(|chunk| chunk.start <= range.end) {
+            range.start = range.start.min(chunk.start);
+            range.end = range.end.max(chunk.end);
             to += 1;
         }
-        self.chunks.splice(from..to, [edges]);
+        self.chunks.splice(from..to, [range]);
     }
 }
 
@@ -170,13 +170,13 @@ mod tests {
     use packet::Pool;
 
     #[test]
-    fn chunks_join_where_they_touch() {
+    fn adjacent_chunks_are_merged() {
         let pool = Pool::new(2);
-        let key = Partial::key(&Ip4View::new(&[0; 20]).unwrap());
-        let mut partial = Partial { packet: pool.packet(&[0; 20]).unwrap(), key, chunks: Vec::new() };
+        let key = Reassembly::key(&Ip4View::new(&[0; 20]).unwrap());
+        let mut reassembly = Reassembly { packet: pool.packet(&[0; 20]).unwrap(), key, chunks: Vec::new() };
         let mut check = |start, end, expected: &[(usize, usize)]| {
-            partial.insert(Edges { start, end });
-            assert_eq!(partial.chunks().collect::<Vec<_>>(), expected);
+            reassembly.insert(ByteRange { start, end });
+            assert_eq!(reassembly.chunks().collect::<Vec<_>>(), expected);
         };
         check(16, 24, &[(16, 24)]);
         check(40, 48, &[(16, 24), (40, 48)]);

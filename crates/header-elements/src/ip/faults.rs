@@ -12,7 +12,7 @@ pub struct HeaderFault {
 
 /// The common arguments of all header checks.
 #[derive(ArgumentGroup)]
-pub struct TallyArguments {
+pub struct FaultArguments {
     /// Log every bad packet.
     #[arg(default = "false")]
     verbose: bool,
@@ -22,24 +22,24 @@ pub struct TallyArguments {
 }
 
 /// The rejected packets, in total and by fault.
-pub(crate) struct Tally {
+pub(crate) struct FaultCounters {
     reasons: &'static [HeaderFault],
     drops: u64,
     details: Option<Vec<u64>>,
     verbose: bool,
 }
 
-impl Tally {
+impl FaultCounters {
     /// Creates zero counters. Without VERBOSE only the first rejection is logged.
-    pub(crate) fn new(reasons: &'static [HeaderFault], args: TallyArguments) -> Tally {
+    pub(crate) fn new(reasons: &'static [HeaderFault], args: FaultArguments) -> FaultCounters {
         let details = args.details.then(|| vec![0; reasons.len()]);
-        Tally { reasons, drops: 0, details, verbose: args.verbose }
+        FaultCounters { reasons, drops: 0, details, verbose: args.verbose }
     }
 
     /// Rejects a packet: sends it to output 1 if there is one. `check` returns the start of the message. It is called
     /// only if the message is logged, so that malformed packets can't make the router format text each time.
     #[cold]
-    pub(crate) fn refuse(
+    pub(crate) fn reject(
         &mut self,
         cx: &Context,
         packet: Packet,
