@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use packet::BATCH;
+use packet::MAX_BATCH;
 
 use crate::diagram::{Comparison, Diagram, END, HEADER_WORDS, Step};
 use crate::headers::{Base, Headers};
@@ -16,7 +16,7 @@ use crate::headers::{Base, Headers};
 pub const DROP: u32 = u32::MAX;
 
 /// One word of every packet of a batch.
-type Column = [u32; BATCH];
+type Column = [u32; MAX_BATCH];
 
 /// The scratch memory for decisions, reused from batch to batch.
 pub struct Columns {
@@ -25,16 +25,16 @@ pub struct Columns {
     filled: u64,
     /// The lanes whose packets end before a compared word.
     short: Vec<u8>,
-    pub(crate) outputs: Box<[u32; BATCH]>,
+    pub(crate) outputs: Box<[u32; MAX_BATCH]>,
     parting: Parting,
 }
 
 /// The state of a batch whose packets take different paths.
 struct Parting {
     /// The packets' lanes. Lanes that wait at the same step are adjacent.
-    order: [u8; BATCH],
+    order: [u8; MAX_BATCH],
     /// Scratch space for the lanes that fail a comparison, during a partition.
-    aside: [u8; BATCH],
+    aside: [u8; MAX_BATCH],
     /// Parts of `order` not yet followed: step, first index, index after the last.
     waiting: Vec<(usize, usize, usize)>,
 }
@@ -54,8 +54,8 @@ impl Default for Columns {
             columns: Vec::new(),
             filled: 0,
             short: Vec::new(),
-            outputs: Box::new([DROP; BATCH]),
-            parting: Parting { order: [0; BATCH], aside: [0; BATCH], waiting: Vec::new() },
+            outputs: Box::new([DROP; MAX_BATCH]),
+            parting: Parting { order: [0; MAX_BATCH], aside: [0; MAX_BATCH], waiting: Vec::new() },
         }
     }
 }
@@ -71,10 +71,10 @@ impl Columns {
         headers: impl Fn(&T) -> Headers<'_>,
         short: impl Fn(Headers<'_>) -> u32,
     ) -> Decision<'_> {
-        self.columns.resize(diagram.words.len(), [0; BATCH]);
+        self.columns.resize(diagram.words.len(), [0; MAX_BATCH]);
         self.filled = 0;
         self.short.clear();
-        let packets = packets.get(..BATCH).unwrap_or(packets);
+        let packets = packets.get(..MAX_BATCH).unwrap_or(packets);
         let all = self.follow(diagram, packets, &headers);
         if self.short.is_empty()
             && let Some(output) = all

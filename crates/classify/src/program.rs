@@ -12,7 +12,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use packet::BATCH;
+use packet::MAX_BATCH;
 
 use crate::columns::{Columns, DROP, Decision};
 use crate::diagram::Diagram;
@@ -169,7 +169,7 @@ impl Program {
             let is_other = first.zip(class).is_some_and(|(index, class)| index.top(class) == 0);
             *output = if is_other { others } else { self.look_up(headers, class) };
         }
-        Decision::Each(&columns.outputs[..packets.len().min(BATCH)])
+        Decision::Each(&columns.outputs[..packets.len().min(MAX_BATCH)])
     }
 
     /// The output for one packet, by field lookup. `class` is the class of the first field, if already known.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use packet::{BATCH, Batch, Packet};
+use packet::{Batch, MAX_BATCH, Packet};
 
 /// The batches that an element has emitted, in order of delivery, and spare ones.
 ///
@@ -27,7 +27,7 @@ const SPARE: usize = 64;
 impl Outputs {
     /// With batches of at most `limit` packets.
     pub fn new(limit: usize) -> Outputs {
-        Outputs { limit: limit.clamp(1, BATCH), ..Outputs::default() }
+        Outputs { limit: limit.clamp(1, MAX_BATCH), ..Outputs::default() }
     }
 
     /// The maximum number of packets in a batch.

@@ -27,7 +27,7 @@ impl Buffers {
     /// Makes buffers of freed packets spare until there are `wanted` of them.
     pub(crate) fn reclaim(&mut self, wanted: usize, packets: &packet::Pool) {
         while self.spares.len() < wanted
-            && let Some(bytes) = packets.returned()
+            && let Some(bytes) = packets.take_returned()
         {
             self.spares.extend(self.leases.end_lease(bytes));
         }

@@ -8,7 +8,7 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use boundary::CorruptIndex;
 use element::{Descriptor, Device, DeviceRequest, IoError};
-use packet::{BATCH, Batch, Pool};
+use packet::{Batch, MAX_BATCH, Pool};
 
 /// With fewer spare buffers than this, a separate visit is not worthwhile.
 const FEW: usize = 16;
@@ -122,7 +122,7 @@ impl Device for PortDevice {
     }
 
     fn burst(&self) -> usize {
-        BATCH
+        MAX_BATCH
     }
 
     fn count_full(&mut self, count: u64) {

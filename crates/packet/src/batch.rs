@@ -6,9 +6,9 @@ use crate::pool::PoolState;
 use crate::{BatchTrace, Packet};
 
 /// The maximum number of packets in a batch.
-pub const BATCH: usize = 256;
+pub const MAX_BATCH: usize = 256;
 
-/// A sequence of packets, and the unit in which elements are called. The framework's batches hold at most [`BATCH`]
+/// A sequence of packets, and the unit in which elements are called. The framework's batches hold at most [`MAX_BATCH`]
 /// packets.
 #[derive(Default)]
 pub struct Batch {
@@ -21,9 +21,9 @@ impl Batch {
         Batch { packets: Vec::new() }
     }
 
-    /// An empty batch with room for [`BATCH`] packets.
+    /// An empty batch with room for [`MAX_BATCH`] packets.
     pub fn with_capacity() -> Batch {
-        Batch { packets: Vec::with_capacity(BATCH) }
+        Batch { packets: Vec::with_capacity(MAX_BATCH) }
     }
 
     /// A batch of one.
@@ -45,10 +45,10 @@ impl Batch {
         self.packets.is_empty()
     }
 
-    /// Whether the batch holds [`BATCH`] packets or more.
+    /// Whether the batch holds [`MAX_BATCH`] packets or more.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.packets.len() >= BATCH
+        self.packets.len() >= MAX_BATCH
     }
 
     /// Appends a packet.

@@ -47,7 +47,7 @@ impl Sum {
 
     /// Adds whole 32-bit words. Faster than `bytes` where the compiler knows their number.
     #[inline]
-    pub fn longs(self, words: &[[u8; 4]]) -> Sum {
+    pub fn words32(self, words: &[[u8; 4]]) -> Sum {
         // Memory can't hold enough words to overflow 64 bits.
         self.add(words.iter().fold(0, |sum, word| sum + u64::from(u32::from_ne_bytes(*word))))
     }
@@ -107,7 +107,7 @@ impl Delta {
 
     /// Adds a change of an aligned 32-bit field.
     #[inline]
-    pub fn long(self, old: u32, new: u32) -> Delta {
+    pub fn word32(self, old: u32, new: u32) -> Delta {
         self.word((old >> 16) as u16, (new >> 16) as u16).word(old as u16, new as u16)
     }
 
@@ -138,7 +138,7 @@ pub fn internet(bytes: &[u8]) -> u16 {
 
 /// The checksum after a change to a 16-bit field that it covers (RFC 1624, equation 3).
 ///
-/// It never returns 0xffff, which is correct unless all the data is zero (see [`nonzero_data`]).
+/// It never returns 0xffff, which is correct unless all the data is zero (see [`correct_zero`]).
 #[inline]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !fold32(u32::from(!checksum) + u32::from(!old) + u32::from(new))
@@ -146,14 +146,14 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
 
 /// Like [`update`], for a 32-bit field at an even offset.
 #[inline]
-pub fn update_long(checksum: u16, old: u32, new: u32) -> u16 {
+pub fn update_word32(checksum: u16, old: u32, new: u32) -> u16 {
     let checksum = update(checksum, (old >> 16) as u16, (new >> 16) as u16);
     update(checksum, old as u16, new as u16)
 }
 
 /// Corrects a checksum that an update set to zero: over data that is all zero, the checksum is 0xffff.
 #[inline]
-pub fn nonzero_data(checksum: u16, data: &[u8]) -> u16 {
+pub fn correct_zero(checksum: u16, data: &[u8]) -> u16 {
     if checksum == 0 && data.iter().all(|byte| *byte == 0) { 0xffff } else { checksum }
 }
 
@@ -237,7 +237,7 @@ mod tests {
         for length in (0..200).chain(1400..1520).chain([2000]) {
             assert_eq!(internet(&bytes[..length]), plain(&bytes[..length]), "{length}");
         }
-        assert_eq!(Sum::ZERO.longs(bytes.as_chunks().0).finish(), plain(&bytes));
+        assert_eq!(Sum::ZERO.words32(bytes.as_chunks().0).finish(), plain(&bytes));
         assert_eq!(internet(&[]), 0xffff);
         assert_eq!(internet(&[0xff; 1000]), 0);
         assert_eq!(Sum(u64::MAX).finish(), 0);
@@ -274,13 +274,13 @@ mod tests {
         assert_eq!(delta.reverse().apply(updated), before);
         assert_eq!(Delta::NONE.apply(0xffff), 0xffff);
         assert_eq!(Delta::NONE.reverse(), Delta::NONE);
-        assert_eq!(Delta::NONE.long(7, 7).normalised(), Delta::NONE);
+        assert_eq!(Delta::NONE.word32(7, 7).normalised(), Delta::NONE);
         assert_eq!(
-            Delta::NONE.long(0x0102_0304, 0xfffe_0001).apply(before),
-            update_long(before, 0x0102_0304, 0xfffe_0001)
+            Delta::NONE.word32(0x0102_0304, 0xfffe_0001).apply(before),
+            update_word32(before, 0x0102_0304, 0xfffe_0001)
         );
-        assert_eq!(nonzero_data(0, &[0; 4]), 0xffff);
-        assert_eq!(nonzero_data(0, &[0, 1]), 0);
+        assert_eq!(correct_zero(0, &[0; 4]), 0xffff);
+        assert_eq!(correct_zero(0, &[0, 1]), 0);
     }
 
     #[test]

@@ -28,7 +28,7 @@ mod time;
 pub mod view;
 
 pub use address::{AddressError, Ip4Prefix, Ip6Prefix, Ip6Text, MacAddr};
-pub use batch::{BATCH, Batch};
+pub use batch::{Batch, MAX_BATCH};
 pub use batch_trace::BatchTrace;
 pub use packet::{Packet, PacketType};
 pub use pool::{CAPACITY, HEADROOM, MAX_CAPACITY, Pool};

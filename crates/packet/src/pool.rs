@@ -169,7 +169,7 @@ impl Pool {
 
     /// A lent buffer whose packet was dropped.
     #[inline]
-    pub fn returned(&self) -> Option<&'static mut [u8]> {
+    pub fn take_returned(&self) -> Option<&'static mut [u8]> {
         // SAFETY: the list is used by this thread only, one borrow at a time.
         unsafe { (*self.shared().returned.get()).pop() }
     }
@@ -185,7 +185,7 @@ impl Pool {
     }
 
     /// Number of failed allocations.
-    pub fn exhausted(&self) -> u64 {
+    pub fn failed_allocations(&self) -> u64 {
         self.shared().exhausted.get()
     }
 }

@@ -93,7 +93,7 @@ fn an_exhausted_pool_refuses_and_recovers() {
     let held: Vec<_> = (0..3).map(|_| pool.allocate(60).unwrap()).collect();
     assert!(pool.allocate(60).is_none());
     assert!(held[0].duplicate().is_none());
-    assert_eq!(pool.exhausted(), 2);
+    assert_eq!(pool.failed_allocations(), 2);
     drop(held);
     assert!(pool.allocate(60).is_some());
 }
@@ -215,8 +215,8 @@ fn a_lent_buffer_holds_the_packet_and_comes_back() {
     assert_eq!((packet.len(), pool.live()), (2000, 1));
     let packet = pool.lend(back, 0..200).unwrap();
     drop(packet);
-    assert_eq!(pool.returned().unwrap().as_ptr(), address);
-    assert!(pool.returned().is_none());
+    assert_eq!(pool.take_returned().unwrap().as_ptr(), address);
+    assert!(pool.take_returned().is_none());
 }
 
 #[test]
@@ -232,10 +232,10 @@ fn a_lent_buffer_stays_while_anybody_shares_it() {
     let first = pool.lend(bytes, 10..20).unwrap();
     let third = first.duplicate().unwrap();
     drop(first);
-    assert!(pool.returned().is_none());
+    assert!(pool.take_returned().is_none());
     assert_eq!(third.data(), [1; 10]);
     drop(third);
-    assert_eq!(pool.returned().unwrap().len(), 100);
+    assert_eq!(pool.take_returned().unwrap().len(), 100);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_lent_buffer_that_is_outgrown_comes_back() {
         (110, 4, 3, Some(30))
     );
     assert!(packet.into_buffer().is_none());
-    assert_eq!(pool.returned().unwrap().len(), 100);
+    assert_eq!(pool.take_returned().unwrap().len(), 100);
     let mut batch = Batch::new();
     let template = pool.lend(buffer(&[5; 300]), 0..300).unwrap();
     assert_eq!(batch.push_copies(&template, 2), 2);
@@ -258,9 +258,9 @@ fn a_lent_buffer_that_is_outgrown_comes_back() {
     batch.push(template);
     batch.push(small);
     batch.clear();
-    let mut lengths = [pool.returned(), pool.returned()].map(|buffer| buffer.unwrap().len());
+    let mut lengths = [pool.take_returned(), pool.take_returned()].map(|buffer| buffer.unwrap().len());
     lengths.sort_unstable();
-    assert_eq!((lengths, pool.returned().is_none(), pool.live()), ([64, 300], true, 1));
+    assert_eq!((lengths, pool.take_returned().is_none(), pool.live()), ([64, 300], true, 1));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
 use element::{Arguments, Environment, HandlerError, Message, Names, Runtime, Setup, SetupError};
-use packet::{BATCH, BatchTrace, Pool, Timestamp};
+use packet::{BatchTrace, MAX_BATCH, Pool, Timestamp};
 
 use crate::clock::Clock;
 use crate::hookup::{Hookup, error, hook_up, named};
@@ -96,7 +96,7 @@ impl RouterState {
         pool: Option<Pool>,
         hookup: Hookup,
     ) -> Box<RouterState> {
-        options.batch = options.batch.clamp(1, BATCH);
+        options.batch = options.batch.clamp(1, MAX_BATCH);
         let seed = options.seed.unwrap_or_else(|| environment.seed());
         let order = order::analyse(&hookup);
         let Hookup { classes, inputs, outputs } = hookup;

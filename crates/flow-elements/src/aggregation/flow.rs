@@ -104,7 +104,7 @@ pub(super) fn preview(packet: &Packet) -> Option<(u128, bool)> {
 
 /// The packet embedded in an ICMP error, from its IP header on.
 fn carried(message: &[u8]) -> Option<&[u8]> {
-    let carried = Icmp4View::new(message)?.cause()?;
+    let carried = Icmp4View::new(message)?.original_datagram()?;
     let length = Ip4View::new(carried)?.header_length();
     (length >= 20 && carried.len() >= length).then_some(carried)
 }

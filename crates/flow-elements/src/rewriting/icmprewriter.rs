@@ -77,7 +77,7 @@ struct About {
 
 /// Parses an error from its ICMP header on. Returns `None` if it is not an error or embeds no packet.
 fn about(message: &[u8]) -> Option<About> {
-    let carried = Icmp4View::new(message)?.cause()?;
+    let carried = Icmp4View::new(message)?.original_datagram()?;
     let header = Ip4View::new(carried)?;
     if header.version() != 4 || header.header_length() < 20 {
         return None;
@@ -146,7 +146,7 @@ fn restore(message: &mut [u8], about: &About, to: Ip4Flow) {
             change = identifier;
             update(message, transport + 2, identifier, &mut change);
             if let (Some(sum), Some(rest)) = (field(message, transport + 2), message.get(transport..)) {
-                let sum = checksum::nonzero_data(sum, rest);
+                let sum = checksum::correct_zero(sum, rest);
                 replace(message, transport + 2, sum, &mut change);
             }
         } else {
@@ -189,7 +189,7 @@ impl ICMPRewriter {
         let mut header = Ip4ViewMut::new(packet.network_mut())?;
         if header.view().destination().to_bits() == old {
             let new = Ipv4Addr::from_bits(to.destination);
-            let sum = Delta::NONE.long(old, to.destination).normalised().apply(header.view().checksum());
+            let sum = Delta::NONE.word32(old, to.destination).normalised().apply(header.view().checksum());
             header.set_destination(new);
             header.set_checksum(sum);
             if self.annotations.destination {

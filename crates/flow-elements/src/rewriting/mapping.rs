@@ -33,7 +33,7 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Creates a flow that rewrites packets `from` to `to`.
     pub(crate) fn new(from: Ip4Flow, to: Ip4Flow, outputs: [u16; 2], input: u16, protocol: u8) -> Mapping {
-        let addresses = Delta::NONE.long(from.source, to.source).long(from.destination, to.destination);
+        let addresses = Delta::NONE.word32(from.source, to.source).word32(from.destination, to.destination);
         let transport =
             addresses.word(from.source_port, to.source_port).word(from.destination_port, to.destination_port);
         Mapping {

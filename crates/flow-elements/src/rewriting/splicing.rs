@@ -17,13 +17,13 @@ pub(crate) fn move_numbers(transport: &mut [u8], splices: &mut Splices, reply: b
     if splices.moves(reply) {
         let moved = splices.sequence(reply, sequence);
         header.set_sequence(moved);
-        header.set_checksum(checksum::update_long(header.view().checksum(), sequence, moved));
+        header.set_checksum(checksum::update_word32(header.view().checksum(), sequence, moved));
     }
     if splices.moves(!reply) {
         let number = header.view().acknowledgement();
         let moved = splices.acknowledgement(reply, number);
         header.set_acknowledgement(moved);
-        header.set_checksum(checksum::update_long(header.view().checksum(), number, moved));
+        header.set_checksum(checksum::update_word32(header.view().checksum(), number, moved));
         let (length, start) = (header.view().header_length(), header.view().options().first_chunk().copied());
         if length > 32 || (length == ONLY_TIMESTAMP.0 && start != Some(ONLY_TIMESTAMP.1)) {
             move_selective(&mut header, splices, reply);

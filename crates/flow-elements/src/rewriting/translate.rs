@@ -203,7 +203,7 @@ pub(crate) fn translate(shape: Shape, packet: &mut Packet, way: Way, annotations
             }
             update(transport, 2, change);
             if let Some(&[high, low]) = transport.get(2..4) {
-                let sum = checksum::nonzero_data(u16::from_be_bytes([high, low]), transport);
+                let sum = checksum::correct_zero(u16::from_be_bytes([high, low]), transport);
                 transport[2..4].copy_from_slice(&sum.to_be_bytes());
             }
         }

@@ -1,7 +1,7 @@
 //! `ICMPPingResponder`: answers echo requests.
 
 use element::prelude::*;
-use packet::checksum::{nonzero_data, update};
+use packet::checksum::{correct_zero, update};
 use packet::view::icmp4::kind;
 use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 
@@ -79,7 +79,7 @@ impl Filter for ICMPPingResponder {
         }
         let bytes = packet.transport();
         let checksum = Icmp4View::new(bytes).map_or(0, |message| message.checksum());
-        let corrected = nonzero_data(checksum, bytes);
+        let corrected = correct_zero(checksum, bytes);
         if corrected != checksum
             && let Some(mut message) = Icmp4ViewMut::new(packet.transport_mut())
         {

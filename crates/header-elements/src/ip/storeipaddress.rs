@@ -85,7 +85,8 @@ fn store(packet: &mut Packet, address: Ipv4Addr, is_source: bool) -> bool {
     }
     let (protocol, is_first) = (view.protocol(), view.is_first_fragment());
     let old = if is_source { view.source() } else { view.destination() };
-    let (old, new) = (Sum::ZERO.longs(&[old.octets()]).fold(), Sum::ZERO.longs(&[address.octets()]).fold());
+    let (old, new) =
+        (Sum::ZERO.words32(&[old.octets()]).fold(), Sum::ZERO.words32(&[address.octets()]).fold());
     let checksum = update(view.checksum(), old, new);
     if is_source {
         header.set_source(address);

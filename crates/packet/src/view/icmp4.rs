@@ -88,9 +88,9 @@ impl<'a> View<'a> {
         kind::is_error(self.kind())
     }
 
-    /// The start of the packet that an error reports, from its IP header on.
+    /// The start of the packet that an error reports (the "original datagram" of RFC 792), from its IP header on.
     #[inline]
-    pub fn cause(&self) -> Option<&'a [u8]> {
+    pub fn original_datagram(&self) -> Option<&'a [u8]> {
         self.is_error().then_some(self.rest)
     }
 

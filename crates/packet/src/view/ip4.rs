@@ -105,7 +105,7 @@ impl<'a> View<'a> {
         let (words, _) = header.as_chunks();
         let is_plain = header[0] == PLAIN
             && (LENGTH..=bytes.len()).contains(&total)
-            && (!checksum || Sum::ZERO.longs(words).finish() == 0);
+            && (!checksum || Sum::ZERO.words32(words).finish() == 0);
         is_plain.then(|| (Ipv4Addr::new(header[16], header[17], header[18], header[19]), total))
     }
 
@@ -174,7 +174,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn checksum_is_right(&self) -> bool {
         let (words, _) = self.fixed.as_chunks();
-        let sum = Sum::ZERO.longs(words);
+        let sum = Sum::ZERO.words32(words);
         let sum = if self.header_length() > LENGTH { self.add_options(sum) } else { sum };
         sum.finish() == 0
     }
