@@ -27,7 +27,7 @@ pub trait Platform {
 
     /// Sleeps until the host rings the doorbell or the time stamp counter reaches `alarm`. Returns at once if the
     /// doorbell rang since [`prepare_idle`](Self::prepare_idle); may return early.
-    fn idle(&self, rest: DoorbellCount, alarm: Option<u64>);
+    fn idle(&self, seen: DoorbellCount, alarm: Option<u64>);
 
     /// Ends the turn with work left.
     fn end_turn(&self);

@@ -8,7 +8,7 @@ const QUANTUM: usize = 64;
 const STOP: usize = 128;
 const WAKE: usize = 192;
 const GENERATION: usize = 256;
-const RESTING: usize = 320;
+const IDLE: usize = 320;
 const ALARM: usize = 384;
 const CLONE_SAFE: usize = 448;
 const UNCONTENDED: usize = 512;
@@ -111,8 +111,8 @@ impl<M: SharedMemory> StatusPage<M> {
     }
 
     /// Whether a box in a process reports that it is idle at a point where a copy of it can continue.
-    pub fn is_resting(&self) -> bool {
-        self.0.load_u32(RESTING, Acquire) != 0
+    pub fn is_idle(&self) -> bool {
+        self.0.load_u32(IDLE, Acquire) != 0
     }
 
     /// Whether the box reports, while idle, that a copy of it is equivalent to a fresh installation: it has derived
@@ -136,8 +136,8 @@ impl<M: SharedMemory> StatusPage<M> {
     }
 
     /// Offset of the word in which a box in a process reports that it is idle.
-    pub const fn resting_offset() -> usize {
-        RESTING
+    pub const fn idle_offset() -> usize {
+        IDLE
     }
 
     /// Offset of the doorbell word of a box in a process, which sleeps on it with a futex.

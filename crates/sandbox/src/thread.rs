@@ -196,9 +196,9 @@ impl Platform for ThreadPlatform {
         DoorbellCount(self.0.status.doorbell())
     }
 
-    fn idle(&self, rest: DoorbellCount, alarm: Option<u64>) {
+    fn idle(&self, seen: DoorbellCount, alarm: Option<u64>) {
         let mut state = self.0.state();
-        while self.0.status.doorbell() == rest.0 {
+        while self.0.status.doorbell() == seen.0 {
             let left = alarm.map(|alarm| cpu::time(alarm.saturating_sub(cpu::cycles())));
             state = match left {
                 None => self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),

@@ -155,7 +155,7 @@ fn a_box_is_woken_by_its_alarm() {
         alarms(&mut sandbox, 1);
         let (before, took) = (sandbox.usage().time, alarms(&mut sandbox, 10));
         assert!(took >= Duration::from_millis(15), "{place}: ten alarms in {took:?}");
-        assert!(sandbox.usage().time - before < took, "{place}: it did not rest");
+        assert!(sandbox.usage().time - before < took, "{place}: it was never idle");
         sandbox.suspend();
         sandbox.resume();
         alarms(&mut sandbox, 2);

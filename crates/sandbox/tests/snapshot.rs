@@ -16,7 +16,7 @@ const READ: Request = Request::Read { name: "", handler: "value", argument: b"" 
 /// Takes a snapshot as soon as the box is idle.
 fn snapshot(sandbox: &mut Sandbox) -> Snapshot {
     let mut taken = None;
-    until("the box rests", || {
+    until("the box is idle", || {
         taken = sandbox.snapshot().ok();
         taken.is_some()
     });

@@ -66,7 +66,7 @@ extern "C" fn begin(area: usize) -> ! {
         refuse(&control);
     };
     if process::confine(&control, heap, stack) {
-        // SAFETY: the snapshot that filled the memory was taken of a resting box, which had saved its stack pointer
+        // SAFETY: the snapshot that filled the memory was taken of an idle box, which had saved its stack pointer
         // there; this runs on the kernel's stack, which the box doesn't use.
         unsafe { process::resume() };
     }

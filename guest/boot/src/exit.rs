@@ -56,20 +56,20 @@ pub(crate) fn crash_page() -> Option<CrashPage<Mapped>> {
     part(control::CRASH, control::PAGE_SIZE).map(CrashPage)
 }
 
-/// The first step of a rest: take this, set the sleep flags, look for work once more, then [`idle`].
+/// The first step of going to sleep: take this, set the sleep flags, look for work once more, then [`idle`].
 pub fn prepare_idle() -> DoorbellCount {
     DoorbellCount(status().map_or(0, |status| status.doorbell()))
 }
 
 /// Leaves until the host has work, or the time stamp counter reaches `alarm`. Returns at once when the
-/// doorbell rang since `rest`.
-pub fn idle(rest: DoorbellCount, alarm: Option<u64>) {
+/// doorbell rang since `seen`.
+pub fn idle(seen: DoorbellCount, alarm: Option<u64>) {
     let Some(page) = part(control::STATUS, control::PAGE_SIZE) else { return };
     match exit_method() {
         ExitMethod::SystemCall => {
             let left = alarm.map(|alarm| nanoseconds(alarm.saturating_sub(cycles())));
             if left != Some(0) {
-                process::sleep(&page, rest.0, left);
+                process::sleep(&page, seen.0, left);
             }
         }
         ExitMethod::PortWrite => {

@@ -1,5 +1,5 @@
 //! The first and the last steps of a box: from the first instruction to a program with a heap, and from a
-//! fault, a panic or a wish to rest back to the host.
+//! fault, a panic or a sleep back to the host.
 //!
 //! A program defines `#[unsafe(no_mangle)] fn run(boot: boot::Boot) -> !` and knows nothing of what
 //! carries it: the same image runs in ring 3 of a virtual machine without a kernel, and as a Linux

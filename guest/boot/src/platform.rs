@@ -16,8 +16,8 @@ impl Platform for GuestPlatform {
         exit::prepare_idle()
     }
 
-    fn idle(&self, rest: DoorbellCount, alarm: Option<u64>) {
-        exit::idle(rest, alarm);
+    fn idle(&self, seen: DoorbellCount, alarm: Option<u64>) {
+        exit::idle(seen, alarm);
     }
 
     fn end_turn(&self) {

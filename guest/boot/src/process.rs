@@ -85,7 +85,7 @@ pub(crate) fn map_area() -> usize {
 }
 
 /// Maps heap and stack, catches exceptions, closes all descriptors and gives up all system calls but
-/// four. True: the memory is a copy's, which goes on where its original rested: see [`resume`].
+/// four. True: the memory is that of a copy, which continues where its original was idle: see [`resume`].
 ///
 /// It runs on the kernel's stack, as it may overwrite all of the program's own memory.
 pub(crate) fn confine(control: &Mapped, heap: MemoryRegion, own_stack: MemoryRegion) -> bool {
@@ -136,18 +136,18 @@ fn fill_memory() -> bool {
     true
 }
 
-/// Where the stack stood when the box went to rest, or 0.
+/// The stack pointer of a box that is idle, or 0.
 static CONTEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// Sleeps in a futex on `word` while it says `seen`, at most for the time at `limit` if that isn't zero,
-/// with everything that a copy needs to go on in memory. `resting` is the word that says so.
+/// with everything that a copy needs to continue in memory. `idle` is the word that says so.
 ///
 /// # Safety
 ///
-/// - `word` and `resting` are addresses of aligned 32-bit words that stay mapped.
+/// - `word` and `idle` are addresses of aligned 32-bit words that stay mapped.
 /// - `limit` is 0 or the address of a `timespec` that lives until the function returns.
 #[unsafe(naked)]
-unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize, limit: usize) {
+unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, idle: usize, limit: usize) {
     naked_asm!(
         "push rbx",
         "push rbp",
@@ -170,7 +170,7 @@ unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize, l
     )
 }
 
-/// Goes on where the box rested: the second half of [`sleep_resumably`], for the box itself and for its
+/// Continues where the box was idle: the second half of [`sleep_resumably`], for the box itself and for its
 /// copies.
 ///
 /// # Safety
@@ -199,14 +199,14 @@ pub(crate) unsafe extern "C" fn resume() -> ! {
 /// Sleeps while the doorbell says `seen`, at most for so many nanoseconds.
 pub(crate) fn sleep(status: &Mapped, seen: u32, limit: Option<u64>) {
     let word = status.pointer(StatusPage::<Mapped>::doorbell_offset(), 4);
-    let resting = status.pointer(StatusPage::<Mapped>::resting_offset(), 4);
+    let idle = status.pointer(StatusPage::<Mapped>::idle_offset(), 4);
     let span = limit.map(|limit| [limit / 1_000_000_000, limit % 1_000_000_000]);
     let limit = span.as_ref().map_or(0, |span| span.as_ptr() as usize);
-    if let (Some(word), Some(resting)) = (word, resting) {
-        let (word, resting) = (word.as_ptr() as usize, resting.as_ptr() as usize);
+    if let (Some(word), Some(idle)) = (word, idle) {
+        let (word, idle) = (word.as_ptr() as usize, idle.as_ptr() as usize);
         // SAFETY: both words are mapped, the time lives until the call is over; the function keeps the
         // registers that a function keeps.
-        unsafe { sleep_resumably(word, seen as usize, resting, limit) };
+        unsafe { sleep_resumably(word, seen as usize, idle, limit) };
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) enum Command {
     Forward,
     /// `send BYTES`: port 0 sends frames of so many bytes as fast as it can.
     Send(u16),
-    /// `busy`: mirrors, and never rests.
+    /// `busy`: mirrors, and is never idle.
     Busy,
     /// `alarm MICROSECONDS`: has itself woken again and again, and says so each time.
     Alarm(u64),

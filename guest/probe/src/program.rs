@@ -1,4 +1,4 @@
-//! The probe's main loop: packets, mailbox, rest.
+//! The probe's main loop: packets, mailbox, sleep.
 
 use crate::command::Command;
 use crate::mischief::{self, Scribbler};
@@ -85,7 +85,7 @@ impl Program {
                 if self.is_stuck().unwrap_or_else(|error| panic!("{error}")) {
                     boot::end_turn();
                 } else {
-                    self.rest().unwrap_or_else(|error| panic!("{error}"));
+                    self.sleep().unwrap_or_else(|error| panic!("{error}"));
                 }
             }
         }
@@ -100,9 +100,9 @@ impl Program {
         Ok(waiting > 0 && matches!(self.command, Command::Mirror | Command::Forward))
     }
 
-    /// Leaves, unless there is work: flags first, then one more look, then away.
-    fn rest(&mut self) -> Result<(), ChannelError> {
-        let rest = boot::prepare_idle();
+    /// Sleeps, unless there is work: it sets the sleep flags, looks once more, then leaves.
+    fn sleep(&mut self) -> Result<(), ChannelError> {
+        let seen = boot::prepare_idle();
         let mut sleeps = self.requests.prepare_sleep()?;
         for port in &mut self.ports {
             sleeps &= port.receive.prepare_sleep()?;
@@ -116,7 +116,7 @@ impl Program {
             sleeps &= self.replies.prepare_sleep()?;
         }
         if sleeps && !self.status.stop_requested() {
-            boot::idle(rest, self.alarm);
+            boot::idle(seen, self.alarm);
         }
         self.requests.end_sleep();
         self.replies.end_sleep();

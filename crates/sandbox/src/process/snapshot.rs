@@ -17,7 +17,7 @@ impl ProcessBackend {
         if status.state() != Some(BoxState::Ready) {
             return Err(SnapshotError::NotRunning);
         }
-        if !status.is_resting() {
+        if !status.is_idle() {
             return Err(SnapshotError::Busy);
         }
         let shared = self.region.snapshot()?;

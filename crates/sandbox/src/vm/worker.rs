@@ -141,7 +141,7 @@ impl WorkerState<VcpuTask> {
             std::hint::spin_loop();
         }
         let mut queue = lock(&self.queue);
-        let mut resting = false;
+        let mut timer_stopped = false;
         loop {
             if queue.ended {
                 // Tasks hold the worker's state, so its references to tasks are dropped.
@@ -160,14 +160,14 @@ impl WorkerState<VcpuTask> {
                 task.set_uncontended_until(free);
                 queue.running = Some((task.clone(), class));
                 self.preempt.store(false, Ordering::SeqCst);
-                if resting {
+                if timer_stopped {
                     timer.set(self.slice());
                 }
                 return Some((task, class));
             }
-            if !resting {
+            if !timer_stopped {
                 timer.set(Duration::ZERO);
-                resting = true;
+                timer_stopped = true;
             }
             queue.sleeping = true;
             queue = match next_alarm {
