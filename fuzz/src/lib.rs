@@ -1,5 +1,5 @@
-//! What the fuzz targets share: the in-memory environment of the element library's tests, and the hostile peers of the
-//! tests of `boundary`.
+//! Code that the fuzz targets share: the in-memory environment of the element library's tests, and the hostile peers of
+//! the tests of `boundary`.
 
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;

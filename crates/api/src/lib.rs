@@ -8,8 +8,8 @@
 //! - Requests with unknown fields are rejected; replies may have fields that this version does not know.
 //! - No other crate of the workspace is linked: a client needs only this crate.
 //!
-//! Absent: the implementation of the operations, which is the daemon's; the caller's files, whose contents are sent
-//! instead of their paths; output formatting.
+//! Absent: the implementation of the operations, which is in `daemon`; output formatting; paths of the caller's files:
+//! requests contain the contents of files instead.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! Benchmarks of the engine, of boxes and of the daemon, and a report that compares them with the papers' figures.
 //!
-//! - [`engine`] runs configurations in programs with Click's command line, this one and a peer, on the same capture.
-//! - `boxes` measures start, packets, responses and memory of boxes on a [`TestBed`].
+//! - [`engine`] runs configurations in two programs with Click's command line, this one and a peer, on the same
+//!   capture.
+//! - `boxes` measures start times, packet rates, response times and memory of boxes on a [`TestBed`].
 //! - `report` runs all measurements and renders them as a page.
 //!
 //! Each measurement returns a type that serialises to the documented fields of `clickbox bench`.
@@ -9,13 +10,12 @@
 //! Invariants:
 //! - Measurements use the production code: boxes are created by `sandbox` or by a daemon, frames are moved by `switch`
 //!   or by the host ports that it uses.
-//! - A figure of boxes is the median of the runs of a [`SamplePlan`]. A figure of the engine is the minimum, given with
-//!   its spread, because on a shared machine minima of two programs that run alternately are comparable and medians are
-//!   not.
-//! - Boxes run on one core and the code that feeds them on another, if there are two.
+//! - A figure of boxes is the median of the runs of a [`SamplePlan`].
+//! - A figure of the engine is the minimum of its runs, given with the spread. Two programs run alternately; on a
+//!   shared machine, their minima are comparable and their medians are not.
+//! - If there are two cores, boxes run on one, and the code that feeds them on the other.
 //!
-//! Absent: the arguments of the commands, which are in the program; the daemon's code, which runs in a separate
-//! process.
+//! Absent: command-line arguments, which are in `cli`; the daemon's code, which runs in a separate process.
 #![forbid(unsafe_code)]
 
 mod boxes;

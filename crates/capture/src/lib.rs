@@ -4,10 +4,10 @@
 //! [`Decoder`] adds the read buffer that most callers want. [`PcapEncoder`] and [`PcapngEncoder`] append to a vector.
 //!
 //! Invariants:
-//! - No input makes a parser panic or loop. A record that cannot be used is skipped and counted, and parsing goes on;
-//!   a capture that cannot be followed any further is a [`CaptureError`].
-//! - Memory is bounded: a parser keeps the interfaces of one section, at most [`MAX_INTERFACES`] of them, and a decoder
-//!   keeps one unfinished block, at most [`MAX_BLOCK`] bytes, besides the bytes of the last read.
+//! - No input makes a parser panic or loop. An invalid record is skipped and counted, and parsing continues. If the
+//!   next record cannot be found, the parser returns a [`CaptureError`].
+//! - Memory is bounded: a parser keeps the interfaces of one section, at most [`MAX_INTERFACES`]. A decoder keeps the
+//!   bytes of the last read and one unfinished block, at most [`MAX_BLOCK`] bytes.
 //! - What an encoder writes, the parser reads back unchanged.
 //!
 //! Absent on purpose: files, compression, clocks, packet headers, and the pcapng blocks that hold no packets (name

@@ -1,11 +1,12 @@
 //! Rule sets: the languages of `Classifier`, `IPClassifier` and `IPFilter`, and their compiler.
 //!
-//! [`pattern_rules`], [`classifier_rules`] and [`filter_rules`] parse text into [`Rule`]s, and [`Program::new`] compiles
-//! the rules. [`Program::decide`] then finds the output of each packet of a batch. [`Program::text`] shows the program.
+//! [`pattern_rules`], [`classifier_rules`] and [`filter_rules`] parse text into [`Rule`]s, and [`Program::new`]
+//! compiles the rules. [`Program::decide`] then finds the output of each packet of a batch. [`Program::text`] shows
+//! the program.
 //!
 //! Invariants, each held by a test:
-//! - a compiled program decides as [`first_match`], which evaluates the rules one by one;
-//! - no rule text and no packet makes it panic;
+//! - a compiled program gives the same result as [`first_match`], which evaluates the rules one by one;
+//! - no rule text and no packet makes this crate panic;
 //! - `decide` does not allocate, except to grow [`Columns`] at its first use.
 //!
 //! Absent: elements, and the names that a configuration defines; the caller resolves those through [`Names`].

@@ -1,4 +1,4 @@
-//! Compiled rule sets. Finding the first matching rule costs about the same for ten rules as for thousands.
+//! Compiled rule sets. The time to find the first matching rule grows slowly with the number of rules.
 //!
 //! Each rule becomes a few terms; a term is a conjunction of sets of field values. For each field, the values that all
 //! terms treat alike form a class, and each class has a row of bits, one per term that accepts it. A packet's fields

@@ -19,10 +19,10 @@
 //! Differences from Click:
 //!
 //! - `provide` is supported;
-//! - a variable with an empty value is also replaced where it is the whole text;
-//! - messages about the use of a compound give the location of the use, not the end of the file;
-//! - the class that `...` extends is tried without an empty compound before it;
-//! - hints follow unknown names.
+//! - a variable with an empty value is substituted even if it is the whole text;
+//! - messages about the use of a compound element give the location of the use, not the end of the file;
+//! - if a compound class extends another class with `...`, Click first tries an empty overload; this crate does not;
+//! - messages about unknown names suggest similar names.
 //!
 //! Invariants: no input causes a panic, an endless run, or memory use beyond [`Limits`]. The crate has no dependencies,
 //! does no input or output, and knows no element class: the caller defines which names are classes.

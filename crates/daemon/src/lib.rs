@@ -8,11 +8,11 @@
 //! - Above it is the `server`, which routes requests to methods and waits for them off its own threads.
 //!
 //! Invariants:
-//! - The engine is not linked: a bug of an element cannot affect this process. Configurations are checked in a
-//!   sandboxed box, which is then discarded.
-//! - A failed operation has changed nothing, neither in the store nor in what runs.
-//! - Whatever a box sends is data. Its texts are escaped before they are stored, and never become a path, a command or
-//!   a name.
+//! - The engine is not linked, so a bug in an element cannot affect this process. Configurations are checked in
+//!   temporary boxes.
+//! - A failed operation changes nothing, neither in the store nor in running boxes and switches.
+//! - Data from a box is not trusted. Its texts are escaped before they are stored, and never become a path, a command
+//!   or a name.
 //! - A packet never waits for an operation or for the reader of a capture.
 //!
 //! Absent on purpose: the meaning of elements and configurations; the files of API clients.

@@ -6,9 +6,9 @@
 //!
 //! - the keyword is the field's name in upper case, or `#[arg(keyword = "...")]`;
 //! - `#[arg(position)]` allows the argument without its keyword, in the order of the fields;
-//! - `Option<T>` is optional; `#[arg(default = "text")]` parses that text if the argument is absent; any other is
-//!   required;
-//! - `Vec<T>` with `#[arg(rest)]` takes all remaining arguments, with `#[arg(repeated)]` every use of the keyword;
+//! - an `Option<T>` is optional; with `#[arg(default = "text")]`, that text is parsed if the argument is absent; all
+//!   other arguments are required;
+//! - a `Vec<T>` takes all remaining arguments with `#[arg(rest)]`, or every use of the keyword with `#[arg(repeated)]`;
 //! - a struct with `#[arg(flatten)]` holds arguments that several elements share, and derives `ArgumentGroup`.
 //!
 //! Absent: the parsing of an argument's text, which `FromArgument` does.

@@ -5,10 +5,10 @@
 //! Invariants, each held by a test that iterates the registry:
 //! - names are unique, and a class's file is named after it, in the folder of its group;
 //! - every class, argument and handler is documented;
-//! - every example runs, and ends with the counters that it says, at any batch size.
+//! - every example runs, and ends with the handler values that it states, at any batch size.
 //!
-//! Absent: elements. They are in several crates so that these are built side by side, and so that a change of one element
-//! rebuilds a part of the library only.
+//! Absent: elements. They are in four crates, which are built in parallel, so a change to an element rebuilds only a
+//! part of the library.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -43,8 +43,8 @@ pub static REGISTRY: &[&[Class]] = &[
     testing::CLASSES,
 ];
 
-/// The documentation of every class, in the order of [`REGISTRY`]. Only a program that shows it refers to it, so that it
-/// is not in the image of a box.
+/// The documentation of every class, in the order of [`REGISTRY`]. Only a program that shows it refers to it, so that
+/// it is not in the image of a box.
 pub static DOCUMENTATION: &[&[&ClassDocumentation]] = &[
     sources::DOCUMENTATION,
     trace::DOCUMENTATION,

@@ -1,6 +1,6 @@
-//! The program inside a box: runs configurations, which the host controls through the mailbox, on the box's ports.
+//! The program inside a box: runs configurations on the box's ports. The host controls it through the mailbox.
 //!
-//! [`Engine::run`] is the main function. It connects a router for each configuration to the region that the box shares
+//! [`Engine::run`] is the main function. It connects one router per configuration to the region that the box shares
 //! with its host. All it needs from its sandbox is a [`Platform`](boundary::Platform), so the same code runs in a
 //! virtual machine, in a process with four system calls, and in a thread.
 //!
@@ -11,8 +11,8 @@
 //! - A port is read by at most one element and written by at most one.
 //! - Without work the box sleeps until its host or its next timer wakes it.
 //!
-//! Absent on purpose: threads, sockets, files except those that the host sent, and any communication except mailbox and
-//! ports.
+//! Absent on purpose: threads, sockets, files other than those that the host sent, and any communication other than
+//! through the mailbox and the ports.
 #![no_std]
 #![forbid(unsafe_code)]
 

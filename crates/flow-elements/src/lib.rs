@@ -1,9 +1,9 @@
-//! Elements that look at flows: classifiers, route lookups, rewriters, counters and aggregation.
+//! Elements that classify, route, rewrite, count and aggregate flows.
 //!
-//! A folder per group, a file per element. The crate `elements` lists the classes of all groups, and its tests hold the
-//! invariants that this crate shares with the other crates of elements.
+//! There is a folder per group and a file per element. The crate `elements` lists the classes of all groups, and tests
+//! the invariants that all element crates share.
 //!
-//! Absent: clocks, random numbers, files, devices and threads of its own; all come through the element's context.
+//! Absent: clocks, random numbers, files, devices and threads. Elements use those of their context.
 #![no_std]
 #![forbid(unsafe_code)]
 #![allow(

@@ -5,7 +5,7 @@
 //! a new flow.
 //!
 //! Invariants, each checked by a test:
-//! - a table agrees with an ordered map under any sequence of operations, also when all hashes collide;
+//! - a table gives the same results as an ordered map for any sequence of operations, even if all hashes collide;
 //! - an insertion splits at most two buckets, whatever the size of the table.
 //!
 //! Absent: elements, packet contents, clocks and random sources; times and seeds are arguments.

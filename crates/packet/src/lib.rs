@@ -1,12 +1,12 @@
 //! Packets: buffers from fixed pools, batches, annotations, time and header views.
 //!
 //! Invariants:
-//! - a packet's bytes are always initialised memory, in its own slot or in one that it keeps alive;
-//! - a packet writes bytes only while it shares them with no other packet;
-//! - no method panics, whatever lengths and offsets it is given;
-//! - after a pool has grown to the size that its user needs, nothing here allocates.
+//! - a packet's bytes are always initialised memory, in its own buffer or in one that it keeps alive;
+//! - a packet's bytes are written only while no other packet shares them;
+//! - no method panics, for any lengths and offsets;
+//! - once a pool has grown to the size that its user needs, nothing in this crate allocates.
 //!
-//! Absent: input and output, clocks, elements, threads (a pool and its packets stay on one thread).
+//! Absent: input and output, clocks, elements, and threads: a pool and its packets stay on one thread.
 
 #![allow(unsafe_code, reason = "buffers are reached through raw pointers")]
 #![no_std]

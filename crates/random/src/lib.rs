@@ -1,9 +1,9 @@
 //! Seeded pseudo-random numbers for traffic, benchmarks and tests.
 //!
-//! Invariant: a seed gives the same sequence on every machine and in every version, since the captures that tests
-//! compare byte by byte are made from it.
+//! Invariant: a seed gives the same sequence on every machine and in every version. Tests compare captures that are
+//! generated from a seed byte by byte.
 //!
-//! Absent: anything unpredictable. Seeds of flow tables and of running elements come from the environment.
+//! Absent: unpredictable numbers. Seeds of flow tables and of running elements come from the environment.
 #![no_std]
 #![forbid(unsafe_code)]
 

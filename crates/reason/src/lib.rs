@@ -1,7 +1,7 @@
-//! Why packets are dropped: the one list of drop reasons, with a sentence and a remedy for each.
+//! The list of drop reasons, with a sentence and a remedy for each.
 //!
-//! Elements, the router, the switch and the daemon count lost packets under a [`Reason`]. Inside a process a reason is a
-//! 16-bit number. Between processes and in metrics it is its name, and nothing else.
+//! Elements, the router, the switch and the daemon count lost packets under a [`Reason`]. Inside a process, a reason
+//! is a 16-bit number. Between processes and in metrics, it is always a name.
 //!
 //! Invariants:
 //! - the list only grows: a reason is never removed, renamed or moved (`tests/list.rs` compares it with `reasons.txt`);

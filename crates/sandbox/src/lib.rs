@@ -3,14 +3,14 @@
 //! A [`Host`] loads an image once; every [`Sandbox`] runs it with its own memory, mailbox and ports.
 //!
 //! Invariants:
-//! - A box can access only its own memory, the read-only image, the region that it shares with its host, and its packet
-//!   pool. Page tables and memory slots enforce this for a virtual machine, the address space and a system call filter
-//!   for a process. Nothing enforces it for a thread ([`thread`]).
-//! - Whatever a box does (faults, loops, arbitrary writes to the shared region) results in a [`State`] or an error of
-//!   this crate, never in a panic of the host.
+//! - A box can access only its own memory, the read-only image, the region that it shares with its host, and its
+//!   packet pool. This is enforced by page tables and memory slots for a virtual machine, and by the address space and
+//!   a system call filter for a process. It is not enforced for a thread ([`thread`]).
+//! - Anything that a box does (faults, loops, arbitrary writes to the shared region) results in a [`State`] or an error
+//!   of this crate, never in a panic of the host.
 //! - A new box gets zeroed memory, without data of an earlier box.
 //!
-//! Absent on purpose: what runs inside (packet contents, elements, Click), and where packets go.
+//! Absent on purpose: the program inside the box (packet contents, elements, Click), and the forwarding of packets.
 
 #![allow(unsafe_code, reason = "system calls, and memory that boxes share")]
 

@@ -8,8 +8,8 @@
 //! A [`BoxPipe`] connects two boxes without a switch. [`Captures`] copy the frames that pass a port.
 //!
 //! Invariants:
-//! - The core does no I/O and reads no clock: callers pass the time.
-//! - The bytes of a frame that a decision depends on are copied before they are read, so that a box cannot change them
+//! - [`Forward`] and [`Switch`] do no I/O and read no clock: callers pass the time.
+//! - The bytes of a frame on which a decision depends are copied before they are read, so a box cannot change them
 //!   between check and use.
 //! - Every received frame is either sent or counted under a drop reason, at its source or its destination port.
 //! - The cost of a port is bounded: frames per visit, addresses in the table, frames and bits per second.

@@ -1,18 +1,17 @@
-//! What tests need from the machine that they run on, and how they skip where it is missing.
+//! Lets tests state which capabilities they need from the machine, and skip if one is missing.
 //!
-//! A test that needs `/dev/kvm` starts with `if !require(Capability::Kvm) { return; }`. Where the capability is missing,
-//! one line on the standard error stream says which test was skipped and why. Where the environment variable
-//! `CLICKBOX_REQUIRE` names the capability, the test fails instead, so that a machine on which nothing may be skipped
-//! (the one of the continuous integration) can't lose a test unnoticed:
+//! A test that needs `/dev/kvm` starts with `if !require(Capability::Kvm) { return; }`. If the capability is missing,
+//! a line on standard error names the skipped test and the reason. If the environment variable `CLICKBOX_REQUIRE`
+//! contains the capability, the test fails instead, so that continuous integration does not skip tests silently:
 //!
 //! ```sh
 //! CLICKBOX_REQUIRE=kvm,root,nested cargo test
 //! ```
 //!
-//! Invariant: no skip is silent. Lines go to the file descriptor and not through `eprintln!`, whose output the test
-//! harness captures and shows for failed tests only.
+//! Invariant: no skip is silent. Lines are written to the file descriptor, because the test harness captures the output
+//! of `eprintln!` and shows it for failed tests only.
 //!
-//! Absent: anything that is not for tests. Crates have this one as a dev-dependency only.
+//! Absent: anything that is not for tests. Other crates use this crate as a dev-dependency only.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Processor exceptions in a virtual machine.
 //!
-//! The host's interrupt table leads all 32 vectors to the table below, in ring 3 and on a stack of its
-//! own. What was interrupted is never returned to.
+//! The host's interrupt table sends all 32 vectors to the table below, in ring 3 and on a separate stack. The handlers
+//! never return to the interrupted code.
 
 use crate::exit;
 use boundary::{CrashPage, Mapped, control, exit::CRASH_PORT, fault};

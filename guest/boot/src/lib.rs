@@ -1,12 +1,11 @@
-//! The first and the last steps of a box: from the first instruction to a program with a heap, and from a
-//! fault, a panic or a sleep back to the host.
+//! The boot code of a box: from the first instruction to a program with a heap, and back to the host after a fault, a
+//! panic, or when the program sleeps.
 //!
-//! A program defines `#[unsafe(no_mangle)] fn run(boot: boot::Boot) -> !` and knows nothing of what
-//! carries it: the same image runs in ring 3 of a virtual machine without a kernel, and as a Linux
-//! process with four system calls left.
+//! A program defines `#[unsafe(no_mangle)] fn run(boot: boot::Boot) -> !`. It does not know its sandbox: the same image
+//! runs in ring 3 of a virtual machine without a kernel, and as a Linux process with four system calls.
 //!
-//! Invariants: one thread; no interrupts; nothing privileged. The host is trusted, what it maps is as the
-//! boot info says.
+//! Invariants: one thread; no interrupts; no privileged code. The host is trusted: memory is mapped as the boot info
+//! states.
 #![no_std]
 
 extern crate alloc;

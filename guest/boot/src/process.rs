@@ -1,4 +1,4 @@
-//! The platform of a Linux process: set-up, confinement, the system calls that are left.
+//! The platform of a Linux process: setup, confinement, and the remaining system calls.
 //!
 //! The host has started this image with descriptors of the shared region, of the mailbox event and, if present, of a
 //! wake event, a shared pool and a snapshot. Before the program runs, all but the two events are used and closed, and a

@@ -1,8 +1,8 @@
-//! Serves a mailbox: each configuration that is installed is run in simulated time until it ends.
+//! Serves a mailbox: runs each installed configuration in simulated time until it ends.
 //!
-//! - `File` keeps a file that configurations can read.
-//! - `Install` runs a configuration, from the same time and the same seed each time, and keeps it as it is at its end. The
-//!   configuration's name is the number of packets in a batch. The reply holds the lines that it logged.
+//! - `File` stores a file that configurations can read.
+//! - `Install` runs a configuration, always from the same time and with the same seed, and keeps its final state. The
+//!   name of the configuration is the batch size. The reply contains the lines that the configuration logged.
 //! - `Read` calls a read handler of the configuration that ran last.
 
 use alloc::boxed::Box;

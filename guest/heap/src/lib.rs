@@ -1,10 +1,10 @@
-//! The heap of a box: blocks out of one region, for one user at a time.
+//! The heap of a box: allocates blocks from one region, for one user at a time.
 //!
-//! Small blocks come in classes and go back to a list of their class. Large ones are whole pages, kept in
-//! a list by address and joined with their neighbours. What was never used yet is cut from the front of
-//! the region, so a box touches no more memory than it needs.
+//! Small blocks come in size classes, with a free list per class. Large blocks are whole pages, in a free list that is
+//! sorted by address and whose neighbours are merged. Unused memory is taken from the front of the region, so a box
+//! touches no more memory than it needs.
 //!
-//! Absent on purpose: locks, and giving memory back to the host.
+//! Absent on purpose: locks, and returning memory to the host.
 #![cfg_attr(not(test), no_std)]
 
 use boundary::HeapUse;

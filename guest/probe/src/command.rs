@@ -1,4 +1,4 @@
-//! What the probe can be told to do.
+//! The commands of the probe.
 
 /// What is done with packets, or to the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! The probe: a box program that shows what a sandbox does and withstands.
+//! The probe: a program to test and measure sandboxes.
 //!
-//! It is installed like any configuration; the text is a command and its arguments (see `command.rs`).
+//! It accepts a command with arguments in place of a configuration (see `command.rs`).
 #![no_std]
 #![no_main]
 

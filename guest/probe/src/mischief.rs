@@ -1,4 +1,4 @@
-//! What a box must not do, done.
+//! Forbidden operations, to test that the sandbox stops them.
 
 use crate::command::Fault;
 use alloc::vec::Vec;
