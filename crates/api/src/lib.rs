@@ -6,7 +6,7 @@
 //! Invariants:
 //! - The types hold valid values only: names, sizes and addresses are checked once, during parsing.
 //! - Requests with unknown fields are rejected; replies may have fields that this version does not know.
-//! - No other crate of the workspace is linked: a client needs only this crate.
+//! - Of the workspace only `packet` is linked, for the Ethernet address: a client needs no code of the daemon.
 //!
 //! Absent: the implementation of the operations, which is in `daemon`; output formatting; paths of the caller's files:
 //! requests contain the contents of files instead.

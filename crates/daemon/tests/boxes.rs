@@ -24,7 +24,7 @@ fn a_box_lives() {
         assert_eq!((detail.status.state, detail.status.sandbox), (BoxState::Running, sandbox));
         assert!(detail.status.boot_ms.is_some_and(|time| time > 0.0));
         assert_eq!(detail.ports.len(), 1);
-        assert_eq!(detail.ports[0].mac.0[0], 2);
+        assert_eq!(detail.ports[0].mac.octets()[0], 2);
         supervisor.write(&handler("fw/value"), b"seven").unwrap();
         assert_eq!(supervisor.read(&handler("fw/value"), b"").unwrap().value.0, b"seven");
         assert_eq!(code(supervisor.read(&handler("fw/none"), b"")), ErrorCode::Refused);
@@ -515,7 +515,11 @@ fn everything_is_back_after_a_restart() {
         let main = ConfigurationName::main();
         supervisor.install(&name("nat"), &main, &install("mirror")).unwrap();
         supervisor
-            .set_address(&support::switch("lan"), api::MacAddr([2, 9, 9, 9, 9, 9]), &"fw.0".parse().unwrap())
+            .set_address(
+                &support::switch("lan"),
+                api::MacAddr::new([2, 9, 9, 9, 9, 9]),
+                &"fw.0".parse().unwrap(),
+            )
             .unwrap();
         // A second daemon cannot open the store.
         assert!(Supervisor::start(&settings).unwrap_err().to_string().contains("another daemon"));
@@ -537,7 +541,7 @@ fn everything_is_back_after_a_restart() {
     assert_eq!(supervisor.show_configuration(&name("nat"), &main).unwrap().configuration, "mirror");
     let addresses = supervisor.addresses(&support::switch("lan")).unwrap();
     let macs: Vec<_> = addresses.iter().map(|entry| entry.mac).collect();
-    assert!(macs.contains(&mac) && macs.contains(&api::MacAddr([2, 9, 9, 9, 9, 9])), "{addresses:?}");
+    assert!(macs.contains(&mac) && macs.contains(&api::MacAddr::new([2, 9, 9, 9, 9, 9])), "{addresses:?}");
     supervisor.write(&handler("fw/value"), b"works").unwrap();
 }
 

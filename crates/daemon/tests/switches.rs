@@ -39,7 +39,7 @@ fn frames_go_where_ports_are_attached() {
         let lan = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch("lan")) };
         supervisor.create_switch(lan).unwrap();
         make("sink", "drop", &["lan"]);
-        let zero = api::MacAddr([0; 6]);
+        let zero = api::MacAddr::new([0; 6]);
         supervisor.set_address(&switch("lan"), zero, &port_name("sink.0")).unwrap();
         make("source", "send 60", &["lan"]);
         make("middle", "forward", &["pipe:in", "pipe:out"]);
@@ -115,7 +115,7 @@ fn packets_in_the_rings_of_a_box_that_ends_are_counted() {
         let to = CreateBox { restart: api::Restart::Never, ..process("to", "drop", &[attach]) };
         supervisor.create_box(to).unwrap();
         if attach == "lan" {
-            supervisor.set_address(&switch("lan"), api::MacAddr([0; 6]), &port_name("to.0")).unwrap();
+            supervisor.set_address(&switch("lan"), api::MacAddr::new([0; 6]), &port_name("to.0")).unwrap();
         }
         supervisor.suspend_box(&name("to")).unwrap();
         // The ring is full when the count stops growing over many looks: the sender may be delayed.
@@ -168,7 +168,9 @@ fn a_chain_of_one_pool_outlives_its_middle() {
                 // Frames are all zeros, addresses included.
                 if let (true, "middle" | "to") = (share_packets, name) {
                     let (at, box_port) = (if name == "middle" { "a" } else { "b" }, format!("{name}.0"));
-                    supervisor.set_address(&switch(at), api::MacAddr([0; 6]), &port_name(&box_port)).unwrap();
+                    supervisor
+                        .set_address(&switch(at), api::MacAddr::new([0; 6]), &port_name(&box_port))
+                        .unwrap();
                 }
                 status
             };
@@ -213,7 +215,7 @@ fn switches_know_addresses() {
     supervisor.add_port(&lan, &port("far", PortDriver::Null {})).unwrap();
     let again = supervisor.add_port(&lan, &port("far", PortDriver::Null {})).unwrap_err();
     assert_eq!(again.code(), ErrorCode::Exists);
-    let mac = api::MacAddr([2, 0, 0, 0, 0, 7]);
+    let mac = api::MacAddr::new([2, 0, 0, 0, 0, 7]);
     supervisor.set_address(&lan, mac, &port_name("far")).unwrap();
     let none = supervisor.set_address(&lan, mac, &port_name("none")).unwrap_err();
     assert_eq!(none.code(), ErrorCode::NotFound);

@@ -8,7 +8,7 @@ use super::share::Share;
 use crate::error::OperationError;
 use crate::fabric::Port;
 use crate::processors::{AffinityGuard, Processors};
-use api::{CreateBox, MacAddr, Sandbox as Kind};
+use api::{CreateBox, Sandbox as Kind};
 use boundary::Slots;
 use sandbox::{CreateError, EventFd, Host, PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl SandboxFactory {
         let ring = Slots::new(slots).map_err(CreateError::Ring)?;
         let port = |port: &api::PortRequest| PortSettings {
             slots: ring,
-            mac: port.mac.unwrap_or(MacAddr([0; 6])).0,
+            mac: port.mac.unwrap_or_default().octets(),
             mtu: MTU,
         };
         let kind = self.resolve(definition.sandbox)?;

@@ -46,7 +46,7 @@ fn settings(limits: &Limits) -> PortSettings {
         // A weight of 100 is the default: one quantum per visit.
         weight: (u32::from(limits.weight) / 100).max(1),
         rate_limit,
-        source: limits.source.map(|mac| MacAddr(mac.0)),
+        source: limits.source.map(|mac| mac.0),
     }
 }
 
@@ -220,7 +220,7 @@ impl Network {
         if let (ForwardingMode::Static(table), Some(entry)) =
             (runner.switch().forward_mut(), record.ports.get(&port))
         {
-            let inserted = table.insert(MacAddr(attach.mac.0), entry.id);
+            let inserted = table.insert(attach.mac.0, entry.id);
             if let Err(error) = inserted {
                 self.drop_port(switch, &port);
                 return Err(PortError::Table(error).into());
@@ -296,7 +296,7 @@ impl Network {
         let id = record.ports.get(port).ok_or_else(missing)?.id;
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
-                let inserted = table.insert(MacAddr(mac.0), id);
+                let inserted = table.insert(mac.0, id);
                 inserted.map(drop).map_err(|error| PortError::Table(error).into())
             }
             ForwardingMode::Learning(_) => Err(learning(switch)),
@@ -313,7 +313,7 @@ impl Network {
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
                 let missing = || OperationError::NoAddress(switch.clone(), mac);
-                table.remove(MacAddr(mac.0)).map(drop).ok_or_else(missing)
+                table.remove(mac.0).map(drop).ok_or_else(missing)
             }
             ForwardingMode::Learning(_) => Err(learning(switch)),
         }
@@ -348,7 +348,7 @@ impl Network {
                 age.map(|age| u32::try_from(Duration::from_nanos(age).as_secs()).unwrap_or(u32::MAX));
             let kind = if age.is_some() { AddressKind::Learned } else { AddressKind::Static };
             names.get(&port).map(|name| AddressEntry {
-                mac: api::MacAddr(mac.0),
+                mac: api::MacAddr(mac),
                 port: (*name).clone(),
                 kind,
                 age_seconds,

@@ -184,7 +184,7 @@ mod tests {
         let mut store = Store::open(None, None).unwrap();
         let mut switch = StoredSwitch {
             definition: CreateSwitch::new("lan".parse().unwrap()),
-            addresses: vec![(MacAddr([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
+            addresses: vec![(MacAddr::new([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
             stack: Some("edge".parse().unwrap()),
             created: Time::now(),
         };

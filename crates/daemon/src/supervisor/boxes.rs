@@ -36,12 +36,12 @@ pub(super) fn check_sizes(configuration: &str, files: &[File]) -> Result<(), Ope
 /// A random MAC address: locally administered, unicast.
 fn new_mac() -> MacAddr {
     let [a, b, c, d, e, ..] = RandomState::new().hash_one(0u8).to_le_bytes();
-    MacAddr([2, a, b, c, d, e])
+    MacAddr::new([2, a, b, c, d, e])
 }
 
 /// The request to attach a port.
 pub(super) fn attach(port: &PortRequest) -> AttachRequest {
-    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or(MacAddr([0; 6])), limits: port.limits }
+    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or_default(), limits: port.limits }
 }
 
 impl Supervisor {

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn differences_decide_what_is_done() {
         let mut there = CreateBox::new("fw".parse().unwrap(), "");
-        there.ports = vec![PortRequest { mac: Some(api::MacAddr([2; 6])), ..PortRequest::default() }];
+        there.ports = vec![PortRequest { mac: Some(api::MacAddr::new([2; 6])), ..PortRequest::default() }];
         let mut same = there.clone();
         same.configuration = "Idle;".into();
         same.ports[0].mac = None;

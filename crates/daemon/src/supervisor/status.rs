@@ -6,8 +6,8 @@ use crate::boxes::{Installed, ManagedBox, Phase, shares_packets};
 use crate::error::OperationError;
 use crate::fabric::{PortLocation, TrafficSnapshot};
 use api::{
-    Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, MacAddr, PortStatus,
-    Size, Time, Usage,
+    Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, PortStatus, Size,
+    Time, Usage,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl Supervisor {
                     Some(PortLocation::Pipe(pipe)) => Attachment::Pipe(pipe),
                     Some(PortLocation::Nothing) | None => port.attach.clone(),
                 },
-                mac: port.mac.unwrap_or(MacAddr([0; 6])),
+                mac: port.mac.unwrap_or_default(),
                 traffic: stats.box_traffic(),
                 drops: drops(&stats),
             }

@@ -189,7 +189,10 @@ mod tests {
         assert_eq!(port("lan").map(|port| port.attach.to_string()), Ok("lan".into()));
         assert_eq!(port("-").map(|port| port.attach), Ok(Attachment::Nothing));
         let full = port("pipe:a,mac=02:00:00:00:00:01").expect("a port");
-        assert_eq!((full.attach.to_string(), full.mac), ("pipe:a".into(), Some(MacAddr([2, 0, 0, 0, 0, 1]))));
+        assert_eq!(
+            (full.attach.to_string(), full.mac),
+            ("pipe:a".into(), Some(MacAddr::new([2, 0, 0, 0, 0, 1])))
+        );
         for bad in ["", "LAN", "lan,", "lan,mtu=9000", "lan,mac=1"] {
             assert!(port(bad).is_err(), "{bad}");
         }
