@@ -4,9 +4,9 @@ use element::arguments::Raw;
 use element::prelude::*;
 use packet::annotation;
 
-use super::call::{Act, Call};
-use super::countfile::Form;
+use super::countfile::FileFormat;
 use super::counts::Counts;
+use super::trigger::{Action, Trigger};
 use flow::Seed;
 
 /// Counts packets or bytes per aggregate annotation.
@@ -75,8 +75,8 @@ pub struct AggregateCounter {
     total: u64,
     frozen: bool,
     active: bool,
-    aggregate_call: Option<Call>,
-    count_call: Option<Call>,
+    aggregate_call: Option<Trigger>,
+    count_call: Option<Trigger>,
     args: AggregateCounterArgs,
 }
 
@@ -99,14 +99,14 @@ impl AggregateCounterArgs {
 }
 
 impl AggregateCounter {
-    fn act(&mut self, act: &Act, cx: &Context) {
-        match act {
-            Act::Freeze => self.frozen = true,
-            Act::Stop => {
+    fn perform(&mut self, action: &Action, cx: &Context) {
+        match action {
+            Action::Freeze => self.frozen = true,
+            Action::Stop => {
                 self.active = false;
                 cx.stop();
             }
-            Act::Write(call) => call.defer(cx),
+            Action::Write(call) => call.defer(cx),
         }
     }
 
@@ -162,7 +162,7 @@ impl AggregateCounter {
             let amount = self.args.amount(packet);
             if amount > 0 && old == 0 {
                 if let Some(call) = self.aggregate_call.take_if(|call| u64::from(self.seen) >= call.at) {
-                    self.act(&call.act, cx);
+                    self.perform(&call.action, cx);
                     continue;
                 }
                 self.seen += 1;
@@ -170,7 +170,7 @@ impl AggregateCounter {
             self.counts.add(key, amount);
             self.total += u64::from(amount);
             if let Some(call) = self.count_call.take_if(|call| self.total >= call.at) {
-                self.act(&call.act, cx);
+                self.perform(&call.action, cx);
             }
             return true;
         }
@@ -191,7 +191,7 @@ impl AggregateCounter {
         }
     }
 
-    fn write(&self, cx: &Context, value: &str, form: Form) -> Result<(), HandlerError> {
+    fn write(&self, cx: &Context, value: &str, format: FileFormat) -> Result<(), HandlerError> {
         let path: String = cx.argument(value)?;
         if path.is_empty() {
             return Err(HandlerError::new("argument should be filename"));
@@ -202,10 +202,10 @@ impl AggregateCounter {
             head.push('\n');
         }
         head.push_str(&format!("!num_nonzero {}\n", self.seen));
-        head.push_str(form.announcement());
+        head.push_str(format.header_line());
         let mut bytes = head.into_bytes();
         for (key, count) in self.counts.sorted() {
-            form.add(key, count, self.total, &mut bytes);
+            format.append(key, count, self.total, &mut bytes);
         }
         let problem = |error| HandlerError::new(format!("{path}: {error}"));
         let mut file = cx.environment().create(&path, false).map_err(problem)?;
@@ -219,25 +219,25 @@ impl Element for AggregateCounter {
         Handler::write(
             "write_text_file",
             "Writes aggregates and counts to a file as text.",
-            |counter, cx, value| counter.write(cx, value, Form::Text),
+            |counter, cx, value| counter.write(cx, value, FileFormat::Text),
         ),
         Handler::write("write_ascii_file", "Older name of `write_text_file`.", |counter, cx, value| {
-            counter.write(cx, value, Form::Text)
+            counter.write(cx, value, FileFormat::Text)
         }),
         Handler::write(
             "write_file",
             "Writes aggregates and counts to a file in binary, 4 bytes each.",
-            |counter, cx, value| counter.write(cx, value, Form::Binary),
+            |counter, cx, value| counter.write(cx, value, FileFormat::Binary),
         ),
         Handler::write(
             "write_ip_file",
             "Writes aggregates as IP addresses, with their counts.",
-            |counter, cx, value| counter.write(cx, value, Form::Ip),
+            |counter, cx, value| counter.write(cx, value, FileFormat::Ip),
         ),
         Handler::write(
             "write_pdf_file",
             "Writes aggregates with their share of the total.",
-            |counter, cx, value| counter.write(cx, value, Form::Share),
+            |counter, cx, value| counter.write(cx, value, FileFormat::Share),
         ),
         Handler::read("freeze", "Whether it is frozen.", |counter| counter.frozen.to_string()),
         Handler::write("freeze", "Freezes or unfreezes it.", |counter, cx, value| {
@@ -250,7 +250,7 @@ impl Element for AggregateCounter {
             Ok(())
         }),
         Handler::write("stop", "Stops counting and stops the driver.", |counter, cx, _| {
-            counter.act(&Act::Stop, cx);
+            counter.perform(&Action::Stop, cx);
             Ok(())
         }),
         Handler::write("reaggregate_counts", "Replaces the aggregates by their counts.", |counter, _, _| {
@@ -275,17 +275,17 @@ impl Element for AggregateCounter {
             Ok(())
         }),
         Handler::read_with("aggregate_call", "The value of AGGREGATE_CALL.", |counter, cx, _| {
-            Ok(Call::describe(&counter.aggregate_call, cx))
+            Ok(Trigger::describe(&counter.aggregate_call, cx))
         }),
         Handler::write("aggregate_call", "Sets AGGREGATE_CALL.", |counter, cx, value| {
-            counter.aggregate_call = Call::written(cx, value, "aggregate_call")?;
+            counter.aggregate_call = Trigger::parse_written(cx, value, "aggregate_call")?;
             Ok(())
         }),
         Handler::read_with("count_call", "The value of COUNT_CALL.", |counter, cx, _| {
-            Ok(Call::describe(&counter.count_call, cx))
+            Ok(Trigger::describe(&counter.count_call, cx))
         }),
         Handler::write("count_call", "Sets COUNT_CALL.", |counter, cx, value| {
-            counter.count_call = Call::written(cx, value, "count_call")?;
+            counter.count_call = Trigger::parse_written(cx, value, "count_call")?;
             Ok(())
         }),
         Handler::read("count", "The total.", |counter| counter.total.to_string()),
@@ -295,9 +295,10 @@ impl Element for AggregateCounter {
     fn new(args: AggregateCounterArgs, setup: &mut Setup) -> Result<AggregateCounter, SetupError> {
         let (freeze, stop) = (args.aggregate_freeze.map(u64::from), args.aggregate_stop.map(u64::from));
         let aggregates = ("number of aggregates", u32::MAX.into());
-        let aggregate_call = Call::one("AGGREGATE", (freeze, stop, &args.aggregate_call), aggregates, setup)?;
+        let aggregate_call =
+            Trigger::from_arguments("AGGREGATE", (freeze, stop, &args.aggregate_call), aggregates, setup)?;
         let total = (args.count_freeze, args.count_stop, &args.count_call);
-        let count_call = Call::one("COUNT", total, ("count", u64::MAX), setup)?;
+        let count_call = Trigger::from_arguments("COUNT", total, ("count", u64::MAX), setup)?;
         setup.unbatched |= aggregate_call.is_some() || count_call.is_some();
         Ok(AggregateCounter {
             counts: Counts::new(Seed::new(0, 0)),

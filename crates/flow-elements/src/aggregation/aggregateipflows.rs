@@ -5,7 +5,7 @@ use element::prelude::*;
 use packet::view::tcp::flag;
 use packet::{Ip4View, protocol};
 
-use super::flow::{Flow, Hosts, IdleTimeouts, Known, OVER, ends, look, preview};
+use super::flow::{BOTH_ENDED, Flow, FlowInfo, Hosts, IdleTimeouts, ends, flow_info, plain_flow_key};
 use super::flowrecords::FlowRecords;
 use super::fragments::Fragments;
 use flow::{ABSENT, Seed, Table};
@@ -79,11 +79,11 @@ pub struct AggregateIPFlowsArgs {
 }
 
 /// Paint bit of ICMP errors, combined with the direction.
-const ERROR: u8 = 2;
+const ERROR_PAINT: u8 = 2;
 
 /// The flows of a batch's packets, looked up together before the packets are handled one by one.
 #[derive(Default)]
-struct Preview {
+struct BatchLookup {
     /// The key of each unfragmented TCP or UDP packet; 0 for others.
     keys: Vec<u128>,
     /// Whether the packet goes from the higher address or port to the lower.
@@ -98,13 +98,13 @@ struct Preview {
 
 pub struct AggregateIPFlows {
     flows: Table<u128, Flow>,
-    preview: Preview,
+    lookup: BatchLookup,
     fragments: Fragments,
     next: u32,
     active: i64,
     reap_at: i64,
     /// Whether packets wait for their first fragment.
-    gathers: bool,
+    waits_for_fragments: bool,
     warned: bool,
     records: FlowRecords,
     timeouts: IdleTimeouts,
@@ -113,17 +113,17 @@ pub struct AggregateIPFlows {
 
 impl AggregateIPFlows {
     /// Finds or creates the packet's flow, and sets the packet's annotations.
-    fn mark(&mut self, cx: &Context, packet: &mut Packet, known: &Known, key: u128) {
+    fn annotate(&mut self, cx: &Context, packet: &mut Packet, info: &FlowInfo, key: u128) {
         let now = packet.timestamp().seconds();
-        let number = known.hosts.2;
-        let fresh = Flow { number: self.next, reverse: known.reverse, ended: 0, last: now };
+        let number = info.hosts.2;
+        let fresh = Flow { number: self.next, reverse: info.reverse, ended: 0, last: now };
         let handle = self.flows.find(key);
         let flow = match handle.and_then(|handle| self.flows.value(handle)).copied() {
             Some(flow) => {
                 let is_tcp = Ip4View::new(packet.network()).is_some_and(|ip| ip.protocol() == protocol::TCP);
                 let opens = is_tcp && packet.transport().get(13).is_some_and(|flags| flags & flag::SYN != 0);
-                let is_dead =
-                    now - flow.last > self.timeouts.seconds(number, &flow) || (flow.ended == OVER && opens);
+                let is_dead = now - flow.last > self.timeouts.seconds(number, &flow)
+                    || (flow.ended == BOTH_ENDED && opens);
                 if is_dead { fresh } else { flow }
             }
             None => fresh,
@@ -139,34 +139,34 @@ impl AggregateIPFlows {
                 None => _ = self.flows.insert(key, flow),
             }
         }
-        let kind = if known.is_error { ERROR } else { 0 };
+        let kind = if info.is_error { ERROR_PAINT } else { 0 };
         packet.set_aggregate(flow.number);
-        packet.set_paint(kind | u8::from(known.reverse != flow.reverse));
+        packet.set_paint(kind | u8::from(info.reverse != flow.reverse));
     }
 
     /// Updates a flow when one of its packets leaves.
-    fn leave(&mut self, packet: &Packet, key: u128) {
+    fn record_packet(&mut self, packet: &Packet, key: u128) {
         let Some(flow) = self.flows.get_mut(key) else { return };
         flow.last = packet.timestamp().seconds();
         self.records.count(flow.number, packet);
         let paint = packet.paint();
-        if paint >= ERROR
+        if paint >= ERROR_PAINT
             || Ip4View::new(packet.network())
                 .is_none_or(|ip| ip.protocol() != protocol::TCP || !ip.is_first_fragment())
         {
             return;
         }
         if let Some(flags) = packet.transport().get(13) {
-            flow.see(*flags, paint);
+            flow.update(*flags, paint);
         }
     }
 
     /// The fast path: marks the packet at `index` of a batch if it is not fragmented, its flow exists and nothing else
-    /// has to happen. This covers nearly all packets. Returns false if `judge` must handle the packet.
+    /// has to happen. This covers nearly all packets. Returns false if `process` must handle the packet.
     #[inline(always)]
-    fn go_on(&mut self, index: usize, packet: &mut Packet) -> bool {
+    fn annotate_fast(&mut self, index: usize, packet: &mut Packet) -> bool {
         let (Some(&seen), Some(&key), Some(&reverse)) =
-            (self.preview.handles.get(index), self.preview.keys.get(index), self.preview.reverse.get(index))
+            (self.lookup.handles.get(index), self.lookup.keys.get(index), self.lookup.reverse.get(index))
         else {
             return false;
         };
@@ -174,14 +174,14 @@ impl AggregateIPFlows {
         if time.is_zero() && !self.warned {
             return false;
         }
-        let (time, now) = if time.is_zero() { self.preview.now } else { (time, time.seconds()) };
+        let (time, now) = if time.is_zero() { self.lookup.now } else { (time, time.seconds()) };
         // An earlier packet may have ended the flow, and another flow may have reused the handle.
         let Some((_, flow)) = self.flows.entry_mut(seen).filter(|(found, _)| *found == key) else {
             return false;
         };
         let number = (key >> 96) as u8;
         if now - flow.last > self.timeouts.seconds(number, flow)
-            || flow.ended == OVER
+            || flow.ended == BOTH_ENDED
             || now >= self.reap_at
             || !self.fragments.is_empty()
             || self.records.is_open()
@@ -197,7 +197,7 @@ impl AggregateIPFlows {
         if number == protocol::TCP
             && let Some(flags) = packet.transport().get(13)
         {
-            flow.see(*flags, paint);
+            flow.update(*flags, paint);
         }
         true
     }
@@ -207,7 +207,7 @@ impl AggregateIPFlows {
         while let Some((packet, flow)) = self.fragments.next_due(hosts, oldest) {
             match flow {
                 Some(key) => {
-                    self.leave(&packet, key);
+                    self.record_packet(&packet, key);
                     cx.send(0, packet);
                 }
                 None => cx.drop(packet, Reason::LOST_FRAGMENT),
@@ -223,7 +223,9 @@ impl AggregateIPFlows {
         for (handle, key, flow) in self.flows.iter() {
             let number = (key >> 96) as u8;
             let hosts = ((key >> 64) as u32, (key >> 16) as u32, number);
-            if flow.last < now - self.timeouts.seconds(number, flow) && !self.fragments.are_between(hosts) {
+            if flow.last < now - self.timeouts.seconds(number, flow)
+                && !self.fragments.has_packets_between(hosts)
+            {
                 dead.push((flow.number, handle));
             }
         }
@@ -239,7 +241,7 @@ impl AggregateIPFlows {
 
     /// Sets the current time on a packet without a timestamp.
     #[inline(never)]
-    fn stamp(&mut self, cx: &Context, packet: &mut Packet) {
+    fn set_missing_timestamp(&mut self, cx: &Context, packet: &mut Packet) {
         if !self.warned {
             cx.log(&format!("{} :: AggregateIPFlows: warning: packet received without timestamp", cx.name()));
             self.warned = true;
@@ -249,29 +251,29 @@ impl AggregateIPFlows {
 
     /// Handles a packet in all cases. Passes it on, keeps it until its first fragment arrives, or rejects it.
     #[inline(never)]
-    fn judge(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
-        let Some(known) = look(&packet, self.args.icmp) else {
+    fn process(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(info) = flow_info(&packet, self.args.icmp) else {
             return Verdict::Divert(packet, Reason::NO_FLOW);
         };
-        match known.key {
-            Some(key) => self.mark(cx, &mut packet, &known, key),
+        match info.key {
+            Some(key) => self.annotate(cx, &mut packet, &info, key),
             None => {
                 packet.set_aggregate(0);
-                packet.set_paint(if known.is_error { ERROR } else { 0 } | u8::from(known.reverse));
+                packet.set_paint(if info.is_error { ERROR_PAINT } else { 0 } | u8::from(info.reverse));
             }
         }
         let now = packet.timestamp().seconds();
-        if (self.gathers && known.is_fragment) || self.fragments.are_between(known.hosts) {
-            if let Err(packet) = self.fragments.keep(packet, &known) {
+        if (self.waits_for_fragments && info.is_fragment) || self.fragments.has_packets_between(info.hosts) {
+            if let Err(packet) = self.fragments.enqueue(packet, &info) {
                 return Verdict::Drop(packet, Reason::TOO_MANY_FRAGMENTS);
             }
             self.active = now;
-            self.release(cx, known.hosts, now - self.args.fragment_timeout.seconds());
+            self.release(cx, info.hosts, now - self.args.fragment_timeout.seconds());
             return Verdict::Taken;
         }
-        let Some(key) = known.key else { return Verdict::Divert(packet, Reason::NO_FLOW) };
+        let Some(key) = info.key else { return Verdict::Divert(packet, Reason::NO_FLOW) };
         self.active = now;
-        self.leave(&packet, key);
+        self.record_packet(&packet, key);
         Verdict::Pass(packet)
     }
 }
@@ -289,12 +291,12 @@ impl Filter for AggregateIPFlows {
         setup.unbatched = args.source.is_some() && args.traceinfo.is_some();
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
-            preview: Preview::default(),
+            lookup: BatchLookup::default(),
             fragments: Fragments::default(),
             next: 1,
             active: 0,
             reap_at: 0,
-            gathers: false,
+            waits_for_fragments: false,
             warned: false,
             records: FlowRecords::default(),
             timeouts: IdleTimeouts {
@@ -323,8 +325,8 @@ impl Filter for AggregateIPFlows {
             self.records = FlowRecords::open(cx, path, source)?;
         }
         let pushes = cx.is_push_input(0);
-        self.gathers = self.args.fragments.unwrap_or(pushes);
-        if self.gathers && !pushes {
+        self.waits_for_fragments = self.args.fragments.unwrap_or(pushes);
+        if self.waits_for_fragments && !pushes {
             return Err(SetupError::new(
                 "'FRAGMENTS true' is incompatible with pull; run this element in a push context",
             ));
@@ -334,7 +336,7 @@ impl Filter for AggregateIPFlows {
 
     /// Looks up the flows of all packets together, so that their cache misses overlap.
     fn begin(&mut self, cx: &mut Context, batch: &Batch) {
-        let Preview { keys, reverse, handles, next, now } = &mut self.preview;
+        let BatchLookup { keys, reverse, handles, next, now } = &mut self.lookup;
         *next = 0;
         if keys.len() < batch.len() {
             keys.resize(batch.len(), 0);
@@ -343,29 +345,29 @@ impl Filter for AggregateIPFlows {
         }
         *now = (cx.now(), cx.now().seconds());
         for ((packet, key), turned) in batch.iter().zip(&mut *keys).zip(reverse) {
-            (*key, *turned) = preview(packet).unwrap_or_default();
+            (*key, *turned) = plain_flow_key(packet).unwrap_or_default();
         }
         self.flows.find_batch(keys.get(..batch.len()).unwrap_or(&[]), handles);
     }
 
     #[inline(always)]
     fn pass(&mut self, packet: &mut Packet) -> bool {
-        let goes_on = self.go_on(self.preview.next, packet);
-        self.preview.next += usize::from(goes_on);
+        let goes_on = self.annotate_fast(self.lookup.next, packet);
+        self.lookup.next += usize::from(goes_on);
         goes_on
     }
 
     #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
-        let index = self.preview.next;
-        self.preview.next += 1;
-        if self.go_on(index, &mut packet) {
+        let index = self.lookup.next;
+        self.lookup.next += 1;
+        if self.annotate_fast(index, &mut packet) {
             return Verdict::Pass(packet);
         }
         if packet.timestamp().is_zero() {
-            self.stamp(cx, &mut packet);
+            self.set_missing_timestamp(cx, &mut packet);
         }
-        let verdict = self.judge(cx, packet);
+        let verdict = self.process(cx, packet);
         if self.active >= self.reap_at {
             if self.reap_at > 0 {
                 self.reap(cx, self.active);

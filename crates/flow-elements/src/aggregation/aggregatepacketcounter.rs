@@ -40,21 +40,21 @@ pub struct AggregatePacketCounterArgs {
 const MAX_NUMBERS: usize = 1 << 22;
 
 pub struct AggregatePacketCounter {
-    place: Option<usize>,
+    annotation: Option<usize>,
     /// By aggregate and packet number, the packet count of each input.
     counts: BTreeMap<(u32, u32), Vec<u32>>,
     inputs: usize,
-    seen: Seen,
+    seen: PacketsSeen,
 }
 
 /// What kinds of packet were seen.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Seen {
+enum PacketsSeen {
     #[default]
-    Nothing,
+    None,
     /// Only packets without an aggregate.
-    Others,
-    Aggregates,
+    WithoutAggregate,
+    WithAggregate,
 }
 
 impl AggregatePacketCounter {
@@ -62,11 +62,11 @@ impl AggregatePacketCounter {
         for packet in packets {
             let aggregate = packet.aggregate();
             if aggregate == 0 {
-                self.seen = self.seen.max(Seen::Others);
+                self.seen = self.seen.max(PacketsSeen::WithoutAggregate);
                 continue;
             }
-            self.seen = Seen::Aggregates;
-            let number = self.place.map_or(0, |place| packet.annotation_u32(place));
+            self.seen = PacketsSeen::WithAggregate;
+            let number = self.annotation.map_or(0, |annotation| packet.annotation_u32(annotation));
             if self.counts.len() >= MAX_NUMBERS && !self.counts.contains_key(&(aggregate, number)) {
                 continue;
             }
@@ -79,7 +79,12 @@ impl AggregatePacketCounter {
     }
 
     /// The packet numbers of an aggregate whose counts meet a condition, one per line.
-    fn numbers(&self, cx: &Context, value: &str, is: fn(&[u32]) -> bool) -> Result<String, HandlerError> {
+    fn matching_numbers(
+        &self,
+        cx: &Context,
+        value: &str,
+        matches: fn(&[u32]) -> bool,
+    ) -> Result<String, HandlerError> {
         let aggregate = match value.trim() {
             "" => 0,
             text => {
@@ -87,7 +92,10 @@ impl AggregatePacketCounter {
             }
         };
         let counts = self.counts.range((aggregate, 0)..=(aggregate, u32::MAX));
-        Ok(counts.filter(|(_, counts)| is(counts)).map(|((_, number), _)| format!("{number}\n")).collect())
+        Ok(counts
+            .filter(|(_, counts)| matches(counts))
+            .map(|((_, number), _)| format!("{number}\n"))
+            .collect())
     }
 }
 
@@ -105,7 +113,9 @@ impl Element for AggregatePacketCounter {
         Handler::read_with(
             "received",
             "Packet numbers of an aggregate that arrived.",
-            |counter, cx, value| counter.numbers(cx, value, |counts| counts.iter().any(|count| *count > 0)),
+            |counter, cx, value| {
+                counter.matching_numbers(cx, value, |counts| counts.iter().any(|count| *count > 0))
+            },
         ),
     ];
 
@@ -113,19 +123,19 @@ impl Element for AggregatePacketCounter {
         args: AggregatePacketCounterArgs,
         setup: &mut Setup,
     ) -> Result<AggregatePacketCounter, SetupError> {
-        let place = match args.anno.0.as_str() {
+        let annotation = match args.anno.0.as_str() {
             "NONE" => None,
             "PACKET_NUMBER" => Some(usize::from(annotation::PACKET_NUMBER.offset)),
             text => match Annotation::<4>::from_argument(text, setup) {
-                Ok(Annotation(place)) => Some(place),
+                Ok(Annotation(annotation)) => Some(annotation),
                 Err(_) => return Err(SetupError::new("bad ANNO")),
             },
         };
         Ok(AggregatePacketCounter {
-            place,
+            annotation,
             counts: BTreeMap::new(),
             inputs: setup.inputs(),
-            seen: Seen::Nothing,
+            seen: PacketsSeen::None,
         })
     }
 
@@ -141,7 +151,7 @@ impl Element for AggregatePacketCounter {
     }
 
     fn cleanup(&mut self, cx: &mut Context) {
-        if self.seen == Seen::Others {
+        if self.seen == PacketsSeen::WithoutAggregate {
             let name = cx.name();
             cx.log(&format!(
                 "{name} :: AggregatePacketCounter: warning: saw no packets with aggregate annotations"
@@ -173,7 +183,11 @@ impl Element for AggregatePacketCounter {
     ) -> Option<Result<String, HandlerError>> {
         let is_there = name == "undelivered" && call != HandlerKind::Write && self.inputs > 1;
         is_there.then(|| {
-            self.numbers(cx, value, |counts| matches!(counts, [sent, received, ..] if sent > received))
+            self.matching_numbers(
+                cx,
+                value,
+                |counts| matches!(counts, [sent, received, ..] if sent > received),
+            )
         })
     }
 }

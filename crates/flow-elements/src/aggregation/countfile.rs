@@ -9,7 +9,7 @@ use element::number_format;
 
 /// The format of a file.
 #[derive(Clone, Copy)]
-pub(super) enum Form {
+pub(super) enum FileFormat {
     /// Aggregate and count as four bytes each, little-endian.
     Binary,
     /// Aggregate and count as decimal numbers.
@@ -20,26 +20,28 @@ pub(super) enum Form {
     Share,
 }
 
-impl Form {
+impl FileFormat {
     /// The header line that names the format.
-    pub(super) fn announcement(self) -> &'static str {
+    pub(super) fn header_line(self) -> &'static str {
         match self {
-            Form::Binary => "!packed_le\n",
-            Form::Ip => "!ip\n",
-            Form::Text | Form::Share => "",
+            FileFormat::Binary => "!packed_le\n",
+            FileFormat::Ip => "!ip\n",
+            FileFormat::Text | FileFormat::Share => "",
         }
     }
 
     /// Appends an aggregate and its count.
-    pub(super) fn add(self, key: u32, count: u32, total: u64, bytes: &mut Vec<u8>) {
+    pub(super) fn append(self, key: u32, count: u32, total: u64, bytes: &mut Vec<u8>) {
         let line = match self {
-            Form::Binary => {
+            FileFormat::Binary => {
                 bytes.extend(key.to_le_bytes());
                 return bytes.extend(count.to_le_bytes());
             }
-            Form::Text => format!("{key} {count}\n"),
-            Form::Ip => format!("{} {count}\n", Ipv4Addr::from_bits(key)),
-            Form::Share => format!("{key} {}\n", number_format::general(f64::from(count) / total as f64)),
+            FileFormat::Text => format!("{key} {count}\n"),
+            FileFormat::Ip => format!("{} {count}\n", Ipv4Addr::from_bits(key)),
+            FileFormat::Share => {
+                format!("{key} {}\n", number_format::general(f64::from(count) / total as f64))
+            }
         };
         bytes.extend(line.into_bytes());
     }

@@ -9,13 +9,13 @@ use flow::{ABSENT, Seed, Table};
 
 /// Numbers below this are counted in an array, such as the consecutive ones of `AggregateIPFlows`. Bounds the memory
 /// that scattered numbers can claim: 4 MB.
-const SMALL: u32 = 1 << 20;
+const ARRAY_LIMIT: u32 = 1 << 20;
 /// Counts per allocation.
-const PAGE: usize = 1 << 10;
+const PAGE_SIZE: usize = 1 << 10;
 
 /// A count for each number, initially 0.
 pub(super) struct Counts {
-    pages: Vec<Option<Box<[u32; PAGE]>>>,
+    pages: Vec<Option<Box<[u32; PAGE_SIZE]>>>,
     others: Table<u32, u32>,
     keys: Vec<u32>,
     /// The handles of a batch's counts in the table, or `ABSENT`.
@@ -31,8 +31,8 @@ impl Counts {
     /// The count of a small number; `None` if its page does not exist.
     #[inline(always)]
     pub(super) fn small_mut(&mut self, number: u32) -> Option<&mut u32> {
-        let page = self.pages.get_mut(number as usize / PAGE)?.as_mut()?;
-        Some(&mut page[number as usize % PAGE])
+        let page = self.pages.get_mut(number as usize / PAGE_SIZE)?.as_mut()?;
+        Some(&mut page[number as usize % PAGE_SIZE])
     }
 
     /// Looks up the counts of the packets' aggregates together for `found_mut`, so that their cache misses overlap.
@@ -41,7 +41,7 @@ impl Counts {
         self.keys.extend(packets.iter().map(Packet::aggregate));
         self.handles.clear();
         self.handles.resize(packets.len(), ABSENT);
-        if self.keys.iter().any(|key| *key >= SMALL) {
+        if self.keys.iter().any(|key| *key >= ARRAY_LIMIT) {
             self.others.find_batch(&self.keys, &mut self.handles);
         }
     }
@@ -49,28 +49,28 @@ impl Counts {
     /// The count of `number`, the aggregate of the packet at `index` in the slice passed to `find`.
     #[inline(always)]
     pub(super) fn found_mut(&mut self, number: u32, index: usize) -> Option<&mut u32> {
-        match self.pages.get_mut(number as usize / PAGE) {
-            Some(Some(page)) => Some(&mut page[number as usize % PAGE]),
+        match self.pages.get_mut(number as usize / PAGE_SIZE) {
+            Some(Some(page)) => Some(&mut page[number as usize % PAGE_SIZE]),
             _ => self.others.value_mut(self.handles.get(index).copied().unwrap_or(ABSENT)),
         }
     }
 
     /// The count of a number.
     pub(super) fn get(&self, number: u32) -> u32 {
-        match self.pages.get(number as usize / PAGE) {
-            Some(Some(page)) => page[number as usize % PAGE],
+        match self.pages.get(number as usize / PAGE_SIZE) {
+            Some(Some(page)) => page[number as usize % PAGE_SIZE],
             _ => self.others.get(number).copied().unwrap_or(0),
         }
     }
 
     /// Adds to the count of a number, wrapping around. A number beyond 2^32 others is not counted.
     pub(super) fn add(&mut self, number: u32, amount: u32) {
-        if number < SMALL && self.small_mut(number).is_none() {
-            let page = number as usize / PAGE;
+        if number < ARRAY_LIMIT && self.small_mut(number).is_none() {
+            let page = number as usize / PAGE_SIZE;
             if self.pages.len() <= page {
                 self.pages.resize_with(page + 1, || None);
             }
-            self.pages[page] = Some(Box::new([0; PAGE]));
+            self.pages[page] = Some(Box::new([0; PAGE_SIZE]));
         }
         let count = match self.small_mut(number) {
             Some(count) => Some(count),
@@ -84,7 +84,7 @@ impl Counts {
 
     /// The numbers with non-zero counts, in order, with their counts.
     pub(super) fn sorted(&self) -> Vec<(u32, u32)> {
-        let pages = self.pages.iter().zip((0..).step_by(PAGE));
+        let pages = self.pages.iter().zip((0..).step_by(PAGE_SIZE));
         let small = pages.filter_map(|(page, first)| Some((first..).zip(page.as_ref()?.iter().copied())));
         let others = self.others.iter().map(|(_, number, count)| (number, *count));
         let mut counts: Vec<(u32, u32)> =
@@ -107,20 +107,20 @@ mod tests {
     #[test]
     fn small_and_large_numbers_are_counted_alike() {
         let mut counts = Counts::new(Seed::new(1, 2));
-        let numbers = [0, 1, 1_023, 1_024, SMALL - 1, SMALL, u32::MAX];
+        let numbers = [0, 1, 1_023, 1_024, ARRAY_LIMIT - 1, ARRAY_LIMIT, u32::MAX];
         for (amount, number) in (1..).zip(numbers) {
             assert_eq!(counts.get(number), 0);
             counts.add(number, amount);
             counts.add(number, amount);
         }
         counts.add(7, 0);
-        counts.add(SMALL + 7, 0);
+        counts.add(ARRAY_LIMIT + 7, 0);
         let expected: Vec<(u32, u32)> = numbers.into_iter().zip((2..).step_by(2)).collect();
         assert_eq!(counts.sorted(), expected);
         assert!(expected.iter().all(|(number, count)| counts.get(*number) == *count));
         counts.add(1, u32::MAX);
         assert_eq!(
-            (counts.get(1), counts.small_mut(2).copied(), counts.small_mut(SMALL)),
+            (counts.get(1), counts.small_mut(2).copied(), counts.small_mut(ARRAY_LIMIT)),
             (3, Some(0), None)
         );
         counts.clear();

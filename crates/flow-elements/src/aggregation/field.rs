@@ -92,7 +92,7 @@ const NAMED: &[(Header, &str, u32, u32)] = {
 };
 
 /// The text after `literal`, with leading spaces skipped.
-fn after<'t>(text: &'t str, literal: &str) -> Option<&'t str> {
+fn skip_literal<'t>(text: &'t str, literal: &str) -> Option<&'t str> {
     text.trim_start().strip_prefix(literal)
 }
 
@@ -112,7 +112,7 @@ impl Header {
     fn parse<'t>(text: &'t str, setup: &Setup) -> Option<(Header, &'t str)> {
         if let Some(rest) = text.strip_prefix("ip") {
             let is_proto = rest.starts_with(|first: char| first.is_ascii_whitespace());
-            let protocol = after(rest, "proto").filter(|_| is_proto);
+            let protocol = skip_literal(rest, "proto").filter(|_| is_proto);
             if let Some((protocol, rest)) = protocol.and_then(|rest| number(rest, setup)) {
                 return Some((Header::Protocol(u8::try_from(protocol).ok()?), rest));
             }
@@ -146,24 +146,24 @@ impl Header {
 impl Field {
     /// Parses the contents of brackets (bytes) or braces (bits). Returns the first bit, the length in bits and the
     /// remaining text.
-    fn place<'t>(text: &'t str, setup: &Setup) -> Option<(i64, i64, &'t str)> {
-        let (rest, close, unit) = match (after(text, "["), after(text, "{")) {
+    fn parse_range<'t>(text: &'t str, setup: &Setup) -> Option<(i64, i64, &'t str)> {
+        let (rest, close, unit) = match (skip_literal(text, "["), skip_literal(text, "{")) {
             (Some(rest), _) => (rest, "]", 8),
             (_, Some(rest)) => (rest, "}", 1),
             _ => return None,
         };
         let (first, rest) = number(rest, setup)?;
         let first = i64::from(first);
-        let (length, rest) = if let Some(rest) = after(rest, ":") {
+        let (length, rest) = if let Some(rest) = skip_literal(rest, ":") {
             let (length, rest) = number(rest, setup)?;
             (i64::from(length), rest)
-        } else if let Some(rest) = after(rest, "-") {
+        } else if let Some(rest) = skip_literal(rest, "-") {
             let (last, rest) = number(rest, setup)?;
             (i64::from(last) - first + 1, rest)
         } else {
             (1, rest)
         };
-        Some((first * unit, length * unit, after(rest, close)?))
+        Some((first * unit, length * unit, skip_literal(rest, close)?))
     }
 
     /// The part of the field under a contiguous mask.
@@ -188,7 +188,7 @@ impl FromArgument for Field {
         let mask = || ArgumentError::later("bad prefix or mask in TCP/IP field");
         let (header, rest) = Header::parse(text, setup).ok_or_else(syntax)?;
         let (named, rest) = header.field(rest).map_or((None, rest), |(field, rest)| (Some(field), rest));
-        let (mut field, mut rest) = match (named, Field::place(rest, setup)) {
+        let (mut field, mut rest) = match (named, Field::parse_range(rest, setup)) {
             (None, None) => return Err(syntax()),
             (Some(field), None) => (field, rest),
             (named, Some((offset, length, rest))) => {
@@ -202,7 +202,7 @@ impl FromArgument for Field {
                 (Field { offset: whole.offset + offset, length, ..whole }, rest)
             }
         };
-        if let Some((length, after)) = after(rest, "/").and_then(|prefix| number(prefix, setup)) {
+        if let Some((length, after)) = skip_literal(rest, "/").and_then(|prefix| number(prefix, setup)) {
             match length {
                 0 => {
                     return Err(ArgumentError::later(
@@ -213,7 +213,7 @@ impl FromArgument for Field {
                 _ => (field.length, rest) = (length, after),
             }
         }
-        if let Some((bits, after)) = after(rest, "&").and_then(|bits| number(bits, setup)) {
+        if let Some((bits, after)) = skip_literal(rest, "&").and_then(|bits| number(bits, setup)) {
             (field, rest) = (field.masked(bits).ok_or_else(mask)?, after);
         }
         if !rest.is_empty() {

@@ -23,14 +23,14 @@ pub(super) struct Flow {
 }
 
 /// Both directions have ended.
-pub(super) const OVER: u8 = 3;
+pub(super) const BOTH_ENDED: u8 = 3;
 
 impl Flow {
     /// Processes the flags of a segment in direction `paint`.
     #[inline]
-    pub(super) fn see(&mut self, flags: u8, paint: u8) {
+    pub(super) fn update(&mut self, flags: u8, paint: u8) {
         if flags & flag::RST != 0 {
-            self.ended = OVER;
+            self.ended = BOTH_ENDED;
         } else if flags & flag::FIN != 0 {
             self.ended |= 1 << paint;
         } else if flags & flag::SYN != 0 {
@@ -59,14 +59,14 @@ impl IdleTimeouts {
     pub(super) fn seconds(&self, number: u8, flow: &Flow) -> i64 {
         match (number, flow.ended) {
             (protocol::UDP, _) => self.udp,
-            (_, OVER) => self.tcp_done,
+            (_, BOTH_ENDED) => self.tcp_done,
             _ => self.tcp,
         }
     }
 }
 
 /// The flow information of a packet.
-pub(super) struct Known {
+pub(super) struct FlowInfo {
     pub(super) hosts: Hosts,
     /// The key of its flow; `None` for a fragment other than the first.
     pub(super) key: Option<u128>,
@@ -80,7 +80,7 @@ pub(super) struct Known {
 /// The flow key of a packet (protocol, then address and port of the lower end and of the higher), and whether the
 /// packet goes from the higher address to the lower (for equal addresses, from the higher port).
 #[inline]
-fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128, bool) {
+fn flow_key(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128, bool) {
     let [a, b, c, d] = ports;
     let from = u64::from(source) << 16 | u64::from(u16::from_be_bytes([a, b]));
     let to = u64::from(destination) << 16 | u64::from(u16::from_be_bytes([c, d]));
@@ -88,9 +88,9 @@ fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128,
     (u128::from(number) << 96 | u128::from(low) << 48 | u128::from(high), from > to)
 }
 
-/// The key of an unfragmented TCP or UDP packet, like `key_of`.
+/// The key of an unfragmented TCP or UDP packet, like `flow_key`.
 #[inline]
-pub(super) fn preview(packet: &Packet) -> Option<(u128, bool)> {
+pub(super) fn plain_flow_key(packet: &Packet) -> Option<(u128, bool)> {
     let bytes = packet.network();
     let header = Ip4View::new(bytes)?;
     let number = header.protocol();
@@ -99,23 +99,23 @@ pub(super) fn preview(packet: &Packet) -> Option<(u128, bool)> {
     let is_plain = matches!(number, protocol::TCP | protocol::UDP)
         && !header.is_fragment()
         && (source | destination) != 0;
-    is_plain.then(|| key_of(number, [source, destination], ports))
+    is_plain.then(|| flow_key(number, [source, destination], ports))
 }
 
 /// The packet embedded in an ICMP error, from its IP header on.
-fn carried(message: &[u8]) -> Option<&[u8]> {
+fn embedded_packet(message: &[u8]) -> Option<&[u8]> {
     let carried = Icmp4View::new(message)?.original_datagram()?;
     let length = Ip4View::new(carried)?.header_length();
     (length >= 20 && carried.len() >= length).then_some(carried)
 }
 
 /// The flow information of a TCP or UDP packet, and with `errors` of a packet embedded in an ICMP error.
-pub(super) fn look(packet: &Packet, errors: bool) -> Option<Known> {
+pub(super) fn flow_info(packet: &Packet, errors: bool) -> Option<FlowInfo> {
     let mut bytes = packet.network();
     let mut header = Ip4View::new(bytes)?;
     let mut is_error = false;
     if header.protocol() == protocol::ICMP && header.is_first_fragment() && errors {
-        bytes = carried(packet.transport())?;
+        bytes = embedded_packet(packet.transport())?;
         header = Ip4View::new(bytes)?;
         is_error = true;
     }
@@ -129,10 +129,10 @@ pub(super) fn look(packet: &Packet, errors: bool) -> Option<Known> {
     let mut key = None;
     if header.is_first_fragment() {
         let ports: &[u8; 4] = bytes.get(header.header_length()..)?.first_chunk()?;
-        let (found, turned) = key_of(number, [source, destination], *ports);
+        let (found, turned) = flow_key(number, [source, destination], *ports);
         key = Some(found);
         reverse = turned;
     }
     let (is_fragment, identification) = (header.is_fragment(), header.identification());
-    Some(Known { hosts, key, reverse, is_error, is_fragment, identification })
+    Some(FlowInfo { hosts, key, reverse, is_error, is_fragment, identification })
 }

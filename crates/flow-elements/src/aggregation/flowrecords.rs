@@ -29,7 +29,7 @@ struct Record {
     /// Packet count of each direction.
     packets: [u64; 2],
     /// Position of its first packet in the file that it was read from.
-    place: u64,
+    position: u64,
 }
 
 impl FlowRecords {
@@ -52,10 +52,10 @@ impl FlowRecords {
     /// Starts the record of a flow with its first packet.
     pub(super) fn begin(&mut self, cx: &Context, number: u32, packet: &Packet) {
         if self.is_open() {
-            let place = self.source.as_ref().map(|source| format!("{source}.packet_filepos"));
-            let place = place.and_then(|path| cx.read_handler(&path, "").ok()?.trim().parse().ok());
+            let position = self.source.as_ref().map(|source| format!("{source}.packet_filepos"));
+            let position = position.and_then(|path| cx.read_handler(&path, "").ok()?.trim().parse().ok());
             let first = packet.timestamp();
-            let record = Record { first, last: first, packets: [0, 0], place: place.unwrap_or(0) };
+            let record = Record { first, last: first, packets: [0, 0], position: position.unwrap_or(0) };
             self.flows.insert(number, record);
         }
     }
@@ -75,15 +75,15 @@ impl FlowRecords {
         let Some(record) = self.flows.remove(&number) else { return };
         let [(source, source_port), (destination, destination_port)] = ends;
         let [there, back] = record.packets;
-        let place = match record.place {
+        let position = match record.position {
             0 => String::new(),
-            place => format!(" filepos='{place}'"),
+            position => format!(" filepos='{position}'"),
         };
         self.write(
             cx,
             &format!(
                 "<flow aggregate='{number}' src='{source}' sport='{source_port}' dst='{destination}' \
-                 dport='{destination_port}' begin='{}' duration='{}'{place}>\n  \
+                 dport='{destination_port}' begin='{}' duration='{}'{position}>\n  \
                  <stream dir='0' packets='{there}' /><stream dir='1' packets='{back}' />\n</flow>\n",
                 number_format::timestamp(record.first),
                 number_format::timestamp(record.last - record.first),

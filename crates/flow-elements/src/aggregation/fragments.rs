@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use packet::Packet;
 
-use super::flow::{Hosts, Known};
+use super::flow::{FlowInfo, Hosts};
 
 /// Maximum waiting packets. Bounds the memory that fragments can claim.
 const MAX_WAITING: usize = 4_096;
@@ -34,7 +34,7 @@ impl Fragments {
     }
 
     /// Whether packets between two hosts wait.
-    pub(super) fn are_between(&self, hosts: Hosts) -> bool {
+    pub(super) fn has_packets_between(&self, hosts: Hosts) -> bool {
         self.queues.contains_key(&hosts)
     }
 
@@ -44,14 +44,14 @@ impl Fragments {
     }
 
     /// Queues a packet; returns it as an error if too many wait.
-    pub(super) fn keep(&mut self, packet: Packet, known: &Known) -> Result<(), Packet> {
+    pub(super) fn enqueue(&mut self, packet: Packet, info: &FlowInfo) -> Result<(), Packet> {
         if self.count >= MAX_WAITING {
             return Err(packet);
         }
         self.count += 1;
-        let Known { identification, is_fragment, key: flow, .. } = *known;
+        let FlowInfo { identification, is_fragment, key: flow, .. } = *info;
         let waiting = Waiting { packet, identification, is_fragment, flow };
-        self.queues.entry(known.hosts).or_default().push_back(waiting);
+        self.queues.entry(info.hosts).or_default().push_back(waiting);
         Ok(())
     }
 

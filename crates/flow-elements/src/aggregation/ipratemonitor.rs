@@ -115,7 +115,7 @@ impl IPRateMonitor {
                     return None;
                 }
                 used += COUNTER_BYTES;
-                *slot = Some(Part::new(Rates::at(now)));
+                *slot = Some(Part::new(Rates::starting_at(now)));
             }
             let part = slot.as_mut()?;
             if let Some(amount) = amount {
@@ -153,7 +153,7 @@ impl IPRateMonitor {
         self.used = self.base.bytes();
     }
 
-    fn look(&mut self, cx: &Context, packet: &mut Packet, port: usize) {
+    fn observe(&mut self, cx: &Context, packet: &mut Packet, port: usize) {
         let chance = (self.ratio >= 0x1_0000 && !self.draws) || (cx.random() >> 5 & 0xffff) <= self.ratio;
         let Some(header) = Ip4View::new(packet.network()) else { return };
         let amount = if self.bytes { header.total_length().into() } else { 1 };
@@ -173,7 +173,7 @@ impl IPRateMonitor {
     }
 
     /// Keeps a part of an address undivided until an epoch.
-    fn keep_whole(&mut self, address: Ipv4Addr, depth: usize, until: i64) -> Option<()> {
+    fn keep_undivided(&mut self, address: Ipv4Addr, depth: usize, until: i64) -> Option<()> {
         let mut level = &mut self.base;
         for (at, byte) in address.octets().into_iter().enumerate() {
             let part = level.parts.get_mut(usize::from(byte))?.as_mut()?;
@@ -216,7 +216,7 @@ fn anno_level(monitor: &mut IPRateMonitor, cx: &mut Context, value: &str) -> Res
         .ok()
         .filter(|seconds| *seconds > 0)
         .ok_or_else(|| HandlerError::new("3rd argument specifies when this rule expires, must be > 0"))?;
-    monitor.keep_whole(address, depth, seconds.saturating_mul(EPOCHS).saturating_add(epoch(cx)));
+    monitor.keep_undivided(address, depth, seconds.saturating_mul(EPOCHS).saturating_add(epoch(cx)));
     Ok(())
 }
 
@@ -286,7 +286,7 @@ impl Element for IPRateMonitor {
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
-        batch.iter_mut().for_each(|packet| self.look(cx, packet, port));
+        batch.iter_mut().for_each(|packet| self.observe(cx, packet, port));
         cx.emit(port, batch);
     }
 
@@ -294,7 +294,7 @@ impl Element for IPRateMonitor {
         let before = into.len();
         cx.pull(port, most, into);
         for packet in into.as_mut_slice().get_mut(before..).unwrap_or(&mut []) {
-            self.look(cx, packet, port);
+            self.observe(cx, packet, port);
         }
     }
 }

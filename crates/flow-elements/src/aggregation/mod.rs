@@ -4,7 +4,6 @@ mod aggregatecounter;
 mod aggregateip;
 mod aggregateipflows;
 mod aggregatepacketcounter;
-mod call;
 mod countfile;
 mod counts;
 mod field;
@@ -13,6 +12,7 @@ mod flowrecords;
 mod fragments;
 mod ipratemonitor;
 mod rates;
+mod trigger;
 
 pub use aggregatecounter::AggregateCounter;
 pub use aggregateip::AggregateIP;

@@ -29,7 +29,7 @@ pub(super) struct Rates {
 
 impl Rates {
     /// Zero rates, starting at an epoch.
-    pub(super) fn at(epoch: i64) -> Rates {
+    pub(super) fn starting_at(epoch: i64) -> Rates {
         Rates { epoch, ..Rates::default() }
     }
 

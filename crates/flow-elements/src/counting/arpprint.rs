@@ -7,7 +7,7 @@ use element::number_format;
 use element::prelude::*;
 use packet::{ArpView, EthernetView, MacAddr};
 
-use super::journal::Journal;
+use super::print_output::PrintOutput;
 
 /// Length of an Ethernet header.
 const ETHERNET_LENGTH: isize = 14;
@@ -51,7 +51,7 @@ pub struct ARPPrintArgs {
 
 pub struct ARPPrint {
     args: ARPPrintArgs,
-    journal: Journal,
+    output: PrintOutput,
 }
 
 /// The Ethernet header before the network header, if the packet has room for one.
@@ -139,11 +139,11 @@ impl Filter for ARPPrint {
     fn new(args: ARPPrintArgs, setup: &mut Setup) -> Result<ARPPrint, SetupError> {
         // Lines of several of these come in the order in which packets pass them.
         setup.unbatched = true;
-        Ok(ARPPrint { args, journal: Journal::default() })
+        Ok(ARPPrint { args, output: PrintOutput::default() })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.journal = Journal::open(cx, self.args.outfile.as_ref())?;
+        self.output = PrintOutput::open(cx, self.args.outfile.as_ref())?;
         Ok(())
     }
 
@@ -152,12 +152,12 @@ impl Filter for ARPPrint {
             && packet.has_network()
             && let Some(line) = self.line(&packet)
         {
-            self.journal.write(cx, line);
+            self.output.write(cx, line);
         }
         Verdict::Pass(packet)
     }
 
     fn cleanup(&mut self, _: &mut Context) {
-        self.journal.flush();
+        self.output.flush();
     }
 }

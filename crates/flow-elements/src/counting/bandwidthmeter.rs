@@ -34,9 +34,9 @@ pub struct BandwidthMeterArgs {
 }
 
 /// Counts bytes.
-pub struct Octets;
+pub struct Bytes;
 
-impl Measure for Octets {
+impl Measure for Bytes {
     type Args = BandwidthMeterArgs;
 
     fn rates(args: BandwidthMeterArgs) -> Vec<Raw> {
@@ -48,4 +48,4 @@ impl Measure for Octets {
     }
 }
 
-pub type BandwidthMeter = RateMeter<Octets>;
+pub type BandwidthMeter = RateMeter<Bytes>;

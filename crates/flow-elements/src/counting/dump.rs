@@ -7,23 +7,23 @@ use element::prelude::*;
 
 /// Format in which to print the bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum ContentsFormat {
     Nothing,
     Hex,
     Ascii,
 }
 
-impl FromArgument for Contents {
+impl FromArgument for ContentsFormat {
     const KIND: &'static str = "NONE, HEX or ASCII";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Contents, ArgumentError> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<ContentsFormat, ArgumentError> {
         if let Ok(shown) = bool::from_argument(text, setup) {
-            return Ok(if shown { Contents::Hex } else { Contents::Nothing });
+            return Ok(if shown { ContentsFormat::Hex } else { ContentsFormat::Nothing });
         }
         match Word::from_argument(text, setup)?.0.to_ascii_uppercase().as_str() {
-            "NONE" => Ok(Contents::Nothing),
-            "HEX" => Ok(Contents::Hex),
-            "ASCII" => Ok(Contents::Ascii),
+            "NONE" => Ok(ContentsFormat::Nothing),
+            "HEX" => Ok(ContentsFormat::Hex),
+            "ASCII" => Ok(ContentsFormat::Ascii),
             upper => Err(ArgumentError::later(format!(
                 "bad contents value '{upper}'; should be 'NONE', 'HEX', or 'ASCII'"
             ))),

@@ -15,16 +15,16 @@ const CODE_PROTOCOL: u8 = 2;
 const CODE_PORT: u8 = 3;
 const CODE_NEED_FRAGMENT: u8 = 4;
 
-fn half(bytes: &[u8], at: usize) -> u16 {
+fn read_u16(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |pair| u16::from_be_bytes(*pair))
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |four| u32::from_be_bytes(*four))
 }
 
 /// The parts of a packet that a line describes.
-pub(super) struct Subject<'a> {
+pub(super) struct PacketParts<'a> {
     pub(super) ip: Ip4View<'a>,
     /// Transport header and data, cut at the length in the IP header.
     pub(super) transport: &'a [u8],
@@ -32,14 +32,14 @@ pub(super) struct Subject<'a> {
     pub(super) length: usize,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> PacketParts<'a> {
     /// `None` if there is no complete IP header.
-    pub(super) fn new(packet: &'a Packet) -> Option<Subject<'a>> {
+    pub(super) fn new(packet: &'a Packet) -> Option<PacketParts<'a>> {
         let ip = Ip4View::new(packet.network())?;
         let transport = packet.transport();
         let claimed = usize::from(ip.total_length()).saturating_sub(ip.header_length());
         let transport = transport.get(..claimed).unwrap_or(transport);
-        Some(Subject { ip, transport, length: packet.len() })
+        Some(PacketParts { ip, transport, length: packet.len() })
     }
 
     /// Bytes after the IP header, according to the header.
@@ -77,7 +77,7 @@ impl<'a> Subject<'a> {
             write!(line, "{}: {truncated}{name}", self.addresses())?;
             return Ok(false);
         }
-        let (source, destination) = (half(self.transport, 0), half(self.transport, 2));
+        let (source, destination) = (read_u16(self.transport, 0), read_u16(self.transport, 2));
         write!(line, "{}.{source} > {}.{destination}: ", self.ip.source(), self.ip.destination())?;
         Ok(true)
     }
@@ -102,16 +102,16 @@ impl<'a> Subject<'a> {
         if flags & (flag::SYN | flag::FIN | flag::RST | flag::PSH) == 0 {
             line.push('.');
         }
-        let sequence = word(tcp, 4);
+        let sequence = read_u32(tcp, 4);
         let end = sequence.wrapping_add(length as u32);
         write!(line, " {sequence}:{end}({length},{},{})", self.length, self.ip.total_length())?;
         if flags & flag::ACK != 0 {
-            write!(line, " ack {}", word(tcp, 8))?;
+            write!(line, " ack {}", read_u32(tcp, 8))?;
         }
         if tcp.len() < 16 {
             return line.write_str("truncated-tcp");
         }
-        write!(line, " win {}", half(tcp, 14))
+        write!(line, " win {}", read_u16(tcp, 14))
     }
 
     fn udp(&self, line: &mut String) -> core::fmt::Result {
@@ -121,7 +121,7 @@ impl<'a> Subject<'a> {
         if self.transport.len() < 8 {
             return line.write_str("truncated-udp");
         }
-        write!(line, "udp {}", half(self.transport, 4))
+        write!(line, "udp {}", read_u16(self.transport, 4))
     }
 
     fn icmp(&self, line: &mut String, swap: bool) -> core::fmt::Result {
@@ -139,7 +139,12 @@ impl<'a> Subject<'a> {
                     return line.write_str("truncated-icmp");
                 }
                 let order = |value: u16| if swap { value } else { value.swap_bytes() };
-                write!(line, "({}, {})", order(half(self.transport, 4)), order(half(self.transport, 6)))
+                write!(
+                    line,
+                    "({}, {})",
+                    order(read_u16(self.transport, 4)),
+                    order(read_u16(self.transport, 6))
+                )
             }
             kind::UNREACHABLE => self.unreachable(line, code),
             _ => {
@@ -176,12 +181,12 @@ impl<'a> Subject<'a> {
                     None => write!(line, " protocol {}", inner.protocol())?,
                 }
                 match bytes.get(inner.header_length()..).filter(|ports| ports.len() >= 4) {
-                    Some(ports) => write!(line, "/{}", half(ports, 2)),
+                    Some(ports) => write!(line, "/{}", read_u16(ports, 2)),
                     None => line.write_str("truncated-icmp"),
                 }
             }
-            CODE_NEED_FRAGMENT if half(self.transport, 6) != 0 => {
-                write!(line, " (mtu {})", half(self.transport, 6))
+            CODE_NEED_FRAGMENT if read_u16(self.transport, 6) != 0 => {
+                write!(line, " (mtu {})", read_u16(self.transport, 6))
             }
             _ => Ok(()),
         }

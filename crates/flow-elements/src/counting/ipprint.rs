@@ -7,9 +7,9 @@ use element::number_format;
 use element::prelude::*;
 use packet::{TcpView, protocol};
 
-use super::dump::{self, Contents};
-use super::ipline::Subject;
-use super::journal::Journal;
+use super::dump::{self, ContentsFormat};
+use super::ipline::PacketParts;
+use super::print_output::PrintOutput;
 
 /// Length of a UDP header.
 const UDP_LENGTH: usize = 8;
@@ -41,10 +41,10 @@ pub struct IPPrintArgs {
     label: String,
     /// Format of the packet's bytes: HEX, ASCII or NONE.
     #[arg(default = "NONE")]
-    contents: Contents,
+    contents: ContentsFormat,
     /// Format of the bytes after the transport header: HEX, ASCII or FALSE.
     #[arg(default = "FALSE")]
-    payload: Payload,
+    payload: PayloadFormat,
     /// Maximum number of bytes to print; negative for all.
     #[arg(default = "1500")]
     maxlength: i32,
@@ -83,18 +83,18 @@ pub struct IPPrintArgs {
     channel: Option<Word>,
 }
 
-/// Format of the bytes after the transport header, which has other keywords than `Contents`.
+/// Format of the bytes after the transport header, which has other keywords than `ContentsFormat`.
 #[derive(Clone, Copy)]
-struct Payload(Contents);
+struct PayloadFormat(ContentsFormat);
 
-impl FromArgument for Payload {
+impl FromArgument for PayloadFormat {
     const KIND: &'static str = "FALSE, HEX or ASCII";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Payload, ArgumentError> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<PayloadFormat, ArgumentError> {
         match Word::from_argument(text, setup)?.0.to_ascii_uppercase().as_str() {
-            "NO" | "FALSE" => Ok(Payload(Contents::Nothing)),
-            "YES" | "TRUE" | "HEX" => Ok(Payload(Contents::Hex)),
-            "ASCII" => Ok(Payload(Contents::Ascii)),
+            "NO" | "FALSE" => Ok(PayloadFormat(ContentsFormat::Nothing)),
+            "YES" | "TRUE" | "HEX" => Ok(PayloadFormat(ContentsFormat::Hex)),
+            "ASCII" => Ok(PayloadFormat(ContentsFormat::Ascii)),
             upper => Err(ArgumentError::later(format!(
                 "bad payload value '{upper}'; should be 'false', 'hex', or 'ascii'"
             ))),
@@ -104,7 +104,7 @@ impl FromArgument for Payload {
 
 pub struct IPPrint {
     args: IPPrintArgs,
-    journal: Journal,
+    output: PrintOutput,
 }
 
 impl IPPrint {
@@ -127,11 +127,11 @@ impl IPPrint {
         if args.aggregate || args.paint {
             line.push_str(": ");
         }
-        let Some(subject) = Subject::new(packet) else {
+        let Some(parts) = PacketParts::new(packet) else {
             line.push_str("truncated-ip");
             return line;
         };
-        let ip = &subject.ip;
+        let ip = &parts.ip;
         for (shown, name, value) in [
             (args.id, "id", ip.identification()),
             (args.ttl, "ttl", ip.ttl().into()),
@@ -142,15 +142,15 @@ impl IPPrint {
                 let _ = write!(line, "{name} {value} ");
             }
         }
-        subject.describe(&mut line, args.swap);
-        let Payload(shown) = args.payload;
-        let payload = shown != Contents::Nothing;
-        let bytes = if payload { behind(packet, &subject) } else { packet.data() };
+        parts.describe(&mut line, args.swap);
+        let PayloadFormat(shown) = args.payload;
+        let payload = shown != ContentsFormat::Nothing;
+        let bytes = if payload { payload_bytes(packet, &parts) } else { packet.data() };
         let bytes = dump::first(bytes, args.maxlength);
         match if payload { shown } else { args.contents } {
-            Contents::Nothing => {}
-            Contents::Hex => dump::hex(&mut line, bytes, |at| space(at, 24, 4)),
-            Contents::Ascii => dump::ascii(&mut line, bytes, |at| space(at, 48, 8)),
+            ContentsFormat::Nothing => {}
+            ContentsFormat::Hex => dump::hex(&mut line, bytes, |at| space(at, 24, 4)),
+            ContentsFormat::Ascii => dump::ascii(&mut line, bytes, |at| space(at, 48, 8)),
         }
         line
     }
@@ -166,10 +166,10 @@ fn space(at: usize, line: usize, word: usize) -> &'static str {
 }
 
 /// The bytes after the transport header, if its length is known.
-fn behind<'a>(packet: &'a Packet, subject: &Subject) -> &'a [u8] {
+fn payload_bytes<'a>(packet: &'a Packet, parts: &PacketParts) -> &'a [u8] {
     let transport = packet.transport();
-    let skip = match subject.ip.protocol() {
-        _ if !subject.ip.is_first_fragment() => 0,
+    let skip = match parts.ip.protocol() {
+        _ if !parts.ip.is_first_fragment() => 0,
         protocol::TCP => TcpView::new(transport).map_or(transport.len(), |tcp| tcp.header_length()),
         protocol::UDP => UDP_LENGTH,
         _ => 0,
@@ -188,7 +188,7 @@ impl Filter for IPPrint {
     ];
 
     fn new(mut args: IPPrintArgs, setup: &mut Setup) -> Result<IPPrint, SetupError> {
-        if args.contents != Contents::Nothing && args.payload.0 != Contents::Nothing {
+        if args.contents != ContentsFormat::Nothing && args.payload.0 != ContentsFormat::Nothing {
             return Err(SetupError::new("specify at most one of PAYLOAD and CONTENTS"));
         }
         // There is one log.
@@ -196,22 +196,22 @@ impl Filter for IPPrint {
         // Lines of several of these come in the order in which packets pass them.
         setup.unbatched = true;
         args.maxlength = args.nbytes.unwrap_or(args.maxlength);
-        Ok(IPPrint { args, journal: Journal::default() })
+        Ok(IPPrint { args, output: PrintOutput::default() })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.journal = Journal::open(cx, self.args.outfile.as_ref())?;
+        self.output = PrintOutput::open(cx, self.args.outfile.as_ref())?;
         Ok(())
     }
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         if self.args.active && packet.has_network() {
-            self.journal.write(cx, self.line(&packet));
+            self.output.write(cx, self.line(&packet));
         }
         Verdict::Pass(packet)
     }
 
     fn cleanup(&mut self, _: &mut Context) {
-        self.journal.flush();
+        self.output.flush();
     }
 }

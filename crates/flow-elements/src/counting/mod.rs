@@ -8,9 +8,9 @@ mod dump;
 mod ip6print;
 mod ipline;
 mod ipprint;
-mod journal;
 mod meter;
 mod print;
+mod print_output;
 pub mod rate;
 pub mod ratemeter;
 

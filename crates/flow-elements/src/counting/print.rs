@@ -5,7 +5,7 @@ use core::fmt::Write;
 use element::number_format;
 use element::prelude::*;
 
-use super::dump::{self, Contents};
+use super::dump::{self, ContentsFormat};
 
 /// Logs a line for each packet: LABEL, length and up to MAXLENGTH bytes.
 ///
@@ -39,7 +39,7 @@ pub struct PrintArgs {
     nbytes: Option<i32>,
     /// Format of the bytes: HEX, ASCII or NONE.
     #[arg(default = "HEX")]
-    contents: Contents,
+    contents: ContentsFormat,
     /// Print the timestamp.
     #[arg(default = "false")]
     timestamp: bool,
@@ -79,15 +79,15 @@ impl Print {
             dump::hex(&mut line, packet.annotations(), |_| "");
         }
         let bytes = dump::first(packet.data(), args.maxlength);
-        if args.contents != Contents::Nothing && !bytes.is_empty() {
+        if args.contents != ContentsFormat::Nothing && !bytes.is_empty() {
             line.push_str(" | ");
         }
         match args.contents {
-            Contents::Nothing => {}
-            Contents::Hex => {
+            ContentsFormat::Nothing => {}
+            ContentsFormat::Hex => {
                 dump::hex(&mut line, bytes, |at| if at > 0 && at % 4 == 0 { " " } else { "" });
             }
-            Contents::Ascii => dump::ascii(&mut line, bytes, |at| if at % 8 == 0 { " " } else { "" }),
+            ContentsFormat::Ascii => dump::ascii(&mut line, bytes, |at| if at % 8 == 0 { " " } else { "" }),
         }
         line
     }

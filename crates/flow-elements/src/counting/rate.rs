@@ -8,7 +8,7 @@ const EPOCHS: i64 = 1_000;
 /// Exponent of the EWMA weight per epoch.
 const STABILITY: u32 = 4;
 /// Empty epochs after which the average has decayed completely.
-const FORGOTTEN: i64 = 100;
+const DECAY_EPOCHS: i64 = 100;
 
 /// EWMA of a count per epoch, in fixed point with `SCALE` fractional bits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,15 +29,15 @@ impl<const SCALE: u32> Rate<SCALE> {
     pub fn count(&mut self, now: Timestamp, amount: u64) {
         let epoch = now.millis();
         if epoch != self.epoch {
-            self.turn(epoch);
+            self.advance(epoch);
         }
         self.current = self.current.saturating_add(amount as i64);
     }
 
-    fn turn(&mut self, epoch: i64) {
+    fn advance(&mut self, epoch: i64) {
         self.observe(self.current);
         let empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
-        if empty >= FORGOTTEN {
+        if empty >= DECAY_EPOCHS {
             self.average = 0;
         } else {
             for _ in 0..empty {
@@ -92,7 +92,7 @@ mod tests {
             rate.count(Timestamp::from_millis(milli), 5);
         }
         let text = rate.text(Timestamp::from_millis(1_000));
-        // The average stops short of the rate by less than a sixteenth of a unit of its last place.
+        // The average stops short of the rate by less than a sixteenth of a unit of its last digit.
         assert_eq!(text, "4993.164");
         assert_eq!(rate.text(Timestamp::from_millis(3_000)), "0");
     }

@@ -8,7 +8,7 @@ use element::prelude::*;
 use super::rate::Rate;
 
 /// Highest rate that the average can represent.
-const MOST: u32 = u32::MAX >> 10;
+const MAX_RATE: u32 = u32::MAX >> 10;
 
 /// Selects whether packets or bytes count.
 pub trait Measure: 'static {
@@ -47,8 +47,8 @@ fn parse(name: &str, texts: &[Raw], setup: &mut Setup) -> Result<Vec<u32>, Setup
         if text.ends_with(|last: char| last.is_ascii_digit() || last == '.') {
             setup.warn(format!("no units for bandwidth argument {number}, assuming Bps"));
         }
-        if rate > MOST {
-            return Err(SetupError::new(format!("rate {number} too large (max {MOST})")));
+        if rate > MAX_RATE {
+            return Err(SetupError::new(format!("rate {number} too large (max {MAX_RATE})")));
         }
         rates.push(rate);
     }

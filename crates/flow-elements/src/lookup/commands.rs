@@ -7,7 +7,7 @@ use core::net::Ipv4Addr;
 use lookup::{Hop, Route, RouteError, RouteStore};
 
 use super::arguments::{RouteToAdd, RouteToRemove, has_port};
-use super::table::{Kind, RouteTable};
+use super::table::{RouteTable, RouteTableClass};
 
 /// What to do with a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,14 +17,14 @@ enum Command {
     Remove,
 }
 
-/// How to take a command back.
+/// How to undo a command.
 enum Undo {
     Remove(Route),
     Set(Route),
 }
 
 /// `table` and `lookup`.
-pub(super) const fn read_handlers<K: Kind>() -> [Handler<RouteTable<K>>; 2] {
+pub(super) const fn read_handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 2] {
     [
         Handler::read("table", "The routes, one per line: prefix, gateway, output.", |element| {
             let lines = element.store.routes().into_iter().map(|route| route.line() + "\n");
@@ -39,19 +39,19 @@ pub(super) const fn read_handlers<K: Kind>() -> [Handler<RouteTable<K>>; 2] {
 }
 
 /// The handlers of a table that can be changed.
-pub(super) const fn handlers<K: Kind>() -> [Handler<RouteTable<K>>; 6] {
+pub(super) const fn handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 6] {
     let [table, lookup] = read_handlers();
     [
         Handler::write("add", "Adds a route; fails if the prefix already has one.", |element, cx, value| {
-            run(element, cx, Command::Add, value).map(drop)
+            execute(element, cx, Command::Add, value).map(drop)
         }),
         Handler::write("set", "Adds or replaces a route.", |element, cx, value| {
-            run(element, cx, Command::Set, value).map(drop)
+            execute(element, cx, Command::Set, value).map(drop)
         }),
         Handler::write(
             "remove",
             "Removes a route: `ADDR/MASK`, or the whole route.",
-            |element, cx, value| run(element, cx, Command::Remove, value).map(drop),
+            |element, cx, value| execute(element, cx, Command::Remove, value).map(drop),
         ),
         Handler::write(
             "ctrl",
@@ -64,7 +64,7 @@ pub(super) const fn handlers<K: Kind>() -> [Handler<RouteTable<K>>; 6] {
 }
 
 /// The handlers of a table that can be changed and emptied.
-pub(super) const fn handlers_with_flush<K: Kind>() -> [Handler<RouteTable<K>>; 7] {
+pub(super) const fn handlers_with_flush<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 7] {
     let [add, set, remove, ctrl, table, lookup] = handlers();
     let flush = Handler::write("flush", "Removes all routes.", |element: &mut RouteTable<K>, _, _| {
         element.store.clear();
@@ -73,7 +73,7 @@ pub(super) const fn handlers_with_flush<K: Kind>() -> [Handler<RouteTable<K>>; 7
     [add, set, remove, ctrl, table, lookup, flush]
 }
 
-fn lookup<K: Kind>(
+fn lookup<K: RouteTableClass>(
     element: &mut RouteTable<K>,
     cx: &mut Context,
     value: &str,
@@ -86,8 +86,8 @@ fn lookup<K: Kind>(
     })
 }
 
-/// Does one command and says how to take it back.
-fn run<K: Kind>(
+/// Executes a command. Returns how to undo it.
+fn execute<K: RouteTableClass>(
     element: &mut RouteTable<K>,
     cx: &mut Context,
     command: Command,
@@ -101,18 +101,18 @@ fn run<K: Kind>(
         return Err(HandlerError::new("bad OUTPUT"));
     }
     let store = &mut element.store;
-    let known = store.get(route.prefix);
+    let existing = store.get(route.prefix);
     if command == Command::Remove {
-        let known = known.filter(|known| route.removes(known));
-        let removed = known.and_then(|known| store.remove(known.prefix));
+        let existing = existing.filter(|existing| route.removes(existing));
+        let removed = existing.and_then(|existing| store.remove(existing.prefix));
         return removed.map(Undo::Set).ok_or_else(|| {
             HandlerError::with_code(HandlerError::NOT_FOUND, format_args!("route ‘{route}’ not found"))
         });
     }
-    if let (Command::Add, Some(known)) = (command, known) {
+    if let (Command::Add, Some(existing)) = (command, existing) {
         return Err(HandlerError::with_code(
             HandlerError::EXISTS,
-            format_args!("conflict with existing route ‘{known}’"),
+            format_args!("conflict with existing route ‘{existing}’"),
         ));
     }
     match store.set(route) {
@@ -122,14 +122,18 @@ fn run<K: Kind>(
     }
 }
 
-fn control<K: Kind>(element: &mut RouteTable<K>, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+fn control<K: RouteTableClass>(
+    element: &mut RouteTable<K>,
+    cx: &mut Context,
+    value: &str,
+) -> Result<(), HandlerError> {
     element.store.hold();
     let result = control_lines(element, cx, value);
     element.store.settle();
     result
 }
 
-fn control_lines<K: Kind>(
+fn control_lines<K: RouteTableClass>(
     element: &mut RouteTable<K>,
     cx: &mut Context,
     value: &str,
@@ -139,9 +143,9 @@ fn control_lines<K: Kind>(
         let mut rest = line;
         let result = match text::next_word(&mut rest) {
             None => continue,
-            Some("add") => run(element, cx, Command::Add, rest),
-            Some("set") => run(element, cx, Command::Set, rest),
-            Some("remove") => run(element, cx, Command::Remove, rest),
+            Some("add") => execute(element, cx, Command::Add, rest),
+            Some("set") => execute(element, cx, Command::Set, rest),
+            Some("remove") => execute(element, cx, Command::Remove, rest),
             Some(other) => Err(HandlerError::new(format!("bad command ‘{other}’"))),
         };
         match result {

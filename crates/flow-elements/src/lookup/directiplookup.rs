@@ -6,7 +6,7 @@ use element::prelude::*;
 use lookup::Ip4Routes;
 
 use super::commands;
-use super::table::{Kind, RouteTable};
+use super::table::{RouteTable, RouteTableClass};
 
 /// Longest-prefix routing by destination annotation, with the table format of Click's DirectIPLookup.
 ///
@@ -47,7 +47,7 @@ pub struct DirectIPLookupArgs {
 
 pub type DirectIPLookup = RouteTable<DirectIPLookupArgs>;
 
-impl Kind for DirectIPLookupArgs {
+impl RouteTableClass for DirectIPLookupArgs {
     type Store = Ip4Routes;
     const HANDLERS: &'static [Handler<DirectIPLookup>] = &commands::handlers_with_flush();
 

@@ -1,4 +1,4 @@
-//! Sends packets where a route table says.
+//! Forwards batches by a route table.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -11,11 +11,11 @@ use packet::{Batch, Packet};
 
 use lookup::{Hop, Lookup, NO_HOP};
 
-/// Missing routes that are logged; further ones are only counted.
-const COMPLAINTS: u32 = 5;
+/// Packets without a route that are logged; further ones are only counted.
+const MAX_LOGGED: u32 = 5;
 
-/// Stores the routes of an element's arguments, of which `store` returns the output; `form` is what they look like.
-/// Says what is wrong with them, and whether the element has too few outputs for them.
+/// Stores the routes in an element's arguments. `store` parses and stores one, and returns its output; `form` describes
+/// a route's syntax. Reports invalid routes, and outputs that the element does not have.
 pub(super) fn store_routes(
     arguments: &[Raw],
     form: &str,
@@ -42,7 +42,7 @@ pub(super) fn store_routes(
     Ok(())
 }
 
-/// Forwards batches. Keeps the memory of the look-ups.
+/// Forwards batches. Keeps the buffers of its lookups.
 pub(super) struct Forwarder<A> {
     addresses: Vec<A>,
     hops: Vec<u32>,
@@ -55,8 +55,8 @@ impl<A> Default for Forwarder<A> {
 }
 
 impl<A: Copy> Forwarder<A> {
-    /// Sends each packet of a batch to the output of its address's hop. `redirect` tells it the hop's gateway; `miss`
-    /// sees the address of a packet that is dropped because there is no route.
+    /// Sends each packet of a batch to the output of its address's hop. `redirect` sets the hop's gateway in
+    /// the packet. `miss` gets the address of a packet that is dropped because it has no route.
     #[inline]
     pub(super) fn forward(
         &mut self,
@@ -72,7 +72,7 @@ impl<A: Copy> Forwarder<A> {
         self.hops.resize(batch.len(), NO_HOP);
         table.lookup_batch(&self.addresses, &mut self.hops);
 
-        // All to one hop, as in a network with one gateway: the batch stays whole.
+        // All packets go to one hop, as in a network with one gateway: the batch stays whole.
         let first = self.hops.first().copied().unwrap_or(NO_HOP);
         if self.hops.iter().all(|&hop| hop == first)
             && let Some(Hop { gateway, port }) = table.hop(first)
@@ -105,21 +105,20 @@ impl<A: Copy> Forwarder<A> {
 #[derive(Default)]
 pub(super) struct Ip4Forwarder {
     forwarder: Forwarder<u32>,
-    complaints: u32,
+    logged: u32,
 }
 
 impl Ip4Forwarder {
-    /// Sends each packet where the table says. With `says` the first few packets without a route are logged, under
-    /// that name.
+    /// Forwards each packet by the table. With `log_name`, the first few packets without a route are logged.
     #[inline]
     pub(super) fn forward(
         &mut self,
         cx: &mut Context,
         batch: Batch,
         table: &impl Lookup<u32>,
-        says: Option<&str>,
+        log_name: Option<&str>,
     ) {
-        let complaints = &mut self.complaints;
+        let logged = &mut self.logged;
         self.forwarder.forward(
             cx,
             batch,
@@ -127,8 +126,8 @@ impl Ip4Forwarder {
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
             |cx, address| {
-                if let Some(name) = says.filter(|_| *complaints < COMPLAINTS) {
-                    *complaints += 1;
+                if let Some(name) = log_name.filter(|_| *logged < MAX_LOGGED) {
+                    *logged += 1;
                     cx.log(&format!("{name}: no route for {}", Ipv4Addr::from_bits(address)));
                 }
             },

@@ -6,7 +6,7 @@ use element::prelude::*;
 use lookup::LinearRoutes;
 
 use super::commands;
-use super::table::{Kind, RouteTable};
+use super::table::{RouteTable, RouteTableClass};
 
 /// Routes packets by the most specific mask that their destination annotation matches. Masks may be non-contiguous.
 ///
@@ -43,10 +43,10 @@ pub struct LinearIPLookupArgs {
 
 pub type LinearIPLookup = RouteTable<LinearIPLookupArgs>;
 
-impl Kind for LinearIPLookupArgs {
+impl RouteTableClass for LinearIPLookupArgs {
     type Store = LinearRoutes;
     const HANDLERS: &'static [Handler<LinearIPLookup>] = &commands::handlers();
-    const SAYS: Option<&'static str> = Some("LinearIPLookup");
+    const LOG_NAME: Option<&'static str> = Some("LinearIPLookup");
 
     fn store() -> LinearRoutes {
         LinearRoutes::default()

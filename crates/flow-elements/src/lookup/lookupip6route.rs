@@ -95,7 +95,7 @@ impl LookupIP6Route {
         let words = text::words(value);
         let keywords: &[&str] =
             if words.len() == 2 { &["PREFIX", "PORT"] } else { &["PREFIX", "GATEWAY", "PORT"] };
-        let mut reader = Reader { cx, words: &words, keywords, errors: SetupError::default() };
+        let mut reader = WordReader { cx, words: &words, keywords, errors: SetupError::default() };
         let prefix = reader.read::<Ip6PrefixOrHost>("PREFIX");
         let gateway = if words.len() == 2 { None } else { reader.read::<Ipv6Addr>("GATEWAY") };
         let port = reader.read::<i32>("PORT");
@@ -105,13 +105,14 @@ impl LookupIP6Route {
         let port = usize::try_from(port).ok().filter(|&port| port < cx.outputs());
         let port = port.ok_or_else(|| HandlerError::new("output port out of range"))?;
         let prefix = trie_prefix(prefix.0).ok_or_else(|| HandlerError::new(RouteError::Mask))?;
-        let hop = Hop { gateway: gateway.and_then(known_gateway), port };
+        let hop = Hop { gateway: gateway.and_then(nonzero_gateway), port };
         self.routes.set(prefix, hop).map(drop).map_err(HandlerError::new)
     }
 
     fn remove(&mut self, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
         let words = text::words(value);
-        let mut reader = Reader { cx, words: &words, keywords: &["PREFIX"], errors: SetupError::default() };
+        let mut reader =
+            WordReader { cx, words: &words, keywords: &["PREFIX"], errors: SetupError::default() };
         let prefix = reader.read::<Ip6PrefixOrHost>("PREFIX");
         reader.finish()?;
         if let Some(prefix) = prefix.and_then(|prefix| trie_prefix(prefix.0)) {
@@ -134,17 +135,17 @@ impl LookupIP6Route {
 }
 
 /// Reads a handler's words in order, each under the keyword that messages call it by.
-struct Reader<'a, 'c> {
+struct WordReader<'a, 'c> {
     cx: &'a Context<'c>,
     words: &'a [String],
     keywords: &'static [&'static str],
     errors: SetupError,
 }
 
-impl Reader<'_, '_> {
+impl WordReader<'_, '_> {
     fn read<T: FromArgument>(&mut self, keyword: &'static str) -> Option<T> {
-        let place = self.keywords.iter().position(|known| *known == keyword)?;
-        let Some(word) = self.words.get(place) else {
+        let index = self.keywords.iter().position(|known| *known == keyword)?;
+        let Some(word) = self.words.get(index) else {
             self.errors.messages.push(Message::Missing { keyword });
             return None;
         };
@@ -174,7 +175,7 @@ fn parse(argument: &str, setup: &Setup) -> Option<(Prefix<u128>, Hop<u128>)> {
     };
     let Ip6PrefixOrHost(prefix) = Ip6PrefixOrHost::from_argument(prefix, setup).ok()?;
     let gateway = match gateway {
-        Some(gateway) => known_gateway(Ipv6Addr::from_argument(gateway, setup).ok()?),
+        Some(gateway) => nonzero_gateway(Ipv6Addr::from_argument(gateway, setup).ok()?),
         None => None,
     };
     let port = usize::try_from(i32::from_argument(port, setup).ok()?).ok()?;
@@ -185,6 +186,6 @@ fn trie_prefix(prefix: Ip6Prefix) -> Option<Prefix<u128>> {
     Prefix::new(prefix.address.to_bits(), prefix.length)
 }
 
-fn known_gateway(gateway: Ipv6Addr) -> Option<u128> {
+fn nonzero_gateway(gateway: Ipv6Addr) -> Option<u128> {
     Some(gateway.to_bits()).filter(|&gateway| gateway != 0)
 }

@@ -6,7 +6,7 @@ use element::prelude::*;
 use lookup::Ip4Routes;
 
 use super::commands;
-use super::table::{Kind, RouteTable};
+use super::table::{RouteTable, RouteTableClass};
 
 /// Longest-prefix routing by destination annotation. Use it for large or changing tables.
 ///
@@ -46,10 +46,10 @@ pub struct RadixIPLookupArgs {
 
 pub type RadixIPLookup = RouteTable<RadixIPLookupArgs>;
 
-impl Kind for RadixIPLookupArgs {
+impl RouteTableClass for RadixIPLookupArgs {
     type Store = Ip4Routes;
     const HANDLERS: &'static [Handler<RadixIPLookup>] = &commands::handlers_with_flush();
-    const SAYS: Option<&'static str> = Some("IPRouteTable");
+    const LOG_NAME: Option<&'static str> = Some("IPRouteTable");
 
     fn store() -> Ip4Routes {
         Ip4Routes::by_slot()

@@ -6,7 +6,7 @@ use element::prelude::*;
 use lookup::Ip4Routes;
 
 use super::commands;
-use super::table::{Kind, RouteTable};
+use super::table::{RouteTable, RouteTableClass};
 
 /// Longest-prefix routing by destination annotation, with the table format of Click's RangeIPLookup.
 ///
@@ -48,7 +48,7 @@ pub struct RangeIPLookupArgs {
 
 pub type RangeIPLookup = RouteTable<RangeIPLookupArgs>;
 
-impl Kind for RangeIPLookupArgs {
+impl RouteTableClass for RangeIPLookupArgs {
     type Store = Ip4Routes;
     const HANDLERS: &'static [Handler<RangeIPLookup>] = &commands::handlers_with_flush();
 

@@ -6,7 +6,7 @@ use element::prelude::*;
 use lookup::LinearRoutes;
 
 use super::commands;
-use super::table::{Kind, RouteTable};
+use super::table::{RouteTable, RouteTableClass};
 
 /// Routes packets like LinearIPLookup, by a fixed list of routes.
 ///
@@ -40,10 +40,10 @@ pub struct StaticIPLookupArgs {
 
 pub type StaticIPLookup = RouteTable<StaticIPLookupArgs>;
 
-impl Kind for StaticIPLookupArgs {
+impl RouteTableClass for StaticIPLookupArgs {
     type Store = LinearRoutes;
     const HANDLERS: &'static [Handler<StaticIPLookup>] = &commands::read_handlers();
-    const SAYS: Option<&'static str> = Some("LinearIPLookup");
+    const LOG_NAME: Option<&'static str> = Some("LinearIPLookup");
 
     fn store() -> LinearRoutes {
         LinearRoutes::default()

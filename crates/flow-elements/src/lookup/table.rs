@@ -1,4 +1,4 @@
-//! An element that routes by a table of IPv4 routes, but for which table it is.
+//! The element behind the IPv4 route lookups, which differ in their table.
 
 use element::arguments::Raw;
 use element::prelude::*;
@@ -7,29 +7,29 @@ use super::arguments::configure;
 use super::forward::Ip4Forwarder;
 use lookup::RouteStore;
 
-/// The arguments of such an element: what tells it from the others.
-pub trait Kind: Args + 'static {
-    /// What holds the routes.
+/// The arguments of one class, which select its table and handlers.
+pub trait RouteTableClass: Args + 'static {
+    /// The route table.
     type Store: RouteStore + 'static;
     /// Its handlers.
     const HANDLERS: &'static [Handler<RouteTable<Self>>];
-    /// The name under which packets without a route are logged, if they are.
-    const SAYS: Option<&'static str> = None;
+    /// The name that log messages about missing routes start with; `None` for no messages.
+    const LOG_NAME: Option<&'static str> = None;
 
-    /// A table without routes.
+    /// Creates an empty table.
     fn store() -> Self::Store;
 
-    /// The routes as they are written.
+    /// The routes in the arguments.
     fn routes(&self) -> &[Raw];
 }
 
 /// Routes packets by a table.
-pub struct RouteTable<K: Kind> {
+pub struct RouteTable<K: RouteTableClass> {
     pub(super) store: K::Store,
     forwarder: Ip4Forwarder,
 }
 
-impl<K: Kind> Element for RouteTable<K> {
+impl<K: RouteTableClass> Element for RouteTable<K> {
     type Args = K;
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
 
@@ -40,6 +40,6 @@ impl<K: Kind> Element for RouteTable<K> {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.store, K::SAYS);
+        self.forwarder.forward(cx, batch, &self.store, K::LOG_NAME);
     }
 }

@@ -7,18 +7,18 @@ use element::prelude::*;
 use packet::checksum::Delta;
 use packet::protocol;
 
-use super::flowset::{FlowSet, Map, Member, Tally, peer};
+use super::flowset::{FlowSet, InputCounters, Map, Member, peer};
 use super::input::{Input, InputKind};
 use super::mapping::{Lifetimes, Mapping};
 use super::pattern::Target;
-use super::splice::Splices;
-use super::translate::{Annotations, Shape, ping};
+use super::sequence_shifts::SequenceShifts;
+use super::translate::{Annotations, KeyFields, ping};
 use flow::{Ip4Flow, Pairs, Side};
 
 /// The flows that a rewriter exports.
 pub(crate) struct Flows {
     /// The header fields that identify a flow.
-    pub(crate) shape: Shape,
+    pub(crate) key_fields: KeyFields,
     /// The annotations to set.
     pub(crate) annotations: Annotations,
     /// Number of outputs.
@@ -66,31 +66,32 @@ pub(crate) fn clock(cx: &Context) -> u64 {
 fn rewrite(map: &mut Map, target: &Target, flow: Ip4Flow, cx: &Context) -> Option<Ip4Flow> {
     let Map { pairs, known, is_ping, .. } = map;
     let is_ping = *is_ping;
-    let is_taken = |to: Ip4Flow| pairs.find(finished(to, is_ping).reverse()).is_some();
+    let is_taken = |to: Ip4Flow| pairs.find(complete_ping(to, is_ping).reverse()).is_some();
     let peer = |to, has_ports| peer(to, has_ports, is_ping);
     let to = target.pattern.rewrite(flow, known, peer, |top| cx.random_between(0, top), is_taken)?;
-    Some(finished(to, is_ping))
+    Some(complete_ping(to, is_ping))
 }
 
 /// Completes a rewritten flow: the second port of a ping follows from the first.
-fn finished(to: Ip4Flow, is_ping: bool) -> Ip4Flow {
+fn complete_ping(to: Ip4Flow, is_ping: bool) -> Ip4Flow {
     if is_ping { ping(to, to.source_port, true) } else { to }
 }
 
 impl Flows {
     /// Creates an empty set of flows.
     pub(crate) fn new(
-        shape: Shape,
+        key_fields: KeyFields,
         annotations: Annotations,
         inputs: Vec<Input>,
         outputs: usize,
         lifetimes: &[Lifetimes],
     ) -> Flows {
-        let maps = lifetimes.iter().map(|lifetimes| Map::new(*lifetimes, shape == Shape::Ping)).collect();
-        let member = Member { maps, tallies: vec![Tally::default(); inputs.len()] };
+        let maps =
+            lifetimes.iter().map(|lifetimes| Map::new(*lifetimes, key_fields == KeyFields::Ping)).collect();
+        let member = Member { maps, counters: vec![InputCounters::default(); inputs.len()] };
         let set = FlowSet { members: vec![member], ..FlowSet::default() };
         Flows {
-            shape,
+            key_fields,
             annotations,
             outputs,
             inputs: RefCell::new(inputs),
@@ -140,20 +141,22 @@ impl Flows {
             InputKind::Mapper(_, Some(mapper)) => mapper.map(from, |target| rewrite(table, target, from, cx)),
         };
         let Some((to, outputs)) = made else {
-            let tallies = set.members.get_mut(member).map(|member| &mut member.tallies);
-            if let Some(tally) = tallies.and_then(|tallies| tallies.get_mut(input)) {
-                tally.failures += 1;
+            let counters = set.members.get_mut(member).map(|member| &mut member.counters);
+            if let Some(counters) = counters.and_then(|counters| counters.get_mut(input)) {
+                counters.failures += 1;
             }
             return Outcome::Drop(Reason::NO_FREE_MAPPING);
         };
         let has_ports = to.source_port != 0 || to.destination_port != 0;
-        match self.shape {
-            Shape::Address if has_ports || to.destination != 0 => return Outcome::Drop(Reason::BAD_PATTERN),
-            Shape::AddressPair if has_ports => return Outcome::Drop(Reason::BAD_PATTERN),
+        match self.key_fields {
+            KeyFields::Address if has_ports || to.destination != 0 => {
+                return Outcome::Drop(Reason::BAD_PATTERN);
+            }
+            KeyFields::AddressPair if has_ports => return Outcome::Drop(Reason::BAD_PATTERN),
             _ => {}
         }
         let mut mapping = Mapping::new(from, to, outputs, input as u16, protocol);
-        if self.shape == Shape::Ping {
+        if self.key_fields == KeyFields::Ping {
             mapping.transport = Delta::NONE.word(from.source_port, to.source_port).normalised();
         }
         match set.store((member, map), (from, to), mapping, clock(cx)) {
@@ -165,7 +168,7 @@ impl Flows {
     /// Looks up the flow of a key, whose fields are reduced to those that identify a flow here. `reply` marks the key
     /// of a reply where the key does not show it. If there is no flow, one is created as if its first packet had
     /// arrived on `input`.
-    pub(crate) fn look_up(
+    pub(crate) fn lookup_flow(
         &self,
         number: u8,
         key: Ip4Flow,
@@ -173,12 +176,12 @@ impl Flows {
         input: Option<usize>,
         cx: &Context,
     ) -> Option<Found> {
-        let map = self.shape.map(number)?;
+        let map = self.key_fields.map(number)?;
         let addresses = Ip4Flow { source_port: 0, destination_port: 0, ..key };
-        let key = match self.shape {
-            Shape::Address => Ip4Flow { destination: 0, ..addresses },
-            Shape::AddressPair => addresses,
-            Shape::Ping => ping(addresses, key.source_port, !reply),
+        let key = match self.key_fields {
+            KeyFields::Address => Ip4Flow { destination: 0, ..addresses },
+            KeyFields::AddressPair => addresses,
+            KeyFields::Ping => ping(addresses, key.source_port, !reply),
             _ => key,
         };
         let set = self.set();
@@ -187,14 +190,17 @@ impl Flows {
             let map = set.table(self.member.get(), map)?;
             let reply = Ip4Flow { source: 0, ..addresses };
             let side = map.pairs.find(key);
-            side.or_else(|| (self.shape == Shape::Address).then(|| map.pairs.find(reply)).flatten())
+            side.or_else(|| (self.key_fields == KeyFields::Address).then(|| map.pairs.find(reply)).flatten())
         };
         let side = match (find(&set), input) {
             (Some(side), _) => side,
             (None, None) => return None,
             (None, Some(input)) => {
-                let protocol =
-                    if matches!(self.shape, Shape::Address | Shape::AddressPair) { 0 } else { number };
+                let protocol = if matches!(self.key_fields, KeyFields::Address | KeyFields::AddressPair) {
+                    0
+                } else {
+                    number
+                };
                 match self.create(&mut set, (map, protocol), key, input, cx) {
                     Outcome::Flow(flow) => Side { flow, reply: false },
                     _ => return None,
@@ -202,7 +208,7 @@ impl Flows {
             }
         };
         let pair = set.table(self.member.get(), map)?.pairs.get(side.flow)?;
-        if self.shape == Shape::Udp && pair.flow.protocol != number {
+        if self.key_fields == KeyFields::Udp && pair.flow.protocol != number {
             return None;
         }
         let other = pair.keys[usize::from(!side.reply)];
@@ -220,16 +226,16 @@ impl Flows {
     }
 
     /// Shifts the sequence numbers of a flow's direction by `by`, from `trigger` on.
-    pub(crate) fn splice(&self, found: Found, trigger: u32, by: i32) {
+    pub(crate) fn shift_sequence_numbers(&self, found: Found, trigger: u32, by: i32) {
         self.change(found, |mapping| {
-            let splices = mapping.splices.get_or_insert_with(|| Box::new(Splices::default()));
-            splices.add(found.side.reply, trigger, by)
+            let shifts = mapping.shifts.get_or_insert_with(|| Box::new(SequenceShifts::default()));
+            shifts.add(found.side.reply, trigger, by)
         });
     }
 
     /// Whether it keeps TCP flows and can shift their sequence numbers.
-    pub(crate) fn moves_sequence_numbers(&self) -> bool {
-        matches!(self.shape, Shape::Both | Shape::Tcp)
+    pub(crate) fn can_shift_sequence_numbers(&self) -> bool {
+        matches!(self.key_fields, KeyFields::Both | KeyFields::Tcp)
     }
 
     /// Reads one of its tables.
@@ -255,7 +261,7 @@ impl Flows {
             }
             text.push_str(&input.describe());
             let member = set.members.get(self.member.get());
-            match member.and_then(|member| member.tallies.get(index)).map_or(0, |tally| tally.flows) {
+            match member.and_then(|member| member.counters.get(index)).map_or(0, |counters| counters.flows) {
                 0 => text.push('\n'),
                 count => _ = writeln!(text, " [{count}]"),
             }
@@ -290,4 +296,4 @@ pub(crate) const FIRST_MAP: usize = 0;
 pub(crate) const UDP_MAP: usize = 1;
 
 /// The protocol of flows whose sequence numbers can be shifted.
-pub(crate) const SPLICED: u8 = protocol::TCP;
+pub(crate) const SHIFTABLE_PROTOCOL: u8 = protocol::TCP;

@@ -28,12 +28,12 @@ pub(crate) struct Member {
     /// One table, or one for TCP and one for UDP.
     pub(crate) maps: Vec<Map>,
     /// Counters by input.
-    pub(crate) tallies: Vec<Tally>,
+    pub(crate) counters: Vec<InputCounters>,
 }
 
 /// Counters of one input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct InputCounters {
     /// Live flows that began on this input.
     pub(crate) flows: u32,
     /// Flows that could not be created.
@@ -158,15 +158,15 @@ impl Member {
         self.maps.iter().map(|map| map.pairs.len()).sum()
     }
 
-    fn tally(&mut self, input: u16) -> Option<&mut Tally> {
-        self.tallies.get_mut(usize::from(input))
+    fn input_counters(&mut self, input: u16) -> Option<&mut InputCounters> {
+        self.counters.get_mut(usize::from(input))
     }
 
     /// Removes a flow from one of its tables.
     pub(crate) fn remove(&mut self, map: usize, flow: u32) {
         let gone = self.maps.get_mut(map).and_then(|map| map.remove(flow));
-        if let Some(tally) = gone.and_then(|pair| self.tally(pair.flow.input)) {
-            tally.flows = tally.flows.saturating_sub(1);
+        if let Some(counters) = gone.and_then(|pair| self.input_counters(pair.flow.input)) {
+            counters.flows = counters.flows.saturating_sub(1);
         }
     }
 
@@ -178,8 +178,8 @@ impl Member {
             });
             flows.into_iter().for_each(|flow| self.remove(map, flow));
         }
-        if let Some(tally) = self.tally(input) {
-            *tally = Tally::default();
+        if let Some(counters) = self.input_counters(input) {
+            *counters = InputCounters::default();
         }
     }
 }
@@ -226,15 +226,16 @@ impl FlowSet {
         let table = owner.maps.get_mut(map)?;
         (mapping.deadline, mapping.guaranteed) = table.lifetimes.deadline(0, now);
         let (flow, replaced) = table.insert(forward, rewritten.reverse(), mapping)?;
-        if let Some(tally) = replaced.and_then(|input| owner.tally(input)) {
-            tally.flows = tally.flows.saturating_sub(1);
+        if let Some(counters) = replaced.and_then(|input| owner.input_counters(input)) {
+            counters.flows = counters.flows.saturating_sub(1);
         }
-        if let Some(tally) = owner.tally(input) {
-            tally.flows += 1;
+        if let Some(counters) = owner.input_counters(input) {
+            counters.flows += 1;
         }
         if self.is_over_capacity() && self.make_room((member, map, flow), now) {
-            if let Some(tally) = self.members.get_mut(member).and_then(|owner| owner.tally(input)) {
-                tally.failures += 1;
+            if let Some(counters) = self.members.get_mut(member).and_then(|owner| owner.input_counters(input))
+            {
+                counters.failures += 1;
             }
             return None;
         }
@@ -307,7 +308,7 @@ impl FlowSet {
                 map.waiting = Default::default();
                 map.known.clear();
             }
-            member.tallies.iter_mut().for_each(|tally| tally.flows = 0);
+            member.counters.iter_mut().for_each(|counters| counters.flows = 0);
         }
     }
 }

@@ -6,7 +6,7 @@ use element::arguments::ElementName;
 use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, TcpView, TcpViewMut, checksum, protocol};
 
-use super::flows::{Flows, SPLICED};
+use super::flows::{Flows, SHIFTABLE_PROTOCOL};
 use flow::Ip4Flow;
 
 /// Application-level gateway for active FTP (RFC 959): rewrites PORT commands of clients behind a rewriter.
@@ -93,18 +93,18 @@ fn command(data: &[u8]) -> Option<Port> {
 }
 
 /// Replaces a part of a packet's data. Returns `false` and changes nothing if the packet can't grow.
-fn replace(packet: &mut Packet, place: core::ops::Range<usize>, text: &[u8]) -> bool {
-    let Some(tail) = packet.data().get(place.end..).map(<[u8]>::to_vec) else { return false };
-    let grows = text.len().saturating_sub(place.len());
+fn replace(packet: &mut Packet, range: core::ops::Range<usize>, text: &[u8]) -> bool {
+    let Some(tail) = packet.data().get(range.end..).map(<[u8]>::to_vec) else { return false };
+    let grows = text.len().saturating_sub(range.len());
     if grows > 0 && packet.append(grows).is_none() {
         return false;
     }
-    packet.truncate(place.start + text.len() + tail.len());
+    packet.truncate(range.start + text.len() + tail.len());
     let data = packet.data_mut();
-    if let Some(start) = data.get_mut(place.start..place.start + text.len()) {
+    if let Some(start) = data.get_mut(range.start..range.start + text.len()) {
         start.copy_from_slice(text);
     }
-    if let Some(end) = data.get_mut(place.start + text.len()..) {
+    if let Some(end) = data.get_mut(range.start + text.len()..) {
         end.copy_from_slice(&tail);
     }
     true
@@ -114,7 +114,7 @@ impl FTPPortMapperArgs {
     /// The rewriters named by the arguments, if they can create data connections.
     fn rewriters(&self, cx: &Context) -> Result<(Rc<Flows>, Rc<Flows>), SetupError> {
         let FTPPortMapperArgs { control_rewriter, data_rewriter, data_rewriter_input } = self;
-        let is_control = |flows: &Rc<Flows>| flows.moves_sequence_numbers();
+        let is_control = |flows: &Rc<Flows>| flows.can_shift_sequence_numbers();
         let control = cx.import::<Flows>(&control_rewriter.0).filter(is_control);
         let data = cx.import::<Flows>(&data_rewriter.0);
         let mut problems = SetupError::default();
@@ -131,8 +131,8 @@ impl FTPPortMapperArgs {
             }
         }
         let (Some(control), Some(data)) = (control, data) else { return Err(problems) };
-        let place = cx.runtime().find(cx.element(), &data_rewriter.0);
-        let exists = |input| place.is_some_and(|place| input < cx.runtime().ports(place).0);
+        let element = cx.runtime().find(cx.element(), &data_rewriter.0);
+        let exists = |input| element.is_some_and(|element| input < cx.runtime().ports(element).0);
         if !usize::try_from(*data_rewriter_input).is_ok_and(exists) {
             return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
         }
@@ -156,7 +156,7 @@ impl FTPPortMapper {
             destination_port: segment.destination(),
         };
         let behind = segment.sequence().wrapping_add(data.len() as u32);
-        let control_flow = control.look_up(SPLICED, key, false, None, cx)?;
+        let control_flow = control.lookup_flow(SHIFTABLE_PROTOCOL, key, false, None, cx)?;
         let data_key = Ip4Flow {
             source: port.address,
             source_port: port.port,
@@ -164,16 +164,16 @@ impl FTPPortMapper {
             ..key
         };
         let input = usize::try_from(self.args.data_rewriter_input).ok()?;
-        let data_flow = data_flows.look_up(SPLICED, data_key, false, Some(input), cx)?;
+        let data_flow = data_flows.lookup_flow(SHIFTABLE_PROTOCOL, data_key, false, Some(input), cx)?;
         let [a, b, c, d] = Ipv4Addr::from_bits(data_flow.rewritten.source).octets();
         let [high, low] = data_flow.rewritten.source_port.to_be_bytes();
         let text = format!("{a},{b},{c},{d},{high},{low}");
         let change = text.len() as i32 - port.argument.len() as i32;
-        let place = from + port.argument.start..from + port.argument.end;
-        if !replace(packet, place, text.as_bytes()) {
+        let range = from + port.argument.start..from + port.argument.end;
+        if !replace(packet, range, text.as_bytes()) {
             return None;
         }
-        control.splice(control_flow, behind, change);
+        control.shift_sequence_numbers(control_flow, behind, change);
         // Data connections inherit the reply annotation of the control connection.
         let annotation = control_flow.reply_annotation;
         data_flows.change(data_flow, |mapping| mapping.reply_annotation = annotation);
@@ -221,10 +221,10 @@ impl Filter for FTPPortMapper {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let runtime = cx.runtime();
-        let place = runtime.find(cx.element(), &self.args.control_rewriter.0);
+        let element = runtime.find(cx.element(), &self.args.control_rewriter.0);
         let downstream = runtime.neighbours(cx.element(), Some(0), true);
-        if let Some(place) = place.filter(|place| !downstream.contains(place)) {
-            let (name, class) = (runtime.element_name(place), runtime.class_name(place));
+        if let Some(element) = element.filter(|element| !downstream.contains(element)) {
+            let (name, class) = (runtime.element_name(element), runtime.class_name(element));
             cx.warn(&format!("control packet rewriter ‘{name} :: {class}’ is not downstream"));
         }
         Ok(())

@@ -4,23 +4,23 @@ use element::prelude::*;
 
 use super::flows::{FIRST_MAP, Flows, Found, UDP_MAP, clock};
 use super::mapping::{Lifetimes, Mapping};
-use super::rewriter::{Kind, Rewriter};
-use super::translate::Shape;
+use super::rewriter::{Rewriter, RewriterClass};
+use super::translate::KeyFields;
 use flow::{Ip4Flow, Pair};
 
 use core::fmt::Write;
 use core::net::Ipv4Addr;
 
-/// A flow as text, for a table of this shape.
-fn describe(shape: Shape, key: Ip4Flow, to: Ip4Flow) -> String {
+/// A flow as text, for a table with these key fields.
+fn describe(key_fields: KeyFields, key: Ip4Flow, to: Ip4Flow) -> String {
     let ip = Ipv4Addr::from_bits;
-    match shape {
-        Shape::Address => format!("{} => {}", ip(key.source), ip(to.source)),
-        Shape::AddressPair => {
+    match key_fields {
+        KeyFields::Address => format!("{} => {}", ip(key.source), ip(to.source)),
+        KeyFields::AddressPair => {
             let [a, b, c, d] = [key.source, key.destination, to.source, to.destination].map(ip);
             format!("({a}, {b}) => ({c}, {d})")
         }
-        Shape::Ping => {
+        KeyFields::Ping => {
             let [a, b, c, d] = [key.source, key.destination, to.source, to.destination].map(ip);
             format!("({a}, {b}, {}) => ({c}, {d}, {})", key.source_port, to.source_port)
         }
@@ -29,11 +29,17 @@ fn describe(shape: Shape, key: Ip4Flow, to: Ip4Flow) -> String {
 }
 
 /// One direction of a flow, as a line of a table.
-fn line(shape: Shape, pair: &Pair<Ip4Flow, Mapping>, reply: bool, lifetimes: &Lifetimes, now: u64) -> String {
+fn line(
+    key_fields: KeyFields,
+    pair: &Pair<Ip4Flow, Mapping>,
+    reply: bool,
+    lifetimes: &Lifetimes,
+    now: u64,
+) -> String {
     let Pair { keys, flow } = pair;
     let (key, to) = (keys[usize::from(reply)], keys[usize::from(!reply)].reverse());
-    let mut line = describe(shape, key, to);
-    match flow.splices.as_deref().map_or(0, |splices| splices.newest(reply)) {
+    let mut line = describe(key_fields, key, to);
+    match flow.shifts.as_deref().map_or(0, |shifts| shifts.newest(reply)) {
         0 => {}
         shift => _ = write!(line, " seq {shift:+}"),
     }
@@ -55,16 +61,16 @@ fn table(flows: &Flows, map: usize, cx: &Context) -> String {
     flows.with_map(map, |pairs, lifetimes| {
         for (_, pair) in pairs.iter() {
             if pair.keys[0] != pair.keys[1] {
-                text.push_str(&line(flows.shape, pair, false, lifetimes, now));
+                text.push_str(&line(flows.key_fields, pair, false, lifetimes, now));
             }
-            text.push_str(&line(flows.shape, pair, true, lifetimes, now));
+            text.push_str(&line(flows.key_fields, pair, true, lifetimes, now));
         }
     });
     text
 }
 
 /// Shows the first table.
-pub(crate) fn first_table<K: Kind>(
+pub(crate) fn first_table<K: RewriterClass>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
     _: &str,
@@ -73,7 +79,7 @@ pub(crate) fn first_table<K: Kind>(
 }
 
 /// Shows the table of UDP flows.
-pub(crate) fn udp_table<K: Kind>(
+pub(crate) fn udp_table<K: RewriterClass>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
     _: &str,
@@ -82,7 +88,7 @@ pub(crate) fn udp_table<K: Kind>(
 }
 
 /// Shows the addresses and ports that a TCP packet would get; nothing if it has no flow.
-pub(crate) fn look_up<K: Kind>(
+pub(crate) fn lookup_flow<K: RewriterClass>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
     value: &str,
@@ -99,7 +105,7 @@ pub(crate) fn look_up<K: Kind>(
         source_port: port(source_port)?,
         destination_port: port(destination_port)?,
     };
-    let found = rewriter.flows.look_up(super::flows::SPLICED, key, false, None, cx);
+    let found = rewriter.flows.lookup_flow(super::flows::SHIFTABLE_PROTOCOL, key, false, None, cx);
     Ok(found.map_or_else(String::new, |Found { rewritten: to, .. }| {
         let [source, destination] = [to.source, to.destination].map(Ipv4Addr::from_bits);
         format!("{source} {} {destination} {}", to.source_port, to.destination_port)
@@ -110,10 +116,10 @@ pub(crate) fn look_up<K: Kind>(
 pub(crate) fn totals(flows: &Flows) -> (u32, u32) {
     let set = flows.set();
     let set = set.borrow();
-    let tallies = set.members.get(flows.member.get()).map_or(&[][..], |member| &member.tallies);
-    tallies
-        .iter()
-        .fold((0, 0), |(alive, failed), tally| (alive + tally.flows, failed.wrapping_add(tally.failures)))
+    let counters = set.members.get(flows.member.get()).map_or(&[][..], |member| &member.counters);
+    counters.iter().fold((0, 0), |(alive, failed), counters| {
+        (alive + counters.flows, failed.wrapping_add(counters.failures))
+    })
 }
 
 /// Shows the maximum number of flows.
@@ -127,7 +133,7 @@ pub(crate) fn size(flows: &Flows) -> String {
 }
 
 /// Sets the maximum number of flows.
-pub(crate) fn set_capacity<K: Kind>(
+pub(crate) fn set_capacity<K: RewriterClass>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
     value: &str,
@@ -143,7 +149,7 @@ pub(crate) fn set_capacity<K: Kind>(
 }
 
 /// Removes the flows of all rewriters that share the capacity.
-pub(crate) fn clear<K: Kind>(
+pub(crate) fn clear<K: RewriterClass>(
     rewriter: &mut Rewriter<K>,
     _: &mut Context,
     _: &str,

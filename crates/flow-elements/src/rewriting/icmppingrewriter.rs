@@ -4,8 +4,8 @@ use element::prelude::*;
 
 use super::arguments::{FlowArguments, untracked};
 use super::handlers::{first_table, handlers};
-use super::rewriter::{Kind, Rewriter, Settings};
-use super::translate::Shape;
+use super::rewriter::{Rewriter, RewriterClass, Settings};
+use super::translate::KeyFields;
 
 /// Rewrites the addresses and identifiers of ICMP echo requests and their replies.
 ///
@@ -55,17 +55,17 @@ pub(crate) struct ICMPPingRewriterArgs {
 }
 
 /// The [`Rewriter`] parameters of `ICMPPingRewriter`.
-pub(crate) struct ICMPPingRewriterKind;
+pub(crate) struct ICMPPingRewriterClass;
 
-pub(crate) type ICMPPingRewriter = Rewriter<ICMPPingRewriterKind>;
+pub(crate) type ICMPPingRewriter = Rewriter<ICMPPingRewriterClass>;
 
-impl Kind for ICMPPingRewriterKind {
+impl RewriterClass for ICMPPingRewriterClass {
     type Args = ICMPPingRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
         Handler::read_with("table", "The flows, one line per direction.", first_table),
         Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
-    const SHAPE: Shape = Shape::Ping;
+    const KEY_FIELDS: KeyFields = KeyFields::Ping;
 
     fn settings(args: ICMPPingRewriterArgs) -> Settings {
         args.flows.settings(vec![untracked(args.timeout, args.guarantee)], args.dst_anno)

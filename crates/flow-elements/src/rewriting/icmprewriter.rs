@@ -67,7 +67,7 @@ pub(crate) struct ICMPRewriter {
 const ICMP_HEADER: usize = icmp4::LENGTH;
 
 /// The packet embedded in an ICMP error.
-struct About {
+struct EmbeddedPacket {
     /// The addresses, and ports or identifier, of a reply to the packet.
     reply: Ip4Flow,
     protocol: u8,
@@ -76,13 +76,13 @@ struct About {
 }
 
 /// Parses an error from its ICMP header on. Returns `None` if it is not an error or embeds no packet.
-fn about(message: &[u8]) -> Option<About> {
+fn parse_embedded(message: &[u8]) -> Option<EmbeddedPacket> {
     let carried = Icmp4View::new(message)?.original_datagram()?;
     let header = Ip4View::new(carried)?;
     if header.version() != 4 || header.header_length() < 20 {
         return None;
     }
-    let mut about = About {
+    let mut embedded = EmbeddedPacket {
         reply: Ip4Flow {
             source: header.destination().to_bits(),
             destination: header.source().to_bits(),
@@ -94,17 +94,17 @@ fn about(message: &[u8]) -> Option<About> {
     let transport = carried.get(header.header_length()..).filter(|_| header.is_first_fragment());
     match (header.protocol(), transport) {
         (protocol::TCP | protocol::UDP | protocol::DCCP, Some([a, b, c, d, _, _, _, _, ..])) => {
-            about.reply.source_port = u16::from_be_bytes([*c, *d]);
-            about.reply.destination_port = u16::from_be_bytes([*a, *b]);
-            about.transport = Some(ICMP_HEADER + header.header_length());
+            embedded.reply.source_port = u16::from_be_bytes([*c, *d]);
+            embedded.reply.destination_port = u16::from_be_bytes([*a, *b]);
+            embedded.transport = Some(ICMP_HEADER + header.header_length());
         }
         (protocol::ICMP, Some([icmp4::kind::ECHO, _, _, _, high, low, ..])) => {
-            about.reply.source_port = u16::from_be_bytes([*high, *low]);
-            about.transport = Some(ICMP_HEADER + header.header_length());
+            embedded.reply.source_port = u16::from_be_bytes([*high, *low]);
+            embedded.transport = Some(ICMP_HEADER + header.header_length());
         }
         _ => {}
     }
-    Some(about)
+    Some(embedded)
 }
 
 /// Replaces a 16-bit field, and adds the difference to `change` for the error's checksum.
@@ -128,7 +128,7 @@ fn update(bytes: &mut [u8], at: usize, by: Delta, change: &mut Delta) {
 }
 
 /// Restores the original addresses and ports of the embedded packet, which are those of `to` reversed.
-fn restore(message: &mut [u8], about: &About, to: Ip4Flow) {
+fn restore(message: &mut [u8], embedded: &EmbeddedPacket, to: Ip4Flow) {
     let mut change = Delta::NONE;
     let mut addresses = Delta::NONE;
     let source = to.destination.to_be_bytes();
@@ -139,8 +139,8 @@ fn restore(message: &mut [u8], about: &About, to: Ip4Flow) {
     }
     let mut covered = addresses;
     update(message, ICMP_HEADER + 10, addresses, &mut covered);
-    if let Some(transport) = about.transport {
-        if about.protocol == protocol::ICMP {
+    if let Some(transport) = embedded.transport {
+        if embedded.protocol == protocol::ICMP {
             let mut identifier = Delta::NONE;
             replace(message, transport + 4, to.destination_port, &mut identifier);
             change = identifier;
@@ -158,7 +158,7 @@ fn restore(message: &mut [u8], about: &About, to: Ip4Flow) {
                 replace(message, at, port, &mut only_ports);
             }
             change = only_ports;
-            match about.protocol {
+            match embedded.protocol {
                 protocol::TCP => update(message, transport + 16, ports, &mut change),
                 protocol::UDP if field(message, transport + 6) != Some(0) => {
                     update(message, transport + 6, ports, &mut change);
@@ -174,18 +174,18 @@ fn restore(message: &mut [u8], about: &About, to: Ip4Flow) {
 
 impl ICMPRewriter {
     /// The flow of the embedded packet, and the output for the error.
-    fn find(&self, cx: &Context, about: &About) -> Option<(Found, u16)> {
+    fn find(&self, cx: &Context, embedded: &EmbeddedPacket) -> Option<(Found, u16)> {
         self.rewriters.iter().find_map(|(rewriter, offset)| {
-            let found = rewriter.look_up(about.protocol, about.reply, true, None, cx)?;
+            let found = rewriter.lookup_flow(embedded.protocol, embedded.reply, true, None, cx)?;
             Some((found, offset.map_or(0, |offset| offset.saturating_add(found.output))))
         })
     }
 
     fn rewrite(&self, cx: &Context, packet: &mut Packet) -> Option<u16> {
-        let about = about(packet.transport())?;
-        let (found, output) = self.find(cx, &about)?;
+        let embedded = parse_embedded(packet.transport())?;
+        let (found, output) = self.find(cx, &embedded)?;
         let to = found.rewritten;
-        let old = about.reply.destination;
+        let old = embedded.reply.destination;
         let mut header = Ip4ViewMut::new(packet.network_mut())?;
         if header.view().destination().to_bits() == old {
             let new = Ipv4Addr::from_bits(to.destination);
@@ -197,11 +197,11 @@ impl ICMPRewriter {
             }
         }
         if found.side.reply
-            && let Some(place) = self.annotations.reply
+            && let Some(offset) = self.annotations.reply
         {
-            packet.set_annotation_u8(place, found.reply_annotation);
+            packet.set_annotation_u8(offset, found.reply_annotation);
         }
-        restore(packet.transport_mut(), &about, to);
+        restore(packet.transport_mut(), &embedded, to);
         Some(output)
     }
 }

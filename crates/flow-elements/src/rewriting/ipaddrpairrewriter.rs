@@ -4,8 +4,8 @@ use element::prelude::*;
 
 use super::arguments::{AddressArguments, FlowArguments};
 use super::handlers::{first_table, handlers};
-use super::rewriter::{Kind, Rewriter, Settings};
-use super::translate::Shape;
+use super::rewriter::{Rewriter, RewriterClass, Settings};
+use super::translate::KeyFields;
 
 /// Rewrites the addresses of packets by source and destination address pair.
 ///
@@ -47,17 +47,17 @@ pub(crate) struct IPAddrPairRewriterArgs {
 }
 
 /// The [`Rewriter`] parameters of `IPAddrPairRewriter`.
-pub(crate) struct IPAddrPairRewriterKind;
+pub(crate) struct IPAddrPairRewriterClass;
 
-pub(crate) type IPAddrPairRewriter = Rewriter<IPAddrPairRewriterKind>;
+pub(crate) type IPAddrPairRewriter = Rewriter<IPAddrPairRewriterClass>;
 
-impl Kind for IPAddrPairRewriterKind {
+impl RewriterClass for IPAddrPairRewriterClass {
     type Args = IPAddrPairRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
         Handler::read_with("table", "The flows, one line per direction.", first_table),
         Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
-    const SHAPE: Shape = Shape::AddressPair;
+    const KEY_FIELDS: KeyFields = KeyFields::AddressPair;
 
     fn settings(args: IPAddrPairRewriterArgs) -> Settings {
         args.flows.settings(vec![args.addresses.lifetimes()], true)

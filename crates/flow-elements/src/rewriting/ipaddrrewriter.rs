@@ -4,8 +4,8 @@ use element::prelude::*;
 
 use super::arguments::{AddressArguments, FlowArguments};
 use super::handlers::{first_table, handlers};
-use super::rewriter::{Kind, Rewriter, Settings};
-use super::translate::Shape;
+use super::rewriter::{Rewriter, RewriterClass, Settings};
+use super::translate::KeyFields;
 
 /// Basic NAT (RFC 3022): rewrites source addresses of packets and destination addresses of replies.
 ///
@@ -49,17 +49,17 @@ pub(crate) struct IPAddrRewriterArgs {
 }
 
 /// The [`Rewriter`] parameters of `IPAddrRewriter`.
-pub(crate) struct IPAddrRewriterKind;
+pub(crate) struct IPAddrRewriterClass;
 
-pub(crate) type IPAddrRewriter = Rewriter<IPAddrRewriterKind>;
+pub(crate) type IPAddrRewriter = Rewriter<IPAddrRewriterClass>;
 
-impl Kind for IPAddrRewriterKind {
+impl RewriterClass for IPAddrRewriterClass {
     type Args = IPAddrRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
         Handler::read_with("table", "The flows, one line per direction.", first_table),
         Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
-    const SHAPE: Shape = Shape::Address;
+    const KEY_FIELDS: KeyFields = KeyFields::Address;
 
     fn settings(args: IPAddrRewriterArgs) -> Settings {
         args.flows.settings(vec![args.addresses.lifetimes()], true)

@@ -3,10 +3,10 @@
 use element::prelude::*;
 
 use super::arguments::{FlowArguments, TcpArguments, seconds};
-use super::handlers::{first_table, handlers, look_up, udp_table};
+use super::handlers::{first_table, handlers, lookup_flow, udp_table};
 use super::mapping::{Lifetimes, Tracking};
-use super::rewriter::{Kind, Rewriter, Settings};
-use super::translate::Shape;
+use super::rewriter::{Rewriter, RewriterClass, Settings};
+use super::translate::KeyFields;
 
 /// Network address and port translation (NAPT, RFC 3022): rewrites TCP and UDP packets by flow.
 ///
@@ -79,11 +79,11 @@ pub(crate) struct IPRewriterArgs {
 }
 
 /// The [`Rewriter`] parameters of `IPRewriter`.
-pub(crate) struct IPRewriterKind;
+pub(crate) struct IPRewriterClass;
 
-pub(crate) type IPRewriter = Rewriter<IPRewriterKind>;
+pub(crate) type IPRewriter = Rewriter<IPRewriterClass>;
 
-impl Kind for IPRewriterKind {
+impl RewriterClass for IPRewriterClass {
     type Args = IPRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
         Handler::read_with("tcp_table", "The TCP flows, one line per direction.", first_table),
@@ -93,10 +93,10 @@ impl Kind for IPRewriterKind {
         Handler::read_with(
             "tcp_lookup",
             "Translation of a TCP flow: takes SADDR SPORT DADDR DPORT.",
-            look_up,
+            lookup_flow,
         ),
     ];
-    const SHAPE: Shape = Shape::Both;
+    const KEY_FIELDS: KeyFields = KeyFields::Both;
 
     fn settings(args: IPRewriterArgs) -> Settings {
         let udp = Lifetimes {

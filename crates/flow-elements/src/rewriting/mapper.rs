@@ -14,11 +14,11 @@ pub(crate) struct Mapper {
     /// The patterns.
     pub(crate) targets: Vec<Target>,
     /// The order in which a flow tries them.
-    pub(crate) order: RefCell<Box<dyn Order>>,
+    pub(crate) order: RefCell<Box<dyn PatternOrder>>,
 }
 
 /// The order in which a flow tries a mapper's patterns.
-pub(crate) trait Order {
+pub(crate) trait PatternOrder {
     /// The index of the pattern for a flow's `attempt`-th attempt, counted from 0; `None` to give up.
     fn next(&mut self, flow: Ip4Flow, attempt: usize) -> Option<usize>;
 }
@@ -41,9 +41,9 @@ impl Mapper {
 
     /// Reports the patterns whose outputs a rewriter with this number of outputs does not have.
     pub(crate) fn check(&self, outputs: usize) -> impl Iterator<Item = String> {
-        self.targets.iter().enumerate().filter_map(move |(place, target)| {
+        self.targets.iter().enumerate().filter_map(move |(index, target)| {
             let beyond = target.outputs.iter().any(|port| usize::from(*port) >= outputs);
-            beyond.then(|| format!("output port out of range in {} pattern {place}", self.declaration))
+            beyond.then(|| format!("output port out of range in {} pattern {index}", self.declaration))
         })
     }
 }

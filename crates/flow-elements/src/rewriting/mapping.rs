@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use packet::checksum::Delta;
 
-use super::splice::Splices;
+use super::sequence_shifts::SequenceShifts;
 use flow::Ip4Flow;
 
 /// A flow of a rewriter. With its two keys it fills one cache line.
@@ -11,7 +11,7 @@ pub(crate) struct Mapping {
     /// The end of its current period, in milliseconds of monotonic time.
     pub(crate) deadline: u64,
     /// Shifts of TCP sequence numbers.
-    pub(crate) splices: Option<Box<Splices>>,
+    pub(crate) shifts: Option<Box<SequenceShifts>>,
     /// The checksum change caused by the new addresses of forward packets.
     pub(crate) addresses: Delta,
     /// The checksum change caused by the new addresses and ports of forward packets.
@@ -38,7 +38,7 @@ impl Mapping {
             addresses.word(from.source_port, to.source_port).word(from.destination_port, to.destination_port);
         Mapping {
             deadline: 0,
-            splices: None,
+            shifts: None,
             addresses: addresses.normalised(),
             transport: transport.normalised(),
             outputs,
@@ -69,7 +69,7 @@ pub(crate) mod udp {
     /// A reply was seen.
     pub(crate) const REPLY: u8 = 1;
     /// Packets are counted up to this value.
-    pub(crate) const ENOUGH: u8 = 6;
+    pub(crate) const MAX_COUNT: u8 = 6;
 }
 
 /// How a flow's progress is tracked.
@@ -106,7 +106,7 @@ impl Lifetimes {
         match self.tracking {
             Tracking::Tcp if progress & tcp::BOTH_DONE == tcp::BOTH_DONE => self.done,
             Tracking::Tcp if progress & tcp::BOTH_DATA == tcp::BOTH_DATA => self.settled,
-            Tracking::Udp if progress > udp::ENOUGH => self.settled,
+            Tracking::Udp if progress > udp::MAX_COUNT => self.settled,
             _ => self.early,
         }
     }
@@ -123,7 +123,7 @@ impl Lifetimes {
     /// Postpones a flow's deadline after a packet. Returns false and changes nothing if the flow must move to the other
     /// queue or the deadline gets earlier.
     #[inline(always)]
-    pub(crate) fn put_off(&self, mapping: &mut Mapping, now: u64) -> bool {
+    pub(crate) fn postpone(&self, mapping: &mut Mapping, now: u64) -> bool {
         let (deadline, guaranteed) = self.deadline(mapping.progress, now);
         let waits = guaranteed == mapping.guaranteed && deadline >= mapping.deadline;
         if waits {

@@ -21,13 +21,13 @@ pub(crate) struct Pattern {
 
 /// The range parsed so far.
 #[derive(Default)]
-struct Variation {
+struct NumberRange {
     top: u32,
     sequential: bool,
     random: bool,
 }
 
-impl Variation {
+impl NumberRange {
     /// Strips the suffix of a word: `#` for sequential choice, `?` for random choice.
     fn strip<'t>(&mut self, word: &'t str) -> &'t str {
         if let Some(rest) = word.strip_suffix('#') {
@@ -110,7 +110,7 @@ impl Pattern {
             [source, source_port, destination, port] => (source, Some(source_port), destination, Some(port)),
             _ => return Err("syntax error".into()),
         };
-        let mut variation = Variation::default();
+        let mut variation = NumberRange::default();
         let first = address(source, setup)
             .or_else(|| variation.addresses(source, setup))
             .ok_or("bad source address")?;

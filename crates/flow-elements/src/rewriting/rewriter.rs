@@ -10,17 +10,17 @@ use super::flows::{Flows, Outcome, clock};
 use super::flowset::FlowSet;
 use super::input::Input;
 use super::mapping::Lifetimes;
-use super::translate::{Annotations, Key, Shape, Way, translate};
+use super::translate::{Annotations, Key, KeyFields, PacketRewrite, translate};
 use flow::{Ip4Flow, Seed, Side};
 
 /// The parameters of one rewriter class.
-pub(crate) trait Kind: Sized + 'static {
+pub(crate) trait RewriterClass: Sized + 'static {
     /// Its arguments.
     type Args: Args;
     /// Its handlers.
     const HANDLERS: &'static [Handler<Rewriter<Self>>];
     /// The fields that identify a flow.
-    const SHAPE: Shape;
+    const KEY_FIELDS: KeyFields;
 
     /// Converts its arguments to settings.
     fn settings(args: Self::Args) -> Settings;
@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 
 /// The annotations to set, from the arguments.
 pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> Annotations {
-    Annotations { destination, reply: reply.map(|Annotation(place)| place) }
+    Annotations { destination, reply: reply.map(|Annotation(offset)| offset) }
 }
 
 /// An element that rewrites the packets of flows.
@@ -53,13 +53,13 @@ pub(crate) struct Rewriter<K: 'static> {
     problems: SetupError,
     interval: Timestamp,
     keys: Vec<Option<Key>>,
-    lanes: [TableKeys; 2],
+    lookups: [TableLookup; 2],
     kind: PhantomData<K>,
 }
 
 /// The keys of a batch that belong to one table.
 #[derive(Default)]
-struct TableKeys {
+struct TableLookup {
     keys: Vec<Ip4Flow>,
     /// Number of keys.
     count: usize,
@@ -69,44 +69,44 @@ struct TableKeys {
 }
 
 /// How many packets ahead to prefetch.
-const AHEAD: usize = 8;
+const PREFETCH_DISTANCE: usize = 8;
 
-impl<K: Kind> Rewriter<K> {
+impl<K: RewriterClass> Rewriter<K> {
     /// Looks up the flows of a batch, all together.
-    fn look_up(&mut self, set: &FlowSet, batch: &Batch) {
+    fn lookup_flow(&mut self, set: &FlowSet, batch: &Batch) {
         let packets = batch.as_slice();
         if self.keys.len() < packets.len() {
             self.keys.resize(packets.len(), None);
         }
-        for lane in &mut self.lanes {
-            if lane.keys.len() < packets.len() {
-                lane.keys.resize(packets.len(), Ip4Flow::default());
-                lane.sides.resize(packets.len(), None);
+        for lookup in &mut self.lookups {
+            if lookup.keys.len() < packets.len() {
+                lookup.keys.resize(packets.len(), Ip4Flow::default());
+                lookup.sides.resize(packets.len(), None);
             }
-            (lane.count, lane.next) = (0, 0);
+            (lookup.count, lookup.next) = (0, 0);
         }
-        packets.iter().take(AHEAD).for_each(Packet::prefetch_data);
-        for ((place, packet), found) in packets.iter().enumerate().zip(&mut self.keys) {
-            if let Some(later) = packets.get(place + AHEAD) {
+        packets.iter().take(PREFETCH_DISTANCE).for_each(Packet::prefetch_data);
+        for ((index, packet), found) in packets.iter().enumerate().zip(&mut self.keys) {
+            if let Some(later) = packets.get(index + PREFETCH_DISTANCE) {
                 later.prefetch_data();
             }
-            *found = K::SHAPE.key(packet);
+            *found = K::KEY_FIELDS.key(packet);
             if let Some(key) = found
-                && let Some(lane) = self.lanes.get_mut(usize::from(key.map))
-                && let Some(place) = lane.keys.get_mut(lane.count)
+                && let Some(lookup) = self.lookups.get_mut(usize::from(key.map))
+                && let Some(slot) = lookup.keys.get_mut(lookup.count)
             {
-                *place = key.flow;
-                lane.count += 1;
+                *slot = key.flow;
+                lookup.count += 1;
             }
         }
         let Some(member) = set.members.get(self.flows.member.get()) else { return };
-        for (lane, map) in self.lanes.iter_mut().zip(&member.maps) {
-            map.pairs.find_batch(lane.keys.get(..lane.count).unwrap_or(&[]), &mut lane.sides);
+        for (lookup, map) in self.lookups.iter_mut().zip(&member.maps) {
+            map.pairs.find_batch(lookup.keys.get(..lookup.count).unwrap_or(&[]), &mut lookup.sides);
         }
     }
 
     /// Handles a packet that belongs to no flow and can't start one.
-    fn other(&self, port: usize) -> Result<u16, Reason> {
+    fn pass_or_reject(&self, port: usize) -> Result<u16, Reason> {
         use super::input::InputKind;
         match self.flows.inputs.borrow().get(port).map(|input| &input.kind) {
             Some(InputKind::Pass(output)) => Ok(*output),
@@ -124,21 +124,21 @@ impl<K: Kind> Rewriter<K> {
         for (packet, key) in packets.iter_mut().zip(&self.keys) {
             let Some(key) = key else { break };
             let map = usize::from(key.map);
-            let (Some(lane), Some(table)) = (self.lanes.get_mut(map), member.maps.get_mut(map)) else {
+            let (Some(lookup), Some(table)) = (self.lookups.get_mut(map), member.maps.get_mut(map)) else {
                 break;
             };
-            let Some(side) = lane.sides.get(lane.next).copied().flatten() else { break };
+            let Some(side) = lookup.sides.get(lookup.next).copied().flatten() else { break };
             let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else { break };
             let output = mapping.outputs[usize::from(side.reply)];
             if *common.get_or_insert(output) != output {
                 break;
             }
             let to = keys[usize::from(!side.reply)].reverse();
-            translate(K::SHAPE, packet, Way { to, reply: side.reply, mapping }, annotations);
-            if !table.lifetimes.put_off(mapping, now) {
+            translate(K::KEY_FIELDS, packet, PacketRewrite { to, reply: side.reply, mapping }, annotations);
+            if !table.lifetimes.postpone(mapping, now) {
                 table.renew(side.flow, now);
             }
-            lane.next += 1;
+            lookup.next += 1;
             count += 1;
         }
         (count, common.unwrap_or(0))
@@ -156,24 +156,24 @@ impl<K: Kind> Rewriter<K> {
         now: u64,
         stale: &mut bool,
     ) -> Result<u16, Reason> {
-        let Some(key) = key else { return self.other(port) };
+        let Some(key) = key else { return self.pass_or_reject(port) };
         let map = usize::from(key.map);
-        let Some(lane) = self.lanes.get_mut(map) else { return Err(Reason::NOT_REWRITABLE) };
-        let known = lane.sides.get(lane.next).copied().flatten();
-        lane.next += 1;
+        let Some(lookup) = self.lookups.get_mut(map) else { return Err(Reason::NOT_REWRITABLE) };
+        let known = lookup.sides.get(lookup.next).copied().flatten();
+        lookup.next += 1;
         let member = self.flows.member.get();
         let Some(table) = set.table_mut(member, map) else { return Err(Reason::NOT_REWRITABLE) };
         let mut side = if *stale { table.pairs.find(key.flow) } else { known };
         if side.is_none() {
-            side = K::SHAPE.reply_key(packet).and_then(|reply| table.pairs.find(reply));
+            side = K::KEY_FIELDS.reply_key(packet).and_then(|reply| table.pairs.find(reply));
         }
         let side = match side {
             Some(side) => side,
-            None if !key.begins => return self.other(port),
+            None if !key.begins => return self.pass_or_reject(port),
             None => {
                 *stale = true;
                 match self.flows.create(set, (map, key.protocol), key.flow, port, cx) {
-                    Outcome::Flow(flow) => self.begin(set, map, flow, packet),
+                    Outcome::Flow(flow) => self.record_first_packet(set, map, flow, packet),
                     Outcome::Pass(output) => return Ok(output),
                     Outcome::Drop(reason) => return Err(reason),
                 }
@@ -185,28 +185,33 @@ impl<K: Kind> Rewriter<K> {
         };
         let (to, output) =
             (keys[usize::from(!side.reply)].reverse(), mapping.outputs[usize::from(side.reply)]);
-        translate(K::SHAPE, packet, Way { to, reply: side.reply, mapping }, self.flows.annotations);
+        translate(
+            K::KEY_FIELDS,
+            packet,
+            PacketRewrite { to, reply: side.reply, mapping },
+            self.flows.annotations,
+        );
         table.renew(side.flow, now);
         Ok(output)
     }
 
     /// Records data of a flow's first packet.
     #[cold]
-    fn begin(&self, set: &mut FlowSet, map: usize, flow: u32, packet: &Packet) -> Side {
-        if let Some(place) = self.flows.annotations.reply
+    fn record_first_packet(&self, set: &mut FlowSet, map: usize, flow: u32, packet: &Packet) -> Side {
+        if let Some(offset) = self.flows.annotations.reply
             && let Some(table) = set.table_mut(self.flows.member.get(), map)
             && let Some(mapping) = table.pairs.get_mut(flow)
         {
-            mapping.reply_annotation = packet.annotation_u8(place);
+            mapping.reply_annotation = packet.annotation_u8(offset);
         }
         Side { flow, reply: false }
     }
 
     fn connect(&self, cx: &Context) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
-        for (place, input) in self.flows.inputs.borrow_mut().iter_mut().enumerate() {
+        for (index, input) in self.flows.inputs.borrow_mut().iter_mut().enumerate() {
             if let Err(problem) = input.connect(cx) {
-                problems.merge(SetupError::argument(format!("input spec {place}"), problem));
+                problems.merge(SetupError::argument(format!("input spec {index}"), problem));
             }
         }
         problems.into_result()
@@ -214,9 +219,9 @@ impl<K: Kind> Rewriter<K> {
 
     fn check_mappers(&self, cx: &Context) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
-        for (place, input) in self.flows.inputs.borrow().iter().enumerate() {
+        for (index, input) in self.flows.inputs.borrow().iter().enumerate() {
             for problem in input.problems(cx.outputs()) {
-                problems.merge(SetupError::argument(format!("input spec {place}"), problem));
+                problems.merge(SetupError::argument(format!("input spec {index}"), problem));
             }
         }
         problems.into_result()
@@ -233,7 +238,7 @@ impl<K: Kind> Rewriter<K> {
         Ok(())
     }
 
-    fn reap(&self, cx: &Context) {
+    fn expire(&self, cx: &Context) {
         let is_done = self.flows.set().borrow_mut().shrink(clock(cx));
         if !is_done {
             cx.set_timer_after(0, Timestamp::ZERO);
@@ -243,7 +248,7 @@ impl<K: Kind> Rewriter<K> {
     }
 }
 
-impl<K: Kind> Element for Rewriter<K> {
+impl<K: RewriterClass> Element for Rewriter<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
     const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
@@ -265,21 +270,22 @@ impl<K: Kind> Element for Rewriter<K> {
         }
         let mut problems = SetupError::default();
         let mut inputs = Vec::new();
-        for (place, Raw(line)) in settings.inputs.iter().enumerate() {
+        for (index, Raw(line)) in settings.inputs.iter().enumerate() {
             match Input::parse(line, setup.outputs(), setup) {
                 Ok(input) => inputs.push(input),
-                Err(text) => problems.merge(SetupError::argument(format!("input spec {place}"), text)),
+                Err(text) => problems.merge(SetupError::argument(format!("input spec {index}"), text)),
             }
         }
         // These errors are reported in `resolve`, after errors of the capacity, which may refer to another element.
-        let flows = Flows::new(K::SHAPE, settings.annotations, inputs, setup.outputs(), &settings.lifetimes);
+        let flows =
+            Flows::new(K::KEY_FIELDS, settings.annotations, inputs, setup.outputs(), &settings.lifetimes);
         Ok(Rewriter {
             flows: Rc::new(flows),
             capacity: settings.capacity,
             problems,
             interval: settings.interval,
             keys: Vec::new(),
-            lanes: Default::default(),
+            lookups: Default::default(),
             kind: PhantomData,
         })
     }
@@ -305,7 +311,7 @@ impl<K: Kind> Element for Rewriter<K> {
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
         let set = self.flows.set();
         let mut set = set.borrow_mut();
-        self.look_up(&set, &batch);
+        self.lookup_flow(&set, &batch);
         let now = clock(cx);
         let (passed, output) = self.rewrite_known(&mut set, batch.as_mut_slice(), now);
         if passed == batch.len() {
@@ -336,7 +342,7 @@ impl<K: Kind> Element for Rewriter<K> {
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        self.reap(cx);
+        self.expire(cx);
     }
 
     /// Takes over the flows that began on inputs with unchanged specifications.
@@ -358,7 +364,7 @@ impl<K: Kind> Element for Rewriter<K> {
         let mut set = set.borrow_mut();
         if let Some(member) = set.members.get_mut(self.flows.member.get()) {
             let new = core::mem::replace(member, taken);
-            member.tallies.resize(new.tallies.len(), Default::default());
+            member.counters.resize(new.counters.len(), Default::default());
             for (map, new) in member.maps.iter_mut().zip(new.maps) {
                 map.lifetimes = new.lifetimes;
             }

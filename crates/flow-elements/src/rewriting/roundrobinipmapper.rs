@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::mapper::{Mapper, Order, targets};
+use super::mapper::{Mapper, PatternOrder, targets};
 use flow::Ip4Flow;
 
 /// Assigns its patterns in turn to the flows of an `IPRewriter`, for example to balance load.
@@ -46,19 +46,19 @@ pub(crate) struct RoundRobinIPMapper {
 }
 
 /// Round-robin order.
-struct InTurn {
+struct RoundRobin {
     count: usize,
     next: usize,
 }
 
-impl Order for InTurn {
+impl PatternOrder for RoundRobin {
     fn next(&mut self, _: Ip4Flow, attempt: usize) -> Option<usize> {
-        let place = self.next;
+        let index = self.next;
         if attempt >= self.count {
             return None;
         }
-        self.next = (place + 1) % self.count;
-        Some(place)
+        self.next = (index + 1) % self.count;
+        Some(index)
     }
 }
 
@@ -72,7 +72,7 @@ impl Element for RoundRobinIPMapper {
             _ => {}
         }
         let targets = targets(args.patterns.iter().map(|Raw(text)| text.as_str()), setup)?;
-        let order = InTurn { count: targets.len(), next: 0 };
+        let order = RoundRobin { count: targets.len(), next: 0 };
         let declaration = format!("{} :: RoundRobinIPMapper", setup.name());
         let mapper = Mapper { declaration, targets, order: RefCell::new(Box::new(order)) };
         Ok(RoundRobinIPMapper { mapper: Rc::new(mapper) })

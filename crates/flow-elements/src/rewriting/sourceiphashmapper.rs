@@ -7,7 +7,7 @@ use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-use super::mapper::{Mapper, Order, targets};
+use super::mapper::{Mapper, PatternOrder, targets};
 use flow::Ip4Flow;
 
 /// Assigns patterns to flows by a consistent hash of the source address.
@@ -116,7 +116,7 @@ fn as_tree(sorted: &[(u32, usize)]) -> Vec<(u32, usize)> {
     tree
 }
 
-impl Order for Ring {
+impl PatternOrder for Ring {
     fn next(&mut self, flow: Ip4Flow, attempt: usize) -> Option<usize> {
         // The address as a little-endian load from the packet.
         let address = flow.source.swap_bytes();

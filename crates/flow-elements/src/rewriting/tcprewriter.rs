@@ -3,9 +3,9 @@
 use element::prelude::*;
 
 use super::arguments::{FlowArguments, TcpArguments};
-use super::handlers::{first_table, handlers, look_up};
-use super::rewriter::{Kind, Rewriter, Settings};
-use super::translate::Shape;
+use super::handlers::{first_table, handlers, lookup_flow};
+use super::rewriter::{Rewriter, RewriterClass, Settings};
+use super::translate::KeyFields;
 
 /// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
 ///
@@ -46,18 +46,18 @@ pub(crate) struct TCPRewriterArgs {
 }
 
 /// The [`Rewriter`] parameters of `TCPRewriter`.
-pub(crate) struct TCPRewriterKind;
+pub(crate) struct TCPRewriterClass;
 
-pub(crate) type TCPRewriter = Rewriter<TCPRewriterKind>;
+pub(crate) type TCPRewriter = Rewriter<TCPRewriterClass>;
 
-impl Kind for TCPRewriterKind {
+impl RewriterClass for TCPRewriterClass {
     type Args = TCPRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
         Handler::read_with("table", "The flows, one line per direction.", first_table),
         Handler::read_with("mappings", "Older name of `table`.", first_table),
-        Handler::read_with("lookup", "Translation of a flow: takes SADDR SPORT DADDR DPORT.", look_up,),
+        Handler::read_with("lookup", "Translation of a flow: takes SADDR SPORT DADDR DPORT.", lookup_flow,),
     ];
-    const SHAPE: Shape = Shape::Tcp;
+    const KEY_FIELDS: KeyFields = KeyFields::Tcp;
 
     fn settings(args: TCPRewriterArgs) -> Settings {
         args.flows.settings(vec![args.tcp.lifetimes()], args.dst_anno)

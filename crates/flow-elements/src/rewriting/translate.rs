@@ -10,7 +10,7 @@ use flow::Ip4Flow;
 
 /// The header fields that identify a flow and are rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum KeyFields {
     /// Addresses and ports of TCP and UDP, in separate tables.
     Both,
     /// Addresses and ports of TCP.
@@ -50,15 +50,15 @@ pub(crate) struct Key {
 /// Length of a TCP header up to the end of the checksum.
 const TCP_CHECKSUM_END: usize = 18;
 
-impl Shape {
+impl KeyFields {
     /// The table for flows of a protocol; `None` if it is not supported.
     pub(crate) fn map(self, number: u8) -> Option<usize> {
         match (self, number) {
-            (Shape::Both | Shape::Tcp, protocol::TCP) => Some(0),
-            (Shape::Both, protocol::UDP) => Some(1),
-            (Shape::Udp, protocol::TCP | protocol::UDP | protocol::DCCP) => Some(0),
-            (Shape::Ping, protocol::ICMP) => Some(0),
-            (Shape::Address | Shape::AddressPair, _) => Some(0),
+            (KeyFields::Both | KeyFields::Tcp, protocol::TCP) => Some(0),
+            (KeyFields::Both, protocol::UDP) => Some(1),
+            (KeyFields::Udp, protocol::TCP | protocol::UDP | protocol::DCCP) => Some(0),
+            (KeyFields::Ping, protocol::ICMP) => Some(0),
+            (KeyFields::Address | KeyFields::AddressPair, _) => Some(0),
             _ => None,
         }
     }
@@ -75,9 +75,11 @@ impl Shape {
         let addresses = Ip4Flow { source, destination, ..Ip4Flow::default() };
         let key = Key { flow: addresses, map: 0, protocol: number, begins: true };
         match self {
-            Shape::Address => Some(Key { flow: Ip4Flow { destination: 0, ..addresses }, protocol: 0, ..key }),
-            Shape::AddressPair => Some(Key { protocol: 0, ..key }),
-            Shape::Both | Shape::Tcp | Shape::Udp => {
+            KeyFields::Address => {
+                Some(Key { flow: Ip4Flow { destination: 0, ..addresses }, protocol: 0, ..key })
+            }
+            KeyFields::AddressPair => Some(Key { protocol: 0, ..key }),
+            KeyFields::Both | KeyFields::Tcp | KeyFields::Udp => {
                 let map = self.map(number)? as u8;
                 let transport: &[u8; 8] = first_fragment(packet, header)?.first_chunk()?;
                 let [sh, sl, dh, dl, ..] = *transport;
@@ -85,7 +87,7 @@ impl Shape {
                 let destination_port = u16::from_be_bytes([dh, dl]);
                 Some(Key { flow: Ip4Flow { source_port, destination_port, ..addresses }, map, ..key })
             }
-            Shape::Ping => {
+            KeyFields::Ping => {
                 self.map(number)?;
                 let [kind, _, _, _, high, low, ..] = *first_fragment(packet, header)? else { return None };
                 let begins = kind == icmp4::kind::ECHO;
@@ -101,7 +103,7 @@ impl Shape {
     /// The key of a packet as a reply, if that differs from its key.
     #[inline(always)]
     pub(crate) fn reply_key(self, packet: &Packet) -> Option<Ip4Flow> {
-        if self != Shape::Address {
+        if self != KeyFields::Address {
             return None;
         }
         let destination = packet.network().get(16..20)?.first_chunk()?;
@@ -125,7 +127,7 @@ fn first_fragment<'p>(packet: &'p Packet, header: &[u8; 20]) -> Option<&'p [u8]>
 }
 
 /// How to rewrite a packet: the direction of its flow.
-pub(crate) struct Way<'f> {
+pub(crate) struct PacketRewrite<'f> {
     /// The new addresses and ports.
     pub(crate) to: Ip4Flow,
     /// Whether it is a reply.
@@ -136,16 +138,21 @@ pub(crate) struct Way<'f> {
 
 /// Translates a packet of a flow.
 #[inline(always)]
-pub(crate) fn translate(shape: Shape, packet: &mut Packet, way: Way, annotations: Annotations) {
-    let Way { to, reply, mapping } = way;
-    let set_destination = annotations.destination && (shape != Shape::Address || reply);
+pub(crate) fn translate(
+    key_fields: KeyFields,
+    packet: &mut Packet,
+    rewrite: PacketRewrite,
+    annotations: Annotations,
+) {
+    let PacketRewrite { to, reply, mapping } = rewrite;
+    let set_destination = annotations.destination && (key_fields != KeyFields::Address || reply);
     if set_destination {
         packet.set_destination_ip(Ipv4Addr::from_bits(to.destination));
     }
-    if reply && let Some(place) = annotations.reply {
-        packet.set_annotation_u8(place, mapping.reply_annotation);
+    if reply && let Some(offset) = annotations.reply {
+        packet.set_annotation_u8(offset, mapping.reply_annotation);
     }
-    let behind = packet.network_header_length();
+    let header_end = packet.network_header_length();
     let has_transport = packet.has_transport();
     let network = packet.network_mut();
     let Some(header) = network.first_chunk_mut::<20>() else { return };
@@ -153,10 +160,10 @@ pub(crate) fn translate(shape: Shape, packet: &mut Packet, way: Way, annotations
     let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let header_length = usize::from(header[0] & 0xf) * 4;
-    if shape != Shape::Address || !reply {
+    if key_fields != KeyFields::Address || !reply {
         header[12..16].copy_from_slice(&to.source.to_be_bytes());
     }
-    if shape != Shape::Address || reply {
+    if key_fields != KeyFields::Address || reply {
         header[16..20].copy_from_slice(&to.destination.to_be_bytes());
     }
     let (addresses, change) = match reply {
@@ -168,40 +175,42 @@ pub(crate) fn translate(shape: Shape, packet: &mut Packet, way: Way, annotations
     if !is_first || !has_transport {
         return;
     }
-    let Some(transport) = network.get_mut(behind..) else { return };
-    match shape {
-        Shape::Both | Shape::Tcp if number == protocol::TCP => {
+    let Some(transport) = network.get_mut(header_end..) else { return };
+    match key_fields {
+        KeyFields::Both | KeyFields::Tcp if number == protocol::TCP => {
             if transport.len() >= TCP_CHECKSUM_END {
                 set_ports(transport, to);
-                update(transport, 16, change);
-                follow(transport, mapping, reply, header_length, total);
+                update_checksum(transport, 16, change);
+                track_tcp(transport, mapping, reply, header_length, total);
             }
         }
-        Shape::Both | Shape::Tcp | Shape::Udp => {
+        KeyFields::Both | KeyFields::Tcp | KeyFields::Udp => {
             set_ports(transport, to);
             match number {
-                protocol::TCP if transport.len() >= TCP_CHECKSUM_END => update(transport, 16, change),
-                protocol::UDP => update_optional(transport, change),
+                protocol::TCP if transport.len() >= TCP_CHECKSUM_END => {
+                    update_checksum(transport, 16, change)
+                }
+                protocol::UDP => update_udp_checksum(transport, change),
                 _ => {}
             }
             if reply {
                 mapping.progress |= udp::REPLY;
             }
-            if mapping.progress < udp::ENOUGH {
+            if mapping.progress < udp::MAX_COUNT {
                 mapping.progress += 2;
             }
         }
-        Shape::Address | Shape::AddressPair => match number {
-            protocol::TCP if transport.len() >= TCP_CHECKSUM_END => update(transport, 16, change),
-            protocol::UDP if transport.len() >= 8 => update_optional(transport, change),
+        KeyFields::Address | KeyFields::AddressPair => match number {
+            protocol::TCP if transport.len() >= TCP_CHECKSUM_END => update_checksum(transport, 16, change),
+            protocol::UDP if transport.len() >= 8 => update_udp_checksum(transport, change),
             _ => {}
         },
-        Shape::Ping => {
+        KeyFields::Ping => {
             let identifier = if reply { to.destination_port } else { to.source_port };
-            if let Some(place) = transport.get_mut(4..6) {
-                place.copy_from_slice(&identifier.to_be_bytes());
+            if let Some(bytes) = transport.get_mut(4..6) {
+                bytes.copy_from_slice(&identifier.to_be_bytes());
             }
-            update(transport, 2, change);
+            update_checksum(transport, 2, change);
             if let Some(&[high, low]) = transport.get(2..4) {
                 let sum = checksum::correct_zero(u16::from_be_bytes([high, low]), transport);
                 transport[2..4].copy_from_slice(&sum.to_be_bytes());
@@ -217,25 +226,25 @@ fn set_ports(transport: &mut [u8], to: Ip4Flow) {
     }
 }
 
-/// Applies a change to the checksum at offset `place`.
+/// Applies a change to the checksum at `offset`.
 #[inline(always)]
-fn update(transport: &mut [u8], place: usize, change: checksum::Delta) {
-    if let Some(bytes) = transport.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+fn update_checksum(transport: &mut [u8], offset: usize, change: checksum::Delta) {
+    if let Some(bytes) = transport.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<2>()) {
         *bytes = change.apply(u16::from_be_bytes(*bytes)).to_be_bytes();
     }
 }
 
 /// Applies a change to the UDP checksum, if there is one.
 #[inline(always)]
-fn update_optional(transport: &mut [u8], change: checksum::Delta) {
+fn update_udp_checksum(transport: &mut [u8], change: checksum::Delta) {
     if transport.get(6..8).is_some_and(|sum| sum != [0, 0]) {
-        update(transport, 6, change);
+        update_checksum(transport, 6, change);
     }
 }
 
 /// Tracks the progress of a TCP flow, and shifts sequence numbers.
 #[inline(always)]
-fn follow(transport: &mut [u8], mapping: &mut Mapping, reply: bool, header_length: usize, total: usize) {
+fn track_tcp(transport: &mut [u8], mapping: &mut Mapping, reply: bool, header_length: usize, total: usize) {
     use tcp_header::flag::{FIN, RST, SYN};
     let Some(&[offset, flags]) = transport.get(12..14) else { return };
     let length = usize::from(offset >> 4) * 4;
@@ -251,9 +260,9 @@ fn follow(transport: &mut [u8], mapping: &mut Mapping, reply: bool, header_lengt
     if has_data {
         mapping.progress |= tcp::DATA << direction;
     }
-    if let Some(splices) = mapping.splices.as_deref_mut()
+    if let Some(shifts) = mapping.shifts.as_deref_mut()
         && transport.len() >= length
     {
-        super::splicing::move_numbers(transport, splices, reply);
+        super::shift_segment::shift_numbers(transport, shifts, reply);
     }
 }

@@ -5,8 +5,8 @@ use element::prelude::*;
 use super::arguments::{FlowArguments, seconds};
 use super::handlers::{first_table, handlers};
 use super::mapping::{Lifetimes, Tracking};
-use super::rewriter::{Kind, Rewriter, Settings};
-use super::translate::Shape;
+use super::rewriter::{Rewriter, RewriterClass, Settings};
+use super::translate::KeyFields;
 
 /// Rewrites the addresses and ports of UDP packets by flow.
 ///
@@ -63,17 +63,17 @@ pub(crate) struct UDPRewriterArgs {
 }
 
 /// The [`Rewriter`] parameters of `UDPRewriter`.
-pub(crate) struct UDPRewriterKind;
+pub(crate) struct UDPRewriterClass;
 
-pub(crate) type UDPRewriter = Rewriter<UDPRewriterKind>;
+pub(crate) type UDPRewriter = Rewriter<UDPRewriterClass>;
 
-impl Kind for UDPRewriterKind {
+impl RewriterClass for UDPRewriterClass {
     type Args = UDPRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
         Handler::read_with("table", "The flows, one line per direction.", first_table),
         Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
-    const SHAPE: Shape = Shape::Udp;
+    const KEY_FIELDS: KeyFields = KeyFields::Udp;
 
     fn settings(args: UDPRewriterArgs) -> Settings {
         let early = args.udp_timeout.unwrap_or(args.timeout);

@@ -4,35 +4,35 @@ use packet::TcpViewMut;
 use packet::checksum;
 use packet::view::tcp::option;
 
-use super::splice::Splices;
+use super::sequence_shifts::SequenceShifts;
 
 /// The length of a header whose only option is a timestamp, and that option's first bytes.
 const ONLY_TIMESTAMP: (usize, [u8; 4]) = (32, [1, 1, 8, 10]);
 
 /// Shifts the numbers of a segment of direction `reply`. All its options must be present.
-pub(crate) fn move_numbers(transport: &mut [u8], splices: &mut Splices, reply: bool) {
+pub(crate) fn shift_numbers(transport: &mut [u8], shifts: &mut SequenceShifts, reply: bool) {
     let Some(mut header) = TcpViewMut::new(transport) else { return };
     let sequence = header.view().sequence();
-    splices.see(reply, sequence);
-    if splices.moves(reply) {
-        let moved = splices.sequence(reply, sequence);
+    shifts.record(reply, sequence);
+    if shifts.is_shifted(reply) {
+        let moved = shifts.sequence(reply, sequence);
         header.set_sequence(moved);
         header.set_checksum(checksum::update_word32(header.view().checksum(), sequence, moved));
     }
-    if splices.moves(!reply) {
+    if shifts.is_shifted(!reply) {
         let number = header.view().acknowledgement();
-        let moved = splices.acknowledgement(reply, number);
+        let moved = shifts.acknowledgement(reply, number);
         header.set_acknowledgement(moved);
         header.set_checksum(checksum::update_word32(header.view().checksum(), number, moved));
         let (length, start) = (header.view().header_length(), header.view().options().first_chunk().copied());
         if length > 32 || (length == ONLY_TIMESTAMP.0 && start != Some(ONLY_TIMESTAMP.1)) {
-            move_selective(&mut header, splices, reply);
+            shift_selective_acks(&mut header, shifts, reply);
         }
     }
 }
 
 /// Shifts the block edges of selective acknowledgements.
-fn move_selective(header: &mut TcpViewMut, splices: &Splices, reply: bool) {
+fn shift_selective_acks(header: &mut TcpViewMut, shifts: &SequenceShifts, reply: bool) {
     let before = checksum::internet(header.view().options());
     let mut options = header.options_mut();
     while let [kind, rest @ ..] = options {
@@ -53,7 +53,7 @@ fn move_selective(header: &mut TcpViewMut, splices: &Splices, reply: bool) {
         if is_selective {
             for edge in body.get_mut(1..).unwrap_or_default().chunks_exact_mut(4) {
                 let Some(bytes) = edge.first_chunk_mut::<4>() else { continue };
-                *bytes = splices.acknowledgement(reply, u32::from_be_bytes(*bytes)).to_be_bytes();
+                *bytes = shifts.acknowledgement(reply, u32::from_be_bytes(*bytes)).to_be_bytes();
             }
         }
         options = next;

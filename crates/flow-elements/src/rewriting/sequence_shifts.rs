@@ -6,17 +6,17 @@ use alloc::collections::VecDeque;
 const SETTLED_DISTANCE: u32 = 1 << 30;
 
 /// Maximum shifts kept per flow; a further one discards the oldest. Bounds the memory that a sender can claim.
-const MAX_STEPS: usize = 64;
+const MAX_SHIFTS: usize = 64;
 
 /// The sequence number shifts of both directions, newest first. Index 0 is forward, 1 the replies.
 #[derive(Default)]
-pub(crate) struct Splices {
-    steps: VecDeque<Step>,
+pub(crate) struct SequenceShifts {
+    steps: VecDeque<Shift>,
 }
 
 /// Direction `d` is shifted by `shifts[d]` from `triggers[d]` on, if set.
 #[derive(Clone, Copy, Default)]
-struct Step {
+struct Shift {
     shifts: [i32; 2],
     triggers: [Option<u32>; 2],
 }
@@ -26,7 +26,7 @@ fn is_at_or_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 >= 0
 }
 
-impl Splices {
+impl SequenceShifts {
     /// Shifts the sequence numbers of direction `reply` by a further `change` from `trigger` on. Returns false if that
     /// is before an earlier shift.
     pub(crate) fn add(&mut self, reply: bool, trigger: u32, change: i32) -> bool {
@@ -41,7 +41,7 @@ impl Splices {
         });
         if is_new {
             // Move the other direction's shifts up by one, so that the newest of each direction comes first.
-            self.steps.push_front(Step::default());
+            self.steps.push_front(Shift::default());
             for at in 0..self.steps.len() {
                 let Some(older) = self.steps.get(at + 1).copied() else { break };
                 let Some(step) = self.steps.get_mut(at) else { break };
@@ -62,14 +62,14 @@ impl Splices {
             step.triggers[this].is_none_or(|old| is_at_or_after(trigger, old.wrapping_add(SETTLED_DISTANCE)))
         });
         if let Some(index) = old {
-            self.settle(index + 1, this);
+            self.apply_to_all(index + 1, this);
         }
-        self.steps.truncate(MAX_STEPS);
+        self.steps.truncate(MAX_SHIFTS);
         true
     }
 
     /// Makes the shift at `index` apply to all sequence numbers of a direction, and discards older ones.
-    fn settle(&mut self, index: usize, direction: usize) {
+    fn apply_to_all(&mut self, index: usize, direction: usize) {
         if let Some(step) = self.steps.get_mut(index) {
             step.triggers[direction] = None;
             if step.triggers == [None, None] {
@@ -79,24 +79,24 @@ impl Splices {
     }
 
     /// Records the sequence number of a packet, which may be far enough for the newest shift to apply to all numbers.
-    pub(crate) fn see(&mut self, reply: bool, sequence: u32) {
+    pub(crate) fn record(&mut self, reply: bool, sequence: u32) {
         let this = usize::from(reply);
         let trigger = self.steps.front().and_then(|step| step.triggers[this]);
         if trigger.is_some_and(|trigger| is_at_or_after(sequence, trigger.wrapping_add(SETTLED_DISTANCE))) {
-            self.settle(0, this);
+            self.apply_to_all(0, this);
         }
     }
 
     /// The shift of a sequence number, where `is_past` tells whether the number is at or after a trigger.
     fn shift(&self, direction: usize, is_past: impl Fn(u32, u32) -> bool) -> u32 {
-        let holds = |step: &&Step| {
+        let holds = |step: &&Shift| {
             step.triggers[direction].is_none_or(|trigger| is_past(step.shifts[direction] as u32, trigger))
         };
         self.steps.iter().find(holds).map_or(0, |step| step.shifts[direction] as u32)
     }
 
     /// Whether any shift applies to a direction.
-    pub(crate) fn moves(&self, reply: bool) -> bool {
+    pub(crate) fn is_shifted(&self, reply: bool) -> bool {
         let this = usize::from(reply);
         self.steps.front().is_some_and(|step| step.shifts[this] != 0 || step.triggers[this].is_some())
     }
@@ -126,39 +126,42 @@ mod tests {
 
     #[test]
     fn numbers_before_a_change_stay() {
-        let mut splices = Splices::default();
-        assert!(splices.add(false, 1_000, 5) && splices.add(false, 2_000, -3));
-        assert!(!splices.add(false, 1_500, 1));
-        let seen = [999, 1_000, 1_999, 2_000].map(|number| splices.sequence(false, number));
+        let mut shifts = SequenceShifts::default();
+        assert!(shifts.add(false, 1_000, 5) && shifts.add(false, 2_000, -3));
+        assert!(!shifts.add(false, 1_500, 1));
+        let seen = [999, 1_000, 1_999, 2_000].map(|number| shifts.sequence(false, number));
         assert_eq!(seen, [999, 1_005, 2_004, 2_002]);
-        let acknowledged = [999, 1_005, 2_002].map(|number| splices.acknowledgement(true, number));
+        let acknowledged = [999, 1_005, 2_002].map(|number| shifts.acknowledgement(true, number));
         assert_eq!(acknowledged, [999, 1_000, 2_000]);
-        assert_eq!((splices.sequence(true, 7), splices.acknowledgement(false, 7)), (7, 7));
-        assert_eq!((splices.newest(false), splices.moves(false), splices.moves(true)), (2, true, false));
+        assert_eq!((shifts.sequence(true, 7), shifts.acknowledgement(false, 7)), (7, 7));
+        assert_eq!(
+            (shifts.newest(false), shifts.is_shifted(false), shifts.is_shifted(true)),
+            (2, true, false)
+        );
     }
 
     #[test]
     fn directions_are_shifted_independently() {
-        let mut splices = Splices::default();
-        assert!(splices.add(false, 100, 1) && splices.add(true, 500, 10) && splices.add(false, 200, 1));
-        assert_eq!([99, 100, 200].map(|number| splices.sequence(false, number)), [99, 101, 202]);
-        assert_eq!([499, 500].map(|number| splices.sequence(true, number)), [499, 510]);
+        let mut shifts = SequenceShifts::default();
+        assert!(shifts.add(false, 100, 1) && shifts.add(true, 500, 10) && shifts.add(false, 200, 1));
+        assert_eq!([99, 100, 200].map(|number| shifts.sequence(false, number)), [99, 101, 202]);
+        assert_eq!([499, 500].map(|number| shifts.sequence(true, number)), [499, 510]);
     }
 
     #[test]
     fn numbers_may_wrap_and_jump() {
-        let mut splices = Splices::default();
-        assert!(splices.add(false, u32::MAX, 4));
-        assert_eq!(splices.sequence(false, 3), 7);
-        assert_eq!(splices.sequence(false, u32::MAX - 1), u32::MAX - 1);
-        splices.see(false, SETTLED_DISTANCE);
-        assert_eq!(splices.sequence(false, u32::MAX - 1), 2);
+        let mut shifts = SequenceShifts::default();
+        assert!(shifts.add(false, u32::MAX, 4));
+        assert_eq!(shifts.sequence(false, 3), 7);
+        assert_eq!(shifts.sequence(false, u32::MAX - 1), u32::MAX - 1);
+        shifts.record(false, SETTLED_DISTANCE);
+        assert_eq!(shifts.sequence(false, u32::MAX - 1), 2);
     }
 
     #[test]
-    fn a_flow_keeps_a_bounded_number() {
-        let mut splices = Splices::default();
-        (0..10_000).for_each(|at| assert!(splices.add(at % 3 == 0, at * 10, 1)));
-        assert!(splices.steps.len() <= MAX_STEPS);
+    fn a_flow_keeps_a_bounded_number_of_shifts() {
+        let mut shifts = SequenceShifts::default();
+        (0..10_000).for_each(|at| assert!(shifts.add(at % 3 == 0, at * 10, 1)));
+        assert!(shifts.steps.len() <= MAX_SHIFTS);
     }
 }

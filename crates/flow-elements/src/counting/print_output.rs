@@ -8,17 +8,17 @@ use element::prelude::*;
 
 /// Output of the printing elements: the log, or a file.
 #[derive(Default)]
-pub(crate) struct Journal {
+pub(crate) struct PrintOutput {
     file: Option<RefCell<Box<dyn Writer>>>,
 }
 
-impl Journal {
+impl PrintOutput {
     /// Creates the file, if one was given.
-    pub(crate) fn open(cx: &Context, path: Option<&FileName>) -> Result<Journal, SetupError> {
-        let Some(FileName(path)) = path else { return Ok(Journal::default()) };
+    pub(crate) fn open(cx: &Context, path: Option<&FileName>) -> Result<PrintOutput, SetupError> {
+        let Some(FileName(path)) = path else { return Ok(PrintOutput::default()) };
         let file = cx.environment().create(path, false);
         let file = file.map_err(|error| SetupError::new(format!("{path}: {error}")))?;
-        Ok(Journal { file: Some(RefCell::new(file)) })
+        Ok(PrintOutput { file: Some(RefCell::new(file)) })
     }
 
     /// Writes a line. Lines that the file does not accept are lost, as in Click.

@@ -6,14 +6,14 @@ use element::prelude::*;
 
 /// A count, and the action to take when it is reached.
 #[derive(Clone)]
-pub(super) struct Call {
+pub(super) struct Trigger {
     pub(super) at: u64,
-    pub(super) act: Act,
+    pub(super) action: Action,
 }
 
 /// An action.
 #[derive(Clone)]
-pub(super) enum Act {
+pub(super) enum Action {
     /// From then on, only known aggregates are counted.
     Freeze,
     /// Stops the driver.
@@ -22,35 +22,35 @@ pub(super) enum Act {
     Write(HandlerCall),
 }
 
-impl FromArgument for Call {
+impl FromArgument for Trigger {
     const KIND: &'static str = "number and handler call";
 
     /// Parses `N HANDLER [VALUE]`. Whether the handler exists is checked later.
-    fn from_argument(text: &str, setup: &Setup) -> Result<Call, ArgumentError> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Trigger, ArgumentError> {
         let mut rest = text;
         let at = u64::from_argument(element::text::next_word(&mut rest).unwrap_or(""), setup)?;
         let path = element::text::next_word(&mut rest).map(element::text::unquote).unwrap_or_default();
-        Ok(Call { at, act: Act::Write(HandlerCall { path, value: rest.trim_end().into() }) })
+        Ok(Trigger { at, action: Action::Write(HandlerCall { path, value: rest.trim_end().into() }) })
     }
 }
 
-impl Call {
+impl Trigger {
     /// The one action given by three arguments, or an error if there are several. `number` names what a call counts,
     /// with its maximum.
-    pub(super) fn one(
+    pub(super) fn from_arguments(
         name: &str,
         (freeze, stop, Raw(call)): (Option<u64>, Option<u64>, &Raw),
         (number, most): (&str, u64),
         setup: &Setup,
-    ) -> Result<Option<Call>, SetupError> {
+    ) -> Result<Option<Trigger>, SetupError> {
         match (freeze, stop, call.as_str()) {
             (None, None, "") => Ok(None),
-            (Some(at), None, "") => Ok(Some(Call { at, act: Act::Freeze })),
-            (None, Some(at), "") => Ok(Some(Call { at, act: Act::Stop })),
+            (Some(at), None, "") => Ok(Some(Trigger { at, action: Action::Freeze })),
+            (None, Some(at), "") => Ok(Some(Trigger { at, action: Action::Stop })),
             (None, None, call) => {
-                let call = Call::from_argument(call, setup).ok().filter(|call| call.at <= most);
+                let trigger = Trigger::from_argument(call, setup).ok().filter(|trigger| trigger.at <= most);
                 let problem = || format!("{name}_CALL first word should be unsigned ({number})");
-                call.map(Some).ok_or_else(|| SetupError::new(problem()))
+                trigger.map(Some).ok_or_else(|| SetupError::new(problem()))
             }
             _ => Err(SetupError::new(format!(
                 "'{name}_FREEZE', '{name}_STOP', and '{name}_CALL' are mutually exclusive"
@@ -60,21 +60,21 @@ impl Call {
 
     /// Checks that the handler exists.
     pub(super) fn check(&self, cx: &Context) -> Result<(), SetupError> {
-        match &self.act {
-            Act::Write(call) if call.path.is_empty() => Err(SetupError::new("syntax error")),
-            Act::Write(call) => call.check(cx),
-            Act::Freeze | Act::Stop => Ok(()),
+        match &self.action {
+            Action::Write(call) if call.path.is_empty() => Err(SetupError::new("syntax error")),
+            Action::Write(call) => call.check(cx),
+            Action::Freeze | Action::Stop => Ok(()),
         }
     }
 
     /// The value of the handlers, with the name of the target element; empty if there is no action.
-    pub(super) fn describe(call: &Option<Call>, cx: &Context) -> String {
-        let Some(call) = call else { return String::new() };
+    pub(super) fn describe(trigger: &Option<Trigger>, cx: &Context) -> String {
+        let Some(trigger) = trigger else { return String::new() };
         let name = cx.name();
-        match &call.act {
-            Act::Freeze => format!("{} {name}.freeze true", call.at),
-            Act::Stop => format!("{} {name}.stop", call.at),
-            Act::Write(HandlerCall { path, value }) => {
+        match &trigger.action {
+            Action::Freeze => format!("{} {name}.freeze true", trigger.at),
+            Action::Stop => format!("{} {name}.stop", trigger.at),
+            Action::Write(HandlerCall { path, value }) => {
                 let runtime = cx.runtime();
                 let path = match runtime.resolve(cx.element(), path) {
                     Ok(HandlerTarget { element: Some(element), handler }) => {
@@ -82,19 +82,23 @@ impl Call {
                     }
                     _ => path.clone(),
                 };
-                format!("{} {path} {value}", call.at).trim_end().into()
+                format!("{} {path} {value}", trigger.at).trim_end().into()
             }
         }
     }
 
     /// Parses a value written to a handler; an empty value removes the action.
-    pub(super) fn written(cx: &Context, value: &str, handler: &str) -> Result<Option<Call>, HandlerError> {
+    pub(super) fn parse_written(
+        cx: &Context,
+        value: &str,
+        handler: &str,
+    ) -> Result<Option<Trigger>, HandlerError> {
         if value.trim().is_empty() {
             return Ok(None);
         }
         let problem = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
-        let call: Call = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
-        call.check(cx)?;
-        Ok(Some(call))
+        let trigger: Trigger = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
+        trigger.check(cx)?;
+        Ok(Some(trigger))
     }
 }
