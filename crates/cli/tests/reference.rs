@@ -42,8 +42,8 @@ fn index(entries: &[Value]) -> String {
     let mut page = String::from("# Elements\n\n");
     let _ = writeln!(
         page,
-        "{} classes by group. Each page is what `clickbox element NAME --markdown` prints, out of the code itself; where\n\
-         a class differs from Click's is gathered in [DIFFERENCES](DIFFERENCES.md).",
+        "{} classes by group. Each page is the output of `clickbox element NAME --markdown`, generated from the code.\n\
+         [DIFFERENCES](DIFFERENCES.md) lists the differences from Click's classes.",
         entries.len()
     );
     let mut group = "";
@@ -62,7 +62,7 @@ fn index(entries: &[Value]) -> String {
 fn differences(entries: &[Value]) -> String {
     let mut page = String::from(
         "# Differences from Click, element by element\n\n\
-         A class that is not named here is meant to do what Click's of the same name does.\n",
+         A class that is not listed here should behave like Click's class of the same name.\n",
     );
     for entry in entries {
         let Some((_, section)) = text(entry, "description").split_once("## Differences\n") else { continue };

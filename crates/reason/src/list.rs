@@ -33,7 +33,7 @@ reasons! {
         "The packet was for an output that does not exist or is not connected.",
         "Connect the output; connect `Discard` to it if the loss is intended.";
     NO_PUSH "no_push":
-        "The packet was pushed to an element that only gives packets when it is pulled.",
+        "The packet was pushed to an element that can only be pulled.",
         "Report it as a bug of the element.";
     REENTERED "reentered":
         "The packet came back to an element before that element's call had returned.",
@@ -48,10 +48,10 @@ reasons! {
         "The packet is longer than its length field, the element's limit or a packet buffer allows.",
         "Send shorter packets, fragment them, or raise the limit.";
     BAD_VERSION "bad_version":
-        "The IP header has another version than the element handles.",
+        "The IP header has a version that the element does not handle.",
         "Separate IPv4 and IPv6 with a `Classifier` before this element.";
     BAD_HEADER_LENGTH "bad_header_length":
-        "The header says that it is shorter than its fixed part or longer than the packet.",
+        "The header's length field is smaller than the fixed header or larger than the packet.",
         "The sender is broken or hostile; nothing to do here.";
     BAD_LENGTH "bad_length":
         "The header's length field does not fit the packet.",
@@ -60,13 +60,13 @@ reasons! {
         "The checksum is wrong.",
         "Look for damaged links; a sender with checksum offload may not have filled it in yet.";
     BAD_SOURCE "bad_source":
-        "The source address is one that no sender may have.",
+        "The source address is not valid for any sender.",
         "The sender is broken or spoofs addresses; nothing to do here.";
     BAD_HARDWARE "bad_hardware":
-        "The ARP header has another hardware type or address length than Ethernet's.",
+        "The hardware type or address length in the ARP header is not that of Ethernet.",
         "The sender is broken; nothing to do here.";
     BAD_PROTOCOL "bad_protocol":
-        "The ARP header has another protocol type or address length than IPv4's.",
+        "The protocol type or address length in the ARP header is not that of IPv4.",
         "The sender is broken; nothing to do here.";
     BAD_CRC "bad_crc":
         "The packet's CRC-32 is wrong or missing.",
@@ -96,7 +96,7 @@ reasons! {
         "The packet has no VLAN tag.",
         "Connect the second output to handle untagged packets.";
     NO_FIELD "no_field":
-        "The packet does not contain the field that it is to be sorted by.",
+        "The packet does not contain the field that the element reads.",
         "Separate such packets before this element.";
     NO_FLOW "no_flow":
         "The packet belongs to no flow: it is neither TCP nor UDP, or a fragment that cannot be matched.",
@@ -123,7 +123,7 @@ reasons! {
         "The packet is a link-level or IP broadcast or multicast.",
         "Nothing to do if that is intended.";
     WRONG_PAINT "wrong_paint":
-        "The packet's paint annotation has another value than the element passes.",
+        "The packet's paint annotation differs from the one that the element passes.",
         "Nothing to do if that is intended.";
     OUTSIDE_TIME "outside_time":
         "The packet's timestamp lies outside the interval.",
@@ -163,16 +163,16 @@ reasons! {
         "Pull faster, make the queue longer, or shape the traffic before it.";
     EARLY_DROP "early_drop":
         "Active queue management dropped the packet before the queue was full.",
-        "Nothing to do: the sender is to slow down.";
+        "Nothing to do: the drop tells the sender to slow down.";
     LATE "late":
         "The packet had waited in the queue for too long.",
-        "Nothing to do: the sender is to slow down.";
+        "Nothing to do: the drop tells the sender to slow down.";
     OVER_RATE "over_rate":
         "The traffic exceeded the configured rate.",
         "Raise the rate, or connect the second output.";
     RESET "reset":
-        "The packet was in a queue when that was emptied.",
-        "Nothing to do: it was asked for.";
+        "The packet was in a queue that was emptied.",
+        "Nothing to do: this was requested.";
     NO_ANSWER "no_answer":
         "The next hop did not answer address queries in time.",
         "Check that the next hop is up and on this network.";
@@ -184,9 +184,9 @@ reasons! {
         "Raise the table's limit.";
     TABLE_CLEARED "table_cleared":
         "The address table was cleared while the packet waited for an answer.",
-        "Nothing to do: it was asked for.";
+        "Nothing to do: this was requested.";
     NO_OWN_ADDRESS "no_own_address":
-        "The element has no address of its own to ask with.",
+        "The element has no address of its own to send queries from.",
         "Set the element's addresses.";
     NO_DESTINATION "no_destination":
         "The packet has no destination annotation.",
@@ -199,13 +199,13 @@ reasons! {
         "Separate solicitations with a `Classifier` before this element.";
     IS_ERROR "is_error":
         "The packet is itself an ICMP error, to which no error may be sent.",
-        "Nothing to do: RFC 1122 forbids an answer.";
+        "Nothing to do: RFC 1122 forbids a reply.";
     IS_FRAGMENT "is_fragment":
         "The packet is a fragment that cannot be handled by itself.",
         "Put an `IPReassembler` before this element.";
     IS_ROUTED "is_routed":
         "The packet is source-routed, to which no redirect may be sent.",
-        "Nothing to do: RFC 1812 forbids an answer.";
+        "Nothing to do: RFC 1812 forbids a reply.";
     NO_ECHO "no_echo":
         "The packet is not an ICMP echo request.",
         "Connect the second output to handle such packets.";
@@ -216,7 +216,7 @@ reasons! {
         "The pattern has no free address or port left.",
         "Give the pattern more ports or addresses.";
     BAD_PATTERN "bad_pattern":
-        "The pattern changes something that packets of this protocol do not have.",
+        "The pattern changes a field that packets of this protocol do not have.",
         "Use a pattern that changes addresses only.";
     NOT_REWRITABLE "not_rewritable":
         "The rewriter cannot change packets of this protocol, or fragments.",
@@ -225,20 +225,20 @@ reasons! {
         "The flow table was full.",
         "Raise the table's capacity, or shorten its timeouts.";
     LOST_FRAGMENT "lost_fragment":
-        "The first fragment of the packet never came.",
+        "The first fragment of the packet never arrived.",
         "Look for losses before this element.";
     TOO_MANY_FRAGMENTS "too_many_fragments":
         "Too many fragments were waiting for their first one.",
         "Put an `IPReassembler` before this element.";
     TIMED_OUT "timed_out":
-        "The other fragments of the packet did not come in time.",
+        "The other fragments of the packet did not arrive in time.",
         "Look for losses before this element.";
     NO_MEMORY "no_memory":
         "The memory for incomplete packets was exhausted.",
         "Raise the element's memory limit.";
     NOT_SENT "not_sent":
         "The operating system or device refused the packet.",
-        "Check that the interface is up and the socket's other end is there.";
+        "Check that the interface is up, and that the other end of the socket exists.";
     NOT_CONNECTED "not_connected":
         "The socket has no peer.",
         "Connect the other end.";
@@ -264,7 +264,7 @@ reasons! {
         "The destination port is gone, cannot send, or its device is down.",
         "Start the box, or set the interface up.";
     MISSED "missed":
-        "The device received the frame when nothing was reading from it fast enough.",
+        "The frame arrived faster than the switch could read from the device.",
         "Give the switch another core, or slow the sender down.";
     BOX_ENDED "box_ended":
         "The packet was in the box or its rings when the box ended.",

@@ -28,9 +28,10 @@ use super::translate::KeyFields;
 /// `no_free_mapping`, and those that exceed the capacity as `too_many_flows`.
 ///
 /// Each packet renews its flow's guarantee, during which the flow cannot be evicted. After that, it lives until its
-/// timeout unless its room is needed. A TCP flow has TCP_TIMEOUT once data has passed in both directions, and
-/// TCP_DONE_TIMEOUT after FINs from both sides or a reset. A UDP flow has UDP_STREAMING_TIMEOUT after three packets, at
-/// least one of them a reply. A hot swap keeps the flows of inputs whose specification is the same.
+/// timeout, or until a new flow needs its entry in a full table. A TCP flow has TCP_TIMEOUT once data has passed in
+/// both directions, and TCP_DONE_TIMEOUT after FINs from both sides or a reset. A UDP flow has UDP_STREAMING_TIMEOUT
+/// after three packets, at least one of them a reply. A hot swap keeps the flows of inputs whose specification is the
+/// same.
 ///
 /// ## Differences
 ///

@@ -10,7 +10,7 @@ use super::translate::KeyFields;
 /// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
 ///
 /// It works like `IPRewriter`, for TCP only. It adjusts sequence and acknowledgement numbers, including selective
-/// acknowledgements, where another element such as `FTPPortMapper` has changed the length of the data.
+/// acknowledgements, if another element such as `FTPPortMapper` has changed the length of the data.
 ///
 /// ## Differences
 ///

@@ -2,13 +2,13 @@
 
 use element::prelude::*;
 
-/// Puts HEAD bytes to the front and TAIL bytes behind each packet; negative numbers remove bytes.
+/// Adds HEAD bytes to the front and TAIL bytes to the end of each packet; negative numbers remove bytes.
 ///
-/// Bytes put to the front are those that were removed there before, or have any value; bytes put behind are zero. A
-/// packet that would become larger than the largest is dropped as `too_long`.
+/// Bytes added to the front are those that were removed there before; otherwise their values are unspecified. Bytes
+/// added to the end are zero. A packet that would exceed the maximum size is dropped as `too_long`.
 ///
 /// ## Differences
-/// Bytes put behind are zero; in Click they are what the buffer held.
+/// Bytes added to the end are zero; in Click they are the previous contents of the buffer.
 /// ```click
 /// InfiniteSource(DATA ABCD, LIMIT 1, STOP true) -> Resize(HEAD -2) -> a :: Counter
 ///     -> r :: Resize(+4, -2) -> b :: Counter -> Resize(HEAD -8) -> c :: Counter -> Discard;
@@ -32,7 +32,7 @@ pub struct ResizeArgs {
     /// Bytes to add to the front.
     #[arg(position, default = "0")]
     head: i32,
-    /// Bytes to add behind.
+    /// Bytes to add to the end.
     #[arg(position, default = "0")]
     tail: i32,
 }
@@ -49,8 +49,8 @@ impl Filter for Resize {
             resize.args.head = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("tail", "Bytes added behind.", |resize| resize.args.tail.to_string()),
-        Handler::write("tail", "Sets the bytes added behind.", |resize, cx, value| {
+        Handler::read("tail", "Bytes added to the end.", |resize| resize.args.tail.to_string()),
+        Handler::write("tail", "Sets the bytes added to the end.", |resize, cx, value| {
             resize.args.tail = cx.data(value)?;
             Ok(())
         }),

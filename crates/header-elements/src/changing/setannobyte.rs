@@ -5,7 +5,7 @@ use element::prelude::*;
 
 /// Sets an annotation byte of each packet to a constant.
 ///
-/// `Paint(VALUE, ANNO)` does the same and is preferred; a warning says so.
+/// Use `Paint(VALUE, ANNO)` instead; this element prints a warning.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> s :: SetAnnoByte(16, 7) -> CheckPaint(7) -> c :: Counter -> Discard;
 /// ```

@@ -69,7 +69,7 @@ impl Filter for EtherEncap {
         Handler::argument(
             "etht",
             (Some(0), "ETHERTYPE"),
-            "An old name of `ethertype`.",
+            "Older name of `ethertype`.",
             |encap, cx, value| {
                 encap.args.ethertype = cx.argument(value)?;
                 encap.write_header()

@@ -13,8 +13,9 @@ use super::vlan::{self, Tag, TagArguments};
 /// set its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that cannot grow is dropped as
 /// `too_long`.
 ///
-/// Addresses and type can be written at run time. The tag cannot: the router appends values written to its handlers to
-/// the text that `config` shows, where the type stands third instead of first, and refuses the result.
+/// The addresses and the type can be changed at run time. The tag cannot: a write to one of its handlers appends the
+/// value to the text of `config`, in which the type is the third argument instead of the first, so the router refuses
+/// it.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/810000050800, -);

@@ -5,11 +5,10 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, annotation};
 
-/// Sets the IPv4 source address of packets that ask for it, and updates the checksum.
+/// Sets the IPv4 source address of packets that have the fix-source annotation, and updates the checksum.
 ///
-/// Elements such as `ICMPError` set the fix-source annotation, because the router's address is known only at the
-/// outgoing interface. FixIPSrc clears the annotation. Other packets, and packets without a marked header, pass
-/// unchanged.
+/// Elements such as `ICMPError` set this annotation, because the router's address is known only at the outgoing
+/// interface. FixIPSrc clears it. Other packets, and packets without a marked header, pass unchanged.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)

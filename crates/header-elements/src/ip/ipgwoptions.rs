@@ -10,9 +10,9 @@ use super::gatewayoptions::{Router, RouterOptions, find_router_options};
 
 /// Processes the record-route and timestamp options of IPv4 headers, as a router must.
 ///
-/// Source routes concern a router only as their destination, so they are left alone. A packet with an invalid option
-/// goes to output 1 with the offset of the bad byte in its parameter-problem annotation, for `ICMPError`, or is dropped
-/// as `bad_option`. The checksum is recomputed where an option changed.
+/// Source routes are not processed, because they concern a router only in packets addressed to it. A packet with an
+/// invalid option goes to output 1 with the offset of the bad byte in its parameter-problem annotation, for
+/// `ICMPError`, or is dropped as `bad_option`. The checksum is recomputed if an option changed.
 /// ```click
 /// InfiniteSource(DATA \<4700001c000000004011000 00a0000010a0000020707040000000000>, LIMIT 2, STOP true)
 ///     -> MarkIPHeader -> g :: IPGWOptions(10.0.0.9) -> CheckIPHeader -> c :: Counter -> Discard;

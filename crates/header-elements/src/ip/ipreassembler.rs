@@ -13,9 +13,9 @@ use super::reassembly::{ByteRange, Reassembly};
 ///
 /// A reassembled packet has the headers and annotations of the first fragment, and the timestamp of the fragment that
 /// completed it; its extra length annotation is cleared. After 30 seconds, by packet timestamps, incomplete packets go
-/// to output 1 with the fragments in their places, or are dropped as `timed_out`. If fragments take more than HIMEM
-/// bytes, the oldest are given up in the same way (as `no_memory`) until a quarter is free. Fragments with invalid
-/// lengths are dropped as `bad_fragment`, and those behind the end of the packet as `bad_fragment`.
+/// to output 1 with the fragments at their offsets, or are dropped as `timed_out`. If fragments take more than HIMEM
+/// bytes, the oldest incomplete packets are removed in the same way (as `no_memory`) until a quarter of HIMEM is free.
+/// Fragments with invalid lengths, and fragments beyond the end of the packet, are dropped as `bad_fragment`.
 ///
 /// ## Differences
 ///

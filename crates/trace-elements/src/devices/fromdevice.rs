@@ -16,9 +16,9 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
 /// Receives packets from a network interface, or, in a box, from the switch port with that number.
 ///
 /// The kernel also processes the packets unless SNIFFER is false; then an `iptables` rule drops those for this host
-/// while the router runs. The packet type annotation says whom a packet is addressed to, the timestamp when it arrived.
-/// Packets are cut to SNAPLEN bytes. FORCE_IP locates the IP header; packets without one go to output 1 or are dropped.
-/// PROMISC also receives frames for other hosts, OUTBOUND frames that this host sends.
+/// while the router runs. The packet type annotation states to whom a packet is addressed, and the timestamp when it
+/// arrived. Packets are cut to SNAPLEN bytes. FORCE_IP locates the IP header; packets without one go to output 1 or
+/// are dropped. PROMISC also receives frames for other hosts. OUTBOUND also receives frames that this host sends.
 /// ```click
 /// // eth0 and eth1 are joined by a cable.
 /// InfiniteSource(LIMIT 3) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> ToDevice(eth0);

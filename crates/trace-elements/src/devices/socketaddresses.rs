@@ -11,10 +11,10 @@ use element::{ArgumentGroup, Message, Setup, SetupError, SocketAddress};
 /// The addresses of a socket.
 #[derive(ArgumentGroup)]
 pub(super) struct AddressArguments {
-    /// The address, or what FILENAME says.
+    /// The address; for a Unix socket, the same as FILENAME.
     #[arg(position)]
     addr: Option<Raw>,
-    /// The TCP or UDP port, or what LOCAL_FILENAME says.
+    /// The TCP or UDP port; for a Unix socket, the same as LOCAL_FILENAME.
     #[arg(position)]
     port: Option<Raw>,
     /// A client's own address.

@@ -16,8 +16,9 @@ use element::prelude::*;
 ///
 /// ## Differences
 ///
-/// ZERO false also gives zeros. A payload with a longer `ip_len` follows the options that this makes. FLOWID and
-/// `!flowid` lines set addresses and ports; in Click they have no effect.
+/// Fields that the dump does not contain are zero even with ZERO false. If `ip_len` exceeds the headers and the
+/// payload, options fill the difference. FLOWID and `!flowid` lines set addresses and ports; in Click they have no
+/// effect.
 /// ```click
 /// FromIPSummaryDump(STOP true, DATA "!data src sport dst dport proto
 /// 10.0.0.1 1000 10.0.0.2 80 T

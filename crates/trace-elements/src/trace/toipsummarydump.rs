@@ -21,7 +21,7 @@ use packet::annotation;
 /// - ICMP: `icmp_type icmp_code icmp_type_name icmp_code_name icmp_flowid icmp_seq icmp_nextmtu`;
 /// - payload: `payload payload_len payload_md5 payload_md5_hex`.
 ///
-/// The extra length annotation of each packet is set to the length that its IP header does not cover.
+/// The extra length annotation of each packet is set to the number of bytes that exceed its IP length.
 ///
 /// ## Differences
 ///
@@ -63,7 +63,7 @@ pub struct ToIPSummaryDumpArgs {
     header: bool,
     /// Name of the producer, written at the start.
     banner: Option<String>,
-    /// Write a line for each packet that a packet stands for.
+    /// Write one line for each packet that the packet-count annotation counts.
     #[arg(default = "false")]
     multipacket: bool,
     /// Write a line about invalid headers before such a packet.

@@ -8,8 +8,8 @@ use element::text;
 /// Assigns tasks to threads. Each argument is `ELEMENT THREAD`.
 ///
 /// `COMPOUND THREAD` applies to all elements of a compound element. If several arguments name an element, the last one
-/// counts. The handler `home_thread` of an element with a task returns its thread. The option `-j` of `click` sets the
-/// number of threads.
+/// applies. The handler `home_thread` of an element with a task returns its thread. The option `-j` of `click` sets
+/// the number of threads.
 ///
 /// ```click
 /// StaticThreadSched(source 0);

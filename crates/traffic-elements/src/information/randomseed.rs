@@ -76,7 +76,7 @@ impl Element for RandomSeed {
         Handler::argument(
             "seed",
             (Some(0), "SEED"),
-            "Starts from a seed, or from one that differs.",
+            "Restarts from this seed; if empty, from a random one.",
             RandomSeed::write,
         ),
     ];

@@ -11,8 +11,8 @@ use element::text;
 ///
 /// ## Differences
 ///
-/// Entries for one element in different compound elements multiply; in Click the inner one replaces the outer one. No
-/// factor stops a task.
+/// Entries for one element in different compound elements multiply; in Click the inner one replaces the outer one.
+/// Even a factor of 0 does not stop a task.
 /// ```click
 /// ScheduleInfo(busy 2, quiet 0.5);
 /// busy :: InfiniteSource(LIMIT 2, STOP true) -> Discard;

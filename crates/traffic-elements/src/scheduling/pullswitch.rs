@@ -6,7 +6,7 @@ use element::{Direction, Signal};
 /// Answers pulls from one selected input. The handler `switch` changes the selection.
 ///
 /// A negative INPUT, or one that does not exist, selects no input: pulls then return nothing. Downstream tasks sleep
-/// while the selected input is empty, whatever the others hold.
+/// while the selected input is empty, even if others have packets.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> [0] s :: PullSwitch(1);
 /// InfiniteSource(LIMIT 4, STOP true) -> [1] s;

@@ -6,8 +6,8 @@ use element::{Direction, Signal};
 /// Merges its inputs by time: answers each pull with the packet that has the earliest timestamp.
 ///
 /// Each input should be in order. The element holds up to BUFFER packets of each input, which corrects small disorder;
-/// the handler `well_ordered` tells whether the output has been in order. With STOP true it stops the driver when no
-/// input has packets and none announces any. It listens to the inputs' notifiers.
+/// the handler `well_ordered` tells whether the output has been in order. With STOP true, it stops the driver when no
+/// input has packets and no notifier announces any. It listens to the inputs' notifiers.
 /// ```click
 /// InfiniteSource(LIMIT 2) -> SetTimestamp(5) -> [0] s :: TimeSortedSched(STOP true);
 /// InfiniteSource(LIMIT 2) -> SetTimestamp(3) -> [1] s;

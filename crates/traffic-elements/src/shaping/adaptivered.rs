@@ -53,7 +53,7 @@ pub struct AdaptiveRedArgs {
 pub type AdaptiveRed = EarlyDrop<AdaptiveRedArgs>;
 
 impl Kind for AdaptiveRedArgs {
-    const HANDLERS: &'static [Handler<AdaptiveRed>] = handlers!["What RED would be given."];
+    const HANDLERS: &'static [Handler<AdaptiveRed>] = handlers!["The equivalent arguments of RED."];
     const INTERVAL: Option<Timestamp> = Some(Timestamp::from_millis(500));
 
     fn choice(self) -> (Choice, Option<Raw>) {

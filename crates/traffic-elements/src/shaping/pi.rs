@@ -18,9 +18,9 @@ const MOST_TARGET: u32 = 0xffff;
 ///
 /// ## Differences
 ///
-/// Click does not build this element by default. Its version drops a packet unless the random number is below the
-/// probability, never stores the previous length, and uses the average length. Here the probability is that of a drop,
-/// and the current length counts.
+/// Click does not build this element by default. Click's version drops a packet unless a random number is below the
+/// probability, never stores the previous length, and uses the average length. Here, the probability is that of a
+/// drop, and the current length is used.
 /// ```click
 /// InfiniteSource(LIMIT 20, STOP true) -> p :: PI(0.01, 0.00002, 0.00001, 10) -> q :: Queue(100) -> Idle;
 /// ```

@@ -2,15 +2,15 @@
 
 use element::prelude::*;
 
-/// Switches a detour in and out of a path. Packets go from input 0 to output 0, or through the detour if ACTIVE.
+/// Passes packets from input 0 to output 0, or, if ACTIVE, through a detour.
 ///
 /// Connect the detour between output 1 and input 1: `b[1] -> Print -> [1]b`. On a push path, an active Bypass sends
 /// packets from input 0 to output 1, and packets from input 1 to output 0. On a pull path, it answers pulls at output 0
 /// from input 1, and pulls at output 1 always from input 0. Without ports 1 it passes packets straight on.
 ///
 /// ## Differences
-/// With INLINE false, Click reconnects the neighbours so that packets skip the element. Here the element costs one call
-/// per pushed batch and nothing on pull paths, whatever INLINE says.
+/// With INLINE false, Click reconnects the neighbours so that packets skip the element. Here the element costs one
+/// call per pushed batch and nothing on pull paths, regardless of INLINE.
 ///
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> b :: Bypass(true) -> all :: Counter -> Discard;

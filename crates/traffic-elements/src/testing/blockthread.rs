@@ -4,7 +4,7 @@ use element::prelude::*;
 
 /// Blocks the thread for a time. For tests.
 ///
-/// The time is real: a simulated clock stands still meanwhile.
+/// It blocks in real time. A simulated clock does not advance.
 /// ```click
 /// b :: BlockThread;
 /// Script(write b.block 1ms, stop);

@@ -15,8 +15,8 @@ use element::prelude::*;
 /// packets.signal = empty.0/2:0
 /// ```
 /// ## Differences
-/// Notifiers are numbered in the order of their elements, in Click in the order of initialisation, so other bits may
-/// stand for them.
+/// Notifiers are numbered in the order of their elements. Click numbers them in the order of initialisation, so their
+/// bits may differ.
 #[derive(Args)]
 #[element(
     name = "NotifierDebug",
