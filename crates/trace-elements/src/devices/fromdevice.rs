@@ -95,7 +95,7 @@ pub struct FromDevice {
     device: Option<Box<dyn Device>>,
     count: u64,
     /// The last logged error, so that it is logged only once.
-    trouble: Option<IoError>,
+    last_error: Option<IoError>,
 }
 
 impl Element for FromDevice {
@@ -135,7 +135,7 @@ impl Element for FromDevice {
                 "not supported: leave it out, and put an IPClassifier behind",
             ));
         }
-        Ok(FromDevice { args, device: None, count: 0, trouble: None })
+        Ok(FromDevice { args, device: None, count: 0, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -191,7 +191,7 @@ impl Element for FromDevice {
         if let Some(descriptor) = self.device.as_ref().and_then(|device| device.descriptor()) {
             cx.watch(descriptor, true, false);
         }
-        (self.count, self.trouble) = (old.count, old.trouble.take());
+        (self.count, self.last_error) = (old.count, old.last_error.take());
     }
 
     fn cleanup(&mut self, _: &mut Context) {
@@ -205,7 +205,7 @@ impl FromDevice {
         let Some(device) = &mut self.device else { return 0 };
         let mut batch = cx.batch();
         let result = device.receive(cx.pool(), most, &mut batch);
-        super::report(cx, &self.args.devname, result, &mut self.trouble);
+        super::report(cx, &self.args.devname, result, &mut self.last_error);
         let count = batch.len();
         if self.args.protocol == 0 && self.args.timestamp && !self.args.force_ip {
             self.count += count as u64;

@@ -8,7 +8,7 @@ use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
 use packet::{Ip4Prefix, Ip4View, MacAddr};
 
-use super::tunnel::{ETHERNET, address, checked};
+use super::tunnel::{ETHERNET_LENGTH, address, check_arguments};
 
 /// Creates a virtual network interface, and receives the Ethernet frames that the host's kernel sends to it.
 ///
@@ -55,17 +55,17 @@ pub struct FromHostArgs {
 }
 
 /// The interface, shared by the elements with its name.
-pub(super) struct Shared {
+pub(super) struct SharedInterface {
     pub(super) name: String,
     pub(super) device: RefCell<Box<dyn Device>>,
 }
 
 pub struct FromHost {
     args: FromHostArgs,
-    shared: Option<Rc<Shared>>,
+    shared: Option<Rc<SharedInterface>>,
     /// Whether there is room downstream.
     signal: Signal,
-    trouble: Option<IoError>,
+    last_error: Option<IoError>,
 }
 
 impl Element for FromHost {
@@ -81,11 +81,11 @@ impl Element for FromHost {
 
     fn new(mut args: FromHostArgs, _: &mut Setup) -> Result<FromHost, SetupError> {
         args.dst = args.dst.filter(|network| !network.address.is_unspecified());
-        args.gateway = checked(args.dst, args.gateway, args.headroom)?;
+        args.gateway = check_arguments(args.dst, args.gateway, args.headroom)?;
         if args.devname.is_empty() {
             return Err(SetupError::new("must specify device name"));
         }
-        Ok(FromHost { args, shared: None, signal: Signal::BUSY, trouble: None })
+        Ok(FromHost { args, shared: None, signal: Signal::BUSY, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -102,7 +102,7 @@ impl Element for FromHost {
         if let Some(descriptor) = device.descriptor() {
             cx.watch(descriptor, true, false);
         }
-        self.shared = Some(Rc::new(Shared { name: device.name(), device: RefCell::new(device) }));
+        self.shared = Some(Rc::new(SharedInterface { name: device.name(), device: RefCell::new(device) }));
         Ok(())
     }
 
@@ -110,14 +110,14 @@ impl Element for FromHost {
         let Some(shared) = &self.shared else { return };
         let (mut batch, most) = (cx.batch(), cx.batch_limit());
         let result = shared.device.borrow_mut().receive(cx.pool(), most, &mut batch);
-        super::report(cx, &shared.name, result, &mut self.trouble);
+        super::report(cx, &shared.name, result, &mut self.last_error);
         for mut packet in batch.drain() {
             packet.truncate(self.args.mtu as usize);
             packet.set_timestamp(cx.now());
             packet.set_mac(0);
-            let header = packet.data().get(ETHERNET..).and_then(Ip4View::new);
+            let header = packet.data().get(ETHERNET_LENGTH..).and_then(Ip4View::new);
             if let Some((length, destination)) = header.map(|ip| (ip.header_length(), ip.destination())) {
-                packet.set_network(ETHERNET as isize, length);
+                packet.set_network(ETHERNET_LENGTH as isize, length);
                 packet.set_destination_ip(destination);
             }
             cx.send(0, packet);

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::tunnel::{Kind, TunnelArguments, Tunnelled};
+use super::tunnel::{CommonArguments, TunnelArguments, TunnelDevice};
 
 /// Exchanges Ethernet frames with the host's kernel through a tap interface that it creates.
 ///
@@ -38,16 +38,16 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 )]
 pub struct KernelTapArgs {
     #[arg(flatten)]
-    tunnel: TunnelArguments,
+    tunnel: CommonArguments,
     /// Whether the interface carries Ethernet frames.
     #[arg(default = "true")]
     tap: bool,
 }
 
-pub type KernelTap = Tunnelled<KernelTapArgs>;
+pub type KernelTap = TunnelDevice<KernelTapArgs>;
 
-impl Kind for KernelTapArgs {
-    fn tunnel(self) -> (TunnelArguments, bool) {
+impl TunnelArguments for KernelTapArgs {
+    fn into_common(self) -> (CommonArguments, bool) {
         (self.tunnel, self.tap)
     }
 }

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::tunnel::{Kind, TunnelArguments, Tunnelled};
+use super::tunnel::{CommonArguments, TunnelArguments, TunnelDevice};
 
 /// Exchanges IP packets with the host's kernel through a tun interface that it creates.
 ///
@@ -36,16 +36,16 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 )]
 pub struct KernelTunArgs {
     #[arg(flatten)]
-    tunnel: TunnelArguments,
+    tunnel: CommonArguments,
     /// Whether the interface carries Ethernet frames.
     #[arg(default = "false")]
     tap: bool,
 }
 
-pub type KernelTun = Tunnelled<KernelTunArgs>;
+pub type KernelTun = TunnelDevice<KernelTunArgs>;
 
-impl Kind for KernelTunArgs {
-    fn tunnel(self) -> (TunnelArguments, bool) {
+impl TunnelArguments for KernelTunArgs {
+    fn into_common(self) -> (CommonArguments, bool) {
         (self.tunnel, self.tap)
     }
 }

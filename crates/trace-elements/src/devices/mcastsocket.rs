@@ -74,7 +74,7 @@ impl Element for McastSocket {
             no_delay: true,
             multicast_loop: args.r#loop,
         };
-        Socket::over(request, args.packets, HostArguments::default()).map(McastSocket)
+        Socket::unopened(request, args.packets, HostArguments::default()).map(McastSocket)
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {

@@ -1,7 +1,6 @@
 //! Interfaces, tunnels and sockets.
 
-mod admission;
-mod carrier;
+mod access_control;
 mod fromdevice;
 mod fromhost;
 mod kerneltap;
@@ -13,6 +12,7 @@ mod socket;
 mod socketaddresses;
 mod todevice;
 mod tohost;
+mod transport;
 mod tunnel;
 
 pub use fromdevice::FromDevice;

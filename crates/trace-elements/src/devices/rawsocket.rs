@@ -61,7 +61,7 @@ pub struct RawSocket {
     device: Option<Box<dyn Device>>,
     waiting: Batch,
     signal: Signal,
-    trouble: Option<IoError>,
+    last_error: Option<IoError>,
 }
 
 impl Element for RawSocket {
@@ -80,7 +80,7 @@ impl Element for RawSocket {
         };
         let (device, waiting, signal) = (None, Batch::default(), Signal::BUSY);
         let snap = args.snaplen.into();
-        Ok(RawSocket { protocol: args.r#type.0, port, snap, device, waiting, signal, trouble: None })
+        Ok(RawSocket { protocol: args.r#type.0, port, snap, device, waiting, signal, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -101,7 +101,7 @@ impl Element for RawSocket {
         let Some(device) = &mut self.device else { return };
         let (mut batch, most) = (cx.batch(), cx.batch_limit());
         let result = device.receive(cx.pool(), most, &mut batch);
-        super::report(cx, "recv", result, &mut self.trouble);
+        super::report(cx, "recv", result, &mut self.last_error);
         for mut packet in batch.drain() {
             packet.set_timestamp(cx.now());
             match link::ip_header(LinkType::RAW, packet.data()) {
@@ -123,7 +123,7 @@ impl Element for RawSocket {
         let before = self.waiting.len();
         let result = device.send(&mut self.waiting);
         let failed = result.is_err();
-        super::report(cx, "sendto", result, &mut self.trouble);
+        super::report(cx, "sendto", result, &mut self.last_error);
         if failed {
             let lost: Vec<Packet> = self.waiting.drain_front(1).collect();
             lost.into_iter().for_each(|packet| cx.drop(packet, Reason::NOT_SENT));

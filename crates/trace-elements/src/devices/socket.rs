@@ -6,9 +6,9 @@ use element::arguments::ElementName;
 use element::prelude::*;
 use element::{Descriptor, Io, Listener, Signal, SocketAddress, SocketRequest};
 
-use super::admission::Admission;
-use super::carrier::Carrier;
+use super::access_control::AccessControl;
 use super::socketaddresses::{AddressArguments, internet_addresses, unix_addresses};
+use super::transport::SocketTransport;
 
 /// Maximum pushed packets that wait for room; Click would block instead.
 const MAX_WAITING: usize = 1024;
@@ -101,10 +101,10 @@ pub struct Socket {
     hosts: HostArguments,
     request: SocketRequest,
     /// Whether each packet is sent to its own destination.
-    spreads: bool,
-    admission: Admission,
+    per_packet_destination: bool,
+    access: AccessControl,
     listener: Option<Box<dyn Listener>>,
-    carrier: Option<Carrier>,
+    transport: Option<SocketTransport>,
     waiting: Batch,
     signal: Signal,
     buffer: Vec<u8>,
@@ -122,7 +122,8 @@ impl Element for Socket {
         };
         let _ = args.proper;
         let client = args.client.unwrap_or(setup.outputs() == 0 || local.is_some());
-        let spreads = client && matches!(address, SocketAddress::Udp(Ipv4Addr::UNSPECIFIED, _));
+        let per_packet_destination =
+            client && matches!(address, SocketAddress::Udp(Ipv4Addr::UNSPECIFIED, _));
         let request = SocketRequest {
             address,
             local,
@@ -132,11 +133,11 @@ impl Element for Socket {
             no_delay: args.nodelay,
             multicast_loop: true,
         };
-        Ok(Socket { spreads, ..Socket::over(request, args.packets, args.hosts)? })
+        Ok(Socket { per_packet_destination, ..Socket::unopened(request, args.packets, args.hosts)? })
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.admission = Admission::new(cx, self.hosts.allow.as_ref(), self.hosts.deny.as_ref())?;
+        self.access = AccessControl::new(cx, self.hosts.allow.as_ref(), self.hosts.deny.as_ref())?;
         Ok(())
     }
 
@@ -150,9 +151,9 @@ impl Element for Socket {
             }
             element::Socket::Stream(stream) => {
                 self.log(cx, &format!("opened connection {} to {}", stream.descriptor().0, self.address()));
-                self.open(cx, Carrier::Stream(stream));
+                self.open(cx, SocketTransport::Stream(stream));
             }
-            element::Socket::Datagrams(datagrams) => self.open(cx, Carrier::Datagrams(datagrams)),
+            element::Socket::Datagrams(datagrams) => self.open(cx, SocketTransport::Datagrams(datagrams)),
         }
         if cx.inputs() > 0 && !cx.is_push_input(0) {
             self.signal = cx.upstream_signal(0);
@@ -163,7 +164,7 @@ impl Element for Socket {
 
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         for packet in batch.drain() {
-            if self.carrier.is_none() {
+            if self.transport.is_none() {
                 cx.drop(packet, Reason::NOT_CONNECTED);
             } else if self.waiting.len() >= MAX_WAITING {
                 cx.drop(packet, Reason::FULL);
@@ -176,7 +177,7 @@ impl Element for Socket {
     }
 
     fn task(&mut self, cx: &mut Context) -> bool {
-        if self.carrier.is_none() || !self.waiting.is_empty() {
+        if self.transport.is_none() || !self.waiting.is_empty() {
             return false;
         }
         let count = cx.pull(0, cx.batch_limit(), &mut self.waiting);
@@ -202,14 +203,14 @@ impl Element for Socket {
 
     fn cleanup(&mut self, _: &mut Context) {
         self.listener = None;
-        self.carrier = None;
+        self.transport = None;
         self.waiting.clear();
     }
 }
 
 impl Socket {
     /// Creates a socket that is not open yet.
-    pub(super) fn over(
+    pub(super) fn unopened(
         request: SocketRequest,
         packets: PacketArguments,
         hosts: HostArguments,
@@ -219,13 +220,13 @@ impl Socket {
         }
         Ok(Socket {
             request,
-            spreads: false,
-            admission: Admission::default(),
+            per_packet_destination: false,
+            access: AccessControl::default(),
             buffer: vec![0; packets.snaplen.into()],
             packets,
             hosts,
             listener: None,
-            carrier: None,
+            transport: None,
             waiting: Batch::default(),
             signal: Signal::BUSY,
         })
@@ -233,7 +234,7 @@ impl Socket {
 
     /// Accepts a connection. There is one at a time; the next one waits in the system's queue.
     fn accept(&mut self, cx: &Context) {
-        let Some(listener) = self.listener.as_mut().filter(|_| self.carrier.is_none()) else { return };
+        let Some(listener) = self.listener.as_mut().filter(|_| self.transport.is_none()) else { return };
         let stream = match listener.accept() {
             Ok(Some(stream)) => stream,
             Ok(None) => return,
@@ -241,7 +242,7 @@ impl Socket {
         };
         let peer = stream.peer().unwrap_or_default();
         let host = peer.split(':').next().and_then(|host| host.parse().ok());
-        let admitted = host.is_none_or(|host| self.admission.admits(cx, host));
+        let admitted = host.is_none_or(|host| self.access.admits(cx, host));
         let (what, number) = (if admitted { "opened" } else { "denied" }, stream.descriptor().0);
         let from = if peer.is_empty() { String::new() } else { format!(" from {peer}") };
         self.log(cx, &format!("{what} connection {number}{from}"));
@@ -249,22 +250,22 @@ impl Socket {
             if let Some(listener) = &self.listener {
                 cx.watch(listener.descriptor(), false, false);
             }
-            self.open(cx, Carrier::Stream(stream));
+            self.open(cx, SocketTransport::Stream(stream));
         }
     }
 
-    fn open(&mut self, cx: &Context, carrier: Carrier) {
-        cx.watch(carrier.descriptor(), cx.outputs() > 0, false);
-        self.carrier = Some(carrier);
+    fn open(&mut self, cx: &Context, transport: SocketTransport) {
+        cx.watch(transport.descriptor(), cx.outputs() > 0, false);
+        self.transport = Some(transport);
         if cx.inputs() > 0 && !cx.is_push_input(0) {
             cx.schedule();
         }
     }
 
     fn close(&mut self, cx: &Context) {
-        if let Some(carrier) = self.carrier.take() {
-            cx.watch(carrier.descriptor(), false, false);
-            self.log(cx, &format!("closed connection {}", carrier.descriptor().0));
+        if let Some(transport) = self.transport.take() {
+            cx.watch(transport.descriptor(), false, false);
+            self.log(cx, &format!("closed connection {}", transport.descriptor().0));
         }
         if let Some(listener) = &self.listener {
             cx.watch(listener.descriptor(), true, false);
@@ -289,21 +290,21 @@ impl Socket {
 
     fn receive(&mut self, cx: &mut Context) {
         for _ in 0..cx.batch_limit() {
-            let Some(carrier) = &mut self.carrier else { return };
-            let length = match carrier.read(&mut self.buffer) {
+            let Some(transport) = &mut self.transport else { return };
+            let length = match transport.read(&mut self.buffer) {
                 Ok(Io::Done(length)) => length,
                 Ok(Io::Wait) => return,
-                Ok(Io::Closed) | Err(_) => match carrier {
+                Ok(Io::Closed) | Err(_) => match transport {
                     // There was no receiver at the datagram's destination; the next datagram may reach one.
-                    Carrier::Datagrams(_) => return,
-                    Carrier::Stream(_) => return self.close(cx),
+                    SocketTransport::Datagrams(_) => return,
+                    SocketTransport::Stream(_) => return self.close(cx),
                 },
             };
-            if let Carrier::Datagrams(datagrams) = carrier
+            if let SocketTransport::Datagrams(datagrams) = transport
                 && !self.request.client
             {
                 let sender = datagrams.sender();
-                if let Some((host, port)) = sender.filter(|(host, _)| !self.admission.admits(cx, *host)) {
+                if let Some((host, port)) = sender.filter(|(host, _)| !self.access.admits(cx, *host)) {
                     self.log(cx, &format!("dropped datagram from {host}:{port}"));
                     continue;
                 }
@@ -329,21 +330,21 @@ impl Socket {
 
     /// Sends waiting packets as far as there is room.
     fn flush(&mut self, cx: &mut Context) {
-        let Some(carrier) = &mut self.carrier else {
+        let Some(transport) = &mut self.transport else {
             let lost = core::mem::take(&mut self.waiting);
             return cx.drop_batch(lost, Reason::NOT_CONNECTED);
         };
         let (mut sent, mut lost, mut closed) = (0, 0, false);
         for packet in self.waiting.iter_mut() {
-            let to = self.spreads.then(|| packet.destination_ip());
-            match carrier.write(packet, to) {
+            let to = self.per_packet_destination.then(|| packet.destination_ip());
+            match transport.write(packet, to) {
                 Ok(Io::Done(count)) if count >= packet.len() => sent += 1,
                 Ok(Io::Done(count)) => {
                     packet.strip(count);
                     break;
                 }
                 Ok(Io::Wait) => break,
-                Ok(Io::Closed) | Err(_) if matches!(carrier, Carrier::Datagrams(_)) => {
+                Ok(Io::Closed) | Err(_) if matches!(transport, SocketTransport::Datagrams(_)) => {
                     (sent, lost) = (sent + 1, lost + 1)
                 }
                 Ok(Io::Closed) | Err(_) => {
@@ -361,6 +362,6 @@ impl Socket {
             cx.drop_batch(lost, Reason::NOT_CONNECTED);
             return self.close(cx);
         }
-        cx.watch(carrier.descriptor(), cx.outputs() > 0, !self.waiting.is_empty());
+        cx.watch(transport.descriptor(), cx.outputs() > 0, !self.waiting.is_empty());
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn internet_addresses(
         true => TcpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
         false => UdpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
     };
-    let place = |address, port| match tcp {
+    let socket_address = |address, port| match tcp {
         true => SocketAddress::Tcp(address, port),
         false => SocketAddress::Udp(address, port),
     };
@@ -55,10 +55,10 @@ pub(super) fn internet_addresses(
         (None, None) => None,
         (address, text) => {
             let number = text.as_ref().map_or(Ok(0), |text| port("LOCAL_PORT", &text.0))?;
-            Some(place(address.unwrap_or(Ipv4Addr::UNSPECIFIED), number))
+            Some(socket_address(address.unwrap_or(Ipv4Addr::UNSPECIFIED), number))
         }
     };
-    Ok((place(address, number), local))
+    Ok((socket_address(address, number), local))
 }
 
 /// The addresses of a Unix stream or datagram socket.
@@ -66,7 +66,7 @@ pub(super) fn unix_addresses(stream: bool, args: &AddressArguments) -> Result<Ad
     let text = |given: &Option<String>, raw: &Option<Raw>| {
         given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
     };
-    let place = |name: String, which: &str| match name.len() {
+    let socket_address = |name: String, which: &str| match name.len() {
         length if length > SocketAddress::LONGEST_PATH => {
             Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
         }
@@ -75,6 +75,7 @@ pub(super) fn unix_addresses(stream: bool, args: &AddressArguments) -> Result<Ad
     };
     let missing = || SetupError { messages: vec![Message::Missing { keyword: "FILENAME" }] };
     let name = text(&args.filename, &args.addr).ok_or_else(missing)?;
-    let local = text(&args.local_filename, &args.port).map(|name| place(name, "local")).transpose()?;
-    Ok((place(name, "remote")?, local))
+    let local =
+        text(&args.local_filename, &args.port).map(|name| socket_address(name, "local")).transpose()?;
+    Ok((socket_address(name, "remote")?, local))
 }

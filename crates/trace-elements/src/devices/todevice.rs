@@ -66,7 +66,7 @@ pub struct ToDevice {
     pulls: u64,
     /// Time between the last attempts, in microseconds.
     pause: i64,
-    trouble: Option<IoError>,
+    last_error: Option<IoError>,
 }
 
 /// Registers the writer of a device, of which there may be only one.
@@ -101,7 +101,7 @@ impl Element for ToDevice {
             return Err(SetupError::new("bad METHOD"));
         }
         let (waiting, signal) = (Batch::default(), Signal::BUSY);
-        Ok(ToDevice { args, device: None, waiting, signal, pulls: 0, pause: 0, trouble: None })
+        Ok(ToDevice { args, device: None, waiting, signal, pulls: 0, pause: 0, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -221,7 +221,7 @@ impl ToDevice {
                 cx.emit(0, copies);
             }
             if result.is_err() {
-                super::report(cx, &self.args.devname, result, &mut self.trouble);
+                super::report(cx, &self.args.devname, result, &mut self.last_error);
                 let failed: Vec<Packet> = self.waiting.drain_front(1).collect();
                 for packet in failed {
                     if cx.outputs() > 1 {

@@ -3,8 +3,8 @@
 use element::IoError;
 use element::prelude::*;
 
-use super::fromhost::Shared;
-use super::tunnel::ETHERNET;
+use super::fromhost::SharedInterface;
+use super::tunnel::ETHERNET_LENGTH;
 
 /// Sends Ethernet frames to the host's kernel through the interface of the FromHost with the same DEVNAME.
 ///
@@ -43,9 +43,9 @@ pub struct ToHostArgs {
 
 pub struct ToHost {
     name: String,
-    shared: Option<Rc<Shared>>,
+    shared: Option<Rc<SharedInterface>>,
     drops: u64,
-    trouble: Option<IoError>,
+    last_error: Option<IoError>,
 }
 
 impl Element for ToHost {
@@ -56,13 +56,13 @@ impl Element for ToHost {
     ];
 
     fn new(args: ToHostArgs, _: &mut Setup) -> Result<ToHost, SetupError> {
-        Ok(ToHost { name: args.devname, shared: None, drops: 0, trouble: None })
+        Ok(ToHost { name: args.devname, shared: None, drops: 0, last_error: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let runtime = cx.runtime();
         let mut interfaces = (0..runtime.element_count())
-            .filter_map(|element| runtime.export(element)?.downcast::<Shared>().ok());
+            .filter_map(|element| runtime.export(element)?.downcast::<SharedInterface>().ok());
         self.shared = interfaces.find(|shared| shared.name == self.name);
         if self.shared.is_none() {
             let name = &self.name;
@@ -75,7 +75,7 @@ impl Element for ToHost {
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         let Some(shared) = self.shared.clone() else { return cx.drop_batch(batch, Reason::CLOSED) };
         for packet in batch.drain() {
-            if packet.len() < ETHERNET {
+            if packet.len() < ETHERNET_LENGTH {
                 cx.log("ToHost: packet too small");
                 cx.drop(packet, Reason::TOO_SHORT);
                 continue;
@@ -83,7 +83,7 @@ impl Element for ToHost {
             let mut one = cx.batch();
             one.push(packet);
             let result = shared.device.borrow_mut().send(&mut one);
-            super::report(cx, &self.name, result, &mut self.trouble);
+            super::report(cx, &self.name, result, &mut self.last_error);
             self.drops += one.len() as u64;
             cx.drop_batch(one, Reason::NOT_SENT);
         }

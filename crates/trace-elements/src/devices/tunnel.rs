@@ -11,9 +11,9 @@ use crate::trace::link;
 use capture::LinkType;
 
 /// Length of an Ethernet header, which the MTU excludes.
-pub(super) const ETHERNET: usize = 14;
+pub(super) const ETHERNET_LENGTH: usize = 14;
 /// Minimum length of an IP header.
-const IP: usize = 20;
+const IP_LENGTH: usize = 20;
 
 /// The address and prefix length for an interface.
 pub(super) fn address(network: Ip4Prefix) -> (Ipv4Addr, u8) {
@@ -24,7 +24,7 @@ pub(super) fn address(network: Ip4Prefix) -> (Ipv4Addr, u8) {
 const MAX_HEADROOM: u32 = 8192;
 
 /// Checks HEADROOM and GATEWAY. Returns the gateway, which must be in the interface's network, if there is one.
-pub(super) fn checked(
+pub(super) fn check_arguments(
     network: Option<Ip4Prefix>,
     gateway: Option<Ipv4Addr>,
     headroom: u32,
@@ -42,16 +42,16 @@ pub(super) fn checked(
 }
 
 /// The arguments of either element.
-pub trait Kind: Args {
+pub trait TunnelArguments: Args {
     /// The common arguments, and whether the interface carries Ethernet frames.
     #[doc(hidden)]
-    fn tunnel(self) -> (TunnelArguments, bool);
+    fn into_common(self) -> (CommonArguments, bool);
 }
 
 /// The common arguments of both elements.
 #[doc(hidden)]
 #[derive(ArgumentGroup)]
-pub struct TunnelArguments {
+pub struct CommonArguments {
     /// Address and network of the host's side.
     #[arg(position)]
     addr: Ip4Prefix,
@@ -80,19 +80,19 @@ pub struct TunnelArguments {
 }
 
 /// An element connected to a virtual interface.
-pub struct Tunnelled<A> {
-    args: TunnelArguments,
+pub struct TunnelDevice<A> {
+    args: CommonArguments,
     name: String,
     ethernet: bool,
     device: Option<Box<dyn Device>>,
     signal: Signal,
     calls: u64,
     packets: u64,
-    trouble: Option<IoError>,
+    last_error: Option<IoError>,
     arguments: PhantomData<A>,
 }
 
-impl<A: Kind + 'static> Element for Tunnelled<A> {
+impl<A: TunnelArguments + 'static> Element for TunnelDevice<A> {
     type Args = A;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("dev_name", "Name of the interface.", |tunnel| {
@@ -106,15 +106,15 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
     ];
 
     fn new(args: A, _: &mut Setup) -> Result<Self, SetupError> {
-        let (mut args, ethernet) = args.tunnel();
-        args.gateway = checked(Some(args.addr), args.gateway, args.headroom)?;
+        let (mut args, ethernet) = args.into_common();
+        args.gateway = check_arguments(Some(args.addr), args.gateway, args.headroom)?;
         if args.burst < 1 {
             return Err(SetupError::new("BURST must be >= 1"));
         }
-        if (args.mtu as usize) < IP {
-            return Err(SetupError::new(format_args!("MTU must be greater than {IP}")));
+        if (args.mtu as usize) < IP_LENGTH {
+            return Err(SetupError::new(format_args!("MTU must be greater than {IP_LENGTH}")));
         }
-        Ok(Tunnelled {
+        Ok(TunnelDevice {
             name: args.devname.take().or(args.dev_name.take()).unwrap_or_default(),
             args,
             ethernet,
@@ -122,7 +122,7 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
             signal: Signal::BUSY,
             calls: 0,
             packets: 0,
-            trouble: None,
+            last_error: None,
             arguments: PhantomData,
         })
     }
@@ -155,9 +155,9 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
         let result = device.receive(cx.pool(), most, &mut batch);
         let name = device.name();
         if result.is_err() && !self.args.ignore_queue_overflows {
-            self.trouble = None;
+            self.last_error = None;
         }
-        super::report(cx, &name, result, &mut self.trouble);
+        super::report(cx, &name, result, &mut self.last_error);
         for mut packet in batch.drain() {
             self.packets += 1;
             packet.set_timestamp(cx.now());
@@ -200,7 +200,7 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
     }
 }
 
-impl<A> Tunnelled<A> {
+impl<A> TunnelDevice<A> {
     /// Writes a packet to the kernel, and logs an error.
     fn write(&mut self, cx: &mut Context, mut packet: Packet) {
         let Some(device) = &mut self.device else { return cx.drop(packet, Reason::CLOSED) };
@@ -209,13 +209,13 @@ impl<A> Tunnelled<A> {
             cx.log(&format!("{}({name}): {text}", cx.runtime().class_name(cx.element())));
         };
         let length = if self.ethernet {
-            let Some(length) = packet.len().checked_sub(ETHERNET) else {
+            let Some(length) = packet.len().checked_sub(ETHERNET_LENGTH) else {
                 complain("packet too small");
                 return cx.drop(packet, Reason::TOO_SHORT);
             };
             length
         } else {
-            let Some(offset) = packet.network_offset().filter(|_| packet.network().len() >= IP) else {
+            let Some(offset) = packet.network_offset().filter(|_| packet.network().len() >= IP_LENGTH) else {
                 complain("no network header");
                 return cx.drop(packet, Reason::NO_NETWORK_HEADER);
             };
@@ -238,9 +238,9 @@ impl<A> Tunnelled<A> {
         one.push(packet);
         let result = device.send(&mut one);
         if result.is_err() && !self.args.ignore_queue_overflows {
-            self.trouble = None;
+            self.last_error = None;
         }
-        super::report(cx, &name, result, &mut self.trouble);
+        super::report(cx, &name, result, &mut self.last_error);
         // A packet that can't be written is dropped, as in Click: the kernel's queue is full.
         cx.drop_batch(one, Reason::NOT_SENT);
     }

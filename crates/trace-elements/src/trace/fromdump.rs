@@ -103,7 +103,7 @@ pub struct FromDump {
 const RECORDS_PER_PACKET: usize = 16;
 
 /// The result of reading.
-enum Next {
+enum ReadResult {
     Packet(Packet),
     /// No packet: the record was skipped, or its packet left by another output.
     Nothing,
@@ -183,7 +183,7 @@ impl Element for FromDump {
         let playback = Playback::new(args.active, args.timing, args.sample.0, setup);
         Ok(FromDump {
             playback,
-            file: TraceFile::nothing(),
+            file: TraceFile::empty(),
             decoder: Decoder::new(),
             link: None,
             held: None,
@@ -229,19 +229,19 @@ impl Element for FromDump {
         while sent < most && read < RECORDS_PER_PACKET * most && self.playback.active {
             read += 1;
             match self.next(cx) {
-                Next::Packet(packet) => {
+                ReadResult::Packet(packet) => {
                     cx.send(0, packet);
                     sent += 1;
                 }
-                Next::Nothing => {}
+                ReadResult::Nothing => {}
                 // The end is reported in the next turn, when the emitted packets have arrived.
-                Next::Reached | Next::End if sent > 0 => break,
-                Next::Reached => self.reach_end(cx),
-                Next::End => {
+                ReadResult::Reached | ReadResult::End if sent > 0 => break,
+                ReadResult::Reached => self.reach_end(cx),
+                ReadResult::End => {
                     self.report_end(cx);
                     return false;
                 }
-                Next::Wait => {
+                ReadResult::Wait => {
                     self.count += sent as u64;
                     return sent > 0;
                 }
@@ -258,22 +258,22 @@ impl Element for FromDump {
         let mut sent = 0;
         while sent < most && self.is_playing() {
             match self.next(cx) {
-                Next::Packet(packet) => {
+                ReadResult::Packet(packet) => {
                     into.push(packet);
                     sent += 1;
                 }
-                Next::Nothing => {}
-                Next::Reached | Next::End if sent > 0 => break,
-                Next::Reached => {
+                ReadResult::Nothing => {}
+                ReadResult::Reached | ReadResult::End if sent > 0 => break,
+                ReadResult::Reached => {
                     self.reach_end(cx);
                     break;
                 }
-                Next::End => {
+                ReadResult::End => {
                     cx.set_signal(Direction::Empty, false);
                     self.report_end(cx);
                     break;
                 }
-                Next::Wait => {
+                ReadResult::Wait => {
                     cx.set_signal(Direction::Empty, false);
                     break;
                 }
@@ -331,7 +331,7 @@ impl FromDump {
     }
 
     /// The next packet, if it is due.
-    fn next(&mut self, cx: &mut Context) -> Next {
+    fn next(&mut self, cx: &mut Context) -> ReadResult {
         let (packet, link) = match self.held.take() {
             Some(held) => held,
             None => match self.read(cx) {
@@ -342,12 +342,12 @@ impl FromDump {
         let reached = self.ends && packet.timestamp() >= self.end;
         if reached || !self.playback.is_due(cx, &packet) {
             self.held = Some((packet, link));
-            return if reached { Next::Reached } else { Next::Wait };
+            return if reached { ReadResult::Reached } else { ReadResult::Wait };
         }
         if self.args.force_ip || link == LinkType::RAW {
             mark(cx, packet, link)
         } else {
-            Next::Packet(packet)
+            ReadResult::Packet(packet)
         }
     }
 
@@ -377,11 +377,11 @@ impl FromDump {
     }
 
     /// Reads a record that is at or after the start time and in the sample.
-    fn read(&mut self, cx: &mut Context) -> Result<(Packet, LinkType), Next> {
+    fn read(&mut self, cx: &mut Context) -> Result<(Packet, LinkType), ReadResult> {
         loop {
             let record = match self.decoder.record() {
                 Ok(Some(record)) => record,
-                Ok(None) if self.exhausted => return Err(Next::End),
+                Ok(None) if self.exhausted => return Err(ReadResult::End),
                 Ok(None) => {
                     match self.file.read(self.decoder.space()) {
                         Ok(0) => self.exhausted = true,
@@ -397,7 +397,7 @@ impl FromDump {
                     if !core::mem::replace(&mut self.exhausted, true) {
                         cx.log(&format!("{}: {error}", self.file.name));
                     }
-                    return Err(Next::End);
+                    return Err(ReadResult::End);
                 }
             };
             let time = Timestamp::from_nanos(record.time_ns);
@@ -411,15 +411,15 @@ impl FromDump {
                 }
             }
             if self.start.is_some_and(|start| time < start) {
-                return Err(Next::Nothing);
+                return Err(ReadResult::Nothing);
             }
             self.start = None;
             // The end time is checked before sampling, so that it does not depend on which packets are sampled.
             let ends = self.ends && time >= self.end;
             if !ends && !self.playback.is_sampled(cx) {
-                return Err(Next::Nothing);
+                return Err(ReadResult::Nothing);
             }
-            let mut packet = cx.packet(record.bytes).ok_or(Next::Nothing)?;
+            let mut packet = cx.packet(record.bytes).ok_or(ReadResult::Nothing)?;
             packet.set_timestamp(time);
             packet.set_extra_length(record.original_length - record.bytes.len() as u32);
             packet.set_mac(0);
@@ -429,19 +429,19 @@ impl FromDump {
 }
 
 /// Marks the IP header of a packet. A packet without one goes to output 1.
-fn mark(cx: &mut Context, mut packet: Packet, link: LinkType) -> Next {
+fn mark(cx: &mut Context, mut packet: Packet, link: LinkType) -> ReadResult {
     let Some((offset, length)) = link::ip_header(link, packet.data()) else {
         if cx.outputs() > 1 {
             cx.send(1, packet);
         } else {
             cx.drop(packet, Reason::NO_IP_HEADER);
         }
-        return Next::Nothing;
+        return ReadResult::Nothing;
     };
     packet.set_network(offset as isize, length);
     if let Some(ip) = Ip4View::new(packet.network()).filter(|ip| ip.version() == 4) {
         let destination = ip.destination();
         packet.set_destination_ip(destination);
     }
-    Next::Packet(packet)
+    ReadResult::Packet(packet)
 }

@@ -98,7 +98,7 @@ pub struct FromIPSummaryDump {
 }
 
 /// The result of reading.
-enum Next {
+enum ReadResult {
     Packet(Packet),
     /// The packet is not due yet.
     Wait,
@@ -148,14 +148,14 @@ impl Element for FromIPSummaryDump {
             setup.warn(text);
         }
         let playback = Playback::new(args.active, args.timing, args.sample.0, setup);
-        let input = TraceFile::nothing();
+        let input = TraceFile::empty();
         Ok(FromIPSummaryDump { args, playback, reader, input, held: None, several: None, exhausted: false })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         match self.open(cx) {
             Err(problem) if !self.args.allow_nonexistent => return Err(problem),
-            Err(_) => self.input = TraceFile::nothing(),
+            Err(_) => self.input = TraceFile::empty(),
             Ok(()) => {
                 if let Some(text) = self.reader.begin() {
                     cx.warn_of(&format!("{}:0", self.input.name), &text);
@@ -179,17 +179,17 @@ impl Element for FromIPSummaryDump {
         let mut more = true;
         while batch.len() < most {
             match self.next(cx) {
-                Next::Packet(packet) => batch.push(packet),
+                ReadResult::Packet(packet) => batch.push(packet),
                 // The driver stops in the next turn, when the emitted packets have arrived.
-                Next::End if !batch.is_empty() => break,
-                Next::End => {
+                ReadResult::End if !batch.is_empty() => break,
+                ReadResult::End => {
                     more = false;
                     if self.args.stop {
                         cx.stop();
                     }
                     break;
                 }
-                Next::Wait => {
+                ReadResult::Wait => {
                     more = false;
                     break;
                 }
@@ -207,19 +207,19 @@ impl Element for FromIPSummaryDump {
         let mut pulled = 0;
         while pulled < most && self.playback.active {
             match self.next(cx) {
-                Next::Packet(packet) => {
+                ReadResult::Packet(packet) => {
                     into.push(packet);
                     pulled += 1;
                 }
-                Next::End if pulled > 0 => break,
-                Next::End => {
+                ReadResult::End if pulled > 0 => break,
+                ReadResult::End => {
                     cx.set_signal(Direction::Empty, false);
                     if self.args.stop {
                         cx.stop();
                     }
                     break;
                 }
-                Next::Wait => {
+                ReadResult::Wait => {
                     cx.set_signal(Direction::Empty, false);
                     break;
                 }
@@ -262,7 +262,7 @@ impl FromIPSummaryDump {
     }
 
     /// The next packet in the sample, if it is due.
-    fn next(&mut self, cx: &mut Context) -> Next {
+    fn next(&mut self, cx: &mut Context) -> ReadResult {
         loop {
             let packet = if let Some(held) = self.held.take() {
                 held
@@ -272,7 +272,7 @@ impl FromIPSummaryDump {
                 let Some(packet) = packet else { continue };
                 packet
             } else {
-                let Some(packet) = self.read(cx) else { return Next::End };
+                let Some(packet) = self.read(cx) else { return ReadResult::End };
                 if self.args.multipacket && extra_packets(&packet) > 0 {
                     self.several = Some(Multipacket::new(packet));
                     continue;
@@ -281,10 +281,10 @@ impl FromIPSummaryDump {
             };
             if !self.playback.is_due(cx, &packet) {
                 self.held = Some(packet);
-                return Next::Wait;
+                return ReadResult::Wait;
             }
             if self.playback.is_sampled(cx) {
-                return Next::Packet(packet);
+                return ReadResult::Packet(packet);
             }
         }
     }
@@ -293,14 +293,14 @@ impl FromIPSummaryDump {
     fn read(&mut self, cx: &mut Context) -> Option<Packet> {
         loop {
             match self.reader.item() {
-                Some(Item::Packet(draft)) => match draft.packet(cx.pool()) {
+                Some(Item::Packet(builder)) => match builder.packet(cx.pool()) {
                     Some(packet) => return Some(packet),
                     None => cx.count_exhausted(),
                 },
-                Some(Item::Notice { place, binary, error, text }) => {
+                Some(Item::Notice { number, binary, error, text }) => {
                     let record = if binary { "record " } else { "" };
                     let warning = if error { "" } else { "warning: " };
-                    cx.log(&format!("{}:{record}{place}: {warning}{text}", self.input.name));
+                    cx.log(&format!("{}:{record}{number}: {warning}{text}", self.input.name));
                 }
                 None if self.exhausted => return None,
                 None => match self.input.next() {

@@ -27,7 +27,7 @@ const NAMES: &[(&str, LinkType)] = &[
 ];
 
 /// The link types that can carry IP.
-const WITH_IP: &[LinkType] = &[
+const CAN_HOLD_IP: &[LinkType] = &[
     LinkType::NULL,
     LinkType::ETHERNET,
     LinkType::PPP,
@@ -66,7 +66,7 @@ pub(crate) fn name(link: LinkType) -> String {
 
 /// Whether packets of this link type can carry IP.
 pub(crate) fn can_hold_ip(link: LinkType) -> bool {
-    WITH_IP.contains(&link)
+    CAN_HOLD_IP.contains(&link)
 }
 
 /// Finds a valid IPv4 or IPv6 header. Returns its offset and length in bytes.
@@ -89,18 +89,18 @@ fn network_offset(link: LinkType, bytes: &[u8]) -> Option<usize> {
         LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => Some(0),
         LinkType::ETHERNET => header.ethernet(),
         LinkType::FDDI => header.fddi(),
-        LinkType::SUNATM => header.behind(4).rfc1483(),
+        LinkType::SUNATM => header.skip(4).rfc1483(),
         LinkType::ATM_RFC1483 => header.rfc1483(),
         LinkType::LINUX_SLL => header.typed(14),
         LinkType::LINUX_SLL2 => header.typed(0).map(|_| 20),
         LinkType::C_HDLC => header.typed(2),
         LinkType::PPP_HDLC => header.ppp_hdlc(),
         LinkType::PPP => header.ppp(),
-        LinkType::PRISM => header.behind(144).ieee802_11(),
+        LinkType::PRISM => header.skip(144).ieee802_11(),
         LinkType::IEEE802_11 => header.ieee802_11(),
         LinkType::IEEE802_11_RADIO => {
             let length = usize::from(u16::from_le_bytes(header.pair(2)?));
-            if length < 8 { None } else { header.behind(length).ieee802_11() }
+            if length < 8 { None } else { header.skip(length).ieee802_11() }
         }
         LinkType::NULL | LinkType::LOOP => header.family(),
         _ => None,
@@ -123,7 +123,7 @@ struct Header<'a> {
 }
 
 impl Header<'_> {
-    fn behind(self, count: usize) -> Self {
+    fn skip(self, count: usize) -> Self {
         Header { offset: self.offset.saturating_add(count), ..self }
     }
 
@@ -153,7 +153,7 @@ impl Header<'_> {
 
     fn fddi(self) -> Option<usize> {
         // The upper bits of the frame control mean asynchronous LLC; two addresses follow.
-        if self.byte(0)? & 0xf0 != 0x50 { None } else { self.behind(13).rfc1483() }
+        if self.byte(0)? & 0xf0 != 0x50 { None } else { self.skip(13).rfc1483() }
     }
 
     /// LLC and SNAP headers.
@@ -172,14 +172,14 @@ impl Header<'_> {
             ((0, [0, 0] | [0, 0xf8]), [0x81, 0x00]) => self.typed(10),
             ((0, [0, 0] | [0, 0xf8]), _) => self.typed(6),
             // Bridged frames (RFC 2684), with and without a frame check sequence.
-            ((0, [0x80, 0xc2]), [0, 1 | 7]) => self.behind(8).ethernet(),
-            ((0, [0x80, 0xc2]), [0, 4 | 10]) => self.behind(9).fddi(),
+            ((0, [0x80, 0xc2]), [0, 1 | 7]) => self.skip(8).ethernet(),
+            ((0, [0x80, 0xc2]), [0, 4 | 10]) => self.skip(9).fddi(),
             _ => None,
         }
     }
 
     fn ppp(self) -> Option<usize> {
-        let header = if self.pair(0)? == [0xff, 0x03] { self.behind(2) } else { self };
+        let header = if self.pair(0)? == [0xff, 0x03] { self.skip(2) } else { self };
         match header.pair(0)? {
             [PPP_IP | PPP_IP6, _] => Some(header.offset + 1),
             [0, PPP_IP | PPP_IP6] => Some(header.offset + 2),
@@ -204,7 +204,7 @@ impl Header<'_> {
             return None;
         }
         let bridged = self.byte(1)? & 0x03 == 0x03;
-        self.behind(if bridged { 30 } else { 24 }).rfc1483()
+        self.skip(if bridged { 30 } else { 24 }).rfc1483()
     }
 
     /// An address family in either byte order: AF_INET, or AF_INET6 as numbered by the BSDs.
@@ -247,16 +247,13 @@ mod tests {
     #[test]
     fn finds_ip() {
         let found = |length: usize| Some((length, 24));
-        let behind = |length: usize, last: &[u8]| [&vec![0; length][..], last].concat();
+        let after = |length: usize, last: &[u8]| [&vec![0; length][..], last].concat();
         assert_eq!(find(LinkType::RAW, &[]), found(0));
-        assert_eq!(find(LinkType::ETHERNET, &behind(12, &[8, 0])), found(14));
-        assert_eq!(find(LinkType::ETHERNET, &behind(12, &[0x81, 0, 0, 1, 8, 0])), found(18));
-        assert_eq!(
-            find(LinkType::ETHERNET, &behind(12, &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 1, 8, 0])),
-            found(22)
-        );
-        assert_eq!(find(LinkType::ETHERNET, &behind(12, &[8, 6])), None);
-        assert_eq!(find(LinkType::LINUX_SLL, &behind(14, &[8, 0])), found(16));
+        assert_eq!(find(LinkType::ETHERNET, &after(12, &[8, 0])), found(14));
+        assert_eq!(find(LinkType::ETHERNET, &after(12, &[0x81, 0, 0, 1, 8, 0])), found(18));
+        assert_eq!(find(LinkType::ETHERNET, &after(12, &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 1, 8, 0])), found(22));
+        assert_eq!(find(LinkType::ETHERNET, &after(12, &[8, 6])), None);
+        assert_eq!(find(LinkType::LINUX_SLL, &after(14, &[8, 0])), found(16));
         assert_eq!(find(LinkType::LINUX_SLL2, &[&[8, 0][..], &[0; 18]].concat()), found(20));
         assert_eq!(find(LinkType::NULL, &[2, 0, 0, 0]), found(4));
         assert_eq!(find(LinkType::NULL, &[0, 0, 0, 30]), found(4));
@@ -269,7 +266,7 @@ mod tests {
         let snap = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
         assert_eq!(find(LinkType::ATM_RFC1483, &snap), found(8));
         assert_eq!(find(LinkType::ATM_RFC1483, &[6, 6, 3, 0]), found(4));
-        assert_eq!(find(LinkType::SUNATM, &behind(4, &snap)), found(12));
+        assert_eq!(find(LinkType::SUNATM, &after(4, &snap)), found(12));
         assert_eq!(find(LinkType::FDDI, &[&[0x50][..], &[0; 12], &snap].concat()), found(21));
         assert_eq!(find(LinkType::IEEE802_11, &[&[8][..], &[0; 23], &snap].concat()), found(32));
         assert_eq!(find(LinkType::IEEE802_11, &[&[8, 3][..], &[0; 28], &snap].concat()), found(38));

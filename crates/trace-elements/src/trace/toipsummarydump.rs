@@ -92,7 +92,7 @@ pub struct ToIPSummaryDump {
 }
 
 /// Buffer size at which it is written.
-const GATHERED: usize = 1 << 16;
+const FLUSH_SIZE: usize = 1 << 16;
 
 impl Element for ToIPSummaryDump {
     type Args = ToIPSummaryDumpArgs;
@@ -207,11 +207,11 @@ impl ToIPSummaryDump {
         let count_is_told = self.format.fields.contains(&Field::Count);
         for packet in batch.as_mut_slice() {
             if self.args.multipacket && !count_is_told && extra_packets(packet) > 0 {
-                self.dump_several(cx, packet);
+                self.dump_represented(cx, packet);
             } else {
                 self.format.packet(packet, &mut self.buffer);
             }
-            if self.buffer.len() > GATHERED {
+            if self.buffer.len() > FLUSH_SIZE {
                 self.write(cx);
             }
         }
@@ -219,7 +219,7 @@ impl ToIPSummaryDump {
     }
 
     /// Writes a packet once for each packet that it represents, with equal spacing in time and about equal lengths.
-    fn dump_several(&mut self, cx: &Context, packet: &mut Packet) {
+    fn dump_represented(&mut self, cx: &Context, packet: &mut Packet) {
         let more = extra_packets(packet);
         let count = u64::from(more) + 1;
         let own = packet.len() as u64;
@@ -232,14 +232,14 @@ impl ToIPSummaryDump {
             let first = packet.first_timestamp();
             packet.set_timestamp(first);
         }
-        let place = annotation::EXTRA_PACKETS.offset.into();
-        packet.set_annotation_u32(place, 0);
+        let offset = annotation::EXTRA_PACKETS.offset.into();
+        packet.set_annotation_u32(offset, 0);
         for left in (1..=count).rev() {
             let length = total / left;
             packet.set_extra_length((length - own) as u32);
             total -= length;
             self.format.packet(packet, &mut self.buffer);
-            if self.buffer.len() > GATHERED {
+            if self.buffer.len() > FLUSH_SIZE {
                 self.write(cx);
             }
             let time = if left == 1 { end } else { packet.timestamp() + delta };

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use element::{Environment, IoError, Reader};
 
 /// Bytes read at once by [`TraceFile::next`].
-const CHUNK: usize = 1 << 16;
+const CHUNK_SIZE: usize = 1 << 16;
 
 /// A file of the environment, or text in the configuration that is read like a file.
 pub(super) struct TraceFile {
@@ -37,7 +37,7 @@ impl TraceFile {
     }
 
     /// An empty file.
-    pub(super) fn nothing() -> TraceFile {
+    pub(super) fn empty() -> TraceFile {
         TraceFile { source: Source::Ended, chunk: Vec::new(), name: String::new(), bytes_read: 0 }
     }
 
@@ -62,7 +62,7 @@ impl TraceFile {
     /// The next bytes; empty at the end.
     pub(super) fn next(&mut self) -> Result<&[u8], IoError> {
         let mut chunk = core::mem::take(&mut self.chunk);
-        chunk.resize(CHUNK, 0);
+        chunk.resize(CHUNK_SIZE, 0);
         let read = self.read(&mut chunk);
         self.chunk = chunk;
         Ok(self.chunk.get(..read?).unwrap_or(&[]))

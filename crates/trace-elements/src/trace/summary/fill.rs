@@ -1,12 +1,12 @@
 //! Sets the fields of a packet under construction.
 
-use super::draft::{Draft, IP, LONGEST_HEADER};
 use super::field::Field;
+use super::packet_builder::{IP_LENGTH, MAX_HEADER_LENGTH, PacketBuilder};
 use super::value::Value;
 use packet::view::{icmp4, tcp, udp};
 use packet::{EtherType, Icmp4ViewMut, MacAddr, TcpViewMut, Timestamp, UdpViewMut, protocol};
 
-impl Draft {
+impl PacketBuilder {
     /// Sets a field. Fields must be set in their order.
     pub(super) fn set(&mut self, field: Field, value: Value) {
         match value {
@@ -44,13 +44,13 @@ impl Draft {
             Field::Count => self.extra_packets = long.saturating_sub(1),
             Field::Link | Field::Paint | Field::Direction => self.paint = byte,
             Field::Aggregate => self.aggregate = long,
-            Field::WireLength => self.maker.wanted = number as usize,
+            Field::WireLength => self.state.wanted = number as usize,
             Field::EthType => self.set_ether_type(EtherType(word)),
             Field::IpLength => {
                 if self.make_ip(0).is_some()
                     && let Some(network) = self.network
                 {
-                    self.maker.wanted = network + number as usize;
+                    self.state.wanted = network + number as usize;
                 }
             }
             Field::IpHeaderLength => self.set_ip_header_length(number as usize),
@@ -117,10 +117,10 @@ impl Draft {
 
     fn set_tcp(&mut self, field: Field, value: u32) {
         if field == Field::TcpOffset {
-            let length = (value as usize).next_multiple_of(4).min(LONGEST_HEADER);
+            let length = (value as usize).next_multiple_of(4).min(MAX_HEADER_LENGTH);
             let tcp = self.transport_bytes().and_then(TcpViewMut::new);
             let old = tcp.map_or(0, |tcp| tcp.view().header_length());
-            self.grow(self.maker.length + length.saturating_sub(old));
+            self.grow(self.state.length + length.saturating_sub(old));
         }
         let Some(mut tcp) = self.transport_bytes().and_then(TcpViewMut::new) else { return };
         match field {
@@ -139,7 +139,7 @@ impl Draft {
     fn set_icmp(&mut self, field: Field, value: u16) {
         use icmp4::kind::*;
         self.grow_transport(icmp4::LENGTH);
-        let known = self.maker;
+        let known = self.state;
         let Some(mut icmp) = self.transport_bytes().and_then(Icmp4ViewMut::new) else { return };
         let (kind, code) = (icmp.view().kind(), icmp.view().code());
         let sequenced =
@@ -147,14 +147,14 @@ impl Draft {
         match field {
             Field::IcmpType | Field::IcmpTypeName => {
                 icmp.set_kind(value as u8);
-                self.maker.icmp_type_known = true;
+                self.state.icmp_type_known = true;
                 if matches!(value as u8, TIMESTAMP | TIMESTAMP_REPLY) {
                     self.grow_transport(20);
                 }
             }
             Field::IcmpCode | Field::IcmpCodeName => {
                 icmp.set_code(value as u8);
-                self.maker.icmp_code_known = true;
+                self.state.icmp_code_known = true;
             }
             Field::IcmpFlow if !known.icmp_type_known || sequenced => icmp.set_identifier(value),
             Field::IcmpSequence if !known.icmp_type_known || sequenced => icmp.set_sequence(value),
@@ -182,7 +182,7 @@ impl Draft {
             ethernet.set_ether_type(ether_type);
         }
         if !matches!(ether_type, EtherType::IP4 | EtherType::IP6) {
-            self.maker.is_ip = false;
+            self.state.is_ip = false;
         }
     }
 
@@ -190,8 +190,8 @@ impl Draft {
         if self.make_ip(0).is_none() {
             return;
         }
-        self.maker.ip_length_fixed = true;
-        let length = (IP + options.len()).next_multiple_of(4).min(LONGEST_HEADER);
+        self.state.ip_length_fixed = true;
+        let length = (IP_LENGTH + options.len()).next_multiple_of(4).min(MAX_HEADER_LENGTH);
         if options.is_empty() {
             return;
         }
@@ -199,22 +199,22 @@ impl Draft {
         if self.ip().is_some_and(|ip| ip.view().header_length() < length) {
             self.set_ip_header_length(length);
         }
-        if let (Some(network), true) = (self.network, options.len() <= length - IP)
-            && let Some(place) = self.bytes.get_mut(network + IP..network + IP + options.len())
+        if let (Some(network), true) = (self.network, options.len() <= length - IP_LENGTH)
+            && let Some(target) = self.bytes.get_mut(network + IP_LENGTH..network + IP_LENGTH + options.len())
         {
-            place.copy_from_slice(options);
+            target.copy_from_slice(options);
         }
     }
 
     /// Makes the IP header longer, or sets a shorter length in it.
     fn set_ip_header_length(&mut self, length: usize) {
-        self.maker.ip_length_fixed = true;
-        let length = length.next_multiple_of(4).min(LONGEST_HEADER);
+        self.state.ip_length_fixed = true;
+        let length = length.next_multiple_of(4).min(MAX_HEADER_LENGTH);
         if self.make_ip(0).is_none() {
             return;
         }
         let Some(network) = self.network else { return };
-        let old = self.ip().map_or(IP, |ip| ip.view().header_length());
+        let old = self.ip().map_or(IP_LENGTH, |ip| ip.view().header_length());
         if length > old {
             self.grow(network + length);
             self.transport = Some(network + length);
@@ -228,8 +228,8 @@ impl Draft {
         if self.make_ip(protocol::TCP).is_none() || !self.make_transport() {
             return;
         }
-        self.maker.tcp_length_fixed = true;
-        let length = (tcp::LENGTH + options.len()).next_multiple_of(4).min(LONGEST_HEADER);
+        self.state.tcp_length_fixed = true;
+        let length = (tcp::LENGTH + options.len()).next_multiple_of(4).min(MAX_HEADER_LENGTH);
         if options.is_empty() || options.len() > length - tcp::LENGTH {
             return;
         }
@@ -238,8 +238,8 @@ impl Draft {
         if length > tcp.view().header_length() {
             tcp.set_header_length(length);
         }
-        if let Some((place, rest)) = tcp.options_mut().split_at_mut_checked(options.len()) {
-            place.copy_from_slice(options);
+        if let Some((target, rest)) = tcp.options_mut().split_at_mut_checked(options.len()) {
+            target.copy_from_slice(options);
             // Of several option fields, the last one counts.
             rest.fill(0);
         }
@@ -253,8 +253,8 @@ impl Draft {
         self.account_payload(start, payload.len());
         let start = self.payload_start();
         self.grow(start.saturating_add(payload.len()));
-        if let Some(place) = self.bytes.get_mut(start..start + payload.len()) {
-            place.copy_from_slice(payload);
+        if let Some(target) = self.bytes.get_mut(start..start + payload.len()) {
+            target.copy_from_slice(payload);
         }
     }
 }

@@ -4,15 +4,15 @@ use packet::checksum::Sum;
 use packet::view::{tcp, udp};
 use packet::{Icmp4ViewMut, TcpViewMut, UdpViewMut, protocol};
 
-use super::draft::{Draft, IP, LONGEST_HEADER};
+use super::packet_builder::{IP_LENGTH, MAX_HEADER_LENGTH, PacketBuilder};
 
-impl Draft {
+impl PacketBuilder {
     /// Offset of the payload, after the headers, which are created if necessary.
     pub(super) fn payload_start(&mut self) -> usize {
         if self.make_ip(0).is_some() {
             self.make_transport();
         }
-        let is_ip = self.maker.is_ip;
+        let is_ip = self.state.is_ip;
         let Some(ip) = self.ip().filter(|_| is_ip) else { return 0 };
         let (first, protocol) = (ip.view().is_first_fragment(), ip.view().protocol());
         let transport = self.transport;
@@ -32,14 +32,14 @@ impl Draft {
     /// Applies the payload's length. If the IP length is also known, the difference must be options, first of TCP and
     /// then of IP.
     pub(super) fn account_payload(&mut self, start: usize, length: usize) {
-        let known = self.ip().map(|ip| usize::from(ip.view().total_length())).filter(|_| self.maker.is_ip);
+        let known = self.ip().map(|ip| usize::from(ip.view().total_length())).filter(|_| self.state.is_ip);
         let (Some(network), Some(known)) = (self.network, known) else {
-            self.maker.wanted = start.saturating_add(length);
+            self.state.wanted = start.saturating_add(length);
             return;
         };
-        let end = match (known, self.maker.wanted) {
+        let end = match (known, self.state.wanted) {
             (0, 0) => {
-                self.maker.wanted = start.saturating_add(length);
+                self.state.wanted = start.saturating_add(length);
                 return;
             }
             (0, wanted) => wanted.saturating_add(network),
@@ -50,35 +50,35 @@ impl Draft {
             .ip()
             .map(|ip| (ip.view().protocol(), ip.view().is_first_fragment(), ip.view().header_length()));
         if let (Some((protocol::TCP, true, _)), Some(transport)) = (ip, self.transport)
-            && !self.maker.tcp_length_fixed
+            && !self.state.tcp_length_fixed
             && let Some(tcp::LENGTH) =
                 self.transport_bytes().and_then(TcpViewMut::new).map(|t| t.view().header_length())
         {
-            missing -= self.insert_options(transport + tcp::LENGTH, missing, |draft, length| {
-                if let Some(mut tcp) = draft.transport_bytes().and_then(TcpViewMut::new) {
+            missing -= self.insert_options(transport + tcp::LENGTH, missing, |builder, length| {
+                if let Some(mut tcp) = builder.transport_bytes().and_then(TcpViewMut::new) {
                     tcp.set_header_length(length);
                 }
             });
         }
-        if let Some((_, _, IP)) = ip
-            && !self.maker.ip_length_fixed
+        if let Some((_, _, IP_LENGTH)) = ip
+            && !self.state.ip_length_fixed
         {
-            self.insert_options(network + IP, missing, |draft, length| {
-                if let Some(mut ip) = draft.ip() {
+            self.insert_options(network + IP_LENGTH, missing, |builder, length| {
+                if let Some(mut ip) = builder.ip() {
                     ip.set_header_length(length);
                 }
-                draft.transport = Some(network + length);
+                builder.transport = Some(network + length);
             });
         }
     }
 
     /// Inserts empty options at an offset, as many of the wanted bytes as fit into a header. Returns their length.
-    fn insert_options(&mut self, at: usize, wanted: usize, set: impl Fn(&mut Draft, usize)) -> usize {
-        let length = (wanted - wanted % 4).min(LONGEST_HEADER - IP);
-        if length > 0 && at <= self.maker.length {
+    fn insert_options(&mut self, at: usize, wanted: usize, set: impl Fn(&mut PacketBuilder, usize)) -> usize {
+        let length = (wanted - wanted % 4).min(MAX_HEADER_LENGTH - IP_LENGTH);
+        if length > 0 && at <= self.state.length {
             self.bytes.splice(at..at, core::iter::repeat_n(0, length));
-            self.maker.length += length;
-            set(self, IP + length);
+            self.state.length += length;
+            set(self, IP_LENGTH + length);
             length
         } else {
             0
@@ -87,21 +87,21 @@ impl Draft {
 
     /// Completes the packet: lengths, and checksums if requested.
     pub(super) fn finish(&mut self, checksums: bool) {
-        if self.maker.flow.is_some() {
+        if self.state.flow.is_some() {
             let _ = self.make_ip(0);
         }
-        if let Some(network) = self.network.filter(|_| self.maker.is_ip) {
+        if let Some(network) = self.network.filter(|_| self.state.is_ip) {
             self.make_transport();
             self.set_lengths(network, checksums);
         }
-        self.bytes.truncate(self.maker.length);
-        let extra = self.maker.wanted.saturating_sub(self.bytes.len());
+        self.bytes.truncate(self.state.length);
+        let extra = self.state.wanted.saturating_sub(self.bytes.len());
         self.extra_length = u32::try_from(extra).unwrap_or(u32::MAX);
     }
 
     fn set_lengths(&mut self, network: usize, checksums: bool) {
-        let there = self.maker.length.saturating_sub(network);
-        let wanted = self.maker.wanted;
+        let there = self.state.length.saturating_sub(network);
+        let wanted = self.state.wanted;
         let Some(mut ip) = self.ip() else { return };
         if ip.view().total_length() == 0 {
             let length = if wanted >= network { wanted - network } else { wanted };
@@ -119,9 +119,9 @@ impl Draft {
             udp.set_length(udp_length as u16);
         }
         if checksums {
-            self.bytes.truncate(self.maker.length);
+            self.bytes.truncate(self.state.length);
             self.grow(network + length);
-            self.bytes.truncate(self.maker.length);
+            self.bytes.truncate(self.state.length);
             self.set_checksums();
         }
     }

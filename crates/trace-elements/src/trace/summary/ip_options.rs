@@ -320,7 +320,7 @@ mod tests {
 
     /// Any bytes give a text of printable characters, which is refused or read as options that fit into a header.
     #[test]
-    fn any_bytes_give_a_text() {
+    fn any_bytes_give_printable_text() {
         for kind in 0..=255u8 {
             for length in 0..=45u8 {
                 for third in [0, 3, 4, 5, 8, 9, 40, 255] {

@@ -1,11 +1,12 @@
 //! IP summary dumps: one line or binary record of selected fields per packet.
 //!
 //! A dump starts with lines that begin with `!`: the version, the fields (`!data`), optionally `!binary`. [`Writer`]
-//! writes the fields of packets. [`Reader`] creates [`Draft`]s of packets from dumps, with zeros for unspecified data.
+//! writes the fields of packets. [`Reader`] reads dumps into [`PacketBuilder`]s, with zeros for unspecified data.
 //!
 //! Absent: reading payload digests, from which no payload can be recovered.
 
-mod draft;
+mod dissected;
+mod encode;
 mod field;
 mod fill;
 mod finish;
@@ -14,20 +15,19 @@ mod md5;
 mod names;
 mod number;
 mod options;
+mod packet_builder;
 mod parse;
-mod pieces;
 mod read;
-mod record;
-mod subject;
+mod splitter;
 mod tcp_options;
 mod value;
 mod write;
 
-pub use draft::{Draft, FlowId};
+pub(super) use encode::quoted;
 pub use field::Field;
-pub use pieces::MAX_LINE;
+pub use packet_builder::{FlowId, PacketBuilder};
 pub use read::{Item, Reader};
-pub(super) use record::quoted;
+pub use splitter::MAX_LINE;
 pub use write::Writer;
 
 /// The format version that is written.

@@ -1,7 +1,7 @@
 //! Parses values from text and from binary records.
 
+use super::encode::TCP_FLAGS;
 use super::field::{Field, Width};
-use super::record::TCP_FLAGS;
 use super::value::Value;
 use super::{ip_options, names, number, tcp_options};
 use alloc::vec::Vec;
@@ -34,12 +34,13 @@ pub(super) fn text<'b>(
             return Some(Value::Options(hold(options, buffer)));
         }
         Field::TcpOptions | Field::TcpPlainOptions | Field::TcpSack => {
-            let kinds = match field {
-                Field::TcpOptions => tcp_options::Kinds::ALL,
-                Field::TcpPlainOptions => tcp_options::Kinds::PLAIN,
-                _ => tcp_options::Kinds::SACK,
+            let selection = match field {
+                Field::TcpOptions => tcp_options::OptionSelection::ALL,
+                Field::TcpPlainOptions => tcp_options::OptionSelection::PLAIN,
+                _ => tcp_options::OptionSelection::SACK,
             };
-            let options = if matches!(text, "." | "") { Vec::new() } else { tcp_options::read(text, kinds)? };
+            let options =
+                if matches!(text, "." | "") { Vec::new() } else { tcp_options::read(text, selection)? };
             return Some(Value::Options(hold(options, buffer)));
         }
         Field::Payload => return Some(Value::Payload(hold(element::text::unquote_bytes(text), buffer))),

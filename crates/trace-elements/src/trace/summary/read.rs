@@ -1,8 +1,8 @@
 //! Reads summary dumps.
 
-use super::draft::{Draft, FlowId};
 use super::field::Field;
-use super::pieces::{Piece, Pieces};
+use super::packet_builder::{FlowId, PacketBuilder};
+use super::splitter::{RawRecord, Splitter};
 use super::{MAJOR, MINOR, parse};
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -19,12 +19,12 @@ const MAX_FIELDS: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A packet.
-    Packet(Draft),
+    Packet(PacketBuilder),
     /// A message for the user.
     Notice {
         /// The number of the line, or in a binary dump of the record, from 1.
-        place: u64,
-        /// Whether `place` counts records.
+        number: u64,
+        /// Whether `number` counts records.
         binary: bool,
         /// Whether data are lost.
         error: bool,
@@ -46,7 +46,7 @@ pub struct Reader {
     flow: Option<FlowId>,
     aggregate: u32,
     minor: u32,
-    pieces: Pieces,
+    splitter: Splitter,
     /// Whether the first line has been examined.
     begun: bool,
     complained: bool,
@@ -63,7 +63,7 @@ impl Default for Reader {
             flow: None,
             aggregate: 0,
             minor: MINOR,
-            pieces: Pieces::default(),
+            splitter: Splitter::default(),
             begun: false,
             complained: false,
             notices: VecDeque::new(),
@@ -103,7 +103,7 @@ impl Reader {
             self.notice(true, String::from("no contents specified"));
         }
         self.order = (0..self.fields.len()).collect();
-        self.order.sort_by_key(|place| self.fields[*place].order());
+        self.order.sort_by_key(|index| self.fields[*index].order());
     }
 
     /// Sets the default addresses and ports: source, port, destination, port, optionally protocol.
@@ -132,18 +132,18 @@ impl Reader {
     /// Examines the first line of the bytes fed so far, before any item is taken. Returns a warning about it.
     pub fn begin(&mut self) -> Option<String> {
         self.begun = true;
-        let line = self.pieces.first_line()?;
+        let line = self.splitter.first_line()?;
         self.first_line(&line)
     }
 
     /// Adds bytes of the dump.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.pieces.feed(bytes);
+        self.splitter.feed(bytes);
     }
 
     /// Marks the end of the dump.
     pub fn finish(&mut self) {
-        self.pieces.finish();
+        self.splitter.finish();
     }
 
     /// The next packet or message; `None` if more bytes are needed, or at the end.
@@ -152,74 +152,74 @@ impl Reader {
             if let Some(notice) = self.notices.pop_front() {
                 return Some(notice);
             }
-            let draft = match self.pieces.next() {
-                Ok(Some(Piece::Line(line))) => self.line(&line),
-                Ok(Some(Piece::Record(record))) => self.record(&record),
+            let builder = match self.splitter.next() {
+                Ok(Some(RawRecord::Line(line))) => self.line(&line),
+                Ok(Some(RawRecord::Record(record))) => self.record(&record),
                 Ok(None) => return None,
                 Err(text) => {
                     self.notice(true, text.into());
                     None
                 }
             };
-            if let Some(draft) = draft {
-                return Some(Item::Packet(draft));
+            if let Some(builder) = builder {
+                return Some(Item::Packet(builder));
             }
         }
     }
 
     /// Constructs a packet from a line, or executes its directive.
-    fn line(&mut self, line: &str) -> Option<Draft> {
+    fn line(&mut self, line: &str) -> Option<PacketBuilder> {
         if !core::mem::replace(&mut self.begun, true)
             && let Some(text) = self.first_line(line)
         {
             self.notice(false, text);
         }
         if line.starts_with('!') {
-            self.obey(line);
+            self.execute_directive(line);
             return None;
         }
         if line.starts_with('#') || line.trim().is_empty() {
             return None;
         }
-        let mut draft = self.draft();
+        let mut builder = self.builder();
         let parts: Vec<&str> = split(line).take(self.fields.len()).collect();
         let mut known = 0;
         let mut buffer = Vec::new();
-        for place in &self.order {
-            let field = self.fields[*place];
-            let part = parts.get(*place).copied().unwrap_or("");
+        for index in &self.order {
+            let field = self.fields[*index];
+            let part = parts.get(*index).copied().unwrap_or("");
             if matches!(part, "" | "-") {
                 continue;
             }
-            if let Some(value) = parse::text(field, part, draft.icmp_type(), self.minor, &mut buffer) {
-                draft.set(field, value);
+            if let Some(value) = parse::text(field, part, builder.icmp_type(), self.minor, &mut buffer) {
+                builder.set(field, value);
                 known += 1;
             }
         }
-        self.complete(draft, known)
+        self.complete(builder, known)
     }
 
     /// Constructs a packet from a binary record.
-    fn record(&mut self, mut record: &[u8]) -> Option<Draft> {
+    fn record(&mut self, mut record: &[u8]) -> Option<PacketBuilder> {
         let values: Vec<_> = self.fields.iter().map(|field| parse::binary(*field, &mut record)).collect();
-        let mut draft = self.draft();
+        let mut builder = self.builder();
         let mut known = 0;
-        for place in &self.order {
-            if let Some(value) = values[*place] {
-                draft.set(self.fields[*place], value);
+        for index in &self.order {
+            if let Some(value) = values[*index] {
+                builder.set(self.fields[*index], value);
                 known += 1;
             }
         }
-        self.complete(draft, known)
+        self.complete(builder, known)
     }
 
-    fn draft(&self) -> Draft {
-        let mut draft = Draft::new(self.protocol, self.flow);
-        draft.aggregate = self.aggregate;
-        draft
+    fn builder(&self) -> PacketBuilder {
+        let mut builder = PacketBuilder::new(self.protocol, self.flow);
+        builder.aggregate = self.aggregate;
+        builder
     }
 
-    fn complete(&mut self, mut draft: Draft, known: usize) -> Option<Draft> {
+    fn complete(&mut self, mut builder: PacketBuilder, known: usize) -> Option<PacketBuilder> {
         if known == 0 {
             // Reported once, since every further line has the same problem.
             if !core::mem::replace(&mut self.complained, true) {
@@ -228,8 +228,8 @@ impl Reader {
             }
             return None;
         }
-        draft.finish(self.checksums);
-        Some(draft)
+        builder.finish(self.checksums);
+        Some(builder)
     }
 
     /// Parses the version line, if the first line is one. Returns a warning about it.
@@ -251,7 +251,7 @@ impl Reader {
     }
 
     /// Executes a line that starts with `!`. Unknown directives are comments.
-    fn obey(&mut self, line: &str) {
+    fn execute_directive(&mut self, line: &str) {
         let (command, rest) = line.split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((line, ""));
         let list = words(rest);
         match command {
@@ -269,7 +269,7 @@ impl Reader {
                 if !list.is_empty() {
                     self.notice(true, "bad !binary specification".into());
                 }
-                self.pieces.become_binary();
+                self.splitter.become_binary();
             }
             _ => {}
         }
@@ -295,8 +295,8 @@ impl Reader {
     }
 
     fn notice(&mut self, error: bool, text: String) {
-        let Pieces { place, binary, .. } = self.pieces;
-        self.notices.push_back(Item::Notice { place, binary, error, text });
+        let Splitter { number, binary, .. } = self.splitter;
+        self.notices.push_back(Item::Notice { number, binary, error, text });
     }
 }
 
@@ -328,9 +328,9 @@ mod tests {
     use packet::Pool;
 
     /// Reads a dump in chunks of `size` bytes.
-    fn read(dump: &[u8], size: usize, checksums: bool) -> (Vec<Draft>, Vec<String>) {
+    fn read(dump: &[u8], size: usize, checksums: bool) -> (Vec<PacketBuilder>, Vec<String>) {
         let mut reader = Reader { checksums, ..Reader::new() };
-        let (mut drafts, mut notices) = (Vec::new(), Vec::new());
+        let (mut builders, mut notices) = (Vec::new(), Vec::new());
         for piece in dump.chunks(size).chain([&[][..]]) {
             reader.feed(piece);
             if piece.is_empty() {
@@ -338,25 +338,25 @@ mod tests {
             }
             while let Some(item) = reader.item() {
                 match item {
-                    Item::Packet(draft) => drafts.push(draft),
-                    Item::Notice { place, text, .. } => notices.push(format!("{place}: {text}")),
+                    Item::Packet(builder) => builders.push(builder),
+                    Item::Notice { number, text, .. } => notices.push(format!("{number}: {text}")),
                 }
             }
         }
-        (drafts, notices)
+        (builders, notices)
     }
 
     /// Reads a dump and writes the packets' fields, as text or binary, with some packets truncated.
     fn write(dump: &str, fields: &str, binary: bool, cut: Option<usize>) -> Vec<u8> {
-        let (drafts, notices) = read(dump.as_bytes(), 7, false);
+        let (builders, notices) = read(dump.as_bytes(), 7, false);
         assert_eq!(notices, Vec::<String>::new());
         let pool = Pool::new(100);
         let fields = fields.split(' ').map(|name| Field::find(name).unwrap()).collect();
         let writer = Writer { binary, bad_packets: cut.is_some(), ..Writer::new(fields) };
         let mut out = Vec::new();
         writer.header(&[], &mut out);
-        for draft in drafts {
-            let mut packet = draft.packet(&pool).unwrap();
+        for builder in builders {
+            let mut packet = builder.packet(&pool).unwrap();
             if let Some(length) = cut {
                 packet.truncate(length);
             }
@@ -372,8 +372,8 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&text), dump);
         let binary = write(&dump, fields, true, None);
         for size in [1, 9, binary.len()] {
-            let (drafts, notices) = read(&binary, size, false);
-            assert_eq!((drafts, notices), read(dump.as_bytes(), size, false));
+            let (builders, notices) = read(&binary, size, false);
+            assert_eq!((builders, notices), read(dump.as_bytes(), size, false));
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads() {
+    fn payloads_round_trip() {
         let dump = "!data ip_proto payload\nU \"hi there\\n\"\nT \"\\000 \\\"quoted\\\"\"\n";
         let text = write(dump, "payload payload_len payload_md5 ip_len", false, None);
         let lines: Vec<_> =
@@ -430,26 +430,26 @@ mod tests {
 
     #[test]
     fn checksums_and_bytes_on_demand() {
-        let (drafts, _) = read(b"!data src dst icmp_type\n!proto I\n1.2.3.4 5.6.7.8 echo\n", 9, true);
-        let ip = packet::Ip4View::check(&drafts[0].bytes, true).unwrap();
+        let (builders, _) = read(b"!data src dst icmp_type\n!proto I\n1.2.3.4 5.6.7.8 echo\n", 9, true);
+        let ip = packet::Ip4View::check(&builders[0].bytes, true).unwrap();
         assert!(packet::Icmp4View::new(ip.payload()).unwrap().checksum_is_right());
-        let (drafts, _) = read(b"!data src ip_len sport\n1.2.3.4 100 7\n", 9, false);
-        assert_eq!((drafts[0].bytes.len(), drafts[0].extra_length), (40, 60));
-        let (drafts, _) = read(b"!data src ip_len sport\n1.2.3.4 100 7\n", 9, true);
-        assert_eq!((drafts[0].bytes.len(), drafts[0].extra_length), (100, 0));
+        let (builders, _) = read(b"!data src ip_len sport\n1.2.3.4 100 7\n", 9, false);
+        assert_eq!((builders[0].bytes.len(), builders[0].extra_length), (40, 60));
+        let (builders, _) = read(b"!data src ip_len sport\n1.2.3.4 100 7\n", 9, true);
+        assert_eq!((builders[0].bytes.len(), builders[0].extra_length), (100, 0));
     }
 
     #[test]
-    fn flows_and_faults() {
-        let (drafts, notices) = read(b"!data ip_len\n!flowid 1.0.0.1 10 2.0.0.2 20 U\n50\n", 100, false);
+    fn default_flows_and_errors() {
+        let (builders, notices) = read(b"!data ip_len\n!flowid 1.0.0.1 10 2.0.0.2 20 U\n50\n", 100, false);
         assert_eq!(notices, Vec::<String>::new());
-        assert_eq!(drafts[0].bytes[12..24], [1, 0, 0, 1, 2, 0, 0, 2, 0, 10, 0, 20]);
-        let (drafts, notices) = read(
+        assert_eq!(builders[0].bytes[12..24], [1, 0, 0, 1, 2, 0, 0, 2, 0, 10, 0, 20]);
+        let (builders, notices) = read(
             b"hello\nworld\n!data src tpyo\nx y\n!proto nothing\n!flowid 1\n\n# a comment\n1.2.3.4\n",
             3,
             false,
         );
-        assert_eq!(drafts.len(), 1);
+        assert_eq!(builders.len(), 1);
         let expected = [
             "1: missing banner line; is this an IP summary dump?",
             "1: no '!data' provided",
@@ -459,13 +459,13 @@ mod tests {
         ];
         assert_eq!(notices, expected);
         let dump = format!("!data {}\n1\n", "ip_tos ".repeat(MAX_FIELDS + 1));
-        let (drafts, notices) = read(dump.as_bytes(), dump.len(), false);
-        assert_eq!(drafts.len(), 1);
+        let (builders, notices) = read(dump.as_bytes(), dump.len(), false);
+        assert_eq!(builders.len(), 1);
         assert_eq!(notices, ["1: more than 1000 contents: the others are ignored"]);
     }
 
     #[test]
-    fn no_bytes_make_it_panic_or_grow() {
+    fn arbitrary_bytes_never_panic_and_are_bounded() {
         let dump = write(
             "!data src sport tcp_opt ip_opt\n1.2.3.4 5 mss1 rr{1.2.3.4}\n",
             "ip_src sport tcp_opt ip_opt ip_len",
@@ -484,7 +484,7 @@ mod tests {
             reader.feed(&[b'x'; 10_000]);
             while reader.item().is_some() {}
         }
-        assert!(reader.pieces.held() <= MAX_LINE + 10_000);
+        assert!(reader.splitter.held() <= MAX_LINE + 10_000);
         let numbers = "!data ip_len ip_hl tcp_off wire_len payload_len payload udp_len\n";
         for number in ["0", "1", "65535", "4294967295"] {
             read(

@@ -9,21 +9,21 @@ use packet::view::tcp::option;
 
 /// A selection of options.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kinds {
+pub(super) struct OptionSelection {
     sack: bool,
     timestamp: bool,
     others: bool,
 }
 
-impl Kinds {
+impl OptionSelection {
     /// All options.
-    pub(super) const ALL: Kinds = Kinds { sack: true, timestamp: true, others: true };
+    pub(super) const ALL: OptionSelection = OptionSelection { sack: true, timestamp: true, others: true };
     /// All options except timestamps and padding.
-    pub(super) const PLAIN: Kinds = Kinds { timestamp: false, ..Kinds::ALL };
+    pub(super) const PLAIN: OptionSelection = OptionSelection { timestamp: false, ..OptionSelection::ALL };
     /// Selective acknowledgements only.
-    pub(super) const SACK: Kinds = Kinds { sack: true, timestamp: false, others: false };
+    pub(super) const SACK: OptionSelection = OptionSelection { sack: true, timestamp: false, others: false };
 
-    fn have(self, kind: u8) -> bool {
+    fn includes(self, kind: u8) -> bool {
         match kind {
             option::SACK | option::SACK_PERMITTED => self.sack,
             option::TIMESTAMP => self.timestamp,
@@ -33,12 +33,12 @@ impl Kinds {
 }
 
 /// Appends the selected options as text.
-pub(super) fn write(options: &[u8], kinds: Kinds, out: &mut String) {
-    options::write(options, out, |option, start, out| write_one(option, kinds, start, out));
+pub(super) fn write(options: &[u8], selection: OptionSelection, out: &mut String) {
+    options::write(options, out, |option, start, out| write_one(option, selection, start, out));
 }
 
 /// Appends one option. The error means that it is malformed, even if it is not selected.
-fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt::Result {
+fn write_one(option: &[u8], selection: OptionSelection, start: usize, out: &mut String) -> fmt::Result {
     let (kind, data) = (option[0], &option[2..]);
     let right = match kind {
         option::SEGMENT_SIZE => data.len() == 2,
@@ -51,7 +51,7 @@ fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt
     if !right {
         return Err(fmt::Error);
     }
-    if !kinds.have(kind) {
+    if !selection.includes(kind) {
         return Ok(());
     }
     let (words, _) = data.as_chunks::<4>();
@@ -73,34 +73,34 @@ fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt
 }
 
 /// Appends the bytes of the selected options, up to the first malformed one.
-pub(super) fn pick(options: &[u8], kinds: Kinds, out: &mut Vec<u8>) {
+pub(super) fn pick(options: &[u8], selection: OptionSelection, out: &mut Vec<u8>) {
     options::split(options)
         .map_while(Result::ok)
-        .filter(|option| kinds.have(option[0]))
+        .filter(|option| selection.includes(option[0]))
         .for_each(|option| out.extend(option));
 }
 
 /// Parses the selected options; `None` if the text is malformed or they don't fit into a header.
-pub(super) fn read(text: &str, kinds: Kinds) -> Option<Vec<u8>> {
-    options::read(text, |rest, options| read_one(rest, kinds, options))
+pub(super) fn read(text: &str, selection: OptionSelection) -> Option<Vec<u8>> {
+    options::read(text, |rest, options| read_one(rest, selection, options))
 }
 
-fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()> {
-    if let Some(after) = rest.strip_prefix(b"mss").filter(|_| kinds.others) {
+fn read_one(rest: &mut &[u8], selection: OptionSelection, options: &mut Vec<u8>) -> Option<()> {
+    if let Some(after) = rest.strip_prefix(b"mss").filter(|_| selection.others) {
         *rest = after;
         let size = u16::try_from(take(rest)?).ok()?;
         options.extend([option::SEGMENT_SIZE, 4]);
         options.extend(size.to_be_bytes());
-    } else if let Some(after) = rest.strip_prefix(b"wscale").filter(|_| kinds.others) {
+    } else if let Some(after) = rest.strip_prefix(b"wscale").filter(|_| selection.others) {
         *rest = after;
         options.extend([option::WINDOW_SCALE, 3, u8::try_from(take(rest)?).ok()?]);
-    } else if let Some(after) = rest.strip_prefix(b"sackok").filter(|_| kinds.sack) {
+    } else if let Some(after) = rest.strip_prefix(b"sackok").filter(|_| selection.sack) {
         *rest = after;
         options.extend([option::SACK_PERMITTED, 2]);
-    } else if let Some(after) = rest.strip_prefix(b"sack").filter(|_| kinds.sack) {
+    } else if let Some(after) = rest.strip_prefix(b"sack").filter(|_| selection.sack) {
         *rest = after;
         return read_blocks(rest, options);
-    } else if let Some(after) = rest.strip_prefix(b"ts").filter(|_| kinds.timestamp) {
+    } else if let Some(after) = rest.strip_prefix(b"ts").filter(|_| selection.timestamp) {
         *rest = after;
         let clock = take(rest)?;
         *rest = rest.strip_prefix(b":")?;
@@ -112,7 +112,7 @@ fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()>
         options.extend([option::TIMESTAMP, 10]);
         options.extend(clock.to_be_bytes());
         options.extend(echo.to_be_bytes());
-    } else if kinds.others && (kinds.timestamp || rest.first().is_some_and(u8::is_ascii_digit)) {
+    } else if selection.others && (selection.timestamp || rest.first().is_some_and(u8::is_ascii_digit)) {
         // Padding is accepted only if everything is selected.
         return options::read_other(rest, options);
     } else {
@@ -143,9 +143,9 @@ fn read_blocks(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
 mod tests {
     use super::*;
 
-    fn written(options: &[u8], kinds: Kinds) -> String {
+    fn written(options: &[u8], selection: OptionSelection) -> String {
         let mut out = String::new();
-        write(options, kinds, &mut out);
+        write(options, selection, &mut out);
         out
     }
 
@@ -160,20 +160,20 @@ mod tests {
             "99=0:5:10",
             "mss1;ts1:2;sackok",
         ] {
-            assert_eq!(written(&read(text, Kinds::ALL).unwrap(), Kinds::ALL), text);
+            assert_eq!(written(&read(text, OptionSelection::ALL).unwrap(), OptionSelection::ALL), text);
         }
-        let all = read("nop,mss1400;nop;sack1-2,sack3-4;ts1:2;eol", Kinds::ALL).unwrap();
-        assert_eq!(written(&all, Kinds::ALL), "mss1400;sack1-2;sack3-4;ts1:2");
-        assert_eq!(written(&all, Kinds::PLAIN), "mss1400;sack1-2;sack3-4");
-        assert_eq!(written(&all, Kinds::SACK), "sack1-2;sack3-4");
+        let all = read("nop,mss1400;nop;sack1-2,sack3-4;ts1:2;eol", OptionSelection::ALL).unwrap();
+        assert_eq!(written(&all, OptionSelection::ALL), "mss1400;sack1-2;sack3-4;ts1:2");
+        assert_eq!(written(&all, OptionSelection::PLAIN), "mss1400;sack1-2;sack3-4");
+        assert_eq!(written(&all, OptionSelection::SACK), "sack1-2;sack3-4");
         let mut sack = Vec::new();
-        pick(&all, Kinds::SACK, &mut sack);
+        pick(&all, OptionSelection::SACK, &mut sack);
         assert_eq!(sack.len(), 18);
-        assert_eq!(read("ts1:2", Kinds::ALL).unwrap(), [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
-        assert_eq!(written(&[], Kinds::ALL), ".");
-        assert_eq!(written(&[2, 3, 1], Kinds::SACK), "?");
-        assert_eq!(written(&[9], Kinds::ALL), "?");
-        assert_eq!(written(&[9, 1], Kinds::ALL), "?");
+        assert_eq!(read("ts1:2", OptionSelection::ALL).unwrap(), [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+        assert_eq!(written(&[], OptionSelection::ALL), ".");
+        assert_eq!(written(&[2, 3, 1], OptionSelection::SACK), "?");
+        assert_eq!(written(&[9], OptionSelection::ALL), "?");
+        assert_eq!(written(&[9, 1], OptionSelection::ALL), "?");
     }
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
             "eol,nop",
             "sackok sackok",
         ] {
-            assert_eq!(read(text, Kinds::ALL), None, "{text}");
+            assert_eq!(read(text, OptionSelection::ALL), None, "{text}");
         }
-        assert_eq!(read("mss1", Kinds::SACK), None);
-        assert_eq!(read("sack1-2,sack1-2;sack1-2;sack1-2,sack1-2", Kinds::ALL), None);
+        assert_eq!(read("mss1", OptionSelection::SACK), None);
+        assert_eq!(read("sack1-2,sack1-2;sack1-2;sack1-2,sack1-2", OptionSelection::ALL), None);
     }
 }

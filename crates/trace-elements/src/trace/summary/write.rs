@@ -1,9 +1,9 @@
 //! Writes summary dumps.
 
+use super::dissected::DissectedPacket;
 use super::field::{Field, Width};
-use super::subject::Subject;
 use super::value::value;
-use super::{MAJOR, MINOR, record};
+use super::{MAJOR, MINOR, encode};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -58,19 +58,19 @@ impl Writer {
     pub fn packet(&self, packet: &mut Packet, out: &mut Vec<u8>) {
         let extra = {
             let headers = self.fields.iter().any(|field| field.needs_headers());
-            let mut subject = Subject::new(packet, headers, self.careful);
+            let mut packet = DissectedPacket::new(packet, headers, self.careful);
             let start = out.len();
             if self.binary {
-                self.binary_record(&mut subject, out);
+                self.binary_record(&mut packet, out);
             } else {
-                self.line(&mut subject, out);
+                self.line(&mut packet, out);
             }
-            if let Some(bad) = subject.bad.take().filter(|_| self.bad_packets) {
+            if let Some(bad) = packet.bad.take().filter(|_| self.bad_packets) {
                 let record = out.split_off(start);
                 self.note(&alloc::format!("!bad {bad}"), out);
                 out.extend(record);
             }
-            subject.extra
+            packet.extra
         };
         if extra != packet.extra_length() {
             packet.set_extra_length(extra);
@@ -86,14 +86,14 @@ impl Writer {
         out.push(b'\n');
     }
 
-    fn line(&self, subject: &mut Subject, out: &mut Vec<u8>) {
+    fn line(&self, packet: &mut DissectedPacket, out: &mut Vec<u8>) {
         let mut text = String::new();
         for (index, field) in self.fields.iter().enumerate() {
             if index > 0 {
                 text.push(' ');
             }
-            match value(subject, *field, self.extra_length) {
-                Some(value) => record::text(*field, value, record::icmp_type(subject.transport), &mut text),
+            match value(packet, *field, self.extra_length) {
+                Some(value) => encode::text(*field, value, encode::icmp_type(packet.transport), &mut text),
                 None => text.push('-'),
             }
         }
@@ -101,12 +101,12 @@ impl Writer {
         out.push(b'\n');
     }
 
-    fn binary_record(&self, subject: &mut Subject, out: &mut Vec<u8>) {
+    fn binary_record(&self, packet: &mut DissectedPacket, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend([0; 4]);
         for field in &self.fields {
-            let value = value(subject, *field, self.extra_length);
-            record::binary(*field, value, out);
+            let value = value(packet, *field, self.extra_length);
+            encode::binary(*field, value, out);
         }
         let length = (out.len() - start) as u32;
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());

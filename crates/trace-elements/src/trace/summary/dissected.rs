@@ -6,33 +6,33 @@ use packet::{Packet, protocol};
 
 /// What a field requires that the packet lacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum MissingPart {
     Ethernet,
     Ip,
     /// A header with this name and one of these protocols, of at least this many bytes.
     Transport(&'static str, &'static [u8], usize),
 }
 
-impl Needs {
-    pub(super) const fn tcp(length: usize) -> Needs {
-        Needs::Transport("TCP", &[protocol::TCP], length)
+impl MissingPart {
+    pub(super) const fn tcp(length: usize) -> MissingPart {
+        MissingPart::Transport("TCP", &[protocol::TCP], length)
     }
 
-    pub(super) const fn udp(length: usize) -> Needs {
-        Needs::Transport("UDP", &[protocol::UDP], length)
+    pub(super) const fn udp(length: usize) -> MissingPart {
+        MissingPart::Transport("UDP", &[protocol::UDP], length)
     }
 
-    pub(super) const fn icmp(length: usize) -> Needs {
-        Needs::Transport("ICMP", &[protocol::ICMP], length)
+    pub(super) const fn icmp(length: usize) -> MissingPart {
+        MissingPart::Transport("ICMP", &[protocol::ICMP], length)
     }
 
-    pub(super) const fn ports(length: usize) -> Needs {
-        Needs::Transport("TCP/UDP", &[protocol::TCP, protocol::UDP], length)
+    pub(super) const fn ports(length: usize) -> MissingPart {
+        MissingPart::Transport("TCP/UDP", &[protocol::TCP, protocol::UDP], length)
     }
 }
 
 /// A packet and its headers. Padding beyond the IP length is excluded everywhere.
-pub(super) struct Subject<'a> {
+pub(super) struct DissectedPacket<'a> {
     pub(super) packet: &'a Packet,
     /// From the IPv4 header to the end of the packet, if the header is valid.
     pub(super) ip: Option<&'a [u8]>,
@@ -48,43 +48,50 @@ pub(super) struct Subject<'a> {
     pub(super) bad: Option<String>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> DissectedPacket<'a> {
     /// Examines a packet, and with `headers` its IP and transport headers. `careful` reports packets shorter than their
     /// IP length.
-    pub(super) fn new(packet: &'a Packet, headers: bool, careful: bool) -> Subject<'a> {
+    pub(super) fn new(packet: &'a Packet, headers: bool, careful: bool) -> DissectedPacket<'a> {
         let extra = packet.extra_length();
-        let mut subject =
-            Subject { packet, ip: None, transport: &[], tcp: None, length: packet.len(), extra, bad: None };
+        let mut dissected = DissectedPacket {
+            packet,
+            ip: None,
+            transport: &[],
+            tcp: None,
+            length: packet.len(),
+            extra,
+            bad: None,
+        };
         if headers && packet.has_network() {
-            subject.look(careful);
+            dissected.examine(careful);
         }
-        subject
+        dissected
     }
 
-    fn look(&mut self, careful: bool) {
+    fn examine(&mut self, careful: bool) {
         let network = self.packet.network();
-        let &[version, _, high, low, ..] = network else { return self.complain("truncated IP header") };
+        let &[version, _, high, low, ..] = network else { return self.report("truncated IP header") };
         let header = usize::from(version & 0xf) * 4;
         let length = usize::from(u16::from_be_bytes([high, low]));
         if version >> 4 != 4 {
-            return self.complain(&format!("IP version {}", version >> 4));
+            return self.report(&format!("IP version {}", version >> 4));
         } else if header < 20 {
-            return self.complain(&format!("IP header length {}", version & 0xf));
+            return self.report(&format!("IP header length {}", version & 0xf));
         } else if length < header {
-            return self.complain(&format!("IP length {length}"));
+            return self.report(&format!("IP length {length}"));
         }
-        let there = network.len().min(length);
-        let padding = network.len() - there;
+        let captured = network.len().min(length);
+        let padding = network.len() - captured;
         let behind = self.extra as usize + padding;
-        if padding == 0 && careful && there + behind < length {
-            self.complain(&format!("truncated IP missing {}", length - there - behind));
+        if padding == 0 && careful && captured + behind < length {
+            self.report(&format!("truncated IP missing {}", length - captured - behind));
         }
-        self.ip = Some(&network[..there]);
+        self.ip = Some(&network[..captured]);
         self.length -= padding.min(self.length);
         // The IP length includes bytes that were not captured. Only bytes beyond its 16 bits are counted here.
-        let whole = there + behind;
+        let whole = captured + behind;
         self.extra = if length == 0xffff && whole > 0xffff { (whole - 0xffff) as u32 } else { 0 };
-        if there > header && self.packet.has_transport() {
+        if captured > header && self.packet.has_transport() {
             let transport = self.packet.transport();
             self.transport = &transport[..transport.len().saturating_sub(padding)];
         }
@@ -92,7 +99,7 @@ impl<'a> Subject<'a> {
         if let Some(words) =
             self.tcp.and_then(|tcp| tcp.get(12)).map(|byte| byte >> 4).filter(|words| *words < 5)
         {
-            self.complain(&format!("TCP header length {words}"));
+            self.report(&format!("TCP header length {words}"));
             self.tcp = None;
         }
     }
@@ -115,17 +122,17 @@ impl<'a> Subject<'a> {
     }
 
     /// Records the problem of a missing field. Another protocol is not a problem.
-    pub(super) fn miss(&mut self, needs: Needs) {
-        let Needs::Transport(name, protocols, length) = needs else {
+    pub(super) fn record_missing(&mut self, needs: MissingPart) {
+        let MissingPart::Transport(name, protocols, length) = needs else {
             let text = match (needs, self.ip) {
-                (Needs::Ethernet, _) => "Ethernet header",
+                (MissingPart::Ethernet, _) => "Ethernet header",
                 (_, None) => "no IP header",
                 _ => "truncated IP header capture",
             };
-            return self.complain(text);
+            return self.report(text);
         };
         if self.ip.is_none() {
-            return self.complain("no IP header");
+            return self.report("no IP header");
         }
         let is_other = self.protocol().is_some_and(|protocol| !protocols.contains(&protocol));
         if is_other {
@@ -138,10 +145,10 @@ impl<'a> Subject<'a> {
         } else {
             format!("truncated {name} header")
         };
-        self.complain(&text);
+        self.report(&text);
     }
 
-    fn complain(&mut self, text: &str) {
+    fn report(&mut self, text: &str) {
         self.bad.get_or_insert_with(|| text.into());
     }
 }

@@ -22,9 +22,11 @@ pub(super) fn text(field: Field, value: Value, icmp: u8, out: &mut String) {
         Value::Options(options) => {
             match field {
                 Field::IpOptions => ip_options::write(options, out),
-                Field::TcpOptions => tcp_options::write(options, tcp_options::Kinds::ALL, out),
-                Field::TcpPlainOptions => tcp_options::write(options, tcp_options::Kinds::PLAIN, out),
-                _ => tcp_options::write(options, tcp_options::Kinds::SACK, out),
+                Field::TcpOptions => tcp_options::write(options, tcp_options::OptionSelection::ALL, out),
+                Field::TcpPlainOptions => {
+                    tcp_options::write(options, tcp_options::OptionSelection::PLAIN, out)
+                }
+                _ => tcp_options::write(options, tcp_options::OptionSelection::SACK, out),
             }
             Ok(())
         }
@@ -62,8 +64,10 @@ pub(super) fn binary(field: Field, value: Option<Value>, out: &mut Vec<u8>) {
             let start = out.len();
             out.push(0);
             match field {
-                Field::TcpPlainOptions => tcp_options::pick(options, tcp_options::Kinds::PLAIN, out),
-                Field::TcpSack => tcp_options::pick(options, tcp_options::Kinds::SACK, out),
+                Field::TcpPlainOptions => {
+                    tcp_options::pick(options, tcp_options::OptionSelection::PLAIN, out)
+                }
+                Field::TcpSack => tcp_options::pick(options, tcp_options::OptionSelection::SACK, out),
                 _ => out.extend_from_slice(options),
             }
             // Options are at most 40 bytes long.

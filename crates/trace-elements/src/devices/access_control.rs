@@ -9,19 +9,19 @@ use element::prelude::*;
 /// Two route tables. A host with a route in the first is admitted; otherwise one with a route in the second is
 /// rejected.
 #[derive(Default)]
-pub(super) struct Admission {
+pub(super) struct AccessControl {
     allow: Option<String>,
     deny: Option<String>,
 }
 
-impl Admission {
+impl AccessControl {
     /// Resolves the arguments ALLOW and DENY, once all elements exist.
     pub(super) fn new(
         cx: &Context,
         allow: Option<&ElementName>,
         deny: Option<&ElementName>,
-    ) -> Result<Admission, SetupError> {
-        Ok(Admission { allow: table(cx, "ALLOW", allow)?, deny: table(cx, "DENY", deny)? })
+    ) -> Result<AccessControl, SetupError> {
+        Ok(AccessControl { allow: table(cx, "ALLOW", allow)?, deny: table(cx, "DENY", deny)? })
     }
 
     /// Whether a host is admitted.

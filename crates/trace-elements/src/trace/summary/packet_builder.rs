@@ -8,17 +8,17 @@ use packet::{
 };
 
 /// The length of an Ethernet header.
-const ETHERNET: usize = 14;
+const ETHERNET_LENGTH: usize = 14;
 /// The length of an IPv4 header without options.
-pub(super) const IP: usize = 20;
+pub(super) const IP_LENGTH: usize = 20;
 /// The maximum length of an IP or TCP header.
-pub(super) const LONGEST_HEADER: usize = 60;
+pub(super) const MAX_HEADER_LENGTH: usize = 60;
 /// The TTL of packets whose dump has none.
 const DEFAULT_TTL: u8 = 100;
 /// Spare bytes after the packet into which fields may be written: one whole header.
 const SPARE: usize = 64;
 /// Maximum length of a packet: the longest IP packet with its link header. Lengths in dumps may be larger.
-const MAX_LENGTH: usize = 65_535 + ETHERNET;
+const MAX_LENGTH: usize = 65_535 + ETHERNET_LENGTH;
 
 /// Default addresses and ports of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct FlowId {
 
 /// A packet read from a dump: bytes, header offsets and annotations. Bytes that the dump does not specify are zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct PacketBuilder {
     /// The packet's bytes.
     pub bytes: Vec<u8>,
     /// Offset of the Ethernet header, if there is one.
@@ -56,12 +56,12 @@ pub struct Draft {
     pub paint: u8,
     /// The aggregate annotation.
     pub aggregate: u32,
-    pub(super) maker: Maker,
+    pub(super) state: BuildState,
 }
 
 /// State of the construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Maker {
+pub(super) struct BuildState {
     protocol: u8,
     pub(super) flow: Option<FlowId>,
     pub(super) is_ip: bool,
@@ -75,10 +75,10 @@ pub(super) struct Maker {
     pub(super) length: usize,
 }
 
-impl Draft {
+impl PacketBuilder {
     /// An empty packet with a default protocol and flow.
-    pub(super) fn new(protocol: u8, flow: Option<FlowId>) -> Draft {
-        let maker = Maker {
+    pub(super) fn new(protocol: u8, flow: Option<FlowId>) -> PacketBuilder {
+        let state = BuildState {
             protocol,
             flow,
             is_ip: true,
@@ -89,7 +89,7 @@ impl Draft {
             wanted: 0,
             length: 0,
         };
-        Draft {
+        PacketBuilder {
             bytes: alloc::vec![0; SPARE],
             mac: None,
             network: None,
@@ -100,7 +100,7 @@ impl Draft {
             extra_length: 0,
             paint: 0,
             aggregate: 0,
-            maker,
+            state,
         }
     }
 
@@ -112,7 +112,7 @@ impl Draft {
         }
         if let Some(network) = self.network {
             packet.set_network(network as isize, self.transport.unwrap_or(network) - network);
-            if let Some(ip) = Ip4View::new(packet.network()).filter(|_| self.maker.is_ip) {
+            if let Some(ip) = Ip4View::new(packet.network()).filter(|_| self.state.is_ip) {
                 let destination = ip.destination();
                 packet.set_destination_ip(destination);
             }
@@ -130,16 +130,16 @@ impl Draft {
 
     /// The ICMP type, which determines the names of codes.
     pub(super) fn icmp_type(&self) -> Option<u8> {
-        self.bytes.get(self.transport?).copied().filter(|_| self.maker.icmp_type_known)
+        self.bytes.get(self.transport?).copied().filter(|_| self.state.icmp_type_known)
     }
 
     pub(super) fn make_ethernet(&mut self) -> Option<EthernetViewMut<'_>> {
         if self.mac.is_none() {
-            self.bytes.splice(0..0, [0; ETHERNET]);
-            self.maker.length += ETHERNET;
+            self.bytes.splice(0..0, [0; ETHERNET_LENGTH]);
+            self.state.length += ETHERNET_LENGTH;
             self.mac = Some(0);
-            self.network = Some(ETHERNET);
-            self.transport = Some(ETHERNET);
+            self.network = Some(ETHERNET_LENGTH);
+            self.transport = Some(ETHERNET_LENGTH);
             if let Some(mut ethernet) = EthernetViewMut::new(&mut self.bytes) {
                 ethernet.set_ether_type(EtherType::IP4);
             }
@@ -150,16 +150,16 @@ impl Draft {
     /// The IP header, created if necessary; `None` if the packet is not IP or has another protocol than `protocol`
     /// (zero for any).
     pub(super) fn make_ip(&mut self, protocol: u8) -> Option<Ip4ViewMut<'_>> {
-        if !self.maker.is_ip {
+        if !self.state.is_ip {
             return None;
         }
         let network = *self.network.get_or_insert(0);
-        if self.maker.length < network + IP {
-            self.grow(network + IP);
-            self.transport = Some(network + IP);
-            let (default, flow) = (self.maker.protocol, self.maker.flow);
+        if self.state.length < network + IP_LENGTH {
+            self.grow(network + IP_LENGTH);
+            self.transport = Some(network + IP_LENGTH);
+            let (default, flow) = (self.state.protocol, self.state.flow);
             let mut ip = self.ip()?;
-            ip.set_header_length(IP);
+            ip.set_header_length(IP_LENGTH);
             ip.set_protocol(default);
             ip.set_ttl(DEFAULT_TTL);
             if let Some(flow) = flow {
@@ -180,7 +180,7 @@ impl Draft {
         }
         let protocol = ip.view().protocol();
         let Some(transport) = self.transport else { return false };
-        let there = self.maker.length.saturating_sub(transport);
+        let there = self.state.length.saturating_sub(transport);
         if there >= 8 {
             return true;
         }
@@ -191,7 +191,7 @@ impl Draft {
             protocol::ICMP => icmp4::LENGTH,
             _ => return true,
         };
-        let wanted = self.maker.wanted;
+        let wanted = self.state.wanted;
         let length = if wanted > 0 { length.min(wanted.saturating_sub(transport)) } else { length };
         if there >= length {
             return true;
@@ -203,7 +203,7 @@ impl Draft {
         {
             *offset = ((tcp::LENGTH / 4) << 4) as u8;
         }
-        if let Some(flow) = self.maker.flow {
+        if let Some(flow) = self.state.flow {
             self.store_port(0, flow.source_port);
             self.store_port(2, flow.destination_port);
         }
@@ -211,10 +211,10 @@ impl Draft {
     }
 
     pub(super) fn store_port(&mut self, offset: usize, port: u16) {
-        if let Some(place) =
+        if let Some(target) =
             self.transport_bytes().and_then(|transport| transport.get_mut(offset..offset + 2))
         {
-            place.copy_from_slice(&port.to_be_bytes());
+            target.copy_from_slice(&port.to_be_bytes());
         }
     }
 
@@ -225,8 +225,8 @@ impl Draft {
     }
 
     pub(super) fn grow(&mut self, length: usize) {
-        self.maker.length = self.maker.length.max(length.min(MAX_LENGTH));
-        self.bytes.resize(self.bytes.len().max(self.maker.length + SPARE), 0);
+        self.state.length = self.state.length.max(length.min(MAX_LENGTH));
+        self.bytes.resize(self.bytes.len().max(self.state.length + SPARE), 0);
     }
 
     pub(super) fn ip(&mut self) -> Option<Ip4ViewMut<'_>> {

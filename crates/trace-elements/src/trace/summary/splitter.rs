@@ -8,19 +8,19 @@ use alloc::vec::Vec;
 pub const MAX_LINE: usize = 1 << 19;
 
 /// A line or record.
-pub(super) enum Piece {
+pub(super) enum RawRecord {
     /// A line of text without its terminator.
     Line(String),
     /// The bytes of a binary record.
     Record(Vec<u8>),
 }
 
-/// Splits a dump. Feed bytes, take pieces until there are none, feed again, and finish.
+/// Splits a dump. Feed bytes, take records until there are none, feed again, and finish.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct Splitter {
     /// The number of the last line, from 1, or of the next record.
-    pub(super) place: u64,
-    /// Whether the pieces are records rather than lines.
+    pub(super) number: u64,
+    /// Whether the dump is binary.
     pub(super) binary: bool,
     buffer: Vec<u8>,
     start: usize,
@@ -29,7 +29,7 @@ pub(super) struct Pieces {
     ended: bool,
 }
 
-impl Pieces {
+impl Splitter {
     /// Adds bytes of the dump.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         if self.ended {
@@ -53,21 +53,21 @@ impl Pieces {
 
     /// Switches to records, which are counted from the start.
     pub(super) fn become_binary(&mut self) {
-        (self.binary, self.place) = (true, 1);
+        (self.binary, self.number) = (true, 1);
     }
 
-    /// The first line as far as it is buffered; `None` if a piece was already taken.
+    /// The first line as far as it is buffered; `None` if a record was already taken.
     pub(super) fn first_line(&self) -> Option<String> {
         let line = self.buffer.split(|byte| matches!(byte, b'\n' | b'\r')).next()?;
-        (self.place == 0).then(|| String::from_utf8_lossy(line).into_owned())
+        (self.number == 0).then(|| String::from_utf8_lossy(line).into_owned())
     }
 
-    /// The next piece; `None` if more bytes are needed, or at the end.
+    /// The next line or record; `None` if more bytes are needed, or at the end.
     ///
     /// # Errors
     ///
     /// The problem of the dump, reported once. The dump is then abandoned.
-    pub(super) fn next(&mut self) -> Result<Option<Piece>, &'static str> {
+    pub(super) fn next(&mut self) -> Result<Option<RawRecord>, &'static str> {
         let taken = if self.binary { self.take_record() } else { self.take_line() };
         if taken.is_err() {
             self.buffer.clear();
@@ -78,7 +78,7 @@ impl Pieces {
     }
 
     /// Removes a line from the buffer and returns it without its terminator.
-    fn take_line(&mut self) -> Result<Option<Piece>, &'static str> {
+    fn take_line(&mut self) -> Result<Option<RawRecord>, &'static str> {
         let unread = &self.buffer[self.start..];
         let (line, length) = match unread.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             // A line feed that belongs to the terminator may follow.
@@ -92,12 +92,12 @@ impl Pieces {
         };
         let line = String::from_utf8_lossy(line).into_owned();
         self.start += length;
-        self.place += 1;
-        Ok(Some(Piece::Line(line)))
+        self.number += 1;
+        Ok(Some(RawRecord::Line(line)))
     }
 
     /// Removes a binary record from the buffer. Some records are lines of text.
-    fn take_record(&mut self) -> Result<Option<Piece>, &'static str> {
+    fn take_record(&mut self) -> Result<Option<RawRecord>, &'static str> {
         let Some((head, body)) = self.buffer[self.start..].split_first_chunk::<4>() else {
             return Ok(None);
         };
@@ -110,12 +110,12 @@ impl Pieces {
         }
         let Some(record) = body.get(..length - 4) else { return Ok(None) };
         let taken = if word >> 31 == 0 {
-            Piece::Record(record.to_vec())
+            RawRecord::Record(record.to_vec())
         } else {
-            Piece::Line(String::from_utf8_lossy(record).trim_end_matches(['\0', '\n', '\r']).into())
+            RawRecord::Line(String::from_utf8_lossy(record).trim_end_matches(['\0', '\n', '\r']).into())
         };
         self.start += length;
-        self.place += 1;
+        self.number += 1;
         Ok(Some(taken))
     }
 }

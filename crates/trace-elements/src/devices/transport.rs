@@ -8,31 +8,31 @@ use element::{Datagrams, Descriptor, Io, IoError, Stream};
 use packet::Packet;
 
 /// The transport of a socket element.
-pub(super) enum Carrier {
+pub(super) enum SocketTransport {
     Stream(Box<dyn Stream>),
     Datagrams(Box<dyn Datagrams>),
 }
 
-impl Carrier {
+impl SocketTransport {
     pub(super) fn descriptor(&self) -> Descriptor {
         match self {
-            Carrier::Stream(stream) => stream.descriptor(),
-            Carrier::Datagrams(datagrams) => datagrams.descriptor(),
+            SocketTransport::Stream(stream) => stream.descriptor(),
+            SocketTransport::Datagrams(datagrams) => datagrams.descriptor(),
         }
     }
 
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
         match self {
-            Carrier::Stream(stream) => stream.read(into),
-            Carrier::Datagrams(datagrams) => datagrams.receive(into),
+            SocketTransport::Stream(stream) => stream.read(into),
+            SocketTransport::Datagrams(datagrams) => datagrams.receive(into),
         }
     }
 
     /// Sends a packet; datagrams may have their own destination. Returns how many bytes were sent.
     pub(super) fn write(&mut self, packet: &Packet, to: Option<Ipv4Addr>) -> Result<Io, IoError> {
         match self {
-            Carrier::Stream(stream) => stream.write(packet.data()),
-            Carrier::Datagrams(datagrams) => {
+            SocketTransport::Stream(stream) => stream.write(packet.data()),
+            SocketTransport::Datagrams(datagrams) => {
                 let sent = datagrams.send(packet.data(), to)?;
                 Ok(if let Io::Done(_) = sent { Io::Done(packet.len()) } else { sent })
             }
