@@ -19,10 +19,10 @@ use crate::value::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
-    /// A virtual machine where KVM is usable, else a process.
+    /// A virtual machine if KVM is usable, else a process.
     #[default]
     Auto,
-    /// A virtual machine; refused where there is no usable KVM.
+    /// A virtual machine; refused if KVM is not usable.
     Vm,
     /// A process without privileges, in namespaces of its own.
     Process,
@@ -69,13 +69,13 @@ pub struct CreateBox {
     /// Its ports, at most 16: the N-th is `FromDevice(N)` and `ToDevice(N)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortRequest>,
-    /// Its share of processor time when boxes compete.
+    /// Its share of CPU time when boxes compete.
     #[serde(default)]
     pub cpu_weight: Weight,
-    /// The most processor time it gets, even when processors are idle; absent: no limit.
+    /// Maximum CPU time that it gets, even if CPUs are idle; absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_limit: Option<Cores>,
-    /// Whether it gets a processor to itself, on which it polls, for low latency. Rejected when none is left.
+    /// Whether it gets a CPU of its own, on which it polls, for low latency. Rejected if no CPU is free.
     #[serde(default)]
     pub dedicated: bool,
     /// Whether it shares a packet pool with its owner's other boxes that set this (zero copy). Each box of a pool can
@@ -91,7 +91,7 @@ pub struct CreateBox {
     /// Labels chosen by the caller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether it is started; otherwise it is only defined, until it is started.
+    /// Whether to start it; otherwise it is only defined.
     #[serde(default = "yes")]
     pub start: bool,
 }
@@ -205,24 +205,24 @@ pub struct BoxStatus {
     pub ring: Ring,
     /// Its share of processors.
     pub cpu_weight: Weight,
-    /// The most processor time it gets.
+    /// Maximum CPU time that it gets.
     #[serde(default)]
     pub cpu_limit: Option<Cores>,
-    /// Whether it gets a processor to itself.
+    /// Whether it gets a CPU of its own.
     pub dedicated: bool,
     /// Whether it shares a packet pool with its owner's other boxes.
     #[serde(default)]
     pub share_packets: bool,
-    /// The number of the processor that it has to itself; absent when it doesn't run, or shares processors.
+    /// The number of its own CPU; absent if it does not run, or has no CPU of its own.
     #[serde(default)]
     pub processor: Option<u32>,
     /// What happens when it ends without a request.
     pub restart: Restart,
-    /// What it has used since its creation, across restarts.
+    /// Resources that it has used since its creation, across restarts.
     pub usage: Usage,
     /// Its traffic since its creation.
     pub traffic: Traffic,
-    /// Its present rates.
+    /// Its current rates.
     pub rates: Rates,
     /// Its dropped packets by reason since its creation, inside it and at its ports.
     #[serde(default)]
@@ -260,12 +260,12 @@ pub struct PortStatus {
     pub drops: BTreeMap<String, u64>,
 }
 
-/// What a box has used.
+/// Resources that a box has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Its own processor time, nanoseconds.
+    /// Its own CPU time in nanoseconds.
     pub own_ns: u64,
-    /// Processor time that the switches spent on its packets, nanoseconds.
+    /// CPU time that the switches spent on its packets, in nanoseconds.
     pub switch_ns: u64,
     /// Turns that it had on a worker; 0 in a process.
     #[serde(default)]
@@ -273,13 +273,13 @@ pub struct Usage {
     /// Turns from which it had to be preempted.
     #[serde(default)]
     pub overstays: u64,
-    /// Private memory that it has touched, bytes.
+    /// Private memory that it has touched, in bytes.
     #[serde(default)]
     pub memory: Size,
     /// Bytes of its heap in use, as the box reports.
     #[serde(default)]
     pub heap: Size,
-    /// The most bytes of its heap ever in use, as the box reports.
+    /// Maximum bytes of its heap that were in use, as the box reports.
     #[serde(default)]
     pub heap_peak: Size,
     /// Console lines and pieces of files that were dropped because the event channel was full.
@@ -309,16 +309,17 @@ pub struct CrashReport {
     /// Registers at an exception, the instruction pointer first; empty otherwise.
     #[serde(default)]
     pub registers: Vec<Register>,
-    /// The first bytes of the packet in hand, or of the first one if the element was handed several at once; none when
+    /// The first bytes of the packet, or of the first packet of the batch, that the element was processing; empty if
     /// there was none.
     #[serde(default)]
     pub packet: Option<Value>,
-    /// What the element was handed at once: any of these packets may have been the cause. None when there were none.
+    /// The batch that the element was processing: any of these packets may have been the cause. Absent if there was
+    /// none.
     #[serde(default)]
     pub batch: Option<CrashBatch>,
 }
 
-/// The packets that an element was handed at once when its box crashed.
+/// The batch that an element was processing when its box crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashBatch {
     /// How many.
@@ -327,7 +328,7 @@ pub struct CrashBatch {
     pub packets: Vec<CrashPacket>,
 }
 
-/// A packet that an element was handed when its box crashed.
+/// A packet of the batch that an element was processing when its box crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashPacket {
     /// Bytes of the whole packet.
@@ -341,12 +342,11 @@ pub struct CrashPacket {
 pub struct Register {
     /// Its name.
     pub name: String,
-    /// Its value, as `0x` and hexadecimal digits: JSON's numbers are too short for it.
+    /// Its value, as `0x` and hexadecimal digits, because JSON numbers are too short for it.
     pub value: String,
 }
 
-/// A file that a box writes, with `ToDump` and its like. The daemon keeps it as long as the box is there, within
-/// limits.
+/// A file that a box writes, for example with `ToDump`. The daemon keeps it until the box is removed, within limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrittenFile {
     /// Its name as the configuration has it. It is a name in the box, never a path of the host.

@@ -32,7 +32,7 @@ pub enum ErrorCode {
     Limit,
     /// The definition can't be stored, for example because the disk is full. Nothing changed. Status 507.
     Store,
-    /// The daemon itself failed; the message has what is known. Status 500.
+    /// The daemon itself failed; the message gives the cause, if it is known. Status 500.
     Internal,
     /// A box did not answer in time. Status 504.
     Timeout,
@@ -78,8 +78,7 @@ impl ErrorCode {
     ];
 }
 
-/// The precise reason of a failure, given where a client can do more than show the message, such as list the boxes that
-/// exist.
+/// The precise reason of a failure, if a client can do more than show the message, such as list the existing boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -100,7 +99,7 @@ pub enum ErrorReason {
     NoFile,
     /// The stack waits to be confirmed or rolled back.
     Unconfirmed,
-    /// No processor is left that a box could have to itself.
+    /// No CPU is free that a box could have for itself.
     NoProcessor,
     /// A reason that this version of the client does not know.
     #[serde(other)]
@@ -112,7 +111,7 @@ pub enum ErrorReason {
 pub struct ApiError {
     /// The kind of the failure, for programs.
     pub code: ErrorCode,
-    /// The precise reason, where a client can do something about it.
+    /// The precise reason, if a client can do something about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ErrorReason>,
     /// What the reason is about, in the form that events use: `box/fw`, `switch/lan/tap0`, `stack/web`.

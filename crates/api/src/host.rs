@@ -22,11 +22,11 @@ pub struct HostStatus {
     pub sandboxes: Vec<Sandbox>,
     /// Virtual machines.
     pub kvm: Kvm,
-    /// The version of control groups.
+    /// The version of control groups on the host. The daemon enforces limits without them.
     pub cgroup: CgroupVersion,
     /// Processors that the daemon may use.
     pub cores: u32,
-    /// Workers that share the boxes without a processor of their own.
+    /// Workers, which share the virtual machines that have no CPU of their own.
     pub workers: u32,
     /// Memory of the machine.
     pub memory: Size,
@@ -34,7 +34,7 @@ pub struct HostStatus {
     pub memory_available: Size,
     /// The number of boxes, switches, ports and stacks.
     pub counts: Counts,
-    /// What the daemon lacks, each with a sentence on how to provide it.
+    /// Capabilities that the daemon lacks, each with a sentence on how to provide it.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
@@ -49,11 +49,11 @@ pub struct Kvm {
     pub reason: Option<String>,
 }
 
-/// The version of control groups that the daemon can use.
+/// The version of control groups on the host. The daemon enforces limits without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupVersion {
-    /// None: weights hold, limits of processor time only on workers.
+    /// No control groups.
     None,
     /// The first version.
     V1,

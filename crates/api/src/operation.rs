@@ -232,7 +232,7 @@ operations! {
     /// Creates a box and starts it.
     CREATE_BOX: "create_box" Post "/v1/boxes",
         Nothing, Json<CreateBox> => Json<BoxDetail>, [Exists NotFound Refused TooLarge Limit Store Timeout];
-    /// Returns everything that is known of a box.
+    /// Returns all details of a box.
     SHOW_BOX: "show_box" Get "/v1/boxes/{box}",
         Nothing, Nothing => Json<BoxDetail>, [NotFound];
     /// Stops a box if it runs, and removes it with its configurations, log and files.
@@ -241,7 +241,7 @@ operations! {
     /// Starts a stopped box with its configurations.
     START_BOX: "start_box" Post "/v1/boxes/{box}/start",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Limit Timeout];
-    /// Stops a box gracefully. It stays stopped, whatever its restart policy, until it is started.
+    /// Stops a box gracefully. It stays stopped until it is started, regardless of its restart policy.
     STOP_BOX: "stop_box" Post "/v1/boxes/{box}/stop",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Timeout];
     /// Suspends a box. It keeps its state; packets for it are dropped once its rings are full.
@@ -250,7 +250,7 @@ operations! {
     /// Resumes a suspended box.
     RESUME_BOX: "resume_box" Post "/v1/boxes/{box}/resume",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
-    /// Kills a box as if it had crashed. Its restart policy decides what follows.
+    /// Kills a box as if it had crashed. Its restart policy decides whether it starts again.
     KILL_BOX: "kill_box" Post "/v1/boxes/{box}/kill",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
     /// Stops a box and starts it again, with a fresh state.
@@ -266,7 +266,7 @@ operations! {
     /// Lists the files that a box has written, by name.
     FILES: "files" Get "/v1/boxes/{box}/files",
         Nothing, Nothing => Json<Vec<WrittenFile>>, [NotFound];
-    /// Returns the present contents of a file that a box writes.
+    /// Returns the current contents of a file that a box writes.
     FILE: "file" Get "/v1/boxes/{box}/files/{file}",
         Nothing, Nothing => Bytes, [NotFound];
 
@@ -302,7 +302,7 @@ operations! {
     /// Creates a switch.
     CREATE_SWITCH: "create_switch" Post "/v1/switches",
         Nothing, Json<CreateSwitch> => Json<SwitchDetail>, [Exists NotFound Refused Limit Store];
-    /// Returns everything that is known of a switch.
+    /// Returns all details of a switch.
     SHOW_SWITCH: "show_switch" Get "/v1/switches/{switch}",
         Nothing, Nothing => Json<SwitchDetail>, [NotFound];
     /// Removes a switch and its ports. Attached boxes keep running, with detached ports.
@@ -324,7 +324,7 @@ operations! {
     REMOVE_ADDRESS: "remove_address" Delete "/v1/switches/{switch}/addresses/{mac}",
         Nothing, Nothing => Nothing, [NotFound Refused Store];
 
-    /// Captures the packets that pass a port. Traffic never waits: packets that the caller is too slow for are left out.
+    /// Captures the packets that pass a port. Traffic never waits: if the caller is too slow, packets are left out.
     CAPTURE: "capture" Get "/v1/capture",
         CaptureQuery, Nothing => Capture, [NotFound Limit];
     /// Returns the events of the daemon, oldest first.
@@ -337,7 +337,7 @@ operations! {
     /// Returns what applying a stack would change.
     DIFF_STACK: "diff_stack" Post "/v1/stacks/{stack}/diff",
         Nothing, Json<Stack> => Json<Changes>, [Refused TooLarge Timeout];
-    /// Applies a stack, whole or not at all: creates, changes and removes boxes and switches until they match its
+    /// Applies a stack as a whole or not at all: creates, changes and removes boxes and switches until they match its
     /// definition.
     APPLY_STACK: "apply_stack" Put "/v1/stacks/{stack}",
         ApplyQuery, Json<Stack> => Json<Changes>, [Exists NotFound Refused Busy TooLarge Limit Store Timeout];

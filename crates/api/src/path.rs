@@ -189,10 +189,11 @@ as_text!(
 pub struct CaptureQuery {
     /// Where.
     pub port: CapturePoint,
-    /// Bytes of each packet that are kept; without it all.
+    /// Bytes of each packet to keep; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snap: Option<u32>,
-    /// Packets after which the capture ends; without it, it goes on until the caller hangs up or the port is gone.
+    /// Number of packets after which the capture ends; absent: it ends when the caller disconnects or the port is
+    /// removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }

@@ -21,8 +21,8 @@ pub enum SwitchMode {
     /// It learns addresses from the sources of frames; frames to unknown addresses go to all ports.
     #[default]
     Learning,
-    /// It has a table that is set; frames to other addresses go to the `default` port, or nowhere.
-    /// Group addresses go to all ports.
+    /// It has a fixed table. Frames to other addresses go to the `default` port, or are dropped. Frames to group
+    /// addresses go to all ports.
     Static,
 }
 
@@ -38,7 +38,7 @@ pub struct CreateSwitch {
     /// Seconds after which a learned address expires.
     #[serde(default = "default_age")]
     pub age_seconds: u32,
-    /// The most addresses learned from one port, so that no port can fill the table with invented ones.
+    /// Maximum number of addresses learned from one port, so that no port can fill the table with forged ones.
     #[serde(default = "default_addresses")]
     pub addresses_per_port: u32,
     /// Its ports at creation.
@@ -76,7 +76,7 @@ pub struct AddPort {
     pub name: PortName,
     /// What is behind it.
     pub driver: PortDriver,
-    /// Addresses at this port, for a static switch: the same as setting each of them.
+    /// Addresses at this port, for a static switch. This is the same as adding each of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<MacAddr>,
     /// Whether frames to unknown addresses go to it, in a static switch. The last such port counts.
@@ -188,10 +188,10 @@ pub struct Limits {
     /// Its share of the switch when ports compete.
     #[serde(default)]
     pub weight: Weight,
-    /// The most frames per second that it may send; the excess is dropped as `over_cap`.
+    /// Maximum frames per second that it may send. The excess is dropped as `capped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames: Option<u64>,
-    /// The most bits per second that it may send.
+    /// Maximum bits per second that it may send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<u64>,
     /// The only source address that it may send from; absent: any.
@@ -215,7 +215,7 @@ pub struct SwitchStatus {
     pub mode: SwitchMode,
     /// Seconds after which a learned address expires.
     pub age_seconds: u32,
-    /// The most addresses learned from one port.
+    /// Maximum number of addresses learned from one port.
     pub addresses_per_port: u32,
     /// The stack that it belongs to.
     #[serde(default)]
@@ -228,7 +228,7 @@ pub struct SwitchStatus {
     pub addresses: u32,
     /// The traffic of all ports together.
     pub traffic: Traffic,
-    /// Its present rates; `cores` is the processor time of the switch itself.
+    /// Its current rates; `cores` is the CPU time of the switch itself.
     pub rates: Rates,
     /// Lost frames by reason, all ports together.
     #[serde(default)]
@@ -262,7 +262,7 @@ pub struct SwitchPort {
     pub fault: Option<String>,
     /// Its traffic.
     pub traffic: Traffic,
-    /// Its present rates.
+    /// Its current rates.
     pub rates: Rates,
     /// Lost frames by reason.
     #[serde(default)]

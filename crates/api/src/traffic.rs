@@ -29,6 +29,6 @@ pub struct Rates {
     pub sent_bits: f64,
     /// Packets dropped per second.
     pub dropped_packets: f64,
-    /// Processors in use: its own time and the switches' for it; 0.5 is half of one.
+    /// CPUs in use, by the box itself and by the switches for its packets; 0.5 is half a CPU.
     pub cores: f64,
 }
