@@ -140,7 +140,7 @@ pub struct Class {
     /// Its description.
     pub info: &'static ClassInfo,
     /// Whether `config` may be written while the element runs.
-    pub live: bool,
+    pub live_reconfigure: bool,
     /// The prefix of its numbered handlers, and a summary of each.
     pub numbered: Option<(&'static str, &'static str)>,
     /// A handler by its index.
@@ -168,7 +168,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         obsolete: "",
         arguments: &[],
     },
-    live: false,
+    live_reconfigure: false,
     numbered: None,
     handler: |_| None,
     create: |_, _| Err(SetupError::new("unknown element class")),
@@ -200,7 +200,7 @@ impl Class {
         };
         Class {
             info: <E::Args as Args>::INFO,
-            live: E::LIVE,
+            live_reconfigure: E::LIVE_RECONFIGURE,
             numbered,
             handler: |index| E::HANDLERS.get(index).map(Handler::head),
             create: create::<E>,
@@ -223,7 +223,7 @@ impl Class {
     }
 
     /// Whether `name` is its name or an alias.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn has_name(&self, name: &str) -> bool {
         self.info.name == name || self.info.aliases.contains(&name)
     }
 }

@@ -76,8 +76,8 @@ impl<'a> Context<'a> {
     }
 
     /// 64 random bits for the key of a hash table, independent of the numbers that `random` returns.
-    pub fn secret(&self) -> u64 {
-        self.runtime.secret(self.element)
+    pub fn hash_seed(&self) -> u64 {
+        self.runtime.hash_seed(self.element)
     }
 
     /// The environment.
@@ -207,7 +207,7 @@ impl Context<'_> {
 
     /// Sends each packet of a batch to the output at the packet's index in `ports`. A packet without an entry, or whose
     /// output does not exist, is dropped and counted under the reason.
-    pub fn spread(&mut self, mut batch: Batch, ports: &[u32], reason: Reason) {
+    pub fn send_to_ports(&mut self, mut batch: Batch, ports: &[u32], reason: Reason) {
         let outputs = self.outputs() as u32;
         // Fast path: all packets go to one output, so the batch stays whole.
         if let [first, rest @ ..] = ports
@@ -264,8 +264,8 @@ impl Context<'_> {
 
     /// Forwards all further pulls at an output directly to an input, without calling this element. Such pulls can
     /// therefore arrive during a call of this element, as when its own detour leads back to it.
-    pub fn relay(&self, output: usize, input: Option<usize>) {
-        self.runtime.relay(self.element, output, input);
+    pub fn forward_pulls(&self, output: usize, input: Option<usize>) {
+        self.runtime.forward_pulls(self.element, output, input);
     }
 
     /// Drops a packet and counts it under the reason.
@@ -364,8 +364,8 @@ impl Context<'_> {
 
     /// How many consecutive turns the task may take at once: more than one if no other task is waiting.
     #[inline]
-    pub fn turns(&self) -> usize {
-        self.runtime.turns(self.element)
+    pub fn take_turns(&self) -> usize {
+        self.runtime.take_turns(self.element)
     }
 
     /// Sets timer number `timer` to a point of steady time, replacing an earlier setting. Timers due at the same time
@@ -430,8 +430,8 @@ impl Context<'_> {
     }
 
     /// Records a new value of an argument, so that `config` shows it at its position or after its keyword.
-    pub fn note_argument(&self, position: Option<usize>, keyword: &str, value: &str) {
-        self.runtime.note_argument(self.element, position, keyword, value);
+    pub fn record_argument(&self, position: Option<usize>, keyword: &str, value: &str) {
+        self.runtime.record_argument(self.element, position, keyword, value);
     }
 
     /// The text of the element's configuration.
@@ -448,7 +448,7 @@ impl Context<'_> {
         for warning in &setup.warnings {
             self.log(&format!("  warning: {warning}"));
         }
-        self.runtime.note_configuration(self.element, config);
+        self.runtime.record_configuration(self.element, config);
         Ok(())
     }
 

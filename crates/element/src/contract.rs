@@ -12,7 +12,7 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
-use crate::handler::{self, Found, Handler, HandlerInfo, HandlerKind, Numbered};
+use crate::handler::{self, Found, Handler, HandlerInfo, HandlerKind, NumberedHandlers};
 
 /// An element with full access to ports, its task, timers and descriptors. Most elements implement
 /// [`Filter`](crate::Filter) instead.
@@ -24,9 +24,9 @@ pub trait Element: Sized + 'static {
     /// Its handlers.
     const HANDLERS: &'static [Handler<Self>] = &[];
     /// Handlers that exist once per port or argument.
-    const NUMBERED: Option<Numbered<Self>> = None;
+    const NUMBERED: Option<NumberedHandlers<Self>> = None;
     /// Whether `config` may be written while the element runs.
-    const LIVE: bool = false;
+    const LIVE_RECONFIGURE: bool = false;
 
     /// Creates the element from valid arguments.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
@@ -68,7 +68,7 @@ pub trait Element: Sized + 'static {
     /// The driver's count has reached zero. The element that manages the driver may raise it again.
     fn stopped(&mut self, _cx: &mut Context) {}
 
-    /// Applies new arguments while the element runs (with `LIVE`); on failure nothing changes.
+    /// Applies new arguments while the element runs (with `LIVE_RECONFIGURE`); on failure nothing changes.
     fn reconfigure(&mut self, args: Self::Args, setup: &mut Setup) -> Result<(), SetupError> {
         *self = Self::new(args, setup)?;
         Ok(())

@@ -108,7 +108,7 @@ pub trait Datagrams {
     /// The sender's address and port of the last datagram, if the socket's family has them.
     fn sender(&self) -> Option<(Ipv4Addr, u16)>;
     /// Sends all further datagrams to the sender of the last one received.
-    fn answer(&mut self);
+    fn connect_to_sender(&mut self);
     /// Sends a datagram; if an address is given, to that address and the same port.
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError>;
     /// The descriptor to watch.
@@ -124,11 +124,11 @@ pub enum SocketAddress {
     Udp(Ipv4Addr, u16),
     /// UDP multicast group and port. A local address of this kind selects the interface; the socket does not receive
     /// its own datagrams.
-    Group(Ipv4Addr, u16),
+    Multicast(Ipv4Addr, u16),
     /// Path of a Unix stream socket.
     Unix(String),
     /// Path of a Unix datagram socket.
-    UnixDatagrams(String),
+    UnixDatagram(String),
 }
 
 impl SocketAddress {
@@ -233,7 +233,7 @@ pub trait Device {
     /// Sends packets from the front of `batch`; leaves those that must wait.
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError>;
     /// Whether to let packets accumulate before receiving them: where waking a sleeping receiver costs the sender.
-    fn gathers(&self) -> bool {
+    fn coalesces(&self) -> bool {
         false
     }
     /// How many packets are worth sending in one call.
@@ -322,7 +322,7 @@ pub trait Environment {
         None
     }
     /// Looks up a host's IPv4 address by name in the system's tables.
-    fn host(&self, _name: &str) -> Option<Ipv4Addr> {
+    fn lookup_host(&self, _name: &str) -> Option<Ipv4Addr> {
         None
     }
     /// A stream that yields a byte for each signal of that number. When the last such stream is dropped, the signal has
@@ -335,11 +335,11 @@ pub trait Environment {
         Err(IoError::Unsupported("sending signals"))
     }
     /// The process ID; 0 if there are no processes.
-    fn process(&self) -> u32 {
+    fn process_id(&self) -> u32 {
         0
     }
     /// The names of the files in a directory.
-    fn list(&self, _path: &str) -> Result<Vec<String>, IoError> {
+    fn list_directory(&self, _path: &str) -> Result<Vec<String>, IoError> {
         Err(IoError::Unsupported("directories"))
     }
     /// Waits until a descriptor is ready or steady time reaches `until` (`None`: no limit); returns the ready ones. It

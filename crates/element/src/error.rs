@@ -124,7 +124,7 @@ pub enum HandlerError {
     /// The element has no such handler.
     NoHandler(String),
     /// The handler can't be read, or can't be written.
-    Wrong {
+    WrongKind {
         /// Its path.
         path: String,
         /// Whether a read was tried.
@@ -139,16 +139,16 @@ pub enum HandlerError {
     /// The value is invalid; the messages say why.
     Rejected(String),
     /// Like `Rejected`, with an error number for scripts other than [`HandlerError::INVALID`].
-    Refused {
+    RejectedWithCode {
         /// The messages.
         text: String,
         /// The error number.
         code: i32,
     },
     /// The write took effect, with warnings.
-    Warned(String),
+    WrittenWithWarnings(String),
     /// The read returned a value, with errors.
-    Doubtful {
+    ReadWithErrors {
         /// The value.
         value: String,
         /// The messages.
@@ -173,14 +173,14 @@ impl HandlerError {
 
     /// The handler rejects the value, with its own error number for scripts.
     pub fn with_code(code: i32, text: impl fmt::Display) -> HandlerError {
-        HandlerError::Refused { text: text.to_string(), code }
+        HandlerError::RejectedWithCode { text: text.to_string(), code }
     }
 
     /// The message that scripts get for a read or a write. It does not distinguish a missing handler from one of the
     /// other kind.
     pub fn of_call(&self, read: bool) -> String {
         match self {
-            HandlerError::NoHandler(path) | HandlerError::Wrong { path, .. } => {
+            HandlerError::NoHandler(path) | HandlerError::WrongKind { path, .. } => {
                 alloc::format!("no ‘{path}’ {} handler", if read { "read" } else { "write" })
             }
             other => other.to_string(),
@@ -193,17 +193,17 @@ impl fmt::Display for HandlerError {
         match self {
             HandlerError::NoElement(name) => write!(f, "no element named ‘{name}’"),
             HandlerError::NoHandler(path) => write!(f, "no ‘{path}’ handler"),
-            HandlerError::Wrong { path, read: true } => write!(f, "‘{path}’ is a write handler"),
-            HandlerError::Wrong { path, read: false } => write!(f, "‘{path}’ is a read handler"),
+            HandlerError::WrongKind { path, read: true } => write!(f, "‘{path}’ is a write handler"),
+            HandlerError::WrongKind { path, read: false } => write!(f, "‘{path}’ is a read handler"),
             HandlerError::NoParameter(path) => {
                 write!(f, "read handler ‘{path}’ does not take parameters")
             }
             HandlerError::Busy(path) => write!(f, "‘{path}’ is busy"),
             HandlerError::Value(problem) => problem.fmt(f),
             HandlerError::Rejected(text)
-            | HandlerError::Refused { text, .. }
-            | HandlerError::Warned(text)
-            | HandlerError::Doubtful { problems: text, .. } => f.write_str(text),
+            | HandlerError::RejectedWithCode { text, .. }
+            | HandlerError::WrittenWithWarnings(text)
+            | HandlerError::ReadWithErrors { problems: text, .. } => f.write_str(text),
         }
     }
 }

@@ -36,7 +36,7 @@ pub trait Filter: Sized + 'static {
     /// Its handlers.
     const HANDLERS: &'static [Handler<Self>] = &[];
     /// Whether `config` may be written while the element runs.
-    const LIVE: bool = false;
+    const LIVE_RECONFIGURE: bool = false;
 
     /// Creates the element.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
@@ -88,7 +88,7 @@ pub trait Filter: Sized + 'static {
 impl<F: Filter> Element for F {
     type Args = F::Args;
     const HANDLERS: &'static [Handler<Self>] = F::HANDLERS;
-    const LIVE: bool = F::LIVE;
+    const LIVE_RECONFIGURE: bool = F::LIVE_RECONFIGURE;
 
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError> {
         F::new(args, setup)

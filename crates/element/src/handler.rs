@@ -59,7 +59,7 @@ pub struct HandlerInfo {
 }
 
 /// Handlers that exist once per port or argument, `active0`, `active1` and so on, for reading and writing.
-pub struct Numbered<E: 'static> {
+pub struct NumberedHandlers<E: 'static> {
     /// The part of the name before the number.
     pub prefix: &'static str,
     /// What each handler does, in one sentence.
@@ -72,7 +72,7 @@ pub struct Numbered<E: 'static> {
     pub write: fn(&mut E, &mut Context, usize, &str) -> Result<(), HandlerError>,
 }
 
-impl<E> Numbered<E> {
+impl<E> NumberedHandlers<E> {
     /// The index of the handler called `name`.
     pub(crate) fn find(&self, element: &E, name: &str) -> Option<usize> {
         number_behind(self.prefix, name).filter(|number| *number < (self.count)(element))
@@ -128,7 +128,7 @@ impl Found {
     pub(crate) fn error(&self, name: &str, read: bool) -> HandlerError {
         match self {
             Found::Nothing => HandlerError::NoHandler(name.to_string()),
-            _ => HandlerError::Wrong { path: name.to_string(), read },
+            _ => HandlerError::WrongKind { path: name.to_string(), read },
         }
     }
 }
@@ -248,7 +248,7 @@ impl HandlerHead {
     ) -> Result<(), HandlerError> {
         result.map_err(|error| self.reported(error))?;
         if let Some((position, keyword)) = self.argument {
-            cx.note_argument(position, keyword, value.trim());
+            cx.record_argument(position, keyword, value.trim());
         }
         Ok(())
     }
@@ -257,10 +257,12 @@ impl HandlerHead {
     fn reported(&self, error: HandlerError) -> HandlerError {
         let HandlerError::Value(problem) = error else { return error };
         match self.argument {
-            Some((_, keyword)) if problem.is_form() && !keyword.is_empty() => {
+            Some((_, keyword)) if problem.is_syntactic() && !keyword.is_empty() => {
                 HandlerError::with_code(HandlerError::UNSPECIFIED, format_args!("{keyword}: {problem}"))
             }
-            Some((_, keyword)) if matches!(problem, ArgumentError::LaterOf(_)) && !keyword.is_empty() => {
+            Some((_, keyword))
+                if matches!(problem, ArgumentError::SemanticWithKeyword(_)) && !keyword.is_empty() =>
+            {
                 HandlerError::Rejected(format!("{keyword} {problem}"))
             }
             _ => HandlerError::new(problem),

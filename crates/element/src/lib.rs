@@ -46,7 +46,7 @@ pub use environment::{
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use filter::{Filter, Verdict};
-pub use handler::{Handler, HandlerInfo, HandlerKind, Numbered};
+pub use handler::{Handler, HandlerInfo, HandlerKind, NumberedHandlers};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
 pub use random::AdditiveRandom;
@@ -58,8 +58,8 @@ pub use tap::LogTap;
 /// The imports of an element's file.
 pub mod prelude {
     pub use crate::{
-        Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Numbered,
-        Reason, Setup, SetupError, Verdict,
+        Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError,
+        NumberedHandlers, Reason, Setup, SetupError, Verdict,
     };
     pub use alloc::{boxed::Box, format, rc::Rc, string::String, string::ToString, vec, vec::Vec};
     pub use packet::{Batch, Packet, Timestamp};

@@ -40,7 +40,7 @@ pub trait Runtime {
     /// A random number below 2^31.
     fn random(&self, element: usize) -> u32;
     /// 64 random bits private to the element, independent of other draws.
-    fn secret(&self, element: usize) -> u64;
+    fn hash_seed(&self, element: usize) -> u64;
     /// Restarts every element's own random sequence from one seed.
     fn reseed(&self, seed: u64);
     /// Makes all elements share one random sequence: the one that Click starts from this seed.
@@ -60,7 +60,7 @@ pub trait Runtime {
     /// Delivers the batches that an element has emitted.
     fn deliver(&self, element: usize, outputs: &mut Outputs);
     /// Forwards pulls at an output to an input without calling the element.
-    fn relay(&self, element: usize, output: usize, input: Option<usize>);
+    fn forward_pulls(&self, element: usize, output: usize, input: Option<usize>);
     /// Declares a drop reason for a user's function of an element; `None` if the name is invalid or there are too many.
     fn declare_reason(&self, element: usize, name: &str) -> Option<Reason>;
     /// Counts packets that the element dropped, under a reason.
@@ -78,7 +78,7 @@ pub trait Runtime {
     /// Assigns an element to a thread, which the handler `home_thread` shows.
     fn assign(&self, element: usize, thread: usize);
     /// How many consecutive turns the task may take at once: 1 unless it is the only task.
-    fn turns(&self, element: usize) -> usize;
+    fn take_turns(&self, element: usize) -> usize;
     /// Sets a timer to a point of steady time.
     fn set_timer(&self, element: usize, timer: usize, at: Timestamp);
     /// Sets a timer to expire at `at`, the end of a span that begins now.
@@ -107,17 +107,17 @@ pub trait Runtime {
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
     /// Records a new value of an argument in the element's configuration text, without side effects. A purely
     /// positional argument has no keyword.
-    fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str);
+    fn record_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str);
     /// The configuration text of an element.
     fn configuration(&self, element: usize) -> String;
     /// Records a new configuration of the element, without side effects.
-    fn note_configuration(&self, element: usize, config: &str);
+    fn record_configuration(&self, element: usize, config: &str);
     /// The name of an element; empty if the index is unknown.
     fn element_name(&self, element: usize) -> String;
     /// The class name of an element.
     fn class_name(&self, element: usize) -> String;
     /// The heading of messages about an element: its location, the operation `what`, its name and class.
-    fn occasion(&self, element: usize, what: &str) -> String;
+    fn message_heading(&self, element: usize, what: &str) -> String;
     /// The number of elements.
     fn element_count(&self) -> usize;
     /// Looks up an element by name, as seen from `from`.

@@ -75,5 +75,5 @@ pub fn documentation(name: &str) -> Option<&'static ClassDocumentation> {
 
 /// The class called `name`, by its own name or an alias.
 pub fn class(name: &str) -> Option<&'static Class> {
-    REGISTRY.iter().flat_map(|group| group.iter()).find(|class| class.is_called(name))
+    REGISTRY.iter().flat_map(|group| group.iter()).find(|class| class.has_name(name))
 }

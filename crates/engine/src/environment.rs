@@ -68,11 +68,11 @@ impl Environment for BoxEnvironment {
         Some(Interface { ip: None, link: Some(self.context.address(port)) })
     }
 
-    fn host(&self, _name: &str) -> Option<Ipv4Addr> {
+    fn lookup_host(&self, _name: &str) -> Option<Ipv4Addr> {
         None
     }
 
-    fn list(&self, path: &str) -> Result<Vec<String>, IoError> {
+    fn list_directory(&self, path: &str) -> Result<Vec<String>, IoError> {
         let folder = path.trim_end_matches('/');
         let files = self.context.files.borrow();
         let inside = |name: &String| match folder {

@@ -93,7 +93,7 @@ impl RouterState {
         let own = self.call(index, |object, cx| object.write(cx, &target.handler, value));
         match own {
             // An element may have only the read handler of a standard read-write pair: `config`.
-            Some(Err(own @ (HandlerError::NoHandler(_) | HandlerError::Wrong { .. }))) => {
+            Some(Err(own @ (HandlerError::NoHandler(_) | HandlerError::WrongKind { .. }))) => {
                 let standard = self.write_standard(index, &target.handler, value);
                 standard.map_err(|error| match error {
                     HandlerError::NoHandler(_) => full(own),
@@ -134,7 +134,7 @@ pub(crate) fn is_read(info: &HandlerInfo) -> bool {
 fn with_path(error: HandlerError, path: &str) -> HandlerError {
     match error {
         HandlerError::NoHandler(_) => HandlerError::NoHandler(path.to_string()),
-        HandlerError::Wrong { read, .. } => HandlerError::Wrong { path: path.to_string(), read },
+        HandlerError::WrongKind { read, .. } => HandlerError::WrongKind { path: path.to_string(), read },
         HandlerError::NoParameter(_) => HandlerError::NoParameter(path.to_string()),
         other => other,
     }

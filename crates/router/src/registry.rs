@@ -22,7 +22,7 @@ impl Registry {
 
     /// The class with this name or alias.
     pub fn find(&self, name: &str) -> Option<&'static Class> {
-        self.classes().find(|class| class.is_called(name))
+        self.classes().find(|class| class.has_name(name))
     }
 
     /// Replaces aliases in element declarations by the class's own name, which messages and handlers show.

@@ -43,12 +43,12 @@ impl Runtime for RouterState {
     fn random(&self, element: usize) -> u32 {
         match self.shared_random.borrow_mut().as_mut() {
             Some(shared) => shared.draw(),
-            None => (self.secret(element) >> 33) as u32,
+            None => (self.hash_seed(element) >> 33) as u32,
         }
     }
 
     /// Per-element splitmix64 sequence.
-    fn secret(&self, element: usize) -> u64 {
+    fn hash_seed(&self, element: usize) -> u64 {
         let Some(node) = self.nodes.get(element) else { return 0 };
         let state = node.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         node.random.set(state);
@@ -109,7 +109,7 @@ impl Runtime for RouterState {
         self.running.set(element);
     }
 
-    fn relay(&self, element: usize, output: usize, input: Option<usize>) {
+    fn forward_pulls(&self, element: usize, output: usize, input: Option<usize>) {
         if let Some(port) = self.output(element, output) {
             port.relay.set(input);
         }
@@ -165,7 +165,7 @@ impl Runtime for RouterState {
         }
     }
 
-    fn turns(&self, element: usize) -> usize {
+    fn take_turns(&self, element: usize) -> usize {
         // The caller takes all turns at once.
         let alone = self.options.batch > 1 && self.schedule.borrow().is_alone(element);
         if alone { self.turns_left.replace(1).max(1) } else { 1 }
@@ -243,7 +243,7 @@ impl Runtime for RouterState {
         self.list_handlers(element)
     }
 
-    fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str) {
+    fn record_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str) {
         let Some(node) = self.nodes.get(element) else { return };
         let mut arguments = element::text::split_arguments(&node.config.borrow());
         let words = element::text::words;
@@ -266,7 +266,7 @@ impl Runtime for RouterState {
         self.nodes.get(element).map_or_else(String::new, |node| node.config.borrow().clone())
     }
 
-    fn note_configuration(&self, element: usize, config: &str) {
+    fn record_configuration(&self, element: usize, config: &str) {
         if let Some(node) = self.nodes.get(element) {
             *node.config.borrow_mut() = config.to_string();
         }
@@ -280,7 +280,7 @@ impl Runtime for RouterState {
         self.nodes.get(element).map_or_else(String::new, |node| node.class.info.name.to_string())
     }
 
-    fn occasion(&self, element: usize, what: &str) -> String {
+    fn message_heading(&self, element: usize, what: &str) -> String {
         let location = self.nodes.get(element).map_or_else(String::new, |node| node.location.to_string());
         let (name, class) = (self.element_name(element), self.class_name(element));
         alloc::format!("{location}: {what} ‘{name} :: {class}’:")

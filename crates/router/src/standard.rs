@@ -155,7 +155,7 @@ impl RouterState {
         element: usize,
     ) -> impl Iterator<Item = &'static StandardHandler<usize>> {
         let class = self.nodes.get(element).map(|node| node.class);
-        let (task, live) = class.map_or((false, false), |class| (class.info.task, class.live));
+        let (task, live) = class.map_or((false, false), |class| (class.info.task, class.live_reconfigure));
         let exists = move |handler: &&StandardHandler<usize>| {
             live || handler.info.name != "config" || is_read(&handler.info)
         };
@@ -201,7 +201,7 @@ impl RouterState {
 
     fn set_time_warp(&self, value: &str) -> Result<(), HandlerError> {
         if self.clock.simulated.get().is_some() {
-            return Err(HandlerError::Wrong { path: "timewarp".to_string(), read: false });
+            return Err(HandlerError::WrongKind { path: "timewarp".to_string(), read: false });
         }
         let speed = match value.trim() {
             "nowait" => None,
@@ -289,7 +289,7 @@ fn call_write<T: Copy + 'static>(
 /// The error for a handler that can't be read or written: it has only the other kind, or it does not exist.
 fn refusal(handlers: &[HandlerInfo], handler: &str, read: bool) -> HandlerError {
     match handlers.iter().any(|info| info.name == handler && !(read && is_read(info))) {
-        true => HandlerError::Wrong { path: handler.to_string(), read },
+        true => HandlerError::WrongKind { path: handler.to_string(), read },
         false => HandlerError::NoHandler(handler.to_string()),
     }
 }

@@ -41,7 +41,7 @@ impl RouterState {
         })?;
         *self.successor.borrow_mut() = Some(successor);
         warnings.extend(more);
-        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::Warned(lines(&warnings))) }
+        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::WrittenWithWarnings(lines(&warnings))) }
     }
 
     /// Takes over the state of the elements of `old`.

@@ -212,7 +212,7 @@ impl Driver {
                         }
                     }
                     // With a pattern, elements without the handler are skipped.
-                    Err(HandlerError::NoHandler(_) | HandlerError::Wrong { .. }) if named => {}
+                    Err(HandlerError::NoHandler(_) | HandlerError::WrongKind { .. }) if named => {}
                     Err(error) => {
                         complain(match &error {
                             HandlerError::NoElement(name) if is_pattern(name) => {
@@ -240,8 +240,8 @@ impl Driver {
         }
         match self.router.read(path, "") {
             // A handler that can't answer, such as one that needs a parameter, gives an empty value.
-            Err(HandlerError::Rejected(_) | HandlerError::Refused { .. }) => Ok(String::new()),
-            Err(HandlerError::Doubtful { value, .. }) => Ok(value),
+            Err(HandlerError::Rejected(_) | HandlerError::RejectedWithCode { .. }) => Ok(String::new()),
+            Err(HandlerError::ReadWithErrors { value, .. }) => Ok(value),
             answer => answer,
         }
     }

@@ -49,7 +49,7 @@ impl Datagrams for Exchange {
         Some((*address.ip(), address.port()))
     }
 
-    fn answer(&mut self) {
+    fn connect_to_sender(&mut self) {
         // A sender without a name can't be answered; the previous peer is kept.
         self.remote = self.last.take().or(self.remote.take());
     }

@@ -126,7 +126,7 @@ impl Device for Connected {
         outcome.error.map_or(Ok(()), |error| Err(problem(&error)))
     }
 
-    fn gathers(&self) -> bool {
+    fn coalesces(&self) -> bool {
         true
     }
 

@@ -87,7 +87,7 @@ impl Datagrams for Group {
         self.last.map(|from| (*from.ip(), from.port()))
     }
 
-    fn answer(&mut self) {
+    fn connect_to_sender(&mut self) {
         // Everything is sent to the group, regardless of who sent the last datagram.
     }
 

@@ -23,15 +23,15 @@ const BACKLOG: i32 = 16;
 /// Opens a socket.
 pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result<Socket, SocketError> {
     let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
-    if let SocketAddress::Group(group, port) = request.address {
+    if let SocketAddress::Multicast(group, port) = request.address {
         let group = Group::open(SocketAddrV4::new(group, port), request, descriptors)?;
         return Ok(Socket::Datagrams(Box::new(group)));
     }
     let (family, kind) = match request.address {
         SocketAddress::Tcp(..) => (AddressFamily::INET, SocketType::STREAM),
-        SocketAddress::Udp(..) | SocketAddress::Group(..) => (AddressFamily::INET, SocketType::DGRAM),
+        SocketAddress::Udp(..) | SocketAddress::Multicast(..) => (AddressFamily::INET, SocketType::DGRAM),
         SocketAddress::Unix(_) => (AddressFamily::UNIX, SocketType::STREAM),
-        SocketAddress::UnixDatagrams(_) => (AddressFamily::UNIX, SocketType::DGRAM),
+        SocketAddress::UnixDatagram(_) => (AddressFamily::UNIX, SocketType::DGRAM),
     };
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"))?;
     set(&socket, request).map_err(failed("setsockopt"))?;
@@ -39,7 +39,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
     let mut name = None;
     if let Some(own) = own {
         bind(&socket, &address(own).map_err(failed("bind"))?).map_err(failed("bind"))?;
-        if let SocketAddress::Unix(path) | SocketAddress::UnixDatagrams(path) = own {
+        if let SocketAddress::Unix(path) | SocketAddress::UnixDatagram(path) = own {
             name = Some(Name(path.clone()));
         }
     }
@@ -73,7 +73,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
             listening.name = name;
             Socket::Listener(Box::new(listening))
         }
-        (SocketAddress::Udp(..) | SocketAddress::Group(..) | SocketAddress::UnixDatagrams(_), client) => {
+        (SocketAddress::Udp(..) | SocketAddress::Multicast(..) | SocketAddress::UnixDatagram(_), client) => {
             let remote = client.then_some(place);
             Socket::Datagrams(Box::new(Exchange::new(socket, remote, name, descriptors)))
         }
@@ -100,8 +100,8 @@ fn address(place: &SocketAddress) -> Result<SocketAddrAny, Errno> {
     Ok(match place {
         SocketAddress::Tcp(address, port)
         | SocketAddress::Udp(address, port)
-        | SocketAddress::Group(address, port) => SocketAddrV4::new(*address, *port).into(),
-        SocketAddress::Unix(path) | SocketAddress::UnixDatagrams(path) => {
+        | SocketAddress::Multicast(address, port) => SocketAddrV4::new(*address, *port).into(),
+        SocketAddress::Unix(path) | SocketAddress::UnixDatagram(path) => {
             SocketAddrUnix::new(path.as_str())?.into()
         }
     })

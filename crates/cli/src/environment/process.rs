@@ -129,7 +129,7 @@ impl Environment for Process {
         host::interface(name)
     }
 
-    fn host(&self, name: &str) -> Option<Ipv4Addr> {
+    fn lookup_host(&self, name: &str) -> Option<Ipv4Addr> {
         host::address(name)
     }
 
@@ -149,11 +149,11 @@ impl Environment for Process {
         kill_process(pid, signal).map_err(|error| IoError::Failed(error.to_string()))
     }
 
-    fn process(&self) -> u32 {
+    fn process_id(&self) -> u32 {
         std::process::id()
     }
 
-    fn list(&self, path: &str) -> Result<Vec<String>, IoError> {
+    fn list_directory(&self, path: &str) -> Result<Vec<String>, IoError> {
         let entries = std::fs::read_dir(path).map_err(|error| files::problem(&error))?;
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -48,7 +48,7 @@ impl FromArgument for IcmpType {
             let number = u8::try_from(number);
             return number
                 .map(IcmpType)
-                .map_err(|_| ArgumentError::later("ICMP type must be between 0 and 255"));
+                .map_err(|_| ArgumentError::semantic("ICMP type must be between 0 and 255"));
         }
         if let Some(&[number]) = setup.names().find(NameKind::IcmpType, setup.scope(), text).as_deref() {
             return Ok(IcmpType(number));

@@ -15,7 +15,7 @@ mod values;
 pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
 pub use call::HandlerCall;
 pub use icmp::IcmpType;
-pub use lists::Spaced;
+pub use lists::SpaceSeparated;
 pub use parser::{Args, ArgumentError, ArgumentGroup, Arguments, FromArgument};
 pub use probability::Probability;
 pub use quantities::{Bandwidth, Rate, Real, SignedTime};

@@ -64,20 +64,20 @@ pub enum ArgumentError {
     Other(String),
     /// The syntax is valid but the value is not. Reported without the keyword, and only if the syntax of all arguments
     /// is valid.
-    Later(String),
-    /// Like `Later`, but the message starts with the keyword.
-    LaterOf(String),
+    Semantic(String),
+    /// Like `Semantic`, but the message starts with the keyword.
+    SemanticWithKeyword(String),
 }
 
 impl ArgumentError {
     /// An error in a value whose syntax is valid, with the caller's text.
-    pub fn later(text: impl fmt::Display) -> ArgumentError {
-        ArgumentError::Later(text.to_string())
+    pub fn semantic(text: impl fmt::Display) -> ArgumentError {
+        ArgumentError::Semantic(text.to_string())
     }
 
     /// Whether this is a syntax error.
-    pub(crate) fn is_form(&self) -> bool {
-        !matches!(self, ArgumentError::Later(_) | ArgumentError::LaterOf(_))
+    pub(crate) fn is_syntactic(&self) -> bool {
+        !matches!(self, ArgumentError::Semantic(_) | ArgumentError::SemanticWithKeyword(_))
     }
 
     /// An error with the caller's text.
@@ -93,9 +93,9 @@ impl fmt::Display for ArgumentError {
         match self {
             ArgumentError::Syntax => f.write_str("parse error"),
             ArgumentError::OutOfRange(bound) => write!(f, "out of range, bound {bound}"),
-            ArgumentError::Other(text) | ArgumentError::Later(text) | ArgumentError::LaterOf(text) => {
-                f.write_str(text)
-            }
+            ArgumentError::Other(text)
+            | ArgumentError::Semantic(text)
+            | ArgumentError::SemanticWithKeyword(text) => f.write_str(text),
         }
     }
 }
@@ -250,10 +250,10 @@ impl Arguments {
     #[cold]
     fn note(&mut self, info: &ArgumentInfo, problem: ArgumentError) {
         match problem {
-            ArgumentError::Later(text) => {
+            ArgumentError::Semantic(text) => {
                 self.later.get_or_insert(text);
             }
-            ArgumentError::LaterOf(text) => {
+            ArgumentError::SemanticWithKeyword(text) => {
                 self.later.get_or_insert(alloc::format!("{} {text}", info.keyword));
             }
             problem => self

@@ -33,7 +33,7 @@ impl<const BITS: u32> FromArgument for Probability<BITS> {
             return Err(ArgumentError::OutOfRange(number_format::fixed(u32::MAX.into(), BITS)));
         }
         if value > 1.0 {
-            return Err(ArgumentError::LaterOf("must be between 0 and 1".into()));
+            return Err(ArgumentError::SemanticWithKeyword("must be between 0 and 1".into()));
         }
         Ok(Probability((value * f64::from(1u32 << BITS) + 0.5) as u32))
     }

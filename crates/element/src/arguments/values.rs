@@ -203,7 +203,9 @@ impl FromArgument for IpProtocol {
 
     fn from_argument(text: &str, setup: &Setup) -> Result<IpProtocol, ArgumentError> {
         if let Some(number) = integer(text) {
-            return u8::try_from(number).map(IpProtocol).map_err(|_| ArgumentError::later("bad IP protocol"));
+            return u8::try_from(number)
+                .map(IpProtocol)
+                .map_err(|_| ArgumentError::semantic("bad IP protocol"));
         }
         if let Some(&[number]) = setup.names().find(NameKind::Protocol, setup.scope(), text).as_deref() {
             return Ok(IpProtocol(number));

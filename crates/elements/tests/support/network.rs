@@ -91,7 +91,7 @@ impl Network {
             SocketAddress::Udp(address, port) => {
                 Kind::Datagrams { local: (address, port), remote: Cell::new(None) }
             }
-            SocketAddress::Group(address, port) => {
+            SocketAddress::Multicast(address, port) => {
                 let hears_itself = request.multicast_loop && request.local.is_none();
                 Kind::Member { group: (address, port), local, hears_itself }
             }
@@ -275,7 +275,7 @@ impl Datagrams for Handle {
         self.endpoint.last_sender.get()
     }
 
-    fn answer(&mut self) {
+    fn connect_to_sender(&mut self) {
         if let Kind::Datagrams { remote, .. } = &self.endpoint.kind {
             remote.set(self.endpoint.last_sender.get());
         }

@@ -313,7 +313,7 @@ impl Element for AggregateCounter {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let word = || cx.secret();
+        let word = || cx.hash_seed();
         self.counts = Counts::new(Seed::new(word(), word()));
         [&self.aggregate_call, &self.count_call].into_iter().flatten().try_for_each(|call| call.check(cx))?;
         Ok(())

@@ -318,7 +318,7 @@ impl Filter for AggregateIPFlows {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let word = || cx.secret();
+        let word = || cx.hash_seed();
         self.flows = Table::new(Seed::new(word(), word()));
         let source = self.args.source.as_ref().map(|name| name.0.clone());
         if let Some(FileName(path)) = &self.args.traceinfo {

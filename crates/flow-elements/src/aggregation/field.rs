@@ -183,9 +183,10 @@ impl FromArgument for Field {
     const KIND: &'static str = "field of a packet";
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Field, ArgumentError> {
-        let syntax = || ArgumentError::later("expected 'HEADER [NAME] [{OFFSET:LENGTH}] [/PREFIX] [& MASK]'");
-        let range = || ArgumentError::later("bad offset or length in TCP/IP field");
-        let mask = || ArgumentError::later("bad prefix or mask in TCP/IP field");
+        let syntax =
+            || ArgumentError::semantic("expected 'HEADER [NAME] [{OFFSET:LENGTH}] [/PREFIX] [& MASK]'");
+        let range = || ArgumentError::semantic("bad offset or length in TCP/IP field");
+        let mask = || ArgumentError::semantic("bad prefix or mask in TCP/IP field");
         let (header, rest) = Header::parse(text, setup).ok_or_else(syntax)?;
         let (named, rest) = header.field(rest).map_or((None, rest), |(field, rest)| (Some(field), rest));
         let (mut field, mut rest) = match (named, Field::parse_range(rest, setup)) {
@@ -205,7 +206,7 @@ impl FromArgument for Field {
         if let Some((length, after)) = skip_literal(rest, "/").and_then(|prefix| number(prefix, setup)) {
             match length {
                 0 => {
-                    return Err(ArgumentError::later(
+                    return Err(ArgumentError::semantic(
                         "field specification does not fit within a single word",
                     ));
                 }
@@ -217,7 +218,7 @@ impl FromArgument for Field {
             (field, rest) = (field.masked(bits).ok_or_else(mask)?, after);
         }
         if !rest.is_empty() {
-            return Err(ArgumentError::later("garbage after field specification"));
+            return Err(ArgumentError::semantic("garbage after field specification"));
         }
         Ok(field)
     }

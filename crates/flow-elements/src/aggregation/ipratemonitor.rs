@@ -71,7 +71,7 @@ impl FromArgument for Ratio {
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Ratio, ArgumentError> {
         let bounds = |problem| match problem {
-            ArgumentError::LaterOf(_) => ArgumentError::later("ratio must be between 0 and 1"),
+            ArgumentError::SemanticWithKeyword(_) => ArgumentError::semantic("ratio must be between 0 and 1"),
             other => other,
         };
         Probability::from_argument(text, setup).map(Ratio).map_err(bounds)

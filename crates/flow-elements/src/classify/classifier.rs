@@ -59,7 +59,7 @@ impl Element for Classifier {
         "The decision program: numbered steps, or look-ups of fields.",
         |classifier| classifier.program.text(),
     )];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ClassifierArgs, setup: &mut Setup) -> Result<Classifier, SetupError> {
         let count = setup.outputs();

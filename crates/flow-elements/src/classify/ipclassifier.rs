@@ -95,7 +95,7 @@ impl IPClassifier {
         *self = IPClassifier::compile(patterns, &mut cx.setup(&name))?;
         self.program.settle();
         // The rest of an argument list has no keyword to fall back on.
-        cx.note_argument(Some(output), "", value.trim());
+        cx.record_argument(Some(output), "", value.trim());
         Ok(())
     }
 }
@@ -107,14 +107,14 @@ impl Element for IPClassifier {
         "The decision program: numbered steps, or look-ups of fields.",
         |classifier| classifier.program.text(),
     )];
-    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+    const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "pattern",
         summary: "The expression of output N.",
         count: |classifier| classifier.patterns.len(),
         read: |classifier, output| classifier.patterns[output].0.clone(),
         write: IPClassifier::replace,
     });
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
         let mut classifier = IPClassifier::compile(args.patterns, setup)?;

@@ -69,7 +69,7 @@ impl Element for IPFilter {
             |filter, cx, value| cx.reconfigure(filter, value),
         ),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: IPFilterArgs, setup: &mut Setup) -> Result<IPFilter, SetupError> {
         let texts: Vec<String> = args.rules.iter().map(|rule| text::unquote(&rule.0)).collect();

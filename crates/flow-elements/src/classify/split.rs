@@ -20,7 +20,7 @@ pub(super) fn split(
     match program.decide(columns, batch.as_slice(), headers) {
         Decision::All(output) if (output as usize) < cx.outputs() => cx.emit(output as usize, batch),
         Decision::All(_) => cx.drop_batch(batch, reason),
-        Decision::Each(outputs) => cx.spread(batch, outputs, reason),
+        Decision::Each(outputs) => cx.send_to_ports(batch, outputs, reason),
     }
 }
 

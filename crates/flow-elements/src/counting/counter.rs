@@ -50,7 +50,7 @@ impl FromArgument for Trigger {
         let at = match u64::from_argument(count, setup) {
             Ok(at) => at,
             Err(ArgumentError::OutOfRange(_)) => u64::MAX,
-            Err(_) => return Err(ArgumentError::LaterOf("type mismatch".into())),
+            Err(_) => return Err(ArgumentError::SemanticWithKeyword("type mismatch".into())),
         };
         let call = if rest.is_empty() { None } else { Some(HandlerCall::from_argument(rest, setup)?) };
         Ok(Trigger { at, call, done: false })

@@ -24,7 +24,7 @@ impl FromArgument for ContentsFormat {
             "NONE" => Ok(ContentsFormat::Nothing),
             "HEX" => Ok(ContentsFormat::Hex),
             "ASCII" => Ok(ContentsFormat::Ascii),
-            upper => Err(ArgumentError::later(format!(
+            upper => Err(ArgumentError::semantic(format!(
                 "bad contents value '{upper}'; should be 'NONE', 'HEX', or 'ASCII'"
             ))),
         }

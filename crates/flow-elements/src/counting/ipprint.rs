@@ -95,7 +95,7 @@ impl FromArgument for PayloadFormat {
             "NO" | "FALSE" => Ok(PayloadFormat(ContentsFormat::Nothing)),
             "YES" | "TRUE" | "HEX" => Ok(PayloadFormat(ContentsFormat::Hex)),
             "ASCII" => Ok(PayloadFormat(ContentsFormat::Ascii)),
-            upper => Err(ArgumentError::later(format!(
+            upper => Err(ArgumentError::semantic(format!(
                 "bad payload value '{upper}'; should be 'false', 'hex', or 'ascii'"
             ))),
         }

@@ -102,7 +102,7 @@ impl Filter for Print {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(mut args: PrintArgs, setup: &mut Setup) -> Result<Print, SetupError> {
         // Lines of several of these come in the order in which packets pass them.

@@ -202,7 +202,7 @@ impl Filter for FTPPortMapper {
             let args: FTPPortMapperArgs = cx.arguments(value)?;
             mapper.rewriters = Some(args.rewriters(cx)?);
             mapper.args = args;
-            cx.runtime().note_configuration(cx.element(), value);
+            cx.runtime().record_configuration(cx.element(), value);
             Ok(())
         }),
     ];

@@ -251,7 +251,7 @@ impl<K: RewriterClass> Rewriter<K> {
 impl<K: RewriterClass> Element for Rewriter<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
-    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+    const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "pattern",
         summary: "What input N does, and its flows in brackets; writing ends the flows that began there.",
         count: |rewriter| rewriter.flows.inputs.borrow().len(),
@@ -298,7 +298,7 @@ impl<K: RewriterClass> Element for Rewriter<K> {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         self.check_mappers(cx)?;
-        let word = || cx.secret();
+        let word = || cx.hash_seed();
         if let Some(member) = self.flows.set().borrow_mut().members.get_mut(self.flows.member.get()) {
             member.maps.iter_mut().for_each(|map| map.seed(Seed::new(word(), word())));
         }

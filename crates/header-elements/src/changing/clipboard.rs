@@ -114,7 +114,7 @@ impl Clipboard {
 
 impl Element for Clipboard {
     type Args = ClipboardArgs;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ClipboardArgs, setup: &mut Setup) -> Result<Clipboard, SetupError> {
         let mut ranges = Vec::new();

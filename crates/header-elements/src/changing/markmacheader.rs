@@ -36,7 +36,7 @@ pub struct MarkMACHeader {
 
 impl Filter for MarkMACHeader {
     type Args = MarkMACHeaderArgs;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: MarkMACHeaderArgs, _: &mut Setup) -> Result<MarkMACHeader, SetupError> {
         Ok(MarkMACHeader { args })

@@ -34,7 +34,7 @@ pub struct Pad {
 
 impl Filter for Pad {
     type Args = PadArgs;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: PadArgs, _: &mut Setup) -> Result<Pad, SetupError> {
         Ok(Pad { length: args.length })

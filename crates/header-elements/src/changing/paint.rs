@@ -37,7 +37,7 @@ impl Filter for Paint {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: PaintArgs, _: &mut Setup) -> Result<Paint, SetupError> {
         Ok(Paint { args })

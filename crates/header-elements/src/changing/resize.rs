@@ -55,7 +55,7 @@ impl Filter for Resize {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ResizeArgs, _: &mut Setup) -> Result<Resize, SetupError> {
         Ok(Resize { args })

@@ -45,7 +45,7 @@ impl Filter for SetAnnoByte {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SetAnnoByteArgs, _: &mut Setup) -> Result<SetAnnoByte, SetupError> {
         Ok(SetAnnoByte { args })

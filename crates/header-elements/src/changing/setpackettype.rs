@@ -36,7 +36,7 @@ pub struct SetPacketType {
 
 impl Filter for SetPacketType {
     type Args = SetPacketTypeArgs;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SetPacketTypeArgs, _: &mut Setup) -> Result<SetPacketType, SetupError> {
         let name = args.kind.0.to_ascii_uppercase();

@@ -38,7 +38,7 @@ impl Filter for Truncate {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: TruncateArgs, _: &mut Setup) -> Result<Truncate, SetupError> {
         Ok(Truncate { args })

@@ -154,7 +154,7 @@ impl Element for ARPQuerier {
             },
         ),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ARPQuerierArgs, setup: &mut Setup) -> Result<ARPQuerier, SetupError> {
         let cache = ArpCache::new(args.capacities.limits(DEFAULTS)?, setup.environment().seed());

@@ -89,7 +89,7 @@ impl Filter for ARPResponder {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ARPResponderArgs, setup: &mut Setup) -> Result<ARPResponder, SetupError> {
         let (mut entries, mut errors) = (Vec::new(), SetupError::default());

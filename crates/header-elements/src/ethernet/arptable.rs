@@ -101,7 +101,7 @@ impl Element for ARPTable {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ARPTableArgs, setup: &mut Setup) -> Result<ARPTable, SetupError> {
         let cache = ArpCache::new(args.capacities.limits(DEFAULTS)?, setup.environment().seed());

@@ -76,7 +76,7 @@ impl Filter for EtherEncap {
             },
         ),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: EtherEncapArgs, _: &mut Setup) -> Result<EtherEncap, SetupError> {
         let header = ethernet(args.dst, args.src, EtherType(args.ethertype));

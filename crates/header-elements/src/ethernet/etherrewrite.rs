@@ -61,7 +61,7 @@ impl Filter for EtherRewrite {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: EtherRewriteArgs, _: &mut Setup) -> Result<EtherRewrite, SetupError> {
         Ok(EtherRewrite { addresses: join(args.dst, args.src) })

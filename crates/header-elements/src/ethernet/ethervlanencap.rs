@@ -82,7 +82,7 @@ impl Filter for EtherVLANEncap {
             Ok(())
         }),
     );
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: EtherVLANEncapArgs, setup: &mut Setup) -> Result<EtherVLANEncap, SetupError> {
         let tag = Tag::new(&args.tag, setup)?;

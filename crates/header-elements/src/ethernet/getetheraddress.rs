@@ -44,7 +44,7 @@ pub struct GetEtherAddress {
 
 impl Filter for GetEtherAddress {
     type Args = GetEtherAddressArgs;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: GetEtherAddressArgs, setup: &mut Setup) -> Result<GetEtherAddress, SetupError> {
         Ok(GetEtherAddress { annotation: args.anno.0, offset: address_offset(&args.offset, setup)? })

@@ -61,7 +61,7 @@ impl Filter for HostEtherFilter {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: HostEtherFilterArgs, _: &mut Setup) -> Result<HostEtherFilter, SetupError> {
         Ok(HostEtherFilter { args })

@@ -66,7 +66,7 @@ impl Filter for SetVLANAnno {
             set.tag.set_priority(cx, value)
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SetVLANAnnoArgs, setup: &mut Setup) -> Result<SetVLANAnno, SetupError> {
         let SetVLANAnnoArgs { vlan_tci, vlan_pcp, vlan_id } = args;

@@ -42,7 +42,7 @@ pub struct StripEtherVLANHeader {
 
 impl Filter for StripEtherVLANHeader {
     type Args = StripEtherVLANHeaderArgs;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: StripEtherVLANHeaderArgs, _: &mut Setup) -> Result<StripEtherVLANHeader, SetupError> {
         if args.native_vlan > 0xfff {

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{IcmpType, Spaced, Word};
+use element::arguments::{IcmpType, SpaceSeparated, Word};
 use element::prelude::*;
 use packet::view::icmp4::kind;
 use packet::view::ip4::{OPTION_END, OPTION_LOOSE_ROUTE, OPTION_NOP, OPTION_STRICT_ROUTE};
@@ -55,7 +55,7 @@ pub struct ICMPErrorArgs {
     code: Word,
     /// Further addresses that are invalid as a source, such as subnet broadcast addresses.
     #[arg(position, default = "")]
-    badaddrs: Spaced<Ipv4Addr>,
+    badaddrs: SpaceSeparated<Ipv4Addr>,
     /// Maximum length of a message.
     #[arg(default = "576")]
     mtu: u32,
@@ -240,7 +240,7 @@ impl Filter for ICMPError {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ICMPErrorArgs, _: &mut Setup) -> Result<ICMPError, SetupError> {
         if !kind::is_error(args.kind.0) {

@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use element::arguments::{ArgumentError, Spaced};
+use element::arguments::{ArgumentError, SpaceSeparated};
 use element::prelude::*;
 use packet::Ip6View;
 use packet::view::ip6::LENGTH;
@@ -41,18 +41,18 @@ pub struct CheckIP6HeaderArgs {
 }
 
 /// A list of addresses, parsed after the other arguments.
-pub(super) struct Sources(Spaced<Ipv6Addr>);
+pub(super) struct Sources(SpaceSeparated<Ipv6Addr>);
 
 impl FromArgument for Sources {
-    const KIND: &'static str = <Spaced<Ipv6Addr> as FromArgument>::KIND;
+    const KIND: &'static str = <SpaceSeparated<Ipv6Addr> as FromArgument>::KIND;
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Sources, ArgumentError> {
         // Several addresses must be quoted.
         if element::text::words(text).len() > 1 {
             return Err(ArgumentError::Syntax);
         }
-        let list = Spaced::from_argument(&element::text::unquote(text), setup);
-        list.map(Sources).map_err(|_| ArgumentError::later("expects IP6ADDRESS -a "))
+        let list = SpaceSeparated::from_argument(&element::text::unquote(text), setup);
+        list.map(Sources).map_err(|_| ArgumentError::semantic("expects IP6ADDRESS -a "))
     }
 }
 

@@ -34,8 +34,8 @@ impl FromArgument for Destination {
             return Ok(Destination::Annotation);
         }
         let address = Ipv4Addr::from_argument(text, setup);
-        address
-            .map(Destination::Address)
-            .map_err(|_| ArgumentError::LaterOf("argument should be IP address or 'DST_ANNO'".into()))
+        address.map(Destination::Address).map_err(|_| {
+            ArgumentError::SemanticWithKeyword("argument should be IP address or 'DST_ANNO'".into())
+        })
     }
 }

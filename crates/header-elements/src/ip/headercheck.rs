@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{Ip4PrefixOrHost, Spaced};
+use element::arguments::{Ip4PrefixOrHost, SpaceSeparated};
 use element::prelude::*;
 use packet::view::ip4::{HeaderError, View};
 
@@ -25,11 +25,11 @@ const BAD_SOURCE: usize = 5;
 pub struct SourceArguments {
     /// Router addresses with prefix lengths. Their broadcast addresses are bad sources, the addresses are good
     /// destinations.
-    interfaces: Option<Spaced<Ip4PrefixOrHost>>,
+    interfaces: Option<SpaceSeparated<Ip4PrefixOrHost>>,
     /// Source addresses to reject.
-    badsrc: Option<Spaced<Ipv4Addr>>,
+    badsrc: Option<SpaceSeparated<Ipv4Addr>>,
     /// Destinations for which every source is accepted.
-    gooddst: Option<Spaced<Ipv4Addr>>,
+    gooddst: Option<SpaceSeparated<Ipv4Addr>>,
 }
 
 /// The parameters of the check.
@@ -49,10 +49,11 @@ const BROADCASTS: [Ipv4Addr; 2] = [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST];
 impl HeaderCheck {
     /// Creates the check from the arguments. INTERFACES replaces BADSRC and GOODDST.
     pub(crate) fn new(checksum: bool, sources: SourceArguments) -> HeaderCheck {
-        let list = |list: Option<Spaced<Ipv4Addr>>| list.map_or_else(Vec::new, |Spaced(list)| list);
+        let list =
+            |list: Option<SpaceSeparated<Ipv4Addr>>| list.map_or_else(Vec::new, |SpaceSeparated(list)| list);
         let (bad_sources, good_destinations) = (list(sources.badsrc), list(sources.gooddst));
         let mut check = HeaderCheck { checksum, bad_sources, good_destinations };
-        if let Some(Spaced(interfaces)) = sources.interfaces {
+        if let Some(SpaceSeparated(interfaces)) = sources.interfaces {
             check.bad_sources.clear();
             check.good_destinations.clear();
             for Ip4PrefixOrHost(interface) in interfaces {
@@ -66,7 +67,7 @@ impl HeaderCheck {
     }
 
     /// Sets the bad sources from the positional list of the old syntax, which implies the broadcast addresses.
-    pub(crate) fn set_old_bad_sources(&mut self, Spaced(mut list): Spaced<Ipv4Addr>) {
+    pub(crate) fn set_old_bad_sources(&mut self, SpaceSeparated(mut list): SpaceSeparated<Ipv4Addr>) {
         list.extend(BROADCASTS);
         self.bad_sources = list;
     }
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(judge(&sound, 1), Err(1));
         assert_eq!(judge(&datagram(31, [10, 0, 0, 1]), 0), Err(3));
         assert_eq!(judge(&datagram(19, [10, 0, 0, 1]), 0), Err(3));
-        check.set_old_bad_sources(Spaced(Vec::new()));
+        check.set_old_bad_sources(SpaceSeparated(Vec::new()));
         let mut broadcast = pool.packet(&datagram(30, [255; 4])).unwrap();
         assert_eq!(check.check(&mut broadcast, 0), Err(BAD_SOURCE));
         check.good_destinations.push(Ipv4Addr::new(10, 0, 0, 9));

@@ -128,7 +128,7 @@ impl Filter for IPEncap {
             },
         ),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: IPEncapArgs, setup: &mut Setup) -> Result<IPEncap, SetupError> {
         let tos = args.type_of_service(setup)?;

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::Spaced;
+use element::arguments::SpaceSeparated;
 use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, annotation};
 
@@ -37,7 +37,7 @@ pub struct IPGWOptionsArgs {
     myaddr: Ipv4Addr,
     /// Further addresses of the router, for timestamp options that name routers.
     #[arg(position, default = "")]
-    otheraddrs: Spaced<Ipv4Addr>,
+    otheraddrs: SpaceSeparated<Ipv4Addr>,
 }
 
 pub struct IPGWOptions {

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::Spaced;
+use element::arguments::SpaceSeparated;
 use element::prelude::*;
 
 use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
@@ -37,7 +37,7 @@ pub struct IPInputComboArgs {
     color: i32,
     /// Source addresses to reject, in addition to 0.0.0.0 and 255.255.255.255.
     #[arg(position, keyword = "BADSRC*")]
-    old_badsrc: Option<Spaced<Ipv4Addr>>,
+    old_badsrc: Option<SpaceSeparated<Ipv4Addr>>,
 }
 
 pub struct IPInputCombo {

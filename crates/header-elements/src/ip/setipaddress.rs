@@ -41,7 +41,7 @@ impl Filter for SetIPAddress {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SetIPAddressArgs, _: &mut Setup) -> Result<SetIPAddress, SetupError> {
         Ok(SetIPAddress { args })

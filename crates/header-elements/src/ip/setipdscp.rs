@@ -38,7 +38,7 @@ impl FromArgument for CodePoint {
     fn from_argument(text: &str, setup: &Setup) -> Result<CodePoint, ArgumentError> {
         let value = u32::from_argument(text, setup)?;
         if value > 63 {
-            return Err(ArgumentError::later("diffserv code point out of range"));
+            return Err(ArgumentError::semantic("diffserv code point out of range"));
         }
         Ok(CodePoint { value: value as u8, text: text.to_string() })
     }
@@ -57,7 +57,7 @@ impl Filter for SetIPDSCP {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SetIPDSCPArgs, _: &mut Setup) -> Result<SetIPDSCP, SetupError> {
         Ok(SetIPDSCP { dscp: args.dscp })

@@ -43,7 +43,7 @@ impl FromArgument for EcnBits {
             "1" | "ect1" | "ECT(1)" => 1,
             "2" | "ect2" | "ECT(0)" => 2,
             "3" | "ce" | "CE" => 3,
-            _ => return Err(ArgumentError::later(BAD_ECN)),
+            _ => return Err(ArgumentError::semantic(BAD_ECN)),
         };
         Ok(EcnBits { value, text: text.to_string() })
     }
@@ -73,7 +73,7 @@ impl Filter for SetIPECN {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SetIPECNArgs, _: &mut Setup) -> Result<SetIPECN, SetupError> {
         Ok(SetIPECN { ecn: args.ecn.unless_empty().ok_or(SetupError::new(BAD_ECN))? })

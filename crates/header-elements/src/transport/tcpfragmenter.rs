@@ -135,7 +135,7 @@ impl Filter for TCPFragmenter {
         Handler::read("fragmented_count", "Packets split.", |element| element.fragmented.to_string()),
         Handler::read("count", "Packets seen.", |element| element.count.to_string()),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: TCPFragmenterArgs, _: &mut Setup) -> Result<TCPFragmenter, SetupError> {
         if args.mtu == 0 && args.mtu_anno.is_none() {

@@ -58,7 +58,7 @@ impl FromArgument for DestinationArgument {
     fn from_argument(text: &str, setup: &Setup) -> Result<DestinationArgument, ArgumentError> {
         Destination::from_argument(text, setup)
             .map(DestinationArgument)
-            .map_err(|_| ArgumentError::later("bad DST"))
+            .map_err(|_| ArgumentError::semantic("bad DST"))
     }
 }
 
@@ -102,7 +102,7 @@ impl Filter for UDPIPEncap {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: UDPIPEncapArgs, _: &mut Setup) -> Result<UDPIPEncap, SetupError> {
         let header = HeaderTemplate::new(protocol::UDP, args.src);

@@ -66,7 +66,7 @@ impl Element for McastSocket {
         let source = args.sourceip.filter(|address| !address.is_unspecified());
         let port = args.sourceport.map_or(0, |port| port.0);
         let request = SocketRequest {
-            address: SocketAddress::Group(args.mcastip, args.mcastport.0),
+            address: SocketAddress::Multicast(args.mcastip, args.mcastport.0),
             local: source.map(|address| SocketAddress::Udp(address, port)),
             client: true,
             send_buffer: args.packets.sndbuf,

@@ -283,8 +283,8 @@ impl Socket {
         match &self.request.address {
             SocketAddress::Tcp(address, port)
             | SocketAddress::Udp(address, port)
-            | SocketAddress::Group(address, port) => format!("{address}:{port}"),
-            SocketAddress::Unix(name) | SocketAddress::UnixDatagrams(name) => name.clone(),
+            | SocketAddress::Multicast(address, port) => format!("{address}:{port}"),
+            SocketAddress::Unix(name) | SocketAddress::UnixDatagram(name) => name.clone(),
         }
     }
 
@@ -308,7 +308,7 @@ impl Socket {
                     self.log(cx, &format!("dropped datagram from {host}:{port}"));
                     continue;
                 }
-                datagrams.answer();
+                datagrams.connect_to_sender();
             }
             self.emit(cx, length);
         }

@@ -71,7 +71,7 @@ pub(super) fn unix_addresses(stream: bool, args: &AddressArguments) -> Result<Ad
             Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
         }
         _ if stream => Ok(SocketAddress::Unix(name)),
-        _ => Ok(SocketAddress::UnixDatagrams(name)),
+        _ => Ok(SocketAddress::UnixDatagram(name)),
     };
     let missing = || SetupError { messages: vec![Message::Missing { keyword: "FILENAME" }] };
     let name = text(&args.filename, &args.addr).ok_or_else(missing)?;

@@ -223,7 +223,7 @@ impl Element for FromDump {
         if !self.is_playing() {
             return false;
         }
-        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let most = cx.take_turns().min(cx.batch_limit()).max(1);
         let mut sent = 0;
         let mut read = 0;
         while sent < most && read < RECORDS_PER_PACKET * most && self.playback.active {

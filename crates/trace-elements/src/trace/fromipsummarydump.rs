@@ -174,7 +174,7 @@ impl Element for FromIPSummaryDump {
         if !self.playback.active {
             return false;
         }
-        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let most = cx.take_turns().min(cx.batch_limit()).max(1);
         let mut batch = cx.batch();
         let mut more = true;
         while batch.len() < most {

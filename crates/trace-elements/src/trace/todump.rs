@@ -133,7 +133,7 @@ impl Element for ToDump {
             return false;
         }
         let mut batch = cx.batch();
-        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let most = cx.take_turns().min(cx.batch_limit()).max(1);
         let count = cx.pull(0, most, &mut batch);
         self.dump(cx, batch.as_slice());
         cx.recycle(batch);

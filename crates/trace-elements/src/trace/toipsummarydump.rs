@@ -174,7 +174,7 @@ impl Element for ToIPSummaryDump {
 
     fn task(&mut self, cx: &mut Context) -> bool {
         let mut batch = cx.batch();
-        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let most = cx.take_turns().min(cx.batch_limit()).max(1);
         let count = cx.pull(0, most, &mut batch);
         self.push(cx, 0, batch);
         if count > 0 || self.signal.is_active() {

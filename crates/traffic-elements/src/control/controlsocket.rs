@@ -300,7 +300,7 @@ impl ControlSocket {
         }
         match cx.write_handler(&found.path, data) {
             Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
-            Err(HandlerError::Warned(warnings)) => {
+            Err(HandlerError::WrittenWithWarnings(warnings)) => {
                 connection.lines(
                     code::WARNING,
                     &format!("Write handler '{name}' OK with warnings"),

@@ -1,6 +1,6 @@
 //! `HandlerProxy`: gives access to handlers of other elements under one name.
 
-use element::arguments::{ElementName, Spaced};
+use element::arguments::{ElementName, SpaceSeparated};
 use element::prelude::*;
 use element::{HandlerInfo, HandlerKind};
 
@@ -22,7 +22,7 @@ use element::{HandlerInfo, HandlerKind};
 pub struct HandlerProxyArgs {
     /// Elements whose handlers may be called; empty for all.
     #[arg(position, default = "")]
-    elements: Spaced<ElementName>,
+    elements: SpaceSeparated<ElementName>,
     /// Refuse writes.
     #[arg(default = "false")]
     readonly: bool,

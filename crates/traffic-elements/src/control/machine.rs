@@ -93,7 +93,7 @@ impl Machine {
                 self.variables.set(variable, String::new());
             }
         }
-        let occasion = cx.runtime().occasion(cx.element(), "While initializing");
+        let occasion = cx.runtime().message_heading(cx.element(), "While initializing");
         self.on_occasion(occasion, |machine| machine.initialise(cx));
     }
 
@@ -160,7 +160,11 @@ impl Machine {
                     Some(Finish::Return) => self.variables.get("_").unwrap_or_default(),
                     _ => String::new(),
                 };
-                if problems.is_empty() { Ok(value) } else { Err(HandlerError::Doubtful { value, problems }) }
+                if problems.is_empty() {
+                    Ok(value)
+                } else {
+                    Err(HandlerError::ReadWithErrors { value, problems })
+                }
             }
         }
     }

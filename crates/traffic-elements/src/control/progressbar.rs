@@ -1,7 +1,7 @@
 //! `ProgressBar`: draws a progress bar on the terminal.
 
 use element::HandlerKind;
-use element::arguments::{HandlerPath, Spaced};
+use element::arguments::{HandlerPath, SpaceSeparated};
 use element::prelude::*;
 
 use super::progressline::{Progress, STALLED};
@@ -28,10 +28,10 @@ const DRAW: usize = 0;
 pub struct ProgressBarArgs {
     /// Handlers of the position; their values are added.
     #[arg(position)]
-    poshandler: Spaced<HandlerPath>,
+    poshandler: SpaceSeparated<HandlerPath>,
     /// Handlers of the size; their values are added.
     #[arg(position, default = "")]
-    sizehandler: Spaced<HandlerPath>,
+    sizehandler: SpaceSeparated<HandlerPath>,
     /// Time between redraws.
     #[arg(default = "0.25")]
     update: Timestamp,
@@ -223,7 +223,7 @@ impl ProgressBar {
 }
 
 /// The sum of the handlers' values; `None` if there are none, or one is not a number.
-fn sum(cx: &Context, handlers: &Spaced<HandlerPath>) -> Option<f64> {
+fn sum(cx: &Context, handlers: &SpaceSeparated<HandlerPath>) -> Option<f64> {
     let values = handlers.0.iter().map(|path| {
         let value = cx.read_handler(&path.0, "").ok()?;
         value.trim().parse().ok().filter(|value: &f64| value.is_finite())
@@ -232,7 +232,7 @@ fn sum(cx: &Context, handlers: &Spaced<HandlerPath>) -> Option<f64> {
 }
 
 /// Checks that all handlers can be read.
-fn check(cx: &Context, handlers: &Spaced<HandlerPath>) -> Result<(), HandlerError> {
+fn check(cx: &Context, handlers: &SpaceSeparated<HandlerPath>) -> Result<(), HandlerError> {
     for HandlerPath(path) in &handlers.0 {
         let target = cx.runtime().resolve(cx.element(), path)?;
         let listed = cx.runtime().handlers(target.element);
@@ -243,11 +243,14 @@ fn check(cx: &Context, handlers: &Spaced<HandlerPath>) -> Result<(), HandlerErro
     Ok(())
 }
 
-fn checked(cx: &Context, handlers: Spaced<HandlerPath>) -> Result<Spaced<HandlerPath>, HandlerError> {
+fn checked(
+    cx: &Context,
+    handlers: SpaceSeparated<HandlerPath>,
+) -> Result<SpaceSeparated<HandlerPath>, HandlerError> {
     check(cx, &handlers).map(|()| handlers)
 }
 
-fn list(handlers: &Spaced<HandlerPath>) -> String {
+fn list(handlers: &SpaceSeparated<HandlerPath>) -> String {
     let paths: Vec<&str> = handlers.0.iter().map(|path| &*path.0).collect();
     paths.join(" ")
 }

@@ -29,7 +29,7 @@ impl Values for Scope<'_, '_, '_> {
         }
         match self.machine.read(self.cx, name, false) {
             Ok(value) => Some(value),
-            Err(HandlerError::Doubtful { value, problems }) => {
+            Err(HandlerError::ReadWithErrors { value, problems }) => {
                 self.machine.complain(self.cx, problems);
                 Some(value)
             }
@@ -49,12 +49,15 @@ impl Values for Scope<'_, '_, '_> {
 
 /// Whether the error comes from a handler that exists.
 fn exists(error: &HandlerError) -> bool {
-    use HandlerError::{Doubtful, Refused, Rejected, Value, Warned};
-    matches!(error, Rejected(_) | Refused { .. } | Warned(_) | Doubtful { .. } | Value(_))
+    use HandlerError::{ReadWithErrors, Rejected, RejectedWithCode, Value, WrittenWithWarnings};
+    matches!(
+        error,
+        Rejected(_) | RejectedWithCode { .. } | WrittenWithWarnings(_) | ReadWithErrors { .. } | Value(_)
+    )
 }
 
 fn is_silent(error: &HandlerError) -> bool {
-    matches!(error, HandlerError::Rejected(text) | HandlerError::Refused { text, .. } if text.is_empty())
+    matches!(error, HandlerError::Rejected(text) | HandlerError::RejectedWithCode { text, .. } if text.is_empty())
 }
 
 /// A handler and its parameter.
@@ -74,7 +77,7 @@ impl Machine {
         let occasion = self.occasion(cx, call, quoted)?;
         let (answer, missing) = self.on_occasion(occasion, |machine| match machine.read(cx, call, quoted) {
             Ok(value) => (Some(value), None),
-            Err(HandlerError::Doubtful { value, problems }) => {
+            Err(HandlerError::ReadWithErrors { value, problems }) => {
                 machine.complain(cx, problems);
                 (Some(value), None)
             }
@@ -104,10 +107,10 @@ impl Machine {
         let missing = self.on_occasion(occasion, |machine| {
             let error = machine.write(cx, &call, quoted).err();
             match &error {
-                None | Some(HandlerError::Doubtful { .. } | HandlerError::Warned(_)) => {
+                None | Some(HandlerError::ReadWithErrors { .. } | HandlerError::WrittenWithWarnings(_)) => {
                     machine.variables.status = 0
                 }
-                Some(HandlerError::Refused { code, .. }) => machine.variables.status = *code,
+                Some(HandlerError::RejectedWithCode { code, .. }) => machine.variables.status = *code,
                 Some(error) if exists(error) => machine.variables.status = HandlerError::INVALID,
                 Some(_) => return error,
             }

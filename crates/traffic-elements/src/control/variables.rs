@@ -37,7 +37,7 @@ impl Variables {
         match name {
             "?" => Some(self.status.to_string()),
             "args" => Some(self.arguments.clone()),
-            "$" => Some(cx.environment().process().to_string()),
+            "$" => Some(cx.environment().process_id().to_string()),
             "0" => Some(self.handler.clone()),
             "#" => Some(words().count().to_string()),
             "write" => Some(self.writing.to_string()),

@@ -80,7 +80,7 @@ impl Element for RandomSeed {
             RandomSeed::write,
         ),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: RandomSeedArgs, setup: &mut Setup) -> Result<RandomSeed, SetupError> {
         // A seed may be written later.

@@ -50,7 +50,7 @@ impl Element for SimplePullSwitch {
         ),
         Handler::read("config", "The configuration.", SimplePullSwitch::text),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SimplePullSwitchArgs, setup: &mut Setup) -> Result<SimplePullSwitch, SetupError> {
         Ok(SimplePullSwitch { input: existing(args.input, setup.inputs()) })

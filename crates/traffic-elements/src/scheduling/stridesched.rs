@@ -42,14 +42,14 @@ impl Element for StrideSched {
     type Args = StrideSchedArgs;
     const HANDLERS: &'static [Handler<Self>] =
         &[Handler::read("config", "The configuration.", |sched| sched.stride.config())];
-    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+    const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "tickets",
         summary: "The tickets of port N, at most 32768.",
         count: |sched| sched.stride.len(),
         read: |sched, port| sched.stride.tickets(port).to_string(),
         write: |sched, cx, port, value| sched.stride.write(cx, port, value),
     });
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: StrideSchedArgs, setup: &mut Setup) -> Result<StrideSched, SetupError> {
         let tickets = tickets(&args.tickets, setup.inputs(), "input", setup)?;

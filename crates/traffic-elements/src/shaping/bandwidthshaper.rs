@@ -48,7 +48,7 @@ impl Element for BandwidthShaper {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: BandwidthShaperArgs, _: &mut Setup) -> Result<BandwidthShaper, SetupError> {
         Ok(BandwidthShaper { rate: GapRate::new(args.rate.0 as u32) })

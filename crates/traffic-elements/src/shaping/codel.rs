@@ -185,7 +185,7 @@ impl Element for CoDel {
         }),
         Handler::read("queues", "The queues that it reports.", |codel| codel.watched.names("\n")),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: CoDelArgs, _: &mut Setup) -> Result<CoDel, SetupError> {
         Ok(CoDel { args, watched: Watched::default(), control: Control::default(), drops: 0 })

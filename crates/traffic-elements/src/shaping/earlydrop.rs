@@ -94,7 +94,7 @@ impl<K> EarlyDrop<K> {
 impl<K: Kind> Element for EarlyDrop<K> {
     type Args = K;
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
         // Each packet is judged by the queue as the one before has left it.

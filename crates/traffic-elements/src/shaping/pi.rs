@@ -130,7 +130,7 @@ impl Element for Pi {
         }),
         Handler::read("queues", "The queues that it watches.", |pi| pi.watched.names("\n")),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: PiArgs, setup: &mut Setup) -> Result<Pi, SetupError> {
         // The queue is looked at between any two packets.

@@ -53,7 +53,7 @@ impl FromArgument for Share {
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Share, ArgumentError> {
         let bounds = |problem| match problem {
-            ArgumentError::LaterOf(_) => ArgumentError::later(BOUNDS),
+            ArgumentError::SemanticWithKeyword(_) => ArgumentError::semantic(BOUNDS),
             other => other,
         };
         Probability::from_argument(text, setup).map(Share).map_err(bounds)
@@ -109,7 +109,7 @@ impl Filter for RandomSample {
             format!("SAMPLE {}, ACTIVE {}", sample.probability.text(), sample.active)
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: RandomSampleArgs, _: &mut Setup) -> Result<RandomSample, SetupError> {
         let sample = args.sample.or(args.p);

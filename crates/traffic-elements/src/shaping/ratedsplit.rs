@@ -18,7 +18,7 @@ impl<R: Rated> Element for RatedSplit<R> {
         }),
         Handler::read("config", "Maximum rate.", |split| split.allowance.text()),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: R, _: &mut Setup) -> Result<RatedSplit<R>, SetupError> {
         Ok(RatedSplit { allowance: args.allowance()? })

@@ -48,7 +48,7 @@ impl Element for Shaper {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: ShaperArgs, _: &mut Setup) -> Result<Shaper, SetupError> {
         Ok(Shaper { rate: GapRate::new(args.rate) })

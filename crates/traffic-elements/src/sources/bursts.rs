@@ -118,7 +118,7 @@ pub(super) use handlers;
 impl<M: Maker> Element for BurstSource<M> {
     type Args = M::Args;
     const HANDLERS: &'static [Handler<Self>] = M::HANDLERS;
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: M::Args, _: &mut Setup) -> Result<Self, SetupError> {
         let (maker, args) = M::new(args)?;
@@ -162,7 +162,7 @@ impl<M: Maker> Element for BurstSource<M> {
         let mut wish = self.burst;
         if wish < cx.batch_limit() && self.full.is_busy() {
             // As many of the turns that it has alone as fill a batch.
-            wish *= cx.turns().min(cx.batch_limit() / wish);
+            wish *= cx.take_turns().min(cx.batch_limit() / wish);
         }
         let mut left = self.quota.allow(wish.min(MOST_AT_ONCE));
         if left == 0 {

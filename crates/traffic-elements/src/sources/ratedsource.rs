@@ -189,7 +189,7 @@ impl Element for RatedSource {
             }
             return false;
         }
-        let most = cx.turns().min(cx.batch_limit());
+        let most = cx.take_turns().min(cx.batch_limit());
         let mut batch = cx.batch();
         let count = self.produce(cx, most, &mut batch);
         cx.emit(0, batch);

@@ -114,10 +114,10 @@ impl<K: Kind> Fifo<K> {
         self.set_capacity(self.capacity);
         self.highwater = self.packets.len();
         if length > self.capacity {
-            let occasion = cx.runtime().occasion(cx.element(), "While hot-swapping state into");
+            let heading = cx.runtime().message_heading(cx.element(), "While hot-swapping state into");
             let new = self.capacity;
             cx.log(&format!(
-                "{occasion}\n  warning: some packets lost (old length {length}, new capacity {new})"
+                "{heading}\n  warning: some packets lost (old length {length}, new capacity {new})"
             ));
         }
     }
@@ -144,7 +144,7 @@ impl<K: Kind> Element for Fifo<K> {
         Handler::write("capacity", "Sets the maximum number of packets.", |queue, cx, value| {
             let capacity: u32 = cx.keyword("CAPACITY", value)?;
             queue.set_capacity(capacity as usize);
-            cx.note_argument(Some(0), "CAPACITY", value.trim());
+            cx.record_argument(Some(0), "CAPACITY", value.trim());
             if Self::TELLS_FULL && queue.packets.len() < queue.capacity {
                 cx.set_signal(Direction::Full, true);
             }
@@ -171,7 +171,7 @@ impl<K: Kind> Element for Fifo<K> {
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: K::Args, _: &mut Setup) -> Result<Fifo<K>, SetupError> {
         let capacity = K::capacity(args);

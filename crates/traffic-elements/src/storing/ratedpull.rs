@@ -37,7 +37,7 @@ impl<R: Rated> Element for RatedPull<R> {
         Handler::read("config", "Maximum rate.", |rated| rated.allowance.text()),
     ];
 
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: R, _: &mut Setup) -> Result<RatedPull<R>, SetupError> {
         Ok(RatedPull {

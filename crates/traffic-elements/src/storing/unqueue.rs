@@ -126,7 +126,7 @@ impl Element for Unqueue {
         let mut turns = 1;
         if wish > 0 && wish < cx.batch_limit() {
             // As many of the turns that it has alone as fill a batch.
-            turns = cx.turns().min(cx.batch_limit() / wish);
+            turns = cx.take_turns().min(cx.batch_limit() / wish);
             wish *= turns;
         }
         let wish = self.allow(wish.min(MOST_AT_ONCE));

@@ -50,7 +50,7 @@ impl Element for Bypass {
         Handler::read("active", "Whether packets take the detour.", |bypass| bypass.active.to_string()),
         Handler::write("active", "Switches the detour in or out.", |bypass, cx, value| {
             bypass.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
-            bypass.relay(cx);
+            bypass.forward_pulls(cx);
             Ok(())
         }),
     ];
@@ -60,7 +60,7 @@ impl Element for Bypass {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.relay(cx);
+        self.forward_pulls(cx);
         Ok(())
     }
 
@@ -74,9 +74,9 @@ impl Element for Bypass {
 impl Bypass {
     /// Passes pulls through. The element is not called for pulls, since those of the detour return to it while the
     /// pulls that they serve are in progress.
-    fn relay(&self, cx: &Context) {
+    fn forward_pulls(&self, cx: &Context) {
         let detour = self.active && cx.inputs() > 1;
-        cx.relay(0, Some(usize::from(detour)));
-        cx.relay(1, Some(0));
+        cx.forward_pulls(0, Some(usize::from(detour)));
+        cx.forward_pulls(1, Some(0));
     }
 }

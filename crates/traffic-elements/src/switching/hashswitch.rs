@@ -63,7 +63,7 @@ impl Element for HashSwitch {
             let bytes = packet.data().get(self.offset..).and_then(|rest| rest.get(..self.length));
             bytes.map_or(0, |bytes| choose(bytes, outputs) as u32)
         }));
-        cx.spread(batch, &self.chosen, Reason::NO_OUTPUT);
+        cx.send_to_ports(batch, &self.chosen, Reason::NO_OUTPUT);
     }
 }
 

@@ -51,7 +51,7 @@ impl Element for InputSwitch {
         ),
         Handler::read("config", "The configuration.", |switch| switch.input.to_string()),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: InputSwitchArgs, setup: &mut Setup) -> Result<InputSwitch, SetupError> {
         if args.input >= setup.inputs() as i32 {

@@ -41,14 +41,14 @@ impl Element for StrideSwitch {
     type Args = StrideSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] =
         &[Handler::read("config", "The configuration.", |switch| switch.stride.config())];
-    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+    const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "tickets",
         summary: "The tickets of port N, at most 32768.",
         count: |switch| switch.stride.len(),
         read: |switch, port| switch.stride.tickets(port).to_string(),
         write: |switch, cx, port, value| switch.stride.write(cx, port, value),
     });
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: StrideSwitchArgs, setup: &mut Setup) -> Result<StrideSwitch, SetupError> {
         let tickets = tickets(&args.tickets, setup.outputs(), "output", setup)?;

@@ -38,7 +38,7 @@ impl Element for Suppressor {
             suppressor.closed.fill(false);
             Ok(())
         })];
-    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+    const NUMBERED: Option<NumberedHandlers<Self>> = Some(NumberedHandlers {
         prefix: "active",
         summary: "Whether port N is open.",
         count: |suppressor| suppressor.closed.len(),

@@ -51,7 +51,7 @@ impl Element for Switch {
         ),
         Handler::read("config", "The configuration.", |switch| switch.output.to_string()),
     ];
-    const LIVE: bool = true;
+    const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: SwitchArgs, setup: &mut Setup) -> Result<Switch, SetupError> {
         if args.output >= setup.outputs() as i32 {
