@@ -4,8 +4,8 @@ use element::arguments::{Raw, Word};
 use element::prelude::*;
 use element::{Descriptor, Io, LogTap, Stream};
 
-use super::place::Place;
-use super::waiting::Waiting;
+use super::listen_address::ListenAddress;
+use super::retrying_listener::RetryingListener;
 
 /// The greeting of a new connection.
 const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
@@ -64,7 +64,7 @@ pub struct ChatterSocketArgs {
 }
 
 pub struct ChatterSocket {
-    waiting: Waiting,
+    listener: RetryingListener,
     channel: String,
     greeting: bool,
     tap: Option<Rc<LogTap>>,
@@ -83,14 +83,14 @@ impl Element for ChatterSocket {
     type Args = ChatterSocketArgs;
 
     fn new(args: ChatterSocketArgs, setup: &mut Setup) -> Result<ChatterSocket, SetupError> {
-        let place = Place::new(&args.r#type, args.port, args.filename, None, setup)?;
-        if let Place::Inherited(_) = place {
+        let address = ListenAddress::new(&args.r#type, args.port, args.filename, None, setup)?;
+        if let ListenAddress::Inherited(_) = address {
             return Err(SetupError::new("unknown socket type ‘SOCKET’"));
         }
         // No element writes to another channel, so there is nothing to suppress.
         let _ = args.quiet_channel;
         Ok(ChatterSocket {
-            waiting: Waiting::new(place, false, args.retries, args.retry_warnings),
+            listener: RetryingListener::new(address, false, args.retries, args.retry_warnings),
             channel: args.channel.0,
             greeting: args.greeting,
             tap: None,
@@ -102,11 +102,11 @@ impl Element for ChatterSocket {
         if self.channel == "default" {
             self.tap = Some(cx.runtime().tap(cx.element()));
         }
-        self.waiting.start(cx)
+        self.listener.start(cx)
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        self.waiting.retry(cx);
+        self.listener.retry(cx);
     }
 
     fn woken(&mut self, cx: &mut Context) {
@@ -118,8 +118,8 @@ impl Element for ChatterSocket {
     }
 
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        if self.waiting.is(descriptor) {
-            if let Some(stream) = self.waiting.accept(cx)
+        if self.listener.is(descriptor) {
+            if let Some(stream) = self.listener.accept(cx)
                 && self.clients.len() < MAX_CONNECTIONS
             {
                 let output = if self.greeting { GREETING.into() } else { Vec::new() };
@@ -134,7 +134,7 @@ impl Element for ChatterSocket {
     }
 
     fn inherit(&mut self, old: &mut ChatterSocket, cx: &mut Context) {
-        if self.channel == old.channel && self.waiting.inherit(&mut old.waiting, cx) {
+        if self.channel == old.channel && self.listener.inherit(&mut old.listener, cx) {
             self.clients.append(&mut old.clients);
             self.flush(cx);
         }
@@ -142,7 +142,7 @@ impl Element for ChatterSocket {
 
     fn cleanup(&mut self, _: &mut Context) {
         self.clients.drain(..).for_each(|mut client| client.flush());
-        self.waiting.stop();
+        self.listener.stop();
     }
 }
 

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use element::{Descriptor, Io, Stream};
 
-use super::protocol::{Parsed, Seen, parse};
+use super::protocol::{Parsed, Progress, parse};
 
 /// Bytes read from a connection at a time, so that one client can't delay the others.
 const READ_SIZE: usize = 1 << 14;
@@ -16,7 +16,7 @@ pub(super) struct Connection {
     input: Vec<u8>,
     /// Number of processed bytes in `input`.
     used: usize,
-    seen: Seen,
+    progress: Progress,
     /// Whether `input` contains no complete command.
     needs_input: bool,
     output: Vec<u8>,
@@ -33,7 +33,7 @@ impl Connection {
             stream,
             input: Vec::new(),
             used: 0,
-            seen: Seen::default(),
+            progress: Progress::default(),
             needs_input: true,
             output: greeting.as_bytes().to_vec(),
             sent: 0,
@@ -54,7 +54,7 @@ impl Connection {
 
     /// Reads at most `READ_SIZE` bytes, after all previous commands have been processed.
     pub(super) fn fill(&mut self) {
-        if !self.needs_input || self.input_closed || self.is_choked() {
+        if !self.needs_input || self.input_closed || self.is_backlogged() {
             return;
         }
         let before = self.input.len();
@@ -68,23 +68,23 @@ impl Connection {
     /// Removes and returns the next item of the input; `None` if none is complete.
     pub(super) fn next(&mut self) -> Option<Parsed> {
         let rest = self.input.get(self.used..).unwrap_or_default();
-        if self.is_choked() {
+        if self.is_backlogged() {
             return None;
         }
         self.needs_input = rest.is_empty();
         if self.needs_input {
             return None;
         }
-        let parsed = parse(rest, self.input_closed, self.seen);
-        self.seen = Seen::default();
+        let parsed = parse(rest, self.input_closed, self.progress);
+        self.progress = Progress::default();
         match &parsed {
-            Parsed::Part(seen) => {
-                self.seen = *seen;
+            Parsed::Incomplete(progress) => {
+                self.progress = *progress;
                 self.needs_input = true;
                 return None;
             }
             Parsed::Blank(used) | Parsed::Command(used, _) | Parsed::Bad(used, ..) => self.used += used,
-            Parsed::Flood(..) => self.close(),
+            Parsed::TooBig(..) => self.close(),
         }
         if self.used >= self.input.len() {
             self.input.clear();
@@ -151,18 +151,18 @@ impl Connection {
     }
 
     /// Whether the connection is finished.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.output_closed || (self.input_closed && self.input.is_empty() && self.output.is_empty())
     }
 
     /// Whether to watch for input and for writability. Remaining commands are processed when the connection is
     /// writable.
     pub(super) fn wants(&self) -> (bool, bool) {
-        let reads = self.needs_input && !self.input_closed && !self.is_choked();
+        let reads = self.needs_input && !self.input_closed && !self.is_backlogged();
         (reads, !self.needs_input || !self.output.is_empty())
     }
 
-    fn is_choked(&self) -> bool {
+    fn is_backlogged(&self) -> bool {
         self.output.len() - self.sent > MAX_WAITING
     }
 }

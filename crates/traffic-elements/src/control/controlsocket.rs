@@ -5,10 +5,10 @@ use element::prelude::*;
 use element::{Descriptor, HandlerInfo, HandlerKind};
 
 use super::connection::Connection;
+use super::listen_address::ListenAddress;
 use super::llrpc::Call;
-use super::place::Place;
 use super::protocol::{Command, HELP, Parsed, code};
-use super::waiting::{Waiting, declaration};
+use super::retrying_listener::{RetryingListener, declaration};
 
 /// The greeting of a new connection.
 const GREETING: &str = "Click::ControlSocket/1.3\r\n";
@@ -75,7 +75,7 @@ pub struct ControlSocketArgs {
 }
 
 pub struct ControlSocket {
-    waiting: Waiting,
+    listener: RetryingListener,
     connections: Vec<Connection>,
     read_only: bool,
     proxy: Option<String>,
@@ -83,23 +83,23 @@ pub struct ControlSocket {
 }
 
 /// The code and text of an error reply.
-type Refusal = (u16, String);
+type ErrorReply = (u16, String);
 
 impl Element for ControlSocket {
     type Args = ControlSocketArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read_with("port", "The TCP port that it listens on.", |socket, _, _| {
-            socket.own("port").ok_or_else(|| HandlerError::NoHandler("port".into()))
+            socket.own_handler("port").ok_or_else(|| HandlerError::NoHandler("port".into()))
         }),
         Handler::read_with("filename", "Path of the Unix socket.", |socket, _, _| {
-            socket.own("filename").ok_or_else(|| HandlerError::NoHandler("filename".into()))
+            socket.own_handler("filename").ok_or_else(|| HandlerError::NoHandler("filename".into()))
         }),
     ];
 
     fn new(args: ControlSocketArgs, setup: &mut Setup) -> Result<ControlSocket, SetupError> {
-        let place = Place::new(&args.r#type, args.port, args.filename, args.fd, setup)?;
+        let address = ListenAddress::new(&args.r#type, args.port, args.filename, args.fd, setup)?;
         Ok(ControlSocket {
-            waiting: Waiting::new(place, args.localhost, args.retries, args.retry_warnings),
+            listener: RetryingListener::new(address, args.localhost, args.retries, args.retry_warnings),
             connections: Vec::new(),
             read_only: args.readonly,
             proxy: args.proxy.map(|name| name.0),
@@ -117,16 +117,16 @@ impl Element for ControlSocket {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        match &self.waiting.place {
+        match &self.listener.address {
             // After a configuration change, so that a replaced element has handed over the connection.
-            Place::Inherited(_) => cx.set_timer(0, cx.steady()),
-            _ => self.waiting.start(cx)?,
+            ListenAddress::Inherited(_) => cx.set_timer(0, cx.steady()),
+            _ => self.listener.start(cx)?,
         }
         Ok(())
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        let Place::Inherited(number) = self.waiting.place else { return self.waiting.retry(cx) };
+        let ListenAddress::Inherited(number) = self.listener.address else { return self.listener.retry(cx) };
         match cx.environment().connect(&format!("fd:{number}")) {
             Ok(stream) => self.open(cx, Connection::new(stream, GREETING)),
             Err(error) => {
@@ -137,8 +137,8 @@ impl Element for ControlSocket {
     }
 
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        if self.waiting.is(descriptor) {
-            if let Some(stream) = self.waiting.accept(cx) {
+        if self.listener.is(descriptor) {
+            if let Some(stream) = self.listener.accept(cx) {
                 // A connection above the limit is closed at once.
                 if self.connections.len() < MAX_CONNECTIONS {
                     self.open(cx, Connection::new(stream, GREETING));
@@ -146,34 +146,34 @@ impl Element for ControlSocket {
             }
             return;
         }
-        let place = self.connections.iter().position(|connection| connection.descriptor() == descriptor);
-        let Some(place) = place else { return cx.watch(descriptor, false, false) };
-        let mut connection = self.connections.swap_remove(place);
+        let index = self.connections.iter().position(|connection| connection.descriptor() == descriptor);
+        let Some(index) = index else { return cx.watch(descriptor, false, false) };
+        let mut connection = self.connections.swap_remove(index);
         self.serve(cx, &mut connection);
-        self.keep(cx, connection);
+        self.store_or_close(cx, connection);
     }
 
     fn inherit(&mut self, old: &mut ControlSocket, cx: &mut Context) {
-        if self.waiting.inherit(&mut old.waiting, cx) {
+        if self.listener.inherit(&mut old.listener, cx) {
             cx.clear_timer(0);
             for connection in core::mem::take(&mut old.connections) {
-                self.keep(cx, connection);
+                self.store_or_close(cx, connection);
             }
         }
     }
 
     fn cleanup(&mut self, _: &mut Context) {
         self.connections.drain(..).for_each(|mut connection| connection.flush());
-        self.waiting.stop();
+        self.listener.stop();
     }
 }
 
 impl ControlSocket {
     /// The value of one of the socket's own handlers.
-    fn own(&self, name: &str) -> Option<String> {
-        match (&self.waiting.place, name) {
-            (Place::Tcp { .. }, "port") => Some(self.waiting.port()),
-            (Place::Unix(path), "filename") => Some(path.clone()),
+    fn own_handler(&self, name: &str) -> Option<String> {
+        match (&self.listener.address, name) {
+            (ListenAddress::Tcp { .. }, "port") => Some(self.listener.port()),
+            (ListenAddress::Unix(path), "filename") => Some(path.clone()),
             _ => None,
         }
     }
@@ -185,13 +185,13 @@ impl ControlSocket {
             cx.log(&format!("{}: opened connection {number}{from}", declaration(cx)));
         }
         connection.flush();
-        self.keep(cx, connection);
+        self.store_or_close(cx, connection);
     }
 
     /// Keeps a connection, unless it is finished.
-    fn keep(&mut self, cx: &Context, connection: Connection) {
+    fn store_or_close(&mut self, cx: &Context, connection: Connection) {
         let descriptor = connection.descriptor();
-        if connection.is_over() {
+        if connection.is_finished() {
             cx.watch(descriptor, false, false);
             if self.verbose {
                 cx.log(&format!("{}: closed connection {}", declaration(cx), descriptor.0));
@@ -219,20 +219,22 @@ impl ControlSocket {
                         break;
                     }
                 }
-                Parsed::Bad(_, code, text) | Parsed::Flood(code, text) => connection.line(code, &text, false),
-                Parsed::Blank(_) | Parsed::Part(_) => {}
+                Parsed::Bad(_, code, text) | Parsed::TooBig(code, text) => {
+                    connection.line(code, &text, false)
+                }
+                Parsed::Blank(_) | Parsed::Incomplete(_) => {}
             }
         }
         connection.flush();
     }
 
-    fn execute(&self, cx: &Context, connection: &mut Connection, command: Command) -> Result<(), Refusal> {
+    fn execute(&self, cx: &Context, connection: &mut Connection, command: Command) -> Result<(), ErrorReply> {
         match command {
             Command::Read { handler, data } => self.read(cx, connection, &handler, &data)?,
             Command::Write { handler, data } => self.write(cx, connection, &handler, &data)?,
             Command::Check { handler, write } => {
-                let found = self.find(cx, &handler)?;
-                if !found.can(write) {
+                let found = self.find_handler(cx, &handler)?;
+                if !found.supports(write) {
                     let can = if write { "writable" } else { "readable" };
                     return Err((code::NO_HANDLER, format!("Handler '{handler}' not {can}")));
                 }
@@ -259,9 +261,15 @@ impl ControlSocket {
         Ok(())
     }
 
-    fn read(&self, cx: &Context, connection: &mut Connection, name: &str, data: &str) -> Result<(), Refusal> {
-        let found = self.find(cx, name)?;
-        if !found.can(false) {
+    fn read(
+        &self,
+        cx: &Context,
+        connection: &mut Connection,
+        name: &str,
+        data: &str,
+    ) -> Result<(), ErrorReply> {
+        let found = self.find_handler(cx, name)?;
+        if !found.supports(false) {
             return Err((code::PERMISSION, format!("Handler '{name}' write-only")));
         }
         let result = match found.own {
@@ -290,9 +298,9 @@ impl ControlSocket {
         connection: &mut Connection,
         name: &str,
         data: &str,
-    ) -> Result<(), Refusal> {
-        let found = self.find(cx, name)?;
-        if !found.can(true) {
+    ) -> Result<(), ErrorReply> {
+        let found = self.find_handler(cx, name)?;
+        if !found.supports(true) {
             return Err((code::PERMISSION, format!("Handler '{name}' read-only")));
         }
         if self.read_only {
@@ -323,11 +331,11 @@ impl ControlSocket {
         connection: &mut Connection,
         name: &str,
         data: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ErrorReply> {
         let (element, number) = name.rsplit_once('#').unwrap_or(("", name));
         let call = Call::parse(number)
             .ok_or_else(|| (code::SYNTAX, format!("Syntax error in LLRPC name '{name}'")))?;
-        let found = self.find(cx, &format!("{element}.name"))?;
+        let found = self.find_handler(cx, &format!("{element}.name"))?;
         if !call.is_remote() {
             return Err((code::UNIMPLEMENTED, format!("Cannot call LLRPC '{name}' remotely")));
         }
@@ -348,7 +356,7 @@ impl ControlSocket {
     }
 
     /// Finds a handler by the name that a client uses.
-    fn find(&self, cx: &Context, name: &str) -> Result<Found, Refusal> {
+    fn find_handler(&self, cx: &Context, name: &str) -> Result<Found, ErrorReply> {
         let path = name.strip_prefix("0.").or_else(|| name.strip_prefix('.')).unwrap_or(name);
         // A path without an element is the router's, never relative to the socket.
         let rooted = if path.contains('.') { path.to_string() } else { format!(".{path}") };
@@ -371,7 +379,7 @@ impl ControlSocket {
             HandlerError::NoElement(element) => no_element(&element),
             _ => unknown(name),
         })?;
-        let own = (target.element == Some(cx.element())).then(|| self.own(&target.handler)).flatten();
+        let own = (target.element == Some(cx.element())).then(|| self.own_handler(&target.handler)).flatten();
         let mut listed = cx.runtime().handlers(target.element);
         listed.retain(|info| info.name == target.handler);
         if listed.iter().any(|info| info.hidden) || (listed.is_empty() && target.element.is_none()) {
@@ -386,11 +394,11 @@ impl ControlSocket {
     }
 }
 
-fn no_element(name: &str) -> Refusal {
+fn no_element(name: &str) -> ErrorReply {
     (code::NO_ELEMENT, format!("No element named '{name}'"))
 }
 
-fn unknown(name: &str) -> Refusal {
+fn unknown(name: &str) -> ErrorReply {
     (code::NO_HANDLER, format!("No handler named '{name}'"))
 }
 
@@ -404,7 +412,7 @@ struct Found {
 }
 
 impl Found {
-    fn can(&self, write: bool) -> bool {
+    fn supports(&self, write: bool) -> bool {
         let fits = |info: &HandlerInfo| (info.kind == HandlerKind::Write) == write;
         match &self.own {
             Some(_) => !write,

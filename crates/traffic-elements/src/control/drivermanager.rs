@@ -3,7 +3,7 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::machine::Kind;
+use super::machine::ScriptType;
 use super::script::compile;
 use super::scripted::{Compiled, ScriptArguments, Scripted};
 
@@ -29,6 +29,6 @@ pub type DriverManager = Scripted<DriverManagerArgs>;
 
 impl ScriptArguments for DriverManagerArgs {
     fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError> {
-        compile(self.r#type, &self.instructions, Kind::Driver, setup)
+        compile(self.r#type, &self.instructions, ScriptType::Driver, setup)
     }
 }

@@ -214,13 +214,13 @@ fn contains(parameter: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::nowhere::Nowhere;
+    use crate::control::test_environment::TestEnvironment;
     use alloc::format;
     use element::Names;
 
     fn check(name: &str, parameter: &str, expected: &str) {
         let names = Names::new();
-        let setup = Setup::new("s", (0, 0), &names, &Nowhere);
+        let setup = Setup::new("s", (0, 0), &names, &TestEnvironment);
         let answer = call(name, parameter, &setup).expect("a function");
         assert_eq!(answer.unwrap_or_else(|error| format!("! {error}")), expected, "{name} {parameter}");
     }

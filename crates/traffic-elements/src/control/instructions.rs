@@ -125,12 +125,12 @@ pub(super) fn parse(
         }
         instructions.push(parsed);
     }
-    for (place, text) in gotos {
+    for (index, text) in gotos {
         let mut rest = text.as_str();
         let label = next_word(&mut rest).unwrap_or("");
         match (find_label(&instructions, label), numbered(label, setup)) {
             (Some(target), _) | (None, Some(target)) => {
-                if let Some(goto) = instructions.get_mut(place) {
+                if let Some(goto) = instructions.get_mut(index) {
                     *goto = Instruction::Goto { target, condition: rest.to_owned() };
                 }
             }
@@ -182,8 +182,8 @@ fn name_of<'w>(word: &'w str, setup: &Setup) -> &'w str {
         Ok(-4) => "error",
         Ok(-5) => "errorq",
         Ok(number) => {
-            let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-            place.and_then(|place| NUMBERED.get(place)).copied().unwrap_or("")
+            let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+            index.and_then(|index| NUMBERED.get(index)).copied().unwrap_or("")
         }
         Err(_) => word,
     }

@@ -9,8 +9,8 @@ use element::text::{next_word, uncomment, unquote};
 use element::{Context, HandlerError};
 use packet::Timestamp;
 
-use super::complaints::Complaints;
 use super::instructions::{Finish, Instruction, Printing, Target, find_label};
+use super::script_errors::ScriptErrors;
 use super::variables::Variables;
 
 /// Jumps without a pause after which a script is stopped as endless.
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 16;
 
 /// When a script runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ScriptType {
     Active,
     Passive,
     Packet,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 
 /// The reason for which a script continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum StepCause {
     /// The `step` handler, a timer, a packet, a jump.
     Step,
     /// The driver is about to stop.
@@ -48,7 +48,7 @@ pub(super) enum Request {
 
 /// A script and its execution state.
 pub(super) struct Machine {
-    pub(super) kind: Kind,
+    pub(super) script_type: ScriptType,
     instructions: Vec<Instruction>,
     /// Steps counted by each `pause`.
     stepped: Vec<u32>,
@@ -61,13 +61,13 @@ pub(super) struct Machine {
     /// Whether the step that starts an active script has been counted; other scripts need none.
     started: bool,
     pub(super) variables: Variables,
-    complaints: Complaints,
+    errors: ScriptErrors,
 }
 
 impl Machine {
-    pub(super) fn new(kind: Kind, instructions: Vec<Instruction>) -> Machine {
+    pub(super) fn new(script_type: ScriptType, instructions: Vec<Instruction>) -> Machine {
         Machine {
-            kind,
+            script_type,
             stepped: alloc::vec![0; instructions.len()],
             instructions,
             position: 0,
@@ -76,7 +76,7 @@ impl Machine {
             depth: 0,
             started: true,
             variables: Variables::default(),
-            complaints: Complaints::default(),
+            errors: ScriptErrors::default(),
         }
     }
 
@@ -93,24 +93,24 @@ impl Machine {
                 self.variables.set(variable, String::new());
             }
         }
-        let occasion = cx.runtime().message_heading(cx.element(), "While initializing");
-        self.on_occasion(occasion, |machine| machine.initialise(cx));
+        let heading = cx.runtime().message_heading(cx.element(), "While initializing");
+        self.under_heading(heading, |machine| machine.initialize_variables(cx));
     }
 
-    fn initialise(&mut self, cx: &mut Context) {
+    fn initialize_variables(&mut self, cx: &mut Context) {
         for instruction in self.instructions.clone() {
             if let Instruction::Initialise { variable, text, unquote: quoted, .. } = instruction {
                 let text = self.expand(cx, &text, false);
                 self.variables.set(&variable, if quoted { unquote(&text) } else { text });
             }
         }
-        if matches!(self.kind, Kind::Active | Kind::Driver) {
+        if matches!(self.script_type, ScriptType::Active | ScriptType::Driver) {
             self.started = self.instructions.first() != Some(&Instruction::Initial);
             match self.instructions.first().cloned() {
                 Some(Instruction::Wait { time }) => {
                     self.wait(cx, &time);
                 }
-                Some(Instruction::Initial) if self.kind == Kind::Driver => cx.stop(),
+                Some(Instruction::Initial) if self.script_type == ScriptType::Driver => cx.stop(),
                 Some(Instruction::Initial) => cx.set_timer_after(0, Timestamp::ZERO),
                 _ => {}
             }
@@ -121,16 +121,16 @@ impl Machine {
     pub(super) fn step(&mut self, cx: &mut Context, steps: i64) {
         let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
         self.depth += 1;
-        self.on_occasion(format!("While executing ‘{name} :: {class}’:"), |machine| {
-            machine.execute(cx, steps, Cause::Step, 0)
+        self.under_heading(format!("While executing ‘{name} :: {class}’:"), |machine| {
+            machine.execute(cx, steps, StepCause::Step, 0)
         });
         self.depth -= 1;
     }
 
     /// Continues the script because the driver is about to stop, and logs errors.
-    pub(super) fn drive(&mut self, cx: &mut Context) {
+    pub(super) fn step_for_driver(&mut self, cx: &mut Context) {
         self.depth += 1;
-        self.obey(cx, Request::Step, ("step", "router"), true);
+        self.handle_request(cx, Request::Step, ("step", "router"), true);
         self.depth -= 1;
     }
 
@@ -146,13 +146,13 @@ impl Machine {
             return Err(HandlerError::new("too many calls of the script by itself"));
         }
         if self.depth == 0 {
-            self.complaints.hold();
+            self.errors.hold();
         }
         self.depth += 1;
-        let finish = self.obey(cx, request, (name, value), writing);
+        let finish = self.handle_request(cx, request, (name, value), writing);
         self.depth -= 1;
         // For a nested call, the errors are reported by the outermost call.
-        let problems = if self.depth == 0 { self.complaints.release() } else { String::new() };
+        let problems = if self.depth == 0 { self.errors.release() } else { String::new() };
         match finish {
             Some(Finish::Error) => Err(HandlerError::with_code(HandlerError::UNSPECIFIED, problems)),
             finish => {
@@ -169,7 +169,7 @@ impl Machine {
         }
     }
 
-    fn obey(
+    fn handle_request(
         &mut self,
         cx: &mut Context,
         request: Request,
@@ -179,27 +179,27 @@ impl Machine {
         self.variables.handler = name.to_owned();
         self.variables.writing = writing;
         let data = uncomment(value);
-        let (mut steps, mut cause) = (0, Cause::Step);
+        let (mut steps, mut cause) = (0, StepCause::Step);
         match request {
             Request::Goto => {
-                let Some(Target::At(place)) = find_label(&self.instructions, &data) else {
-                    self.complain(cx, "jump to nonexistent label");
+                let Some(Target::At(position)) = find_label(&self.instructions, &data) else {
+                    self.report_error(cx, "jump to nonexistent label");
                     return Some(Finish::Error);
                 };
-                self.stepped.iter_mut().skip(place).for_each(|count| *count = 0);
-                self.position = place;
+                self.stepped.iter_mut().skip(position).for_each(|count| *count = 0);
+                self.position = position;
             }
             Request::Run => {
                 self.position = 0;
                 self.variables.arguments = value.to_owned();
             }
-            Request::Step if data == "router" => (steps, cause) = (1, Cause::Driver),
+            Request::Step if data == "router" => (steps, cause) = (1, StepCause::Driver),
             Request::Step if data.is_empty() => steps = 1,
             Request::Step => match cx.argument::<i32>(&data) {
                 Ok(count) => steps = i64::from(count),
                 Err(_) => {
-                    self.complain(cx, "syntax error");
-                    return self.forget(Some(Finish::Error));
+                    self.report_error(cx, "syntax error");
+                    return self.end_request(Some(Finish::Error));
                 }
             },
         }
@@ -211,17 +211,17 @@ impl Machine {
             while steps >= 0 {
                 self.pending = Some(-1);
                 jumps = self.execute(cx, steps, cause, jumps);
-                cause = Cause::Step;
+                cause = StepCause::Step;
                 steps = self.pending.unwrap_or(-1);
             }
             self.pending = None;
         }
         let finish = self.finish();
-        self.forget(finish)
+        self.end_request(finish)
     }
 
     /// Resets the state of a handler call. A waiting script keeps its arguments.
-    fn forget(&mut self, finish: Option<Finish>) -> Option<Finish> {
+    fn end_request(&mut self, finish: Option<Finish>) -> Option<Finish> {
         self.variables.handler.clear();
         self.variables.writing = false;
         if matches!(finish, Some(Finish::Error | Finish::Stop)) {
@@ -243,7 +243,7 @@ impl Machine {
     }
 
     /// Runs the script for a packet, and returns the packet's output.
-    pub(super) fn judge(&mut self, cx: &mut Context, port: usize) -> Option<usize> {
+    pub(super) fn run_for_packet(&mut self, cx: &mut Context, port: usize) -> Option<usize> {
         self.variables.set("input", port.to_string());
         self.position = 0;
         self.step(cx, 0);
@@ -260,43 +260,43 @@ impl Machine {
     }
 
     /// Reports an error to the caller of a handler, or to the log.
-    pub(super) fn complain(&mut self, cx: &Context, problem: impl AsRef<str>) {
-        self.complaints.push(cx, problem.as_ref());
+    pub(super) fn report_error(&mut self, cx: &Context, problem: impl AsRef<str>) {
+        self.errors.push(cx, problem.as_ref());
     }
 
-    /// Calls a function with `occasion` as the context of its errors.
-    pub(super) fn on_occasion<R>(&mut self, occasion: String, call: impl FnOnce(&mut Machine) -> R) -> R {
-        self.complaints.enter(occasion);
+    /// Calls a function with `heading` as the context of its errors.
+    pub(super) fn under_heading<R>(&mut self, heading: String, call: impl FnOnce(&mut Machine) -> R) -> R {
+        self.errors.enter(heading);
         let result = call(self);
-        self.complaints.leave();
+        self.errors.leave();
         result
     }
 
     /// Continues by `steps` blocking instructions. Adds its jumps to `jumps` and returns the sum.
-    fn execute(&mut self, cx: &mut Context, steps: i64, cause: Cause, mut jumps: usize) -> usize {
+    fn execute(&mut self, cx: &mut Context, steps: i64, cause: StepCause, mut jumps: usize) -> usize {
         let goal = self.steps + steps;
         while self.steps <= goal && jumps < MAX_JUMPS {
-            let place = self.position;
-            let Some(instruction) = self.instructions.get(place).cloned() else { break };
+            let position = self.position;
+            let Some(instruction) = self.instructions.get(position).cloned() else { break };
             // Advance first, because a handler called by the instruction may jump.
             self.position += 1;
-            match self.perform(cx, &instruction, place, goal) {
-                Next::On if self.position == place + 1 => {}
-                Next::On => jumps += 1,
-                Next::Block => break,
-                Next::Return if self.position == place + 1 => {
-                    self.position = place;
+            match self.execute_instruction(cx, &instruction, position, goal) {
+                StepResult::Continue if self.position == position + 1 => {}
+                StepResult::Continue => jumps += 1,
+                StepResult::Block => break,
+                StepResult::Return if self.position == position + 1 => {
+                    self.position = position;
                     break;
                 }
-                Next::Return => jumps += 1,
-                Next::Finish => {
-                    self.position = place;
+                StepResult::Return => jumps += 1,
+                StepResult::Finish => {
+                    self.position = position;
                     return jumps + 1;
                 }
-                Next::Stop => {
-                    self.position = place;
+                StepResult::Stop => {
+                    self.position = position;
                     self.steps += 1;
-                    if cause != Cause::Driver {
+                    if cause != StepCause::Driver {
                         cx.stop();
                     }
                     return jumps + 1;
@@ -309,13 +309,19 @@ impl Machine {
             self.position = self.instructions.len();
             cx.clear_timer(0);
         }
-        if cause == Cause::Driver {
+        if cause == StepCause::Driver {
             cx.runtime().set_run_count(cx.runtime().run_count() + 1);
         }
         jumps + 1
     }
 
-    fn perform(&mut self, cx: &mut Context, instruction: &Instruction, place: usize, goal: i64) -> Next {
+    fn execute_instruction(
+        &mut self,
+        cx: &mut Context,
+        instruction: &Instruction,
+        position: usize,
+        goal: i64,
+    ) -> StepResult {
         match instruction {
             Instruction::Initial => {
                 if !core::mem::replace(&mut self.started, true) {
@@ -323,22 +329,22 @@ impl Machine {
                 }
             }
             Instruction::Pause { steps } => {
-                let Some(stepped) = self.stepped.get_mut(place) else { return Next::Block };
+                let Some(stepped) = self.stepped.get_mut(position) else { return StepResult::Block };
                 while self.steps < goal && *stepped < *steps {
                     *stepped += 1;
                     self.steps += 1;
                 }
                 if self.steps == goal && *stepped < *steps {
-                    self.position = place;
-                    return Next::Block;
+                    self.position = position;
+                    return StepResult::Block;
                 }
             }
             Instruction::Wait { time } => {
                 if self.steps == goal {
                     if self.wait(cx, time) {
-                        self.position = place;
+                        self.position = position;
                     }
-                    return Next::Block;
+                    return StepResult::Block;
                 }
                 self.steps += 1;
                 cx.clear_timer(0);
@@ -358,43 +364,43 @@ impl Machine {
             Instruction::Return { text, unquote: quoted } => {
                 let text = self.expand(cx, text, false);
                 self.variables.set("_", if *quoted { unquote(&text) } else { text });
-                return Next::Return;
+                return StepResult::Return;
             }
-            Instruction::Goto { target, condition } => return self.go(cx, *target, condition, place),
+            Instruction::Goto { target, condition } => return self.jump(cx, *target, condition, position),
             Instruction::Error { text, unquote: quoted } => {
                 let text = self.expand(cx, text, false);
                 let text = if *quoted { unquote(&text) } else { text };
                 if !text.is_empty() {
-                    self.complain(cx, text);
+                    self.report_error(cx, text);
                 }
-                return Next::Finish;
+                return StepResult::Finish;
             }
-            Instruction::Finish(Finish::Stop) => return Next::Stop,
-            Instruction::Finish(_) => return Next::Finish,
+            Instruction::Finish(Finish::Stop) => return StepResult::Stop,
+            Instruction::Finish(_) => return StepResult::Finish,
             Instruction::Label { .. } | Instruction::Initialise { .. } => {}
         }
-        Next::On
+        StepResult::Continue
     }
 
-    fn go(&mut self, cx: &mut Context, target: Target, condition: &str, place: usize) -> Next {
+    fn jump(&mut self, cx: &mut Context, target: Target, condition: &str, position: usize) -> StepResult {
         let condition = self.expand(cx, condition, false);
         let holds = condition.is_empty() || {
             let parsed = cx.argument::<bool>(&condition);
             if parsed.is_err() {
-                self.complain(cx, format!("bad condition ‘{condition}’"));
+                self.report_error(cx, format!("bad condition ‘{condition}’"));
             }
             parsed.unwrap_or(false)
         };
         match target {
             _ if !holds => {}
-            Target::Finish(_) => return Next::Finish,
+            Target::Finish(_) => return StepResult::Finish,
             Target::At(to) => {
-                let between = to..place.max(to);
+                let between = to..position.max(to);
                 self.stepped.get_mut(between).into_iter().flatten().for_each(|count| *count = 0);
                 self.position = to;
             }
         }
-        Next::On
+        StepResult::Continue
     }
 
     /// Sets the timer; returns false if the time is invalid.
@@ -403,7 +409,7 @@ impl Machine {
         match cx.argument::<Timestamp>(&time) {
             Ok(span) => cx.set_timer_after(0, span),
             Err(_) => {
-                self.complain(cx, "syntax error at ‘wait’");
+                self.report_error(cx, "syntax error at ‘wait’");
                 return false;
             }
         }
@@ -420,22 +426,22 @@ impl Machine {
         }
         let mut writer = match cx.environment().create(file, append) {
             Ok(writer) => writer,
-            Err(error) => return self.complain(cx, format!("{file}: {error}")),
+            Err(error) => return self.report_error(cx, format!("{file}: {error}")),
         };
         let is_call =
             rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '@' || first == '_');
-        let before = self.complaints.count();
+        let before = self.errors.count();
         let mut value = if is_call {
             let call = self.expand(cx, rest, false);
             self.value_of_call(cx, &call, how.unquote).unwrap_or_default()
         } else {
             unquote(&self.expand(cx, rest, true))
         };
-        if how.line && self.complaints.count() == before && !value.ends_with('\n') {
+        if how.line && self.errors.count() == before && !value.ends_with('\n') {
             value.push('\n');
         }
         if let Err(error) = writer.write(value.as_bytes()).and_then(|()| writer.flush()) {
-            self.complain(cx, format!("{file}: {error}"));
+            self.report_error(cx, format!("{file}: {error}"));
         }
     }
 
@@ -454,9 +460,9 @@ impl Machine {
 }
 
 /// How to continue after an instruction.
-enum Next {
+enum StepResult {
     /// With the next instruction, or with the target of a jump.
-    On,
+    Continue,
     /// Block; the position is where the script continues.
     Block,
     /// Return, unless a handler has jumped in the meantime.

@@ -1,8 +1,8 @@
 //! Scripts, control sockets and the driver.
 
 mod balancedthreadsched;
+mod calls;
 mod chattersocket;
-mod complaints;
 mod connection;
 mod controlsocket;
 mod drivermanager;
@@ -10,23 +10,23 @@ mod expansion;
 mod functions;
 mod handlerproxy;
 mod instructions;
+mod listen_address;
 mod llrpc;
 mod machine;
 mod message;
-#[cfg(test)]
-mod nowhere;
-mod place;
 mod progressbar;
 mod progressline;
 mod protocol;
-mod scope;
+mod retrying_listener;
 mod script;
+mod script_errors;
 mod scripted;
 mod signals;
 mod sprintf;
 mod staticthreadsched;
+#[cfg(test)]
+mod test_environment;
 mod variables;
-mod waiting;
 
 pub use balancedthreadsched::BalancedThreadSched;
 pub use chattersocket::ChatterSocket;

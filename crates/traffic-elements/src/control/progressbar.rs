@@ -7,7 +7,7 @@ use element::prelude::*;
 use super::progressline::{Progress, STALLED};
 
 /// The timer of the next redraw.
-const DRAW: usize = 0;
+const DRAW_TIMER: usize = 0;
 
 /// Draws a progress bar on the terminal, from handlers that return a position and a size.
 ///
@@ -91,8 +91,8 @@ impl Element for ProgressBar {
         Handler::read("active", "Whether the bar is drawn.", |bar| bar.args.active.to_string()),
         Handler::write("active", "Turns drawing on or off.", |bar, cx, value| {
             bar.args.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
-            if bar.args.active && cx.timer(DRAW).is_none() {
-                cx.set_timer(DRAW, cx.steady());
+            if bar.args.active && cx.timer(DRAW_TIMER).is_none() {
+                cx.set_timer(DRAW_TIMER, cx.steady());
             }
             Ok(())
         }),
@@ -127,7 +127,7 @@ impl Element for ProgressBar {
             bar.args.active = true;
             if bar.state != State::Dead {
                 bar.state = State::Fresh;
-                cx.set_timer(DRAW, cx.steady());
+                cx.set_timer(DRAW_TIMER, cx.steady());
             }
             Ok(())
         }),
@@ -149,7 +149,7 @@ impl Element for ProgressBar {
         if terminal.is_some_and(|terminal| !(self.args.check_stdout && terminal.output)) {
             self.state = State::Fresh;
             if self.args.active {
-                cx.set_timer(DRAW, cx.steady());
+                cx.set_timer(DRAW_TIMER, cx.steady());
             }
         }
         Ok(())
@@ -175,7 +175,7 @@ impl ProgressBar {
         if done {
             self.size = sum(cx, &self.args.poshandler);
         }
-        cx.clear_timer(DRAW);
+        cx.clear_timer(DRAW_TIMER);
         self.draw(cx, true);
     }
 
@@ -192,7 +192,7 @@ impl ProgressBar {
         }
         let due = self.start + self.args.delay;
         if now < due && !last {
-            return cx.set_timer(DRAW, due);
+            return cx.set_timer(DRAW_TIMER, due);
         }
         let position = sum(cx, &self.args.poshandler);
         let mut stall = now - self.moved;
@@ -217,7 +217,7 @@ impl ProgressBar {
             self.state = State::Over;
             self.args.active = false;
         } else {
-            cx.set_timer(DRAW, now + self.args.update);
+            cx.set_timer(DRAW_TIMER, now + self.args.update);
         }
     }
 }

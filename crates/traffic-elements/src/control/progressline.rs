@@ -62,7 +62,7 @@ impl Progress {
     }
 
     fn bar(&self, length: usize) -> String {
-        let at = |place: usize, mark: &str| format!("{}{mark}", " ".repeat(place));
+        let at = |column: usize, mark: &str| format!("{}{mark}", " ".repeat(column));
         let bar = match (self.part(), self.position) {
             (Some(part), _) => "*".repeat((length as f64 * part) as usize),
             (None, Some(position)) if !self.over && self.size.is_none() => {

@@ -58,7 +58,7 @@ pub(super) enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// An incomplete command.
-    Part(Seen),
+    Incomplete(Progress),
     /// An empty line of this many bytes.
     Blank(usize),
     /// A command of this many bytes, including its data.
@@ -66,12 +66,12 @@ pub(super) enum Parsed {
     /// This many bytes of invalid input, with the code and text of the reply.
     Bad(usize, u16, String),
     /// Input above the limits: reply and close the connection.
-    Flood(u16, String),
+    TooBig(u16, String),
 }
 
 /// Results of earlier parsing of the same input, so that input that arrives byte by byte is not rescanned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct Progress {
     /// The first line does not end before this offset.
     line: usize,
     /// The data do not end before this offset.
@@ -131,12 +131,12 @@ fn line_end(input: &[u8], from: usize) -> Option<(usize, usize)> {
 }
 
 /// Parses the start of `input`; `closed` means that no more input will arrive.
-pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
-    let (end, next) = match line_end(input, seen.line) {
+pub(super) fn parse(input: &[u8], closed: bool, progress: Progress) -> Parsed {
+    let (end, next) = match line_end(input, progress.line) {
         Some(found) => found,
-        None if input.len() > MAX_LINE => return Parsed::Flood(code::TOO_BIG, "Line too long".into()),
+        None if input.len() > MAX_LINE => return Parsed::TooBig(code::TOO_BIG, "Line too long".into()),
         None if closed => (input.len(), input.len()),
-        None => return Parsed::Part(Seen { line: input.len(), data: 0 }),
+        None => return Parsed::Incomplete(Progress { line: input.len(), data: 0 }),
     };
     let line = Line::new(input.get(..end).unwrap_or_default());
     if line.words.is_empty() {
@@ -160,13 +160,13 @@ pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
                 return bad(&format!("Syntax error in '{}'", line.word(0)));
             };
             let (handler, read) = (line.word(1), command == "READDATA");
-            sized(input, (end, next), length, closed, |data| called(read, handler, text(data)))
+            sized(input, (end, next), length, closed, |data| read_or_write(read, handler, text(data)))
         }
         "READUNTIL" | "WRITEUNTIL" if count < 2 => wrong(),
         "READUNTIL" | "WRITEUNTIL" => {
             let (handler, read) = (line.word(1), command == "READUNTIL");
-            until(input, (end, next), line.rest(), (closed, seen.data), |data| {
-                called(read, handler, text(data))
+            until(input, (end, next), line.rest(), (closed, progress.data), |data| {
+                read_or_write(read, handler, text(data))
             })
         }
         "CHECKREAD" | "CHECKWRITE" if count != 2 => wrong(),
@@ -200,7 +200,7 @@ fn length(word: &str) -> Option<u64> {
     u64::try_from(length.ok()?).ok()
 }
 
-fn called(read: bool, handler: String, data: String) -> Command {
+fn read_or_write(read: bool, handler: String, data: String) -> Command {
     if read { Command::Read { handler, data } } else { Command::Write { handler, data } }
 }
 
@@ -213,12 +213,12 @@ fn sized(
     command: impl FnOnce(&[u8]) -> Command,
 ) -> Parsed {
     let Some(length) = usize::try_from(length).ok().filter(|length| *length <= MAX_DATA) else {
-        return Parsed::Flood(code::TOO_BIG, "Data too large".into());
+        return Parsed::TooBig(code::TOO_BIG, "Data too large".into());
     };
     match input.get(start..start + length) {
         Some(data) => Parsed::Command(start + length, command(data)),
         None if closed => Parsed::Bad(start, code::SYNTAX, "Not enough data".into()),
-        None => Parsed::Part(Seen { line, data: start }),
+        None => Parsed::Incomplete(Progress { line, data: start }),
     }
 }
 
@@ -241,11 +241,11 @@ fn until(
         line = next;
     }
     if input.len() - start > MAX_DATA || input.len() - line > MAX_LINE {
-        Parsed::Flood(code::TOO_BIG, "Data too large".into())
+        Parsed::TooBig(code::TOO_BIG, "Data too large".into())
     } else if closed {
         Parsed::Bad(start, code::SYNTAX, "Not enough data".into())
     } else {
-        Parsed::Part(Seen { line: first, data: line })
+        Parsed::Incomplete(Progress { line: first, data: line })
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn part(line: usize, data: usize) -> Parsed {
-        Parsed::Part(Seen { line, data })
+        Parsed::Incomplete(Progress { line, data })
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
             ("quit now\n", 9, Command::Quit { alone: false }),
         ] {
             assert_eq!(
-                parse(input.as_bytes(), false, Seen::default()),
+                parse(input.as_bytes(), false, Progress::default()),
                 Parsed::Command(length, command),
                 "{input}"
             );
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_command() {
+    fn invalid_input_is_rejected() {
         for (input, closed, answer) in [
             ("\r\n", false, Parsed::Blank(2)),
             (" \t", true, Parsed::Blank(2)),
@@ -301,17 +301,17 @@ mod tests {
             ("read\n", false, Parsed::Bad(5, 500, "Wrong number of arguments".into())),
             ("readdata a -1\n", false, Parsed::Bad(14, 500, "Syntax error in 'readdata'".into())),
             ("walk on\n", false, Parsed::Bad(8, 501, "Command 'WALK' unimplemented".into())),
-            ("writedata a 2000000000\n", false, Parsed::Flood(521, "Data too large".into())),
+            ("writedata a 2000000000\n", false, Parsed::TooBig(521, "Data too large".into())),
         ] {
-            assert_eq!(parse(input.as_bytes(), closed, Seen::default()), answer, "{input}");
+            assert_eq!(parse(input.as_bytes(), closed, Progress::default()), answer, "{input}");
         }
         let long = alloc::vec![b'x'; MAX_LINE + 1];
-        assert_eq!(parse(&long, false, Seen::default()), Parsed::Flood(521, "Line too long".into()));
+        assert_eq!(parse(&long, false, Progress::default()), Parsed::TooBig(521, "Line too long".into()));
     }
 
     /// On closed input, the parser never waits and always consumes something.
     #[test]
-    fn every_part_is_used_up_when_the_input_is_closed() {
+    fn closed_input_is_consumed() {
         let pieces =
             ["read", " ", "\n", "\r", "writedata", "x 4", "readuntil", "quit", "\u{0}", "llrpc a#1 9"];
         let mut seed = 1u32;
@@ -323,7 +323,7 @@ mod tests {
             }
             let mut rest = input.as_bytes();
             while !rest.is_empty() {
-                let used = match parse(rest, true, Seen::default()) {
+                let used = match parse(rest, true, Progress::default()) {
                     Parsed::Blank(used) | Parsed::Command(used, _) | Parsed::Bad(used, ..) => used,
                     other => panic!("{other:?}"),
                 };

@@ -5,7 +5,7 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::instructions;
-use super::machine::{Kind, Machine};
+use super::machine::{Machine, ScriptType};
 use super::scripted::{Compiled, ScriptArguments, Scripted};
 use super::signals;
 
@@ -61,52 +61,52 @@ pub type Script = Scripted<ScriptArgs>;
 impl ScriptArguments for ScriptArgs {
     fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError> {
         let has_ports = setup.inputs() + setup.outputs() > 0;
-        let default = if has_ports { Kind::Packet } else { Kind::Active };
+        let default = if has_ports { ScriptType::Packet } else { ScriptType::Active };
         compile(self.r#type, &self.instructions, default, setup)
     }
 }
 
 /// Compiles a script from its type and instructions.
 pub(super) fn compile(
-    kind: Option<Raw>,
+    script_type: Option<Raw>,
     texts: &[Raw],
-    default: Kind,
+    default: ScriptType,
     setup: &Setup,
 ) -> Result<Compiled, SetupError> {
-    let kind = match kind.filter(|text| !text.0.is_empty()) {
-        Some(text) => parse_kind(&text.0, setup)?,
+    let script_type = match script_type.filter(|text| !text.0.is_empty()) {
+        Some(text) => parse_type(&text.0, setup)?,
         None => default,
     };
-    if kind == Kind::Driver {
+    if script_type == ScriptType::Driver {
         if setup.names().find(NameKind::Driver, "", "").is_some() {
             return Err(SetupError::new("router has more than one driver script"));
         }
         setup.names().define(NameKind::Driver, "", "", &[]);
     }
-    if kind == Kind::Packet && setup.inputs() == 0 {
+    if script_type == ScriptType::Packet && setup.inputs() == 0 {
         return Err(SetupError::new("PACKET script must have inputs"));
     }
-    if kind != Kind::Packet && setup.inputs() + setup.outputs() > 0 {
+    if script_type != ScriptType::Packet && setup.inputs() + setup.outputs() > 0 {
         return Err(SetupError::new("ports allowed only on PACKET scripts"));
     }
     let texts: Vec<String> = texts.iter().map(|text| text.0.clone()).collect();
-    let instructions = instructions::parse(&texts, kind == Kind::Driver, setup)?;
-    Ok(Compiled(Machine::new(kind, instructions)))
+    let instructions = instructions::parse(&texts, script_type == ScriptType::Driver, setup)?;
+    Ok(Compiled(Machine::new(script_type, instructions)))
 }
 
-fn parse_kind(text: &str, setup: &Setup) -> Result<Kind, SetupError> {
+fn parse_type(text: &str, setup: &Setup) -> Result<ScriptType, SetupError> {
     let words = element::text::words(text);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(match words.as_slice() {
-        ["ACTIVE"] => Kind::Active,
-        ["PASSIVE"] => Kind::Passive,
-        ["PACKET" | "PUSH"] => Kind::Packet,
-        ["PROXY"] => Kind::Proxy,
-        ["DRIVER"] => Kind::Driver,
+        ["ACTIVE"] => ScriptType::Active,
+        ["PASSIVE"] => ScriptType::Passive,
+        ["PACKET" | "PUSH"] => ScriptType::Packet,
+        ["PROXY"] => ScriptType::Proxy,
+        ["DRIVER"] => ScriptType::Driver,
         ["SIGNAL", names @ ..] => {
             let numbers: Option<Vec<i32>> = names.iter().map(|name| signals::number(name, setup)).collect();
             let numbers = numbers.filter(|numbers| !numbers.is_empty());
-            Kind::Signal(numbers.ok_or_else(|| SetupError::new("bad signal number"))?)
+            ScriptType::Signal(numbers.ok_or_else(|| SetupError::new("bad signal number"))?)
         }
         _ => return Err(SetupError::new("bad TYPE")),
     })

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use element::prelude::*;
 use element::{Descriptor, HandlerInfo, HandlerKind, Io, Stream};
 
-use super::machine::{Kind, Machine, Request};
+use super::machine::{Machine, Request, ScriptType};
 
 /// The arguments of a script element.
 pub trait ScriptArguments: Args {
@@ -105,19 +105,19 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
 
     fn new(args: A, setup: &mut Setup) -> Result<Self, SetupError> {
         let Compiled(machine) = args.machine(setup)?;
-        setup.unbatched |= machine.kind == Kind::Packet;
+        setup.unbatched |= machine.script_type == ScriptType::Packet;
         Ok(Scripted { machine, signals: Vec::new(), arguments: PhantomData })
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if self.machine.kind == Kind::Driver {
+        if self.machine.script_type == ScriptType::Driver {
             cx.runtime().attach_driver(cx.element());
         }
         Ok(())
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if let Kind::Signal(numbers) = &self.machine.kind {
+        if let ScriptType::Signal(numbers) = &self.machine.script_type {
             for number in numbers {
                 let stream = cx.environment().signal(*number).map_err(SetupError::new)?;
                 cx.watch(stream.descriptor(), true, false);
@@ -130,7 +130,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
         for packet in batch.drain() {
-            match self.machine.judge(cx, port).filter(|output| *output < cx.outputs()) {
+            match self.machine.run_for_packet(cx, port).filter(|output| *output < cx.outputs()) {
                 Some(output) => cx.send(output, packet),
                 None => cx.drop(packet, Reason::SCRIPT),
             }
@@ -141,7 +141,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         for _ in 0..most {
             let Some(packet) = cx.pull_one(0) else { return };
-            match self.machine.judge(cx, 0).filter(|output| *output < cx.outputs()) {
+            match self.machine.run_for_packet(cx, 0).filter(|output| *output < cx.outputs()) {
                 Some(0) => into.push(packet),
                 Some(output) => cx.send(output, packet),
                 None => cx.drop(packet, Reason::SCRIPT),
@@ -154,7 +154,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
     }
 
     fn stopped(&mut self, cx: &mut Context) {
-        self.machine.drive(cx);
+        self.machine.step_for_driver(cx);
     }
 
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
@@ -198,7 +198,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
             return self.machine.function(cx, name, value);
         }
         let writing = call == HandlerKind::Write;
-        (self.machine.kind == Kind::Proxy)
+        (self.machine.script_type == ScriptType::Proxy)
             .then(|| self.machine.request(cx, Request::Run, (name, value), writing))
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Variables {
 
 impl Variables {
     /// The value of `$` with a name.
-    pub(super) fn meaning(&self, cx: &Context, name: &str) -> Option<String> {
+    pub(super) fn resolve(&self, cx: &Context, name: &str) -> Option<String> {
         if let Some(value) = self.get(name) {
             return Some(value);
         }
@@ -51,7 +51,7 @@ impl Variables {
     }
 
     /// A variable that handlers may change: a script variable or the arguments.
-    pub(super) fn place(&mut self, name: &str) -> Option<&mut String> {
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut String> {
         match name {
             "args" => Some(&mut self.arguments),
             _ => self.set.get_mut(name),

@@ -44,7 +44,7 @@ pub struct AddressInfo;
 
 /// The address kinds that a text can be parsed as.
 #[derive(Clone, Copy, Default)]
-struct Readings {
+struct ParsedAddresses {
     mac: Option<MacAddr>,
     ip4: Option<Ipv4Addr>,
     ip4_prefix: Option<Ip4Prefix>,
@@ -52,9 +52,10 @@ struct Readings {
     ip6_prefix: Option<Ip6Prefix>,
 }
 
-impl Readings {
-    fn of(text: &str, setup: &Setup) -> Readings {
-        let mut readings = Readings { mac: MacAddr::from_argument(text, setup).ok(), ..Readings::default() };
+impl ParsedAddresses {
+    fn of(text: &str, setup: &Setup) -> ParsedAddresses {
+        let mut readings =
+            ParsedAddresses { mac: MacAddr::from_argument(text, setup).ok(), ..ParsedAddresses::default() };
         readings.ip4 = Ipv4Addr::from_argument(text, setup).ok();
         if readings.ip4.is_none()
             && let Ok(prefix) = Ip4Prefix::from_argument(text, setup)
@@ -87,8 +88,8 @@ impl Readings {
     /// that kind.
     fn define(&self, setup: &Setup, name: &str, taken: [bool; 5]) {
         let is_alone = self.kinds().iter().filter(|is_read| **is_read).count() == 1;
-        let define = |kind, place: usize, bytes: &[u8]| {
-            if is_alone || !taken.get(place).copied().unwrap_or(false) {
+        let define = |kind, index: usize, bytes: &[u8]| {
+            if is_alone || !taken.get(index).copied().unwrap_or(false) {
                 setup.names().define(kind, setup.scope(), name, bytes);
             }
         };
@@ -126,7 +127,7 @@ impl Element for AddressInfo {
             }
             let mut taken = [false; 5];
             for address in addresses {
-                let readings = Readings::of(address, setup);
+                let readings = ParsedAddresses::of(address, setup);
                 let kinds = readings.kinds();
                 if !kinds.contains(&true) {
                     problems.add(format!("‘{address}’ is not a recognizable address"));

@@ -30,20 +30,20 @@ impl Element for AlignmentInfo {
 
     fn new(args: AlignmentInfoArgs, setup: &mut Setup) -> Result<AlignmentInfo, SetupError> {
         let mut known: Vec<(String, Vec<i32>)> = Vec::new();
-        for (place, Raw(argument)) in args.alignments.iter().enumerate() {
+        for (index, Raw(argument)) in args.alignments.iter().enumerate() {
             let words = text::words(argument);
             let Some((name, words)) = words.split_first() else {
-                setup.warn(format!("empty configuration argument {place}"));
+                setup.warn(format!("empty configuration argument {index}"));
                 continue;
             };
             if words.len() % 2 != 0 {
                 setup.notes.push("expected ‘ELEMENTNAME CHUNK OFFSET [CHUNK OFFSET...]’".into());
             }
             let mut numbers = Vec::new();
-            for (place, word) in words.iter().enumerate() {
+            for (index, word) in words.iter().enumerate() {
                 match i32::from_argument(word, setup) {
                     Ok(number) => numbers.push(number),
-                    Err(_) if place % 2 == 0 => setup.notes.push("expected CHUNK".into()),
+                    Err(_) if index % 2 == 0 => setup.notes.push("expected CHUNK".into()),
                     Err(_) => setup.notes.push("expected OFFSET".into()),
                 }
             }

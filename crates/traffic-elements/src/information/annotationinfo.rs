@@ -39,7 +39,7 @@ pub struct AnnotationInfo {
 }
 
 /// Parses the words after a name; `None` if they are not an annotation.
-fn place(words: &[String], setup: &Setup) -> Option<AnnotationField> {
+fn parse_annotation(words: &[String], setup: &Setup) -> Option<AnnotationField> {
     let (offset, size) = match words {
         [offset] => (offset, None),
         [offset, size] => (offset, Some(u8::from_argument(size, setup).ok()?)),
@@ -54,7 +54,7 @@ fn place(words: &[String], setup: &Setup) -> Option<AnnotationField> {
 
 /// Whether a name is built in.
 fn is_known(name: &str) -> bool {
-    annotation::FIELDS.iter().any(|place| place.name == name)
+    annotation::FIELDS.iter().any(|field| field.name == name)
 }
 
 impl Element for AnnotationInfo {
@@ -77,8 +77,8 @@ impl Element for AnnotationInfo {
                 || is_known(&name)
             {
                 problems.add(format!("bad NAME ‘{name}’"));
-            } else if let Some(place) = place(&words, setup) {
-                let bytes = [place.offset as u8, place.size as u8];
+            } else if let Some(field) = parse_annotation(&words, setup) {
+                let bytes = [field.offset as u8, field.size as u8];
                 setup.names().define(NameKind::Annotation, setup.scope(), &name, &bytes);
             } else {
                 problems.add(format!("bad entry for ‘{name}’"));
@@ -92,11 +92,11 @@ impl Element for AnnotationInfo {
         for names in &self.disjoint {
             let mut known: Vec<(&str, core::ops::Range<usize>)> = Vec::new();
             for name in names {
-                let Ok(place) = cx.argument::<AnnotationField>(name) else {
+                let Ok(field) = cx.argument::<AnnotationField>(name) else {
                     problems.add(format!("bad ANNO ‘{name}’"));
                     continue;
                 };
-                let bytes = place.offset..place.offset + place.size.max(1);
+                let bytes = field.offset..field.offset + field.size.max(1);
                 for (other, others) in &known {
                     if bytes.start < others.end && others.start < bytes.end {
                         problems.add(format!("annotations ‘{other}’ and ‘{name}’ conflict"));

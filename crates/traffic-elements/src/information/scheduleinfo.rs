@@ -35,7 +35,7 @@ pub struct ScheduleInfo {
 }
 
 /// Maximum number of tickets that a factor can give a task.
-const MOST_TICKETS: f64 = 32_768.0;
+const MAX_TICKETS: f64 = 32_768.0;
 
 impl Element for ScheduleInfo {
     type Args = ScheduleInfoArgs;
@@ -68,7 +68,7 @@ impl Element for ScheduleInfo {
                 self.factors.iter().filter(|(entry, _)| concerns(entry)).map(|(_, factor)| factor).peekable();
             if factors.peek().is_some() {
                 let tickets = f64::from(runtime.tickets(element)) * factors.product::<f64>();
-                runtime.set_tickets(element, tickets.clamp(1.0, MOST_TICKETS) as u32);
+                runtime.set_tickets(element, tickets.clamp(1.0, MAX_TICKETS) as u32);
             }
         }
         Ok(())

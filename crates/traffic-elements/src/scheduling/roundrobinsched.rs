@@ -66,8 +66,8 @@ impl Element for RoundRobinSched {
         // A round gives every input its share of what is wanted. If all have that much, the round is exactly what
         // single pulls would have brought; what some lack is asked of the others in the next round.
         while left > 0 {
-            let got = self.round(cx, left);
-            self.deal(got, into);
+            let got = self.pull_round(cx, left);
+            self.distribute(got, into);
             if got == 0 && !self.inputs.iter().any(Input::is_open) {
                 break;
             }
@@ -78,7 +78,7 @@ impl Element for RoundRobinSched {
 
 impl RoundRobinSched {
     /// Pulls at most `wanted` packets, divided among the open inputs from the next one on; returns how many arrived.
-    fn round(&mut self, cx: &mut Context, wanted: usize) -> usize {
+    fn pull_round(&mut self, cx: &mut Context, wanted: usize) -> usize {
         let count = self.inputs.len();
         let open = self.inputs.iter().filter(|input| input.is_open()).count();
         let (Some(share), Some(mut extra)) = (wanted.checked_div(open), wanted.checked_rem(open)) else {
@@ -103,7 +103,7 @@ impl RoundRobinSched {
     }
 
     /// Moves `count` pulled packets to `into`, in round-robin order.
-    fn deal(&mut self, count: usize, into: &mut Batch) {
+    fn distribute(&mut self, count: usize, into: &mut Batch) {
         let mut dealt = 0;
         while dealt < count {
             if let Some(packet) = self.inputs.get_mut(self.next).and_then(|input| input.pulled.pop()) {

@@ -139,8 +139,8 @@ impl Stride {
         let pass = |port: usize| self.clients.get(port).map_or(0, |client| client.pass);
         let own = pass(port);
         let later = |other: &usize| own.wrapping_sub(pass(*other)).cast_signed() <= 0;
-        let place = self.order.iter().position(later).unwrap_or(self.order.len());
-        self.order.insert(place, port);
+        let index = self.order.iter().position(later).unwrap_or(self.order.len());
+        self.order.insert(index, port);
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_in_proportion() {
+    fn turns_are_in_proportion_to_tickets() {
         let mut stride = Stride::new(&[4, 2, 1]);
         assert_eq!(turns(&mut stride, 14), [0, 0, 1, 0, 0, 1, 2, 0, 0, 1, 0, 0, 1, 2]);
         assert_eq!(turns(&mut Stride::new(&[0, 3]), 3), [1, 1, 1]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_pass_are_asked_later() {
+    fn clients_that_decline_a_turn_are_asked_later() {
         let mut stride = Stride::new(&[4, 2]);
         let mut asked = Vec::new();
         stride.turn(|client| {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_change() {
+    fn tickets_can_be_changed() {
         let mut stride = Stride::new(&[1, 1]);
         stride.set(0, 0);
         assert_eq!(stride.only(), Some(1));

@@ -105,8 +105,8 @@ impl TimeSortedSched {
     /// Pulls packets into the free space; returns whether any input announces more.
     fn fill(&mut self, cx: &mut Context) -> bool {
         let mut active = false;
-        for place in (0..self.ready.len()).rev() {
-            let Some(&port) = self.ready.get(place) else { continue };
+        for index in (0..self.ready.len()).rev() {
+            let Some(&port) = self.ready.get(index) else { continue };
             let Some(input) = self.inputs.get_mut(port).filter(|input| input.signal.is_active()) else {
                 continue;
             };
@@ -119,7 +119,7 @@ impl TimeSortedSched {
             }
             cx.recycle(batch);
             if input.space == 0 {
-                self.ready.swap_remove(place);
+                self.ready.swap_remove(index);
             }
         }
         active
@@ -160,10 +160,10 @@ struct Heap {
 impl Heap {
     fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
-        let mut place = self.entries.len() - 1;
-        while place > 0 && self.is_before(place, (place - 1) / 2) {
-            self.entries.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
+        let mut index = self.entries.len() - 1;
+        while index > 0 && self.is_before(index, (index - 1) / 2) {
+            self.entries.swap(index, (index - 1) / 2);
+            index = (index - 1) / 2;
         }
     }
 
@@ -172,19 +172,19 @@ impl Heap {
             return None;
         }
         let first = self.entries.swap_remove(0);
-        let mut place = 0;
+        let mut index = 0;
         loop {
-            let mut earliest = place;
-            for child in [2 * place + 1, 2 * place + 2] {
+            let mut earliest = index;
+            for child in [2 * index + 1, 2 * index + 2] {
                 if self.is_before(child, earliest) {
                     earliest = child;
                 }
             }
-            if earliest == place {
+            if earliest == index {
                 return Some(first);
             }
-            self.entries.swap(place, earliest);
-            place = earliest;
+            self.entries.swap(index, earliest);
+            index = earliest;
         }
     }
 

@@ -3,12 +3,12 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::early::{Choice, Early};
-use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
+use super::early::{RandomEarlyDetection, RedParameters};
+use super::earlydrop::{EarlyDrop, RedVariant, WatchArguments, handlers};
 use element::arguments::Probability;
 
 /// Lowest target queue length.
-const LEAST_TARGET: u32 = 10;
+const MIN_TARGET: u32 = 10;
 /// 0.01 in the fixed point of probabilities.
 const ONE_HUNDREDTH: u32 = 655;
 /// 0.9 in the same fixed point.
@@ -52,30 +52,30 @@ pub struct AdaptiveRedArgs {
 
 pub type AdaptiveRed = EarlyDrop<AdaptiveRedArgs>;
 
-impl Kind for AdaptiveRedArgs {
+impl RedVariant for AdaptiveRedArgs {
     const HANDLERS: &'static [Handler<AdaptiveRed>] = handlers!["The equivalent arguments of RED."];
     const INTERVAL: Option<Timestamp> = Some(Timestamp::from_millis(500));
 
-    fn choice(self) -> (Choice, Option<Raw>) {
-        let target = self.target.max(LEAST_TARGET);
-        let choice = Choice {
+    fn parameters(self) -> (RedParameters, Option<Raw>) {
+        let target = self.target.max(MIN_TARGET);
+        let parameters = RedParameters {
             min_threshold: target / 2,
             max_threshold: target.saturating_add(target / 2),
             max_p: self.max_p,
             gentle: true,
             stability: self.watch.stability,
         };
-        (choice, self.watch.queues)
+        (parameters, self.watch.queues)
     }
 
-    fn adapt(early: &mut Early, length: usize) {
-        let choice = early.choice();
-        let average = if choice.stability == 0 { length as u32 } else { early.average().rounded() };
-        let part = (choice.max_threshold - choice.min_threshold) / 2;
-        let Probability(max_p) = choice.max_p;
-        if average < choice.min_threshold + part && max_p > ONE_HUNDREDTH {
+    fn adapt(early: &mut RandomEarlyDetection, length: usize) {
+        let parameters = early.parameters();
+        let average = if parameters.stability == 0 { length as u32 } else { early.average().rounded() };
+        let part = (parameters.max_threshold - parameters.min_threshold) / 2;
+        let Probability(max_p) = parameters.max_p;
+        if average < parameters.min_threshold + part && max_p > ONE_HUNDREDTH {
             early.set_max_p(((u64::from(max_p) * u64::from(NINE_TENTHS)) >> 16) as u32);
-        } else if average > choice.max_threshold - part && max_p < ONE_HALF {
+        } else if average > parameters.max_threshold - part && max_p < ONE_HALF {
             early.set_max_p(max_p + ONE_HUNDREDTH.min(max_p / 4));
         }
     }

@@ -6,7 +6,7 @@ use element::prelude::*;
 /// Fractional bits of the average.
 const SCALE: u32 = 10;
 /// Consecutive empty observations after which the average is zero.
-const FORGOTTEN: i64 = 100;
+const DECAY_OBSERVATIONS: i64 = 100;
 
 /// Exponentially weighted moving average (EWMA) in fixed point.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +40,10 @@ impl Average {
 
     /// Adds `times` observations of zero.
     pub fn observe_none(&mut self, times: i64) {
-        if times >= FORGOTTEN {
+        if times >= DECAY_OBSERVATIONS {
             self.value = 0;
         }
-        for _ in 0..times.min(FORGOTTEN) {
+        for _ in 0..times.min(DECAY_OBSERVATIONS) {
             self.observe(0);
         }
     }

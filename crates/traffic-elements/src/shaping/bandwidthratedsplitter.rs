@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::rated::{Allowance, ByteRate, Octets, Rated};
+use super::rated::{ByteRate, Bytes, RateArguments, RateLimit};
 use super::ratedsplit::RatedSplit;
 
 /// Splits traffic by bandwidth: packets within RATE go to output 0, the excess to output 1.
@@ -32,11 +32,11 @@ pub struct BandwidthRatedSplitterArgs {
     rate: ByteRate,
 }
 
-impl Rated for BandwidthRatedSplitterArgs {
-    type Measure = Octets;
+impl RateArguments for BandwidthRatedSplitterArgs {
+    type Measure = Bytes;
 
-    fn allowance(self) -> Result<Allowance<Octets>, SetupError> {
-        self.rate.allowance()
+    fn rate_limit(self) -> Result<RateLimit<Bytes>, SetupError> {
+        self.rate.rate_limit()
     }
 }
 

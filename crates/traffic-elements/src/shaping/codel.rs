@@ -4,7 +4,7 @@ use element::arguments::Raw;
 use element::number_format;
 use element::prelude::*;
 
-use super::watched::Watched;
+use super::watched::WatchedQueues;
 
 /// CoDel active queue management (RFC 8289): drops packets when all have queued longer than TARGET for a whole
 /// INTERVAL.
@@ -44,14 +44,14 @@ pub struct CoDelArgs {
 
 pub struct CoDel {
     args: CoDelArgs,
-    watched: Watched,
-    control: Control,
+    watched: WatchedQueues,
+    control: ControlState,
     drops: u64,
 }
 
 /// State of the control loop.
 #[derive(Clone, Copy, Debug, Default)]
-struct Control {
+struct ControlState {
     /// When delays will have exceeded the target for a whole interval; `None` while they do not.
     above: Option<Timestamp>,
     /// When the next drop is due.
@@ -61,7 +61,7 @@ struct Control {
     dropping: bool,
 }
 
-impl Control {
+impl ControlState {
     /// Whether a packet that queued for `waited` may be dropped at time `now`.
     fn is_late(&mut self, args: &CoDelArgs, waited: Timestamp, now: Timestamp) -> bool {
         if waited < args.target {
@@ -78,14 +78,14 @@ impl Control {
     }
 
     /// Time of the drop after one at `time`: INTERVAL divided by the square root of the number of drops later.
-    fn after(&self, args: &CoDelArgs, time: Timestamp) -> Timestamp {
+    fn next_drop_time(&self, args: &CoDelArgs, time: Timestamp) -> Timestamp {
         // The root of 256 times the number is 16 times its root.
         let root = (u64::from(self.count.max(1)) << 8).isqrt() as i64;
         time + Timestamp::from_nanos(args.interval.nanos().saturating_mul(16) / root.max(1))
     }
 
     /// Whether a late packet at time `now` starts a dropping phase.
-    fn begins(&self, args: &CoDelArgs, now: Timestamp) -> bool {
+    fn starts_dropping(&self, args: &CoDelArgs, now: Timestamp) -> bool {
         let lasted = now - self.above.unwrap_or(Timestamp::ZERO);
         now - self.next < args.interval || lasted >= args.interval
     }
@@ -123,25 +123,25 @@ impl CoDel {
             while self.control.dropping && now >= self.control.next {
                 self.discard(cx, packet);
                 self.control.count += 1;
-                (packet, late) = self.another(cx, now)?;
+                (packet, late) = self.pull_next(cx, now)?;
                 self.control.dropping = late;
                 if late {
-                    self.control.next = self.control.after(&self.args, self.control.next);
+                    self.control.next = self.control.next_drop_time(&self.args, self.control.next);
                 }
             }
-        } else if late && self.control.begins(&self.args, now) {
+        } else if late && self.control.starts_dropping(&self.args, now) {
             self.discard(cx, packet);
             let recently = now - self.control.next < self.args.interval && self.control.count > 2;
             self.control.count = if recently { self.control.count - 2 } else { 1 };
             self.control.dropping = true;
-            self.control.next = self.control.after(&self.args, now);
-            packet = self.another(cx, now)?.0;
+            self.control.next = self.control.next_drop_time(&self.args, now);
+            packet = self.pull_next(cx, now)?.0;
         }
         Some(packet)
     }
 
     /// Pulls a replacement for a dropped packet.
-    fn another(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, bool)> {
+    fn pull_next(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, bool)> {
         let next = self.take(cx, now);
         if next.is_none() {
             self.control.dropping = false;
@@ -188,16 +188,16 @@ impl Element for CoDel {
     const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: CoDelArgs, _: &mut Setup) -> Result<CoDel, SetupError> {
-        Ok(CoDel { args, watched: Watched::default(), control: Control::default(), drops: 0 })
+        Ok(CoDel { args, watched: WatchedQueues::default(), control: ControlState::default(), drops: 0 })
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        Watched::resolve(cx, self.args.queues.as_ref().map(|Raw(names)| names.as_str()))
+        WatchedQueues::resolve(cx, self.args.queues.as_ref().map(|Raw(names)| names.as_str()))
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let names = self.args.queues.as_ref().map(|Raw(names)| names.as_str());
-        self.watched = Watched::find(cx, names, false)?;
+        self.watched = WatchedQueues::find(cx, names, false)?;
         Ok(())
     }
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_late_when_all_have_waited_for_an_interval() {
-        let (args, mut control) = (args(), Control::default());
+        let (args, mut control) = (args(), ControlState::default());
         let mut late =
             |waited, now| control.is_late(&args, Timestamp::from_millis(waited), Timestamp::from_millis(now));
         assert!(!late(6, 1_000) && !late(6, 1_099));
@@ -237,8 +237,8 @@ mod tests {
     fn drops_become_more_frequent() {
         let args = args();
         let after = |count| {
-            let control = Control { count, ..Control::default() };
-            control.after(&args, Timestamp::ZERO).millis()
+            let control = ControlState { count, ..ControlState::default() };
+            control.next_drop_time(&args, Timestamp::ZERO).millis()
         };
         assert_eq!([after(0), after(1), after(4), after(16)], [100, 100, 50, 25]);
     }

@@ -2,31 +2,31 @@
 
 use element::prelude::*;
 
-/// Pushes the packets that `judge` returns.
-pub(crate) fn push_judged(
+/// Pushes the packets that `process` returns.
+pub(crate) fn push_survivors(
     cx: &mut Context,
     mut batch: Batch,
-    mut judge: impl FnMut(&mut Context, Packet) -> Option<Packet>,
+    mut process: impl FnMut(&mut Context, Packet) -> Option<Packet>,
 ) {
     for packet in batch.drain() {
-        if let Some(packet) = judge(cx, packet) {
+        if let Some(packet) = process(cx, packet) {
             cx.send(0, packet);
         }
     }
     cx.recycle(batch);
 }
 
-/// Pulls until `judge` has returned enough packets, or the input is empty.
-pub(crate) fn pull_judged(
+/// Pulls until `process` has returned enough packets, or the input is empty.
+pub(crate) fn pull_survivors(
     cx: &mut Context,
     most: usize,
     into: &mut Batch,
-    mut judge: impl FnMut(&mut Context, Packet) -> Option<Packet>,
+    mut process: impl FnMut(&mut Context, Packet) -> Option<Packet>,
 ) {
     let mut left = most;
     while left > 0 {
         let Some(packet) = cx.pull_one(0) else { return };
-        if let Some(packet) = judge(cx, packet) {
+        if let Some(packet) = process(cx, packet) {
             into.push(packet);
             left -= 1;
         }

@@ -3,19 +3,19 @@
 use element::prelude::*;
 
 use super::average::Average;
-use super::watched::Watched;
+use super::watched::WatchedQueues;
 use element::arguments::Probability;
 
 /// Highest threshold: 16 bits, so that products fit.
-const MOST_THRESHOLD: u32 = 0xffff;
+const MAX_THRESHOLD: u32 = 0xffff;
 /// Probability one in fixed point.
 const ONE: u32 = 1 << 16;
 /// While a queue is empty, its average decays once per this many milliseconds.
-const EMPTY_SPAN: i64 = 20;
+const IDLE_DECAY_INTERVAL: i64 = 20;
 
 /// Parameters of random early detection.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice {
+pub struct RedParameters {
     /// Average queue length below which nothing is dropped.
     pub min_threshold: u32,
     /// Average queue length at which the drop probability reaches `max_p`.
@@ -28,10 +28,10 @@ pub struct Choice {
     pub stability: u32,
 }
 
-impl Choice {
+impl RedParameters {
     /// The parameters in the syntax of RED's arguments.
-    pub fn text(&self, watched: &Watched) -> String {
-        let Choice { min_threshold: min, max_threshold: max, max_p, gentle, stability } = self;
+    pub fn text(&self, watched: &WatchedQueues) -> String {
+        let RedParameters { min_threshold: min, max_threshold: max, max_p, gentle, stability } = self;
         let (max_p, queues) = (max_p.text(), watched.names(" "));
         let gentle = if *gentle { "" } else { ", GENTLE false" };
         format!("{min}, {max}, {max_p}, QUEUES {}, STABILITY {stability}{gentle}", queues.trim_end())
@@ -39,8 +39,8 @@ impl Choice {
 }
 
 /// Random early detection.
-pub struct Early {
-    choice: Choice,
+pub struct RandomEarlyDetection {
+    parameters: RedParameters,
     average: Average,
     /// Slope and offset of the drop probability below and above the upper threshold.
     below: (i64, i64),
@@ -52,19 +52,19 @@ pub struct Early {
     empty: Option<i64>,
 }
 
-impl Early {
+impl RandomEarlyDetection {
     /// Validates the parameters.
-    pub fn new(choice: Choice) -> Result<Early, SetupError> {
-        let problem = if choice.max_threshold > MOST_THRESHOLD {
-            format!("MAX_THRESH must be <= {MOST_THRESHOLD}")
-        } else if choice.min_threshold > choice.max_threshold {
+    pub fn new(parameters: RedParameters) -> Result<RandomEarlyDetection, SetupError> {
+        let problem = if parameters.max_threshold > MAX_THRESHOLD {
+            format!("MAX_THRESH must be <= {MAX_THRESHOLD}")
+        } else if parameters.min_threshold > parameters.max_threshold {
             "MIN_THRESH must be <= MAX_THRESH".into()
-        } else if choice.stability > 16 {
+        } else if parameters.stability > 16 {
             "STABILITY must be between 0 and 16".into()
         } else {
-            let mut early = Early {
-                choice,
-                average: Average::new(choice.stability),
+            let mut early = RandomEarlyDetection {
+                parameters,
+                average: Average::new(parameters.stability),
                 below: (0, 0),
                 above: (0, 0),
                 count: -1,
@@ -78,8 +78,8 @@ impl Early {
     }
 
     /// The parameters, with the current `max_p`.
-    pub fn choice(&self) -> Choice {
-        self.choice
+    pub fn parameters(&self) -> RedParameters {
+        self.parameters
     }
 
     /// The average queue length.
@@ -88,7 +88,7 @@ impl Early {
     }
 
     /// Takes over the average of `other`.
-    pub fn take_average(&mut self, other: &Early) {
+    pub fn take_average(&mut self, other: &RandomEarlyDetection) {
         let stability = self.average.stability();
         self.average = other.average;
         self.average.set_stability(stability);
@@ -96,12 +96,13 @@ impl Early {
 
     /// Changes `max_p`.
     pub fn set_max_p(&mut self, max_p: u32) {
-        self.choice.max_p = Probability(max_p);
+        self.parameters.max_p = Probability(max_p);
         self.set_slopes();
     }
 
     fn set_slopes(&mut self) {
-        let Choice { min_threshold: min, max_threshold: max, max_p: Probability(max_p), .. } = self.choice;
+        let RedParameters { min_threshold: min, max_threshold: max, max_p: Probability(max_p), .. } =
+            self.parameters;
         self.below = match max.saturating_sub(min) {
             0 => (0, 1),
             range => ((max_p / range).into(), i64::from(max_p) * i64::from(min) / i64::from(range)),
@@ -119,7 +120,7 @@ impl Early {
             self.average.observe(length);
             self.empty = None;
         } else {
-            let span = now.millis() / EMPTY_SPAN;
+            let span = now.millis() / IDLE_DECAY_INTERVAL;
             self.average.observe_none(self.empty.map_or(1, |last| span - last));
             self.empty = Some(span);
         }
@@ -129,7 +130,7 @@ impl Early {
     /// Whether to drop the current packet.
     pub fn should_drop(&mut self, length: usize, now: Timestamp, random: impl Fn() -> u32) -> bool {
         let average = self.observe(length, now);
-        let Choice { min_threshold, max_threshold, max_p, gentle, .. } = self.choice;
+        let RedParameters { min_threshold, max_threshold, max_p, gentle, .. } = self.parameters;
         let all = if gentle && max_p.0 != ONE { max_threshold * 2 } else { max_threshold };
         if average <= min_threshold || average > all {
             self.count = -1;
@@ -155,19 +156,19 @@ impl Early {
 mod tests {
     use super::*;
 
-    fn early(stability: u32) -> Early {
-        let choice = Choice {
+    fn early(stability: u32) -> RandomEarlyDetection {
+        let parameters = RedParameters {
             min_threshold: 5,
             max_threshold: 50,
             max_p: Probability(ONE / 50),
             gentle: true,
             stability,
         };
-        Early::new(choice).expect("the choice is in order")
+        RandomEarlyDetection::new(parameters).expect("the parameters are in order")
     }
 
     #[test]
-    fn nothing_below_the_thresholds_and_everything_above() {
+    fn drops_nothing_below_the_thresholds_and_everything_above() {
         let mut early = early(0);
         let now = Timestamp::from_millis(1);
         assert!((0..100).all(|_| !early.should_drop(5, now, || 7)));
@@ -175,7 +176,7 @@ mod tests {
     }
 
     /// How many packets pass from one drop to the next at a steady queue length, the dropped packet included.
-    fn gaps(length: usize) -> Vec<u32> {
+    fn gaps_between_drops(length: usize) -> Vec<u32> {
         let mut early = early(4);
         let mut state = 1u64;
         let mut drop = || {
@@ -200,9 +201,9 @@ mod tests {
     /// With probability p, gaps between drops are distributed evenly from 1 to 1/p: halfway to the upper threshold, at
     /// it, and halfway from it to twice that length.
     #[test]
-    fn some_packets_between_the_thresholds() {
+    fn drops_some_packets_between_the_thresholds() {
         for (length, longest) in [(27, 102), (50, 50), (75, 2)] {
-            let gaps = gaps(length);
+            let gaps = gaps_between_drops(length);
             let most = gaps.iter().copied().max().expect("something is dropped");
             assert!((longest - longest / 20..=longest + 1).contains(&most), "{length}: {most}");
             let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
@@ -214,14 +215,14 @@ mod tests {
     #[test]
     fn equal_and_zero_thresholds_do_not_divide_by_zero() {
         for max_threshold in [0, 5] {
-            let choice = Choice {
+            let parameters = RedParameters {
                 min_threshold: max_threshold,
                 max_threshold,
                 max_p: Probability(0),
                 gentle: true,
                 stability: 1,
             };
-            let mut early = Early::new(choice).expect("the choice is in order");
+            let mut early = RandomEarlyDetection::new(parameters).expect("the parameters are in order");
             let mut drop = |length| early.should_drop(length, Timestamp::MAX, || u32::MAX);
             assert!(!(0..=max_threshold as usize).any(&mut drop), "nothing up to the thresholds");
             (0..20).for_each(|_| _ = drop(20));

@@ -6,9 +6,9 @@ use core::marker::PhantomData;
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::dropping::{discard, pull_judged, push_judged};
-use super::early::{Choice, Early};
-use super::watched::Watched;
+use super::dropping::{discard, pull_survivors, push_survivors};
+use super::early::{RandomEarlyDetection, RedParameters};
+use super::watched::WatchedQueues;
 
 /// Arguments that RED and AdaptiveRED share.
 #[derive(ArgumentGroup)]
@@ -21,24 +21,24 @@ pub(super) struct WatchArguments {
 }
 
 /// The arguments of RED or AdaptiveRED, which select the variant.
-pub trait Kind: Args + 'static {
+pub trait RedVariant: Args + 'static {
     /// Handlers of the variant.
     const HANDLERS: &'static [Handler<EarlyDrop<Self>>];
     /// Interval between adjustments of the probability, for a variant that tunes itself.
     const INTERVAL: Option<Timestamp> = None;
 
     /// The RED parameters and the names of queues.
-    fn choice(self) -> (Choice, Option<Raw>);
+    fn parameters(self) -> (RedParameters, Option<Raw>);
 
     /// Adjusts the probability for a given queue length.
-    fn adapt(_early: &mut Early, _length: usize) {}
+    fn adapt(_early: &mut RandomEarlyDetection, _length: usize) {}
 }
 
 /// The element behind RED and AdaptiveRED.
 pub struct EarlyDrop<K> {
-    pub(super) early: Early,
+    pub(super) early: RandomEarlyDetection,
     names: Option<Raw>,
-    pub(super) watched: Watched,
+    pub(super) watched: WatchedQueues,
     pub(super) drops: u64,
     next: Timestamp,
     kind: PhantomData<K>,
@@ -50,13 +50,13 @@ macro_rules! handlers {
         &[
             Handler::read("drops", "Packets dropped.", |red| red.drops.to_string()),
             Handler::read("min_thresh", "The lower threshold.", |red| {
-                red.early.choice().min_threshold.to_string()
+                red.early.parameters().min_threshold.to_string()
             }),
             Handler::read("max_thresh", "The upper threshold.", |red| {
-                red.early.choice().max_threshold.to_string()
+                red.early.parameters().max_threshold.to_string()
             }),
             Handler::read("max_p", "Drop probability at the upper threshold.", |red| {
-                red.early.choice().max_p.text()
+                red.early.parameters().max_p.text()
             }),
             $($own,)*
             Handler::read("avg_queue_size", "Average queue length.", |red| red.early.average().text()),
@@ -65,7 +65,7 @@ macro_rules! handlers {
                 format!("{} current queue\n{average} avg queue\n{} drops\n", red.watched.length(), red.drops)
             }),
             Handler::read("queues", "The queues that it watches.", |red| red.watched.names("\n")),
-            Handler::read("config", $config, |red| red.early.choice().text(&red.watched)),
+            Handler::read("config", $config, |red| red.early.parameters().text(&red.watched)),
         ]
     };
 }
@@ -73,15 +73,15 @@ pub(super) use handlers;
 
 impl<K> EarlyDrop<K> {
     /// Changes the parameters and keeps the average.
-    pub(super) fn choose(&mut self, choice: Choice) -> Result<(), SetupError> {
-        let mut early = Early::new(choice)?;
+    pub(super) fn set_parameters(&mut self, parameters: RedParameters) -> Result<(), SetupError> {
+        let mut early = RandomEarlyDetection::new(parameters)?;
         early.take_average(&self.early);
         self.early = early;
         Ok(())
     }
 
     /// Drops a packet or returns it.
-    fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
+    fn process(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
         if self.early.should_drop(self.watched.length(), cx.steady(), || cx.random()) {
             self.drops += 1;
             discard(cx, packet);
@@ -91,7 +91,7 @@ impl<K> EarlyDrop<K> {
     }
 }
 
-impl<K: Kind> Element for EarlyDrop<K> {
+impl<K: RedVariant> Element for EarlyDrop<K> {
     type Args = K;
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
     const LIVE_RECONFIGURE: bool = true;
@@ -99,11 +99,11 @@ impl<K: Kind> Element for EarlyDrop<K> {
     fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
         // Each packet is judged by the queue as the one before has left it.
         setup.unbatched = true;
-        let (choice, names) = args.choice();
+        let (parameters, names) = args.parameters();
         Ok(EarlyDrop {
-            early: Early::new(choice)?,
+            early: RandomEarlyDetection::new(parameters)?,
             names,
-            watched: Watched::default(),
+            watched: WatchedQueues::default(),
             drops: 0,
             next: Timestamp::ZERO,
             kind: PhantomData,
@@ -111,12 +111,12 @@ impl<K: Kind> Element for EarlyDrop<K> {
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        Watched::resolve(cx, self.names.as_ref().map(|Raw(names)| names.as_str()))
+        WatchedQueues::resolve(cx, self.names.as_ref().map(|Raw(names)| names.as_str()))
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let names = self.names.as_ref().map(|Raw(names)| names.as_str());
-        self.watched = Watched::find(cx, names, cx.is_push_output(0))?;
+        self.watched = WatchedQueues::find(cx, names, cx.is_push_output(0))?;
         if let Some(interval) = K::INTERVAL {
             self.next = cx.steady() + interval;
             cx.set_timer(0, self.next);
@@ -125,7 +125,7 @@ impl<K: Kind> Element for EarlyDrop<K> {
     }
 
     fn reconfigure(&mut self, args: K, _: &mut Setup) -> Result<(), SetupError> {
-        self.choose(args.choice().0)
+        self.set_parameters(args.parameters().0)
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
@@ -135,11 +135,11 @@ impl<K: Kind> Element for EarlyDrop<K> {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        push_judged(cx, batch, |cx, packet| self.judge(cx, packet));
+        push_survivors(cx, batch, |cx, packet| self.process(cx, packet));
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        pull_judged(cx, most, into, |cx, packet| self.judge(cx, packet));
+        pull_survivors(cx, most, into, |cx, packet| self.process(cx, packet));
     }
 
     fn inherit(&mut self, old: &mut Self, _: &mut Context) {
@@ -151,7 +151,7 @@ impl<K: Kind> Element for EarlyDrop<K> {
     }
 
     fn inherit_swap_state(&mut self, state: &mut dyn Any, _: &mut Context) {
-        if let Some(old) = state.downcast_ref::<Early>() {
+        if let Some(old) = state.downcast_ref::<RandomEarlyDetection>() {
             self.early.take_average(old);
         }
     }

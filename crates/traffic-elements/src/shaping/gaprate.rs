@@ -5,7 +5,7 @@ use element::prelude::*;
 /// Fractional bits of a gap in microseconds.
 const SHIFT: u32 = 12;
 /// Highest rate in events a second.
-pub(crate) const MOST: u32 = 1_000_000 << SHIFT;
+pub(crate) const MAX_RATE: u32 = 1_000_000 << SHIFT;
 
 /// Schedules events at a steady rate. Seconds are aligned with the wall clock.
 #[derive(Clone, Copy, Debug)]
@@ -22,13 +22,13 @@ impl GapRate {
     /// For `rate` events a second; higher rates are cut to 4,096,000,000.
     pub fn new(rate: u32) -> GapRate {
         let mut gap = GapRate { rate: 0, gap: 0, count: 0, second: None };
-        gap.assign(rate.min(MOST));
+        gap.assign(rate.min(MAX_RATE));
         gap
     }
 
     fn assign(&mut self, rate: u32) {
         self.rate = rate;
-        self.gap = MOST.checked_div(rate).unwrap_or(MOST + 1);
+        self.gap = MAX_RATE.checked_div(rate).unwrap_or(MAX_RATE + 1);
     }
 
     /// Events a second.
@@ -38,7 +38,7 @@ impl GapRate {
 
     /// Changes the rate at time `now`.
     pub fn set_rate(&mut self, rate: u32, now: Timestamp) {
-        let rate = rate.min(MOST);
+        let rate = rate.min(MAX_RATE);
         if rate != self.rate {
             self.assign(rate);
             if self.second.is_some() && rate != 0 {

@@ -4,11 +4,11 @@ use element::arguments::Raw;
 use element::number_format;
 use element::prelude::*;
 
-use super::dropping::{discard, pull_judged, push_judged};
-use super::watched::Watched;
+use super::dropping::{discard, pull_survivors, push_survivors};
+use super::watched::WatchedQueues;
 
 /// Highest target queue length.
-const MOST_TARGET: u32 = 0xffff;
+const MAX_TARGET: u32 = 0xffff;
 
 /// Active queue management by a proportional-integral controller: drops packets at random to keep queues near TARGET.
 ///
@@ -63,7 +63,7 @@ pub struct PiArgs {
 
 pub struct Pi {
     args: PiArgs,
-    watched: Watched,
+    watched: WatchedQueues,
     probability: f64,
     /// Excess over the target at the previous adjustment.
     before: f64,
@@ -74,7 +74,7 @@ pub struct Pi {
 impl PiArgs {
     fn check(mut self) -> Result<PiArgs, SetupError> {
         self.target = self.qref.unwrap_or(self.target);
-        let problem = if self.target > MOST_TARGET {
+        let problem = if self.target > MAX_TARGET {
             "TARGET must be <= 65535"
         } else if self.w < 0.001 {
             "w must be positive"
@@ -98,7 +98,7 @@ impl Pi {
     }
 
     /// Sends a packet on or drops it; returns whether it was sent.
-    fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
+    fn process(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
         if f64::from(cx.random()) < self.probability * f64::from(u32::MAX >> 1) {
             self.drops += 1;
             discard(cx, packet);
@@ -137,7 +137,7 @@ impl Element for Pi {
         setup.unbatched = true;
         Ok(Pi {
             args: args.check()?,
-            watched: Watched::default(),
+            watched: WatchedQueues::default(),
             probability: 0.0,
             before: 0.0,
             drops: 0,
@@ -146,12 +146,12 @@ impl Element for Pi {
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        Watched::resolve(cx, self.args.queues.as_ref().map(|Raw(names)| names.as_str()))
+        WatchedQueues::resolve(cx, self.args.queues.as_ref().map(|Raw(names)| names.as_str()))
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let names = self.args.queues.as_ref().map(|Raw(names)| names.as_str());
-        self.watched = Watched::find(cx, names, cx.is_push_output(0))?;
+        self.watched = WatchedQueues::find(cx, names, cx.is_push_output(0))?;
         self.next = cx.steady();
         self.set_timer(cx);
         Ok(())
@@ -168,10 +168,10 @@ impl Element for Pi {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        push_judged(cx, batch, |cx, packet| self.judge(cx, packet));
+        push_survivors(cx, batch, |cx, packet| self.process(cx, packet));
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        pull_judged(cx, most, into, |cx, packet| self.judge(cx, packet));
+        pull_survivors(cx, most, into, |cx, packet| self.process(cx, packet));
     }
 }

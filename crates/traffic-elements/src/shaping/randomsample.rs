@@ -34,11 +34,11 @@ const BITS: u32 = 28;
 pub struct RandomSampleArgs {
     /// Probability that a packet passes.
     #[arg(position)]
-    p: Option<Share>,
+    p: Option<SamplingProbability>,
     /// The same as P.
-    sample: Option<Share>,
+    sample: Option<SamplingProbability>,
     /// Probability that a packet does not pass.
-    drop: Option<Share>,
+    drop: Option<SamplingProbability>,
     /// If false, all packets pass.
     #[arg(default = "true")]
     active: bool,
@@ -46,22 +46,22 @@ pub struct RandomSampleArgs {
 
 /// A probability whose range is checked together with the other arguments, as in Click.
 #[derive(Clone, Copy)]
-struct Share(Probability<BITS>);
+struct SamplingProbability(Probability<BITS>);
 
-impl FromArgument for Share {
+impl FromArgument for SamplingProbability {
     const KIND: &'static str = Probability::<BITS>::KIND;
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Share, ArgumentError> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<SamplingProbability, ArgumentError> {
         let bounds = |problem| match problem {
-            ArgumentError::SemanticWithKeyword(_) => ArgumentError::semantic(BOUNDS),
+            ArgumentError::SemanticWithKeyword(_) => ArgumentError::semantic(BAD_PROBABILITY),
             other => other,
         };
-        Probability::from_argument(text, setup).map(Share).map_err(bounds)
+        Probability::from_argument(text, setup).map(SamplingProbability).map_err(bounds)
     }
 }
 
 /// Error for a missing probability or one above 1.
-const BOUNDS: &str = "sampling probability must be between 0 and 1";
+const BAD_PROBABILITY: &str = "sampling probability must be between 0 and 1";
 
 pub struct RandomSample {
     probability: Probability<BITS>,
@@ -117,9 +117,9 @@ impl Filter for RandomSample {
             (Some(_), Some(_)) if args.sample.is_some() => {
                 return Err(SetupError::new("give at most one of SAMPLE and DROP"));
             }
-            (Some(Share(drop)), _) => drop.complement(),
-            (None, Some(Share(sample))) => sample,
-            (None, None) => return Err(SetupError::new(BOUNDS)),
+            (Some(SamplingProbability(drop)), _) => drop.complement(),
+            (None, Some(SamplingProbability(sample))) => sample,
+            (None, None) => return Err(SetupError::new(BAD_PROBABILITY)),
         };
         Ok(RandomSample { probability, active: args.active, drops: 0 })
     }

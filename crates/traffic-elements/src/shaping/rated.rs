@@ -54,9 +54,9 @@ impl Measure for Packets {
 }
 
 /// Counts bytes.
-pub struct Octets;
+pub struct Bytes;
 
-impl Measure for Octets {
+impl Measure for Bytes {
     type Rate = Bandwidth;
     const THRESHOLD: u32 = THRESHOLD;
     const RESERVE: u32 = THRESHOLD;
@@ -88,8 +88,8 @@ pub struct PacketRate {
 }
 
 impl PacketRate {
-    pub(crate) fn allowance(self) -> Result<Allowance<Packets>, SetupError> {
-        Allowance::new(self.rate, self.burst_duration, self.burst_size)
+    pub(crate) fn rate_limit(self) -> Result<RateLimit<Packets>, SetupError> {
+        RateLimit::new(self.rate, self.burst_duration, self.burst_size)
     }
 }
 
@@ -106,42 +106,42 @@ pub struct ByteRate {
 }
 
 impl ByteRate {
-    pub(crate) fn allowance(self) -> Result<Allowance<Octets>, SetupError> {
-        Allowance::new(self.rate, self.burst_duration, self.burst_bytes)
+    pub(crate) fn rate_limit(self) -> Result<RateLimit<Bytes>, SetupError> {
+        RateLimit::new(self.rate, self.burst_duration, self.burst_bytes)
     }
 }
 
 /// Arguments of an element that enforces a rate.
-pub trait Rated: Args + 'static {
+pub trait RateArguments: Args + 'static {
     /// What the rate counts.
     type Measure: Measure;
 
     /// The token bucket that the arguments describe.
-    fn allowance(self) -> Result<Allowance<Self::Measure>, SetupError>;
+    fn rate_limit(self) -> Result<RateLimit<Self::Measure>, SetupError>;
 }
 
 /// A token bucket with the rate and burst from an element's arguments.
-pub struct Allowance<M: Measure> {
+pub struct RateLimit<M: Measure> {
     bucket: TokenBucket,
     duration: Option<Timestamp>,
     size: Option<u32>,
     measure: core::marker::PhantomData<M>,
 }
 
-impl<M: Measure> Allowance<M> {
+impl<M: Measure> RateLimit<M> {
     /// For a rate, with the burst given as a time or as a size.
     fn new(
         rate: M::Rate,
         duration: Option<Timestamp>,
         size: Option<u32>,
-    ) -> Result<Allowance<M>, SetupError> {
+    ) -> Result<RateLimit<M>, SetupError> {
         if duration.is_some() && size.is_some() {
             return Err(SetupError::new("cannot specify both BURST_DURATION and BURST_SIZE"));
         }
         let bucket = TokenBucket::new(0, 1);
-        let mut allowance = Allowance { bucket, duration, size, measure: core::marker::PhantomData };
-        allowance.set_rate(M::number(rate));
-        Ok(allowance)
+        let mut rate_limit = RateLimit { bucket, duration, size, measure: core::marker::PhantomData };
+        rate_limit.set_rate(M::number(rate));
+        Ok(rate_limit)
     }
 
     fn set_rate(&mut self, rate: u32) {
@@ -153,7 +153,7 @@ impl<M: Measure> Allowance<M> {
     }
 
     /// Takes over rate and burst of `other`, and keeps the tokens.
-    pub fn adopt(&mut self, other: Allowance<M>) {
+    pub fn adopt(&mut self, other: RateLimit<M>) {
         let old = core::mem::replace(self, other);
         self.bucket.take_level(&old.bucket);
     }
@@ -179,7 +179,7 @@ impl<M: Measure> Allowance<M> {
 
     /// Pays for a packet.
     #[inline]
-    pub fn pay(&mut self, packet: &Packet) {
+    pub fn consume(&mut self, packet: &Packet) {
         self.bucket.remove(M::cost(packet));
     }
 

@@ -2,38 +2,38 @@
 
 use element::prelude::*;
 
-use super::rated::{Allowance, Rated};
+use super::rated::{RateArguments, RateLimit};
 
 /// Splits traffic by rate: packets within the rate to output 0, the excess to output 1.
-pub struct RatedSplit<R: Rated> {
-    allowance: Allowance<R::Measure>,
+pub struct RatedSplit<R: RateArguments> {
+    rate_limit: RateLimit<R::Measure>,
 }
 
-impl<R: Rated> Element for RatedSplit<R> {
+impl<R: RateArguments> Element for RatedSplit<R> {
     type Args = R;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "Maximum rate.", |split| split.allowance.text()),
+        Handler::read("rate", "Maximum rate.", |split| split.rate_limit.text()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the rate.", |split, cx, value| {
-            split.allowance.write(cx, value)
+            split.rate_limit.write(cx, value)
         }),
-        Handler::read("config", "Maximum rate.", |split| split.allowance.text()),
+        Handler::read("config", "Maximum rate.", |split| split.rate_limit.text()),
     ];
     const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: R, _: &mut Setup) -> Result<RatedSplit<R>, SetupError> {
-        Ok(RatedSplit { allowance: args.allowance()? })
+        Ok(RatedSplit { rate_limit: args.rate_limit()? })
     }
 
     fn reconfigure(&mut self, args: R, _: &mut Setup) -> Result<(), SetupError> {
-        self.allowance.adopt(args.allowance()?);
+        self.rate_limit.adopt(args.rate_limit()?);
         Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         let now = cx.steady();
         for packet in batch.drain() {
-            if self.allowance.allows(now) {
-                self.allowance.pay(&packet);
+            if self.rate_limit.allows(now) {
+                self.rate_limit.consume(&packet);
                 cx.send(0, packet);
             } else if cx.outputs() < 2 {
                 cx.drop(packet, Reason::OVER_RATE);

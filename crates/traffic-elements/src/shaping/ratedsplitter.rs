@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::rated::{Allowance, PacketRate, Packets, Rated};
+use super::rated::{PacketRate, Packets, RateArguments, RateLimit};
 use super::ratedsplit::RatedSplit;
 
 /// Splits traffic by packet rate: up to RATE packets a second go to output 0, the excess to output 1.
@@ -32,11 +32,11 @@ pub struct RatedSplitterArgs {
     rate: PacketRate,
 }
 
-impl Rated for RatedSplitterArgs {
+impl RateArguments for RatedSplitterArgs {
     type Measure = Packets;
 
-    fn allowance(self) -> Result<Allowance<Packets>, SetupError> {
-        self.rate.allowance()
+    fn rate_limit(self) -> Result<RateLimit<Packets>, SetupError> {
+        self.rate.rate_limit()
     }
 }
 

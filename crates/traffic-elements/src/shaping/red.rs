@@ -3,8 +3,8 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::early::Choice;
-use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
+use super::early::RedParameters;
+use super::earlydrop::{EarlyDrop, RedVariant, WatchArguments, handlers};
 use element::arguments::Probability;
 
 /// Random early detection (RED): drops packets at random before queues are full, so that TCP senders slow down in time.
@@ -56,16 +56,16 @@ pub type Red = EarlyDrop<RedArgs>;
 
 /// A write handler that changes one parameter.
 macro_rules! change {
-    ($name:literal, $place:literal $keyword:literal, $summary:literal, $field:ident) => {
-        Handler::argument($name, (Some($place), $keyword), $summary, |red, cx, value| {
-            let mut choice = red.early.choice();
-            choice.$field = cx.keyword($keyword, value)?;
-            Ok(red.choose(choice)?)
+    ($name:literal, $position:literal $keyword:literal, $summary:literal, $field:ident) => {
+        Handler::argument($name, (Some($position), $keyword), $summary, |red, cx, value| {
+            let mut parameters = red.early.parameters();
+            parameters.$field = cx.keyword($keyword, value)?;
+            Ok(red.set_parameters(parameters)?)
         })
     };
 }
 
-impl Kind for RedArgs {
+impl RedVariant for RedArgs {
     const HANDLERS: &'static [Handler<Red>] = handlers![
         "The arguments as they are.",
         change!("min_thresh", 0 "MIN_THRESH", "Sets the lower threshold.", min_threshold),
@@ -73,14 +73,14 @@ impl Kind for RedArgs {
         change!("max_p", 2 "MAX_P", "Sets the drop probability at the upper threshold.", max_p),
     ];
 
-    fn choice(self) -> (Choice, Option<Raw>) {
-        let choice = Choice {
+    fn parameters(self) -> (RedParameters, Option<Raw>) {
+        let parameters = RedParameters {
             min_threshold: self.min_thresh,
             max_threshold: self.max_thresh,
             max_p: self.max_p,
             gentle: self.gentle,
             stability: self.watch.stability,
         };
-        (choice, self.watch.queues)
+        (parameters, self.watch.queues)
     }
 }

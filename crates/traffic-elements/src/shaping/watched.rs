@@ -6,11 +6,11 @@ use crate::storing::Length;
 
 /// The queues that an element watches.
 #[derive(Default)]
-pub struct Watched {
+pub struct WatchedQueues {
     queues: Vec<(String, Length)>,
 }
 
-impl Watched {
+impl WatchedQueues {
     /// Checks that elements called `names` exist.
     pub fn resolve(cx: &Context, names: Option<&str>) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
@@ -23,7 +23,7 @@ impl Watched {
     }
 
     /// Finds the queues called `names`. Without names: the nearest ones, downstream on a push path, else upstream.
-    pub fn find(cx: &Context, names: Option<&str>, downstream: bool) -> Result<Watched, SetupError> {
+    pub fn find(cx: &Context, names: Option<&str>, downstream: bool) -> Result<WatchedQueues, SetupError> {
         let runtime = cx.runtime();
         let mut queues = Vec::new();
         match names {
@@ -48,7 +48,7 @@ impl Watched {
         if queues.is_empty() {
             return Err(SetupError::new("no nearby Queues"));
         }
-        Ok(Watched { queues })
+        Ok(WatchedQueues { queues })
     }
 
     /// Packets in all of them together.

@@ -4,7 +4,7 @@ use element::arguments::HandlerCall;
 use element::prelude::*;
 use element::{Direction, Signal};
 
-use super::production::{Finale, MOST_AT_ONCE, Quota};
+use super::production::{EndAction, MAX_PACKETS_PER_RUN, Quota};
 
 /// Arguments that both sources share.
 #[derive(ArgumentGroup)]
@@ -29,7 +29,7 @@ pub struct BurstArguments {
 }
 
 /// Creates the packets of a source.
-pub trait Maker: Sized + 'static {
+pub trait PacketGenerator: Sized + 'static {
     /// Arguments of the source.
     type Args: Args;
     /// Handlers of the source.
@@ -54,11 +54,11 @@ pub struct BurstSource<M> {
     pub(super) burst: usize,
     pub(super) active: bool,
     stamp: bool,
-    finale: Finale,
+    end_action: EndAction,
     full: Signal,
 }
 
-impl<M: Maker> BurstSource<M> {
+impl<M: PacketGenerator> BurstSource<M> {
     fn produce(&mut self, cx: &mut Context, count: usize, batch: &mut Batch) {
         self.maker.produce(cx, self.stamp, count, batch);
         self.quota.count += count as u64;
@@ -115,7 +115,7 @@ macro_rules! handlers {
 }
 pub(super) use handlers;
 
-impl<M: Maker> Element for BurstSource<M> {
+impl<M: PacketGenerator> Element for BurstSource<M> {
     type Args = M::Args;
     const HANDLERS: &'static [Handler<Self>] = M::HANDLERS;
     const LIVE_RECONFIGURE: bool = true;
@@ -126,7 +126,7 @@ impl<M: Maker> Element for BurstSource<M> {
         Ok(BurstSource {
             maker,
             burst: burst.ok_or_else(|| SetupError::new("burst size must be >= 1"))?,
-            finale: Finale::new(args.stop, args.end_call)?,
+            end_action: EndAction::new(args.stop, args.end_call)?,
             quota: Quota::new(args.limit),
             active: args.active,
             stamp: args.timestamp,
@@ -135,12 +135,12 @@ impl<M: Maker> Element for BurstSource<M> {
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.finale.resolve(cx)
+        self.end_action.resolve(cx)
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         self.maker.initialize(cx)?;
-        self.finale.check(cx)?;
+        self.end_action.check(cx)?;
         if cx.is_push_output(0) {
             self.full = cx.downstream_signal(0);
             cx.schedule();
@@ -164,9 +164,9 @@ impl<M: Maker> Element for BurstSource<M> {
             // As many of the turns that it has alone as fill a batch.
             wish *= cx.take_turns().min(cx.batch_limit() / wish);
         }
-        let mut left = self.quota.allow(wish.min(MOST_AT_ONCE));
+        let mut left = self.quota.allow(wish.min(MAX_PACKETS_PER_RUN));
         if left == 0 {
-            self.finale.perform(cx);
+            self.end_action.perform(cx);
             return false;
         }
         while left > 0 {
@@ -188,7 +188,7 @@ impl<M: Maker> Element for BurstSource<M> {
         self.produce(cx, count, into);
         if count < most {
             if self.active {
-                self.finale.perform(cx);
+                self.end_action.perform(cx);
             }
             cx.set_signal(Direction::Empty, false);
         }

@@ -3,7 +3,7 @@
 use element::Signal;
 use element::prelude::*;
 
-use super::production::MOST_AT_ONCE;
+use super::production::MAX_PACKETS_PER_RUN;
 
 /// Discards every packet. Discarded packets do not count as drops.
 ///
@@ -93,8 +93,8 @@ impl Element for Discard {
             return false;
         }
         let most = match self.args.burst {
-            0 => MOST_AT_ONCE,
-            burst => (burst as usize).min(MOST_AT_ONCE),
+            0 => MAX_PACKETS_PER_RUN,
+            burst => (burst as usize).min(MAX_PACKETS_PER_RUN),
         };
         let mut count = 0;
         while count < most {

@@ -4,12 +4,12 @@ use element::prelude::*;
 use packet::view::tcp::flag;
 
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
-use super::metered::{self, Pace};
+use super::metered::{self, RateControl};
 
 /// Maximum number of flows; each holds three packets.
-const MOST_FLOWS: u32 = 1 << 18;
+const MAX_FLOWS: u32 = 1 << 18;
 /// Minimum flow length: a SYN, a data segment and a FIN.
-const SHORTEST_FLOW: u32 = 3;
+const MIN_FLOW_LENGTH: u32 = 3;
 
 /// Benchmark source of TCP frames in FLOWS concurrent flows, for pull paths.
 ///
@@ -64,7 +64,7 @@ pub struct FastTCPFlows {
     frame: Frame,
     count: u32,
     size: u32,
-    pace: Pace,
+    pace: RateControl,
     flows: Vec<Flow>,
     /// Whether all flows were closed after the last packet.
     closed: bool,
@@ -118,17 +118,17 @@ impl Element for FastTCPFlows {
     const HANDLERS: &'static [Handler<Self>] = metered::handlers!(|source| { source.closed = false; };);
 
     fn new(args: FastTCPFlowsArgs, setup: &mut Setup) -> Result<FastTCPFlows, SetupError> {
-        if args.flowsize < SHORTEST_FLOW {
+        if args.flowsize < MIN_FLOW_LENGTH {
             setup.warn("warning: flow size < 3, defaulting to 3");
         }
-        if !(1..=MOST_FLOWS).contains(&args.flows) {
-            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
+        if !(1..=MAX_FLOWS).contains(&args.flows) {
+            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MAX_FLOWS}")));
         }
         Ok(FastTCPFlows {
             frame: Frame::new(&args.from, &args.to, true, setup),
             count: args.flows,
-            size: args.flowsize.max(SHORTEST_FLOW),
-            pace: Pace::new(&args.from, args.active),
+            size: args.flowsize.max(MIN_FLOW_LENGTH),
+            pace: RateControl::new(&args.from, args.active),
             flows: Vec::new(),
             closed: false,
         })

@@ -3,10 +3,10 @@
 use element::prelude::*;
 
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
-use super::metered::{self, Pace};
+use super::metered::{self, RateControl};
 
 /// Maximum number of flows; each holds a packet.
-const MOST_FLOWS: u32 = 1 << 20;
+const MAX_FLOWS: u32 = 1 << 20;
 
 /// Benchmark source of UDP frames in FLOWS concurrent flows, for pull paths.
 ///
@@ -57,7 +57,7 @@ pub struct FastUDPFlows {
     frame: Frame,
     count: u32,
     size: u32,
-    pace: Pace,
+    pace: RateControl,
     flows: Vec<Flow>,
 }
 
@@ -93,7 +93,7 @@ impl Element for FastUDPFlows {
             |source, cx, value| {
                 let length =
                     cx.argument(value).map_err(|_| HandlerError::new("length parameter must be integer"))?;
-                source.frame.length = frame::fitting(length);
+                source.frame.length = frame::clamp_length(length);
                 source.pace.quota.count = 0;
                 source.make_flows(cx).ok_or_else(|| HandlerError::new("out of memory"))
             },
@@ -101,14 +101,14 @@ impl Element for FastUDPFlows {
     );
 
     fn new(args: FastUDPFlowsArgs, setup: &mut Setup) -> Result<FastUDPFlows, SetupError> {
-        if !(1..=MOST_FLOWS).contains(&args.flows) {
-            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
+        if !(1..=MAX_FLOWS).contains(&args.flows) {
+            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MAX_FLOWS}")));
         }
         Ok(FastUDPFlows {
             frame: Frame::new(&args.from, &args.to, args.checksum, setup),
             count: args.flows,
             size: args.flowsize,
-            pace: Pace::new(&args.from, args.active),
+            pace: RateControl::new(&args.from, args.active),
             flows: Vec::new(),
         })
     }

@@ -4,7 +4,7 @@ use element::arguments::UdpPort;
 use element::prelude::*;
 
 use super::frame::{Frame, ReceiverArguments, SenderArguments};
-use super::metered::{self, Pace};
+use super::metered::{self, RateControl};
 
 /// Benchmark source of UDP frames with identical headers, for pull paths.
 ///
@@ -54,7 +54,7 @@ pub struct FastUDPSource {
     interval: u64,
     /// Number of port changes so far.
     changes: u16,
-    pace: Pace,
+    pace: RateControl,
     template: Option<Packet>,
 }
 
@@ -75,7 +75,7 @@ impl Element for FastUDPSource {
             ports: (args.sport.0, args.dport.0),
             interval: args.interval.into(),
             changes: 0,
-            pace: Pace::new(&args.from, args.active),
+            pace: RateControl::new(&args.from, args.active),
             template: None,
         })
     }

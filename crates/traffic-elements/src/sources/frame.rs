@@ -6,12 +6,12 @@ use element::prelude::*;
 use packet::{EtherType, EthernetViewMut, Ip4View, Ip4ViewMut, MacAddr, TcpViewMut, UdpViewMut, protocol};
 
 /// Shortest frame, without its checksum.
-const SHORTEST: u32 = 60;
+const MIN_LENGTH: u32 = 60;
 /// Longest frame: the maximum IP length behind an Ethernet header.
-const LONGEST: u32 = 65_535 + 14;
+const MAX_LENGTH: u32 = 65_535 + 14;
 /// Offset of the IP header.
-const IP: usize = 14;
-const TRANSPORT: usize = IP + 20;
+const IP_OFFSET: usize = 14;
+const TRANSPORT_OFFSET: usize = IP_OFFSET + 20;
 
 /// Number of frames to send, and their source addresses.
 #[derive(ArgumentGroup)]
@@ -56,8 +56,8 @@ pub(crate) struct Frame {
 }
 
 /// The nearest valid length.
-pub(crate) fn fitting(length: u32) -> usize {
-    length.clamp(SHORTEST, LONGEST) as usize
+pub(crate) fn clamp_length(length: u32) -> usize {
+    length.clamp(MIN_LENGTH, MAX_LENGTH) as usize
 }
 
 impl Frame {
@@ -68,11 +68,11 @@ impl Frame {
         checksum: bool,
         setup: &mut Setup,
     ) -> Frame {
-        if from.length < SHORTEST {
+        if from.length < MIN_LENGTH {
             setup.environment().console("warning: packet length < 60, defaulting to 60");
         }
         Frame {
-            length: fitting(from.length),
+            length: clamp_length(from.length),
             source_mac: from.srceth,
             destination_mac: to.dsteth,
             source: from.srcip,
@@ -89,15 +89,15 @@ impl Frame {
         ethernet.set_source(self.source_mac);
         ethernet.set_destination(self.destination_mac);
         ethernet.set_ether_type(EtherType::IP4);
-        let mut ip = Ip4ViewMut::new(data.get_mut(IP..)?)?;
+        let mut ip = Ip4ViewMut::new(data.get_mut(IP_OFFSET..)?)?;
         ip.set_version_length(0x45);
-        ip.set_total_length((self.length - IP) as u16);
+        ip.set_total_length((self.length - IP_OFFSET) as u16);
         ip.set_ttl(250);
         ip.set_protocol(protocol);
         ip.set_source(self.source);
         ip.set_destination(self.destination);
         ip.fill_checksum();
-        packet.set_network(IP as isize, TRANSPORT - IP);
+        packet.set_network(IP_OFFSET as isize, TRANSPORT_OFFSET - IP_OFFSET);
         packet.set_destination_ip(self.destination);
         Some(packet)
     }
@@ -105,9 +105,9 @@ impl Frame {
     /// A UDP frame with the given ports; `None` if the pool is exhausted.
     pub(crate) fn udp(&self, cx: &Context, ports: (u16, u16)) -> Option<Packet> {
         let mut packet = self.start(cx, protocol::UDP)?;
-        let length = (self.length - TRANSPORT) as u16;
-        let (head, rest) = packet.data_mut().split_at_mut_checked(TRANSPORT)?;
-        let pseudo = Ip4View::new(head.get(IP..)?)?.pseudo_header(length);
+        let length = (self.length - TRANSPORT_OFFSET) as u16;
+        let (head, rest) = packet.data_mut().split_at_mut_checked(TRANSPORT_OFFSET)?;
+        let pseudo = Ip4View::new(head.get(IP_OFFSET..)?)?.pseudo_header(length);
         let mut udp = UdpViewMut::new(rest)?;
         udp.set_source(ports.0);
         udp.set_destination(ports.1);
@@ -127,9 +127,9 @@ impl Frame {
         numbers: (u32, u32),
     ) -> Option<Packet> {
         let mut packet = self.start(cx, protocol::TCP)?;
-        let length = (self.length - TRANSPORT) as u16;
-        let (head, rest) = packet.data_mut().split_at_mut_checked(TRANSPORT)?;
-        let pseudo = Ip4View::new(head.get(IP..)?)?.pseudo_header(length);
+        let length = (self.length - TRANSPORT_OFFSET) as u16;
+        let (head, rest) = packet.data_mut().split_at_mut_checked(TRANSPORT_OFFSET)?;
+        let pseudo = Ip4View::new(head.get(IP_OFFSET..)?)?.pseudo_header(length);
         let mut tcp = TcpViewMut::new(rest)?;
         tcp.set_source(ports.0);
         tcp.set_destination(ports.1);

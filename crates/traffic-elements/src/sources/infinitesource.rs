@@ -4,7 +4,7 @@ use element::arguments::Bytes;
 use element::prelude::*;
 use packet::HEADROOM;
 
-use super::bursts::{BurstArguments, BurstSource, Maker, handlers};
+use super::bursts::{BurstArguments, BurstSource, PacketGenerator, handlers};
 use super::production;
 
 /// Sends copies of a packet as fast as possible, up to LIMIT packets.
@@ -73,7 +73,7 @@ fn set_length(source: &mut InfiniteSource, cx: &mut Context, text: &str) -> Resu
     Ok(())
 }
 
-impl Maker for Copies {
+impl PacketGenerator for Copies {
     type Args = InfiniteSourceArgs;
     const HANDLERS: &'static [Handler<InfiniteSource>] = handlers![
         Handler::read("data", "Packet contents.", |source| {

@@ -4,10 +4,10 @@ use element::prelude::*;
 
 use super::frame::SenderArguments;
 use super::production::Quota;
-use crate::shaping::gaprate::{GapRate, MOST};
+use crate::shaping::gaprate::{GapRate, MAX_RATE};
 
 /// Rate control of a benchmark source.
-pub(crate) struct Pace {
+pub(crate) struct RateControl {
     rate: Option<GapRate>,
     pub(crate) quota: Quota,
     pub(crate) active: bool,
@@ -16,11 +16,11 @@ pub(crate) struct Pace {
     last: Option<i64>,
 }
 
-impl Pace {
+impl RateControl {
     /// Reads the arguments.
-    pub(crate) fn new(args: &SenderArguments, active: bool) -> Pace {
+    pub(crate) fn new(args: &SenderArguments, active: bool) -> RateControl {
         let rate = (args.rate > 0).then(|| GapRate::new(args.rate));
-        Pace { rate, quota: Quota::new(args.limit.into()), active, first: 0, last: None }
+        RateControl { rate, quota: Quota::new(args.limit.into()), active, first: 0, last: None }
     }
 
     /// Whether the rate allows a packet now.
@@ -60,8 +60,8 @@ impl Pace {
     pub(crate) fn write_rate(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
         let rate = cx.argument(value);
         let rate: u32 = rate.map_err(|_| HandlerError::new("rate parameter must be integer >= 0"))?;
-        if rate > MOST {
-            return Err(HandlerError::new(format!("rate too large; max is {MOST}")));
+        if rate > MAX_RATE {
+            return Err(HandlerError::new(format!("rate too large; max is {MAX_RATE}")));
         }
         if let Some(pace) = &mut self.rate {
             pace.set_rate(rate, cx.now());

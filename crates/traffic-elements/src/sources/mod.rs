@@ -25,7 +25,7 @@ pub use fastudpsource::FastUDPSource;
 pub use idle::Idle;
 pub use infinitesource::InfiniteSource;
 pub use null::Null;
-pub(crate) use production::MOST_AT_ONCE;
+pub(crate) use production::MAX_PACKETS_PER_RUN;
 pub use pullnull::PullNull;
 pub use pushnull::PushNull;
 pub use randomsource::RandomSource;

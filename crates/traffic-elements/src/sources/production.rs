@@ -5,7 +5,7 @@ use element::prelude::*;
 
 /// Maximum packets that a source creates per task run; longer bursts continue in the next run. Bounds the packets alive
 /// before the first one is delivered.
-pub(crate) const MOST_AT_ONCE: usize = 4096;
+pub(crate) const MAX_PACKETS_PER_RUN: usize = 4096;
 
 /// Packets sent, and the limit; a negative limit is none.
 #[derive(Clone, Copy, Debug)]
@@ -35,27 +35,27 @@ impl Quota {
 
 /// What a source does after its last packet.
 #[derive(Clone, Debug)]
-pub(crate) enum Finale {
+pub(crate) enum EndAction {
     Nothing,
     Stop,
     Call(HandlerCall),
 }
 
-impl Finale {
+impl EndAction {
     /// From the arguments STOP and END_CALL.
-    pub(crate) fn new(stop: bool, call: Option<HandlerCall>) -> Result<Finale, SetupError> {
+    pub(crate) fn new(stop: bool, call: Option<HandlerCall>) -> Result<EndAction, SetupError> {
         match (stop, call) {
             (true, Some(_)) => Err(SetupError::new("END_CALL and STOP are mutually exclusive")),
-            (true, None) => Ok(Finale::Stop),
-            (false, Some(call)) => Ok(Finale::Call(call)),
-            (false, None) => Ok(Finale::Nothing),
+            (true, None) => Ok(EndAction::Stop),
+            (false, Some(call)) => Ok(EndAction::Call(call)),
+            (false, None) => Ok(EndAction::Nothing),
         }
     }
 
     /// Finds the element that END_CALL names.
     pub(crate) fn resolve(&self, cx: &Context) -> Result<(), SetupError> {
         match self {
-            Finale::Call(call) => call.resolve(cx, "END_CALL"),
+            EndAction::Call(call) => call.resolve(cx, "END_CALL"),
             _ => Ok(()),
         }
     }
@@ -63,16 +63,16 @@ impl Finale {
     /// Checks that the handler of END_CALL exists.
     pub(crate) fn check(&self, cx: &Context) -> Result<(), SetupError> {
         match self {
-            Finale::Call(call) => call.check(cx),
+            EndAction::Call(call) => call.check(cx),
             _ => Ok(()),
         }
     }
 
     pub(crate) fn perform(&self, cx: &Context) {
         match self {
-            Finale::Nothing => {}
-            Finale::Stop => cx.stop(),
-            Finale::Call(call) => call.defer(cx),
+            EndAction::Nothing => {}
+            EndAction::Stop => cx.stop(),
+            EndAction::Call(call) => call.defer(cx),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use element::prelude::*;
 
-use super::bursts::{BurstArguments, BurstSource, Maker, handlers};
+use super::bursts::{BurstArguments, BurstSource, PacketGenerator, handlers};
 
 /// Packets must be shorter than this.
-const LONGEST: i32 = 64 * 1024;
+const MAX_LENGTH: i32 = 64 * 1024;
 
 /// Sends packets of LENGTH random bytes as fast as possible, up to LIMIT packets.
 ///
@@ -34,20 +34,20 @@ pub struct RandomSourceArgs {
     bursts: BurstArguments,
 }
 
-pub type RandomSource = BurstSource<Noise>;
+pub type RandomSource = BurstSource<RandomBytes>;
 
 /// Creates packets of random bytes.
-pub struct Noise {
+pub struct RandomBytes {
     length: usize,
 }
 
 /// Validates a length.
 fn check_length(length: i32) -> Result<usize, String> {
-    let allowed = usize::try_from(length).ok().filter(|_| length < LONGEST);
+    let allowed = usize::try_from(length).ok().filter(|_| length < MAX_LENGTH);
     allowed.ok_or_else(|| format!("bad length {length}"))
 }
 
-impl Maker for Noise {
+impl PacketGenerator for RandomBytes {
     type Args = RandomSourceArgs;
     const HANDLERS: &'static [Handler<RandomSource>] = handlers![
         Handler::read("length", "Packet length in bytes.", |source| source.maker.length.to_string()),
@@ -59,9 +59,9 @@ impl Maker for Noise {
         }),
     ];
 
-    fn new(args: RandomSourceArgs) -> Result<(Noise, BurstArguments), SetupError> {
+    fn new(args: RandomSourceArgs) -> Result<(RandomBytes, BurstArguments), SetupError> {
         let length = check_length(args.length).map_err(SetupError::new)?;
-        Ok((Noise { length }, args.bursts))
+        Ok((RandomBytes { length }, args.bursts))
     }
 
     fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch) {

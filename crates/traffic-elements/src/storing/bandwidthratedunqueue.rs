@@ -3,7 +3,7 @@
 use element::prelude::*;
 
 use super::ratedpull::RatedPull;
-use crate::shaping::rated::{Allowance, ByteRate, Octets, Rated};
+use crate::shaping::rated::{ByteRate, Bytes, RateArguments, RateLimit};
 
 /// Moves packets from pull to push at a bandwidth of up to RATE.
 ///
@@ -30,11 +30,11 @@ pub struct BandwidthRatedUnqueueArgs {
     rate: ByteRate,
 }
 
-impl Rated for BandwidthRatedUnqueueArgs {
-    type Measure = Octets;
+impl RateArguments for BandwidthRatedUnqueueArgs {
+    type Measure = Bytes;
 
-    fn allowance(self) -> Result<Allowance<Octets>, SetupError> {
-        self.rate.allowance()
+    fn rate_limit(self) -> Result<RateLimit<Bytes>, SetupError> {
+        self.rate.rate_limit()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::timedpull::{Timed, TimedPull};
+use super::timedpull::{TimedPull, TimedPullVariant};
 
 /// Moves up to BURST packets from pull to push every INTERVAL. The same as `TimedUnqueue`, with a default BURST of 8.
 /// ```click
@@ -26,7 +26,7 @@ pub struct BursterArgs {
 /// The variant with bursts of eight.
 pub struct Bursts;
 
-impl Timed for Bursts {
+impl TimedPullVariant for Bursts {
     type Args = BursterArgs;
 
     fn pace(args: BursterArgs) -> (Timestamp, i32) {

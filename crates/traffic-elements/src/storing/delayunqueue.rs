@@ -5,7 +5,7 @@ use element::arguments::SignedTime;
 use element::number_format;
 use element::prelude::*;
 
-use crate::sources::MOST_AT_ONCE;
+use crate::sources::MAX_PACKETS_PER_RUN;
 
 /// Moves packets from pull to push, each DELAY after its timestamp.
 ///
@@ -70,7 +70,7 @@ impl Element for DelayUnqueue {
     fn task(&mut self, cx: &mut Context) -> bool {
         let now = cx.now();
         let mut moved = 0;
-        while moved < MOST_AT_ONCE {
+        while moved < MAX_PACKETS_PER_RUN {
             if moved > 0 {
                 cx.deliver_singly();
             }
@@ -92,7 +92,7 @@ impl Element for DelayUnqueue {
                 None => break,
             }
         }
-        if moved == MOST_AT_ONCE || self.signal.is_active() {
+        if moved == MAX_PACKETS_PER_RUN || self.signal.is_active() {
             cx.schedule();
         }
         moved > 0

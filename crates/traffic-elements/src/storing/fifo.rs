@@ -9,16 +9,16 @@ use element::{Direction, Notifies};
 use super::length::Length;
 
 /// Unsuccessful pulls after which a queue announces that it is empty, so that a nearly empty queue does not toggle.
-const SLEEPY: u32 = 9;
+const SLEEPINESS_TRIGGER: u32 = 9;
 /// Initial capacity of the buffer; a longer queue grows on use.
-const ROOM: usize = 4096;
+const INITIAL_CAPACITY: usize = 4096;
 
 /// Policy of a queue class.
-pub trait Kind: 'static {
+pub trait QueuePolicy: 'static {
     /// Arguments of the class.
     type Args: Args;
     /// Announce emptiness with the last packet instead of after several unsuccessful pulls.
-    const QUICK: bool = false;
+    const NOTIFIES_QUICKLY: bool = false;
     /// Keep the newest packets, not the oldest, when the capacity shrinks.
     const KEEPS_NEWEST: bool = false;
 
@@ -42,7 +42,7 @@ pub trait Kind: 'static {
 }
 
 /// A queue of packets: FIFO unless its policy says otherwise.
-pub struct Fifo<K: Kind> {
+pub struct Fifo<K: QueuePolicy> {
     packets: VecDeque<Packet>,
     capacity: usize,
     highwater: usize,
@@ -52,10 +52,10 @@ pub struct Fifo<K: Kind> {
     kind: core::marker::PhantomData<K>,
 }
 
-impl<K: Kind> Fifo<K> {
-    const TELLS_EMPTY: bool =
+impl<K: QueuePolicy> Fifo<K> {
+    const NOTIFIES_EMPTY: bool =
         matches!(<K::Args as Args>::INFO.notifies, Notifies::Empty | Notifies::EmptyAndFull);
-    const TELLS_FULL: bool =
+    const NOTIFIES_FULL: bool =
         matches!(<K::Args as Args>::INFO.notifies, Notifies::Full | Notifies::EmptyAndFull);
 
     fn overflow(&mut self, cx: &mut Context, packet: Packet) {
@@ -72,36 +72,36 @@ impl<K: Kind> Fifo<K> {
 
     /// Updates notifiers and counts after packets were added.
     #[inline]
-    fn grown(&mut self, cx: &Context) {
+    fn packets_added(&mut self, cx: &Context) {
         let length = self.packets.len();
         self.length.set(length);
         self.highwater = self.highwater.max(length);
-        if Self::TELLS_EMPTY && length > 0 {
+        if Self::NOTIFIES_EMPTY && length > 0 {
             cx.set_signal(Direction::Empty, true);
         }
-        if Self::TELLS_FULL && length >= self.capacity {
+        if Self::NOTIFIES_FULL && length >= self.capacity {
             cx.set_signal(Direction::Full, false);
         }
     }
 
     /// Updates notifiers and counts after `taken` of `most` wanted packets were removed.
     #[inline]
-    fn shrunk(&mut self, cx: &Context, taken: usize, most: usize) {
+    fn packets_removed(&mut self, cx: &Context, taken: usize, most: usize) {
         self.length.set(self.packets.len());
         if taken > 0 {
             self.sleepiness = 0;
-            if Self::TELLS_FULL {
+            if Self::NOTIFIES_FULL {
                 cx.set_signal(Direction::Full, true);
             }
         }
-        if K::QUICK {
+        if K::NOTIFIES_QUICKLY {
             if self.packets.is_empty() {
                 cx.set_signal(Direction::Empty, false);
             }
         } else if taken < most {
-            if self.sleepiness < SLEEPY {
+            if self.sleepiness < SLEEPINESS_TRIGGER {
                 self.sleepiness += 1;
-            } else if Self::TELLS_EMPTY {
+            } else if Self::NOTIFIES_EMPTY {
                 cx.set_signal(Direction::Empty, false);
             }
         }
@@ -133,7 +133,7 @@ impl<K: Kind> Fifo<K> {
     }
 }
 
-impl<K: Kind> Element for Fifo<K> {
+impl<K: QueuePolicy> Element for Fifo<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("length", "Packets stored.", |queue| queue.packets.len().to_string()),
@@ -145,7 +145,7 @@ impl<K: Kind> Element for Fifo<K> {
             let capacity: u32 = cx.keyword("CAPACITY", value)?;
             queue.set_capacity(capacity as usize);
             cx.record_argument(Some(0), "CAPACITY", value.trim());
-            if Self::TELLS_FULL && queue.packets.len() < queue.capacity {
+            if Self::NOTIFIES_FULL && queue.packets.len() < queue.capacity {
                 cx.set_signal(Direction::Full, true);
             }
             Ok(())
@@ -160,7 +160,7 @@ impl<K: Kind> Element for Fifo<K> {
         Handler::write("reset", "Drops all packets.", |queue, cx, _| {
             let packets = core::mem::take(&mut queue.packets);
             let count = packets.len();
-            queue.shrunk(cx, count, count + 1);
+            queue.packets_removed(cx, count, count + 1);
             for packet in packets {
                 if cx.outputs() < 2 {
                     cx.drop(packet, Reason::RESET);
@@ -176,7 +176,7 @@ impl<K: Kind> Element for Fifo<K> {
     fn new(args: K::Args, _: &mut Setup) -> Result<Fifo<K>, SetupError> {
         let capacity = K::capacity(args);
         Ok(Fifo {
-            packets: VecDeque::with_capacity(capacity.min(ROOM)),
+            packets: VecDeque::with_capacity(capacity.min(INITIAL_CAPACITY)),
             capacity,
             highwater: 0,
             drops: 0,
@@ -202,7 +202,7 @@ impl<K: Kind> Element for Fifo<K> {
             }
         }
         cx.recycle(batch);
-        self.grown(cx);
+        self.packets_added(cx);
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
@@ -210,7 +210,7 @@ impl<K: Kind> Element for Fifo<K> {
         for packet in self.packets.drain(..taken) {
             into.push(packet);
         }
-        self.shrunk(cx, taken, most);
+        self.packets_removed(cx, taken, most);
     }
 
     fn inherit(&mut self, old: &mut Self, cx: &mut Context) {

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use element::prelude::*;
 
-use super::fifo::{Fifo, Kind};
+use super::fifo::{Fifo, QueuePolicy};
 
 /// Bounded FIFO queue that drops its oldest packet when a new one arrives at a full queue.
 ///
@@ -38,7 +38,7 @@ pub struct FrontDropQueueArgs {
 /// Queue policy of FrontDropQueue.
 pub struct FrontDrop;
 
-impl Kind for FrontDrop {
+impl QueuePolicy for FrontDrop {
     type Args = FrontDropQueueArgs;
     const KEEPS_NEWEST: bool = true;
 

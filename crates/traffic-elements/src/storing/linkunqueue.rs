@@ -11,7 +11,7 @@ use element::prelude::*;
 use super::length::Length;
 
 /// Lowest bandwidth in bytes per second.
-const SLOWEST: u32 = 100;
+const MIN_BANDWIDTH: u32 = 100;
 
 /// Emulates a serial link: pulls packets and pushes each when a link of LATENCY and BANDWIDTH would have delivered it.
 ///
@@ -57,15 +57,15 @@ pub struct LinkUnqueue {
 /// The bandwidth, in the unit in which it is stored.
 fn check_bandwidth(bandwidth: Bandwidth) -> Result<u32, &'static str> {
     let bandwidth = bandwidth.0 as u32;
-    if bandwidth < SLOWEST {
+    if bandwidth < MIN_BANDWIDTH {
         return Err("bandwidth too small, minimum 100Bps");
     }
-    Ok(bandwidth / SLOWEST * SLOWEST)
+    Ok(bandwidth / MIN_BANDWIDTH * MIN_BANDWIDTH)
 }
 
 impl LinkUnqueue {
     /// Transmission time of a packet.
-    fn occupation(&self, packet: &Packet) -> Timestamp {
+    fn transmission_time(&self, packet: &Packet) -> Timestamp {
         let bytes = packet.len() as u64 + u64::from(packet.extra_length());
         Timestamp::from_micros((bytes * 1_000_000 / u64::from(self.bandwidth.max(1))) as i64)
     }
@@ -83,12 +83,12 @@ impl LinkUnqueue {
                 break;
             };
             let start = self.last().filter(|_| self.back_to_back).unwrap_or(delayed);
-            packet.set_timestamp(start + self.occupation(&packet));
+            packet.set_timestamp(start + self.transmission_time(&packet));
             self.link.push_back(packet);
             self.back_to_back = true;
             worked = true;
             // A packet that takes no time leaves room for ever.
-            if self.link.len() >= crate::sources::MOST_AT_ONCE {
+            if self.link.len() >= crate::sources::MAX_PACKETS_PER_RUN {
                 break;
             }
         }

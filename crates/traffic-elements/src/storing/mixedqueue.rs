@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use element::prelude::*;
 
-use super::fifo::{Fifo, Kind};
+use super::fifo::{Fifo, QueuePolicy};
 
 /// Bounded queue that is FIFO for input 0 and LIFO for input 1: packets of input 1 are stored in front.
 ///
@@ -40,7 +40,7 @@ pub struct MixedQueueArgs {
 /// Queue policy of MixedQueue.
 pub struct Mixed;
 
-impl Kind for Mixed {
+impl QueuePolicy for Mixed {
     type Args = MixedQueueArgs;
 
     fn capacity(args: MixedQueueArgs) -> usize {

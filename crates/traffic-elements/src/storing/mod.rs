@@ -23,7 +23,7 @@ pub use bandwidthratedunqueue::BandwidthRatedUnqueue;
 pub use burster::Burster;
 pub use delayunqueue::DelayUnqueue;
 pub(crate) use delayunqueue::postpone;
-pub use fifo::{Fifo, Kind};
+pub use fifo::{Fifo, QueuePolicy};
 pub use frontdropqueue::FrontDropQueue;
 pub use length::Length;
 pub use linkunqueue::LinkUnqueue;

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::fifo::{Fifo, Kind};
+use super::fifo::{Fifo, QueuePolicy};
 
 /// Bounded FIFO queue that notifies downstream tasks, but not upstream ones.
 ///
@@ -36,7 +36,7 @@ pub struct NotifierQueueArgs {
 /// Queue policy of NotifierQueue.
 pub struct Notifier;
 
-impl Kind for Notifier {
+impl QueuePolicy for Notifier {
     type Args = NotifierQueueArgs;
 
     fn capacity(args: NotifierQueueArgs) -> usize {

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::fifo::{Fifo, Kind};
+use super::fifo::{Fifo, QueuePolicy};
 
 /// Bounded FIFO queue: stores pushed packets until they are pulled.
 ///
@@ -39,7 +39,7 @@ pub struct QueueArgs {
 /// Queue policy of Queue.
 pub struct Standard;
 
-impl Kind for Standard {
+impl QueuePolicy for Standard {
     type Args = QueueArgs;
 
     fn capacity(args: QueueArgs) -> usize {

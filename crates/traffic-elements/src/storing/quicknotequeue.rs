@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::fifo::{Fifo, Kind};
+use super::fifo::{Fifo, QueuePolicy};
 
 /// Bounded FIFO queue that announces at once, with its last packet, that it is empty.
 ///
@@ -35,9 +35,9 @@ pub struct QuickNoteQueueArgs {
 /// Queue policy of QuickNoteQueue.
 pub struct QuickNote;
 
-impl Kind for QuickNote {
+impl QueuePolicy for QuickNote {
     type Args = QuickNoteQueueArgs;
-    const QUICK: bool = true;
+    const NOTIFIES_QUICKLY: bool = true;
 
     fn capacity(args: QuickNoteQueueArgs) -> usize {
         args.capacity as usize

@@ -3,11 +3,11 @@
 use element::Signal;
 use element::prelude::*;
 
-use crate::shaping::rated::{Allowance, Rated};
+use crate::shaping::rated::{RateArguments, RateLimit};
 
 /// Pulls packets at a limited rate and pushes them on.
-pub struct RatedPull<R: Rated> {
-    allowance: Allowance<R::Measure>,
+pub struct RatedPull<R: RateArguments> {
+    rate_limit: RateLimit<R::Measure>,
     active: bool,
     signal: Signal,
     runs: u64,
@@ -16,7 +16,7 @@ pub struct RatedPull<R: Rated> {
     empty: u64,
 }
 
-impl<R: Rated> Element for RatedPull<R> {
+impl<R: RateArguments> Element for RatedPull<R> {
     type Args = R;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("calls", "Number of task runs, by outcome.", |rated| {
@@ -25,23 +25,23 @@ impl<R: Rated> Element for RatedPull<R> {
                 rated.runs, rated.empty, rated.pushes, rated.failed
             )
         }),
-        Handler::read("rate", "Maximum rate.", |rated| rated.allowance.text()),
+        Handler::read("rate", "Maximum rate.", |rated| rated.rate_limit.text()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the rate.", |rated, cx, value| {
-            rated.allowance.write(cx, value)
+            rated.rate_limit.write(cx, value)
         }),
         Handler::read("active", "Whether it pulls packets.", |rated| rated.active.to_string()),
         Handler::write("active", "Starts or stops it.", |rated, cx, value| {
             rated.active = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("config", "Maximum rate.", |rated| rated.allowance.text()),
+        Handler::read("config", "Maximum rate.", |rated| rated.rate_limit.text()),
     ];
 
     const LIVE_RECONFIGURE: bool = true;
 
     fn new(args: R, _: &mut Setup) -> Result<RatedPull<R>, SetupError> {
         Ok(RatedPull {
-            allowance: args.allowance()?,
+            rate_limit: args.rate_limit()?,
             active: true,
             signal: Signal::BUSY,
             runs: 0,
@@ -52,7 +52,7 @@ impl<R: Rated> Element for RatedPull<R> {
     }
 
     fn reconfigure(&mut self, args: R, _: &mut Setup) -> Result<(), SetupError> {
-        self.allowance.adopt(args.allowance()?);
+        self.rate_limit.adopt(args.rate_limit()?);
         Ok(())
     }
 
@@ -67,8 +67,8 @@ impl<R: Rated> Element for RatedPull<R> {
         if !self.active {
             return false;
         }
-        if !self.allowance.allows(cx.steady()) {
-            cx.set_timer_after(0, self.allowance.wait());
+        if !self.rate_limit.allows(cx.steady()) {
+            cx.set_timer_after(0, self.rate_limit.wait());
             self.empty += 1;
             return false;
         }
@@ -80,7 +80,7 @@ impl<R: Rated> Element for RatedPull<R> {
             }
             return false;
         };
-        self.allowance.pay(&packet);
+        self.rate_limit.consume(&packet);
         self.pushes += 1;
         cx.send(0, packet);
         cx.schedule();

@@ -3,7 +3,7 @@
 use element::prelude::*;
 
 use super::ratedpull::RatedPull;
-use crate::shaping::rated::{Allowance, PacketRate, Packets, Rated};
+use crate::shaping::rated::{PacketRate, Packets, RateArguments, RateLimit};
 
 /// Moves packets from pull to push at up to RATE packets a second.
 ///
@@ -30,11 +30,11 @@ pub struct RatedUnqueueArgs {
     rate: PacketRate,
 }
 
-impl Rated for RatedUnqueueArgs {
+impl RateArguments for RatedUnqueueArgs {
     type Measure = Packets;
 
-    fn allowance(self) -> Result<Allowance<Packets>, SetupError> {
-        self.rate.allowance()
+    fn rate_limit(self) -> Result<RateLimit<Packets>, SetupError> {
+        self.rate.rate_limit()
     }
 }
 

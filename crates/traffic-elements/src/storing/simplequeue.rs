@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::fifo::{Fifo, Kind};
+use super::fifo::{Fifo, QueuePolicy};
 
 /// Bounded FIFO queue without notification: downstream tasks keep polling while it is empty.
 ///
@@ -34,7 +34,7 @@ pub struct SimpleQueueArgs {
 /// Queue policy of SimpleQueue.
 pub struct Simple;
 
-impl Kind for Simple {
+impl QueuePolicy for Simple {
     type Args = SimpleQueueArgs;
 
     fn capacity(args: SimpleQueueArgs) -> usize {

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::fifo::{Fifo, Kind};
+use super::fifo::{Fifo, QueuePolicy};
 
 /// Bounded FIFO queue, the same as `Queue`.
 ///
@@ -36,7 +36,7 @@ pub struct ThreadSafeQueueArgs {
 /// Queue policy of ThreadSafeQueue.
 pub struct ThreadSafe;
 
-impl Kind for ThreadSafe {
+impl QueuePolicy for ThreadSafe {
     type Args = ThreadSafeQueueArgs;
 
     fn capacity(args: ThreadSafeQueueArgs) -> usize {

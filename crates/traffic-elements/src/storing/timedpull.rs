@@ -6,7 +6,7 @@ use element::Signal;
 use element::prelude::*;
 
 /// Distinguishes the elements that pull at intervals.
-pub trait Timed: 'static {
+pub trait TimedPullVariant: 'static {
     /// Arguments of the element.
     type Args: Args;
 
@@ -15,7 +15,7 @@ pub trait Timed: 'static {
 }
 
 /// Pulls a burst of packets per interval and pushes them on.
-pub struct TimedPull<T: Timed> {
+pub struct TimedPull<T: TimedPullVariant> {
     interval: Timestamp,
     burst: usize,
     signal: Signal,
@@ -24,7 +24,7 @@ pub struct TimedPull<T: Timed> {
     kind: PhantomData<T>,
 }
 
-impl<T: Timed> Element for TimedPull<T> {
+impl<T: TimedPullVariant> Element for TimedPull<T> {
     type Args = T::Args;
 
     fn new(args: T::Args, _: &mut Setup) -> Result<TimedPull<T>, SetupError> {

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::timedpull::{Timed, TimedPull};
+use super::timedpull::{TimedPull, TimedPullVariant};
 
 /// Moves up to BURST packets from pull to push every INTERVAL.
 ///
@@ -35,7 +35,7 @@ pub struct TimedUnqueueArgs {
 /// The variant that has a steady interval.
 pub struct Steady;
 
-impl Timed for Steady {
+impl TimedPullVariant for Steady {
     type Args = TimedUnqueueArgs;
 
     fn pace(args: TimedUnqueueArgs) -> (Timestamp, i32) {

@@ -3,7 +3,7 @@
 use element::Signal;
 use element::prelude::*;
 
-use crate::sources::MOST_AT_ONCE;
+use crate::sources::MAX_PACKETS_PER_RUN;
 
 /// Moves packets from pull to push as fast as possible.
 ///
@@ -129,7 +129,7 @@ impl Element for Unqueue {
             turns = cx.take_turns().min(cx.batch_limit() / wish);
             wish *= turns;
         }
-        let wish = self.allow(wish.min(MOST_AT_ONCE));
+        let wish = self.allow(wish.min(MAX_PACKETS_PER_RUN));
         if wish == 0 && self.allow(1) == 0 {
             return false;
         }

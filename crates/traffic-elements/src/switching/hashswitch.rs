@@ -52,8 +52,8 @@ impl Element for HashSwitch {
             return Err(SetupError::new("length must be > 0"));
         }
         // Bytes that no packet has: all go to output 0.
-        let place = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
-        Ok(HashSwitch { offset: place(args.offset), length: place(args.length), chosen: Vec::new() })
+        let unsigned = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(HashSwitch { offset: unsigned(args.offset), length: unsigned(args.length), chosen: Vec::new() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {

@@ -37,19 +37,19 @@ pub struct PaintSwitchArgs {
 const ALL: u8 = 255;
 
 pub struct PaintSwitch {
-    place: usize,
+    annotation: usize,
 }
 
 impl Filter for PaintSwitch {
     type Args = PaintSwitchArgs;
 
     fn new(args: PaintSwitchArgs, _: &mut Setup) -> Result<PaintSwitch, SetupError> {
-        Ok(PaintSwitch { place: args.anno.0 })
+        Ok(PaintSwitch { annotation: args.anno.0 })
     }
 
     #[inline(always)]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        let (paint, outputs) = (packet.annotation_u8(self.place), cx.outputs());
+        let (paint, outputs) = (packet.annotation_u8(self.annotation), cx.outputs());
         if paint != ALL {
             let output = usize::from(paint);
             return match output < outputs {

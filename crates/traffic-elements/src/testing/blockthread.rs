@@ -19,7 +19,7 @@ pub struct BlockThreadArgs {}
 pub struct BlockThread;
 
 /// The longest time: nobody waits longer for a test.
-const LONGEST: Timestamp = Timestamp::from_millis(10_000);
+const MAX_TIME: Timestamp = Timestamp::from_millis(10_000);
 
 impl Element for BlockThread {
     type Args = BlockThreadArgs;
@@ -29,7 +29,7 @@ impl Element for BlockThread {
             let environment = cx.environment();
             // A script may do this over and over: who wants the program to end need not wait for each.
             if !environment.is_interrupted() {
-                environment.wait(&[], Some(environment.steady() + time.min(LONGEST)));
+                environment.wait(&[], Some(environment.steady() + time.min(MAX_TIME)));
             }
             Ok(())
         })

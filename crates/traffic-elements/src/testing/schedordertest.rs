@@ -6,7 +6,7 @@ use core::cell::RefCell;
 use element::prelude::*;
 
 /// Numbers that are kept when no element says how many.
-const USUAL: usize = 1024;
+const DEFAULT_LIMIT: usize = 1024;
 
 /// Records the order in which tasks run. For tests.
 ///
@@ -77,7 +77,7 @@ impl Element for SchedOrderTest {
 
     fn task(&mut self, cx: &mut Context) -> bool {
         let mut order = self.order.borrow_mut();
-        let size = if order.size == 0 { USUAL } else { order.size };
+        let size = if order.size == 0 { DEFAULT_LIMIT } else { order.size };
         if order.noted.len() < size {
             order.noted.push(self.args.id);
         } else if self.args.stop {

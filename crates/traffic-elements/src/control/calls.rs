@@ -10,36 +10,36 @@ use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup, SetupErr
 
 use super::expansion::{Values, expand};
 use super::functions;
-use super::machine::{Kind, Machine, Request};
+use super::machine::{Machine, Request, ScriptType};
 
 /// Provides the values for expanding a text.
-pub(super) struct Scope<'a, 'c, 'r> {
+pub(super) struct ScriptValues<'a, 'c, 'r> {
     pub(super) machine: &'a mut Machine,
     pub(super) cx: &'c mut Context<'r>,
 }
 
-impl Values for Scope<'_, '_, '_> {
+impl Values for ScriptValues<'_, '_, '_> {
     fn value(&mut self, name: &str, call: bool) -> Option<String> {
         if !call {
-            return self.machine.variables.meaning(self.cx, name);
+            return self.machine.variables.resolve(self.cx, name);
         }
         if let Err(error) = self.machine.find(self.cx, name, false) {
-            self.machine.complain(self.cx, error.to_string());
+            self.machine.report_error(self.cx, error.to_string());
             return None;
         }
         match self.machine.read(self.cx, name, false) {
             Ok(value) => Some(value),
             Err(HandlerError::ReadWithErrors { value, problems }) => {
-                self.machine.complain(self.cx, problems);
+                self.machine.report_error(self.cx, problems);
                 Some(value)
             }
             Err(error) => {
                 // A handler that fails has an empty value; one that does not exist is not a reference.
                 let is_there = exists(&error);
                 if is_there {
-                    self.machine.complain_of(self.cx, &error);
+                    self.machine.report_handler_error(self.cx, &error);
                 } else {
-                    self.machine.complain(self.cx, error.of_call(true));
+                    self.machine.report_error(self.cx, error.of_call(true));
                 }
                 is_there.then(String::new)
             }
@@ -69,25 +69,25 @@ struct Call {
 impl Machine {
     /// Expands the references in a text.
     pub(super) fn expand(&mut self, cx: &mut Context, text: &str, quoted: bool) -> String {
-        expand(text, &mut Scope { machine: self, cx }, quoted)
+        expand(text, &mut ScriptValues { machine: self, cx }, quoted)
     }
 
     /// Reads a handler for `print` or `read`. Without a value, an error has been reported.
     pub(super) fn value_of_call(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Option<String> {
-        let occasion = self.occasion(cx, call, quoted)?;
-        let (answer, missing) = self.on_occasion(occasion, |machine| match machine.read(cx, call, quoted) {
+        let heading = self.call_heading(cx, call, quoted)?;
+        let (answer, missing) = self.under_heading(heading, |machine| match machine.read(cx, call, quoted) {
             Ok(value) => (Some(value), None),
             Err(HandlerError::ReadWithErrors { value, problems }) => {
-                machine.complain(cx, problems);
+                machine.report_error(cx, problems);
                 (Some(value), None)
             }
             Err(error) if exists(&error) => {
-                machine.complain_of(cx, &error);
+                machine.report_handler_error(cx, &error);
                 (Some(String::new()), None)
             }
             Err(error) => (None, Some(error)),
         });
-        missing.into_iter().for_each(|error| self.complain(cx, error.of_call(true)));
+        missing.into_iter().for_each(|error| self.report_error(cx, error.of_call(true)));
         answer
     }
 
@@ -103,8 +103,8 @@ impl Machine {
     /// The `write` instruction.
     pub(super) fn write_call(&mut self, cx: &mut Context, call: &str, quoted: bool) {
         let call = self.expand(cx, call, false);
-        let Some(occasion) = self.occasion(cx, &call, quoted) else { return };
-        let missing = self.on_occasion(occasion, |machine| {
+        let Some(heading) = self.call_heading(cx, &call, quoted) else { return };
+        let missing = self.under_heading(heading, |machine| {
             let error = machine.write(cx, &call, quoted).err();
             match &error {
                 None | Some(HandlerError::ReadWithErrors { .. } | HandlerError::WrittenWithWarnings(_)) => {
@@ -114,30 +114,30 @@ impl Machine {
                 Some(error) if exists(error) => machine.variables.status = HandlerError::INVALID,
                 Some(_) => return error,
             }
-            error.into_iter().for_each(|error| machine.complain_of(cx, &error));
+            error.into_iter().for_each(|error| machine.report_handler_error(cx, &error));
             None
         });
-        missing.into_iter().for_each(|error| self.complain(cx, error.of_call(false)));
+        missing.into_iter().for_each(|error| self.report_error(cx, error.of_call(false)));
     }
 
     /// The context of errors during a call. If the handler can't be found, reports that.
-    fn occasion(&mut self, cx: &Context, call: &str, quoted: bool) -> Option<String> {
+    fn call_heading(&mut self, cx: &Context, call: &str, quoted: bool) -> Option<String> {
         match self.find(cx, call, quoted) {
             Ok(Call { target, value }) => {
                 let space = if value.is_empty() { "" } else { " " };
                 Some(format!("While calling ‘{}{space}{value}’:", full_path(cx, &target)))
             }
             Err(error) => {
-                self.complain(cx, error.to_string());
+                self.report_error(cx, error.to_string());
                 None
             }
         }
     }
 
     /// Reports the error of a handler that was called.
-    fn complain_of(&mut self, cx: &Context, error: &HandlerError) {
+    fn report_handler_error(&mut self, cx: &Context, error: &HandlerError) {
         if !is_silent(error) {
-            self.complain(cx, error.to_string());
+            self.report_error(cx, error.to_string());
         }
     }
 
@@ -158,7 +158,7 @@ impl Machine {
 
     /// Whether the script provides a handler of this name, which the router can't call while the script runs.
     fn is_own(&self, name: &str) -> bool {
-        self.kind == Kind::Proxy || self.exports(name)
+        self.script_type == ScriptType::Proxy || self.exports(name)
     }
 
     /// Reads a handler: `path parameter`.
@@ -170,7 +170,10 @@ impl Machine {
         {
             return answer;
         }
-        if target.element == Some(cx.element()) && self.kind == Kind::Proxy && !is_listed(cx, &target) {
+        if target.element == Some(cx.element())
+            && self.script_type == ScriptType::Proxy
+            && !is_listed(cx, &target)
+        {
             return self.request(cx, Request::Run, (&target.handler, &value), false);
         }
         match cx.read_handler(&path, &value) {
@@ -201,7 +204,7 @@ impl Machine {
             "step" => Request::Step,
             "goto" => Request::Goto,
             "run" => Request::Run,
-            _ if self.kind == Kind::Proxy && !is_listed(cx, &target) => Request::Run,
+            _ if self.script_type == ScriptType::Proxy && !is_listed(cx, &target) => Request::Run,
             _ => return Err(HandlerError::NoHandler(path)),
         };
         self.request(cx, request, (&target.handler, &value), true).map(drop)
@@ -213,7 +216,7 @@ impl Machine {
         match next_word(&mut rest) {
             None => return Err(HandlerError::new("no variable")),
             Some("args") => {
-                if let Some(arguments) = self.variables.place("args") {
+                if let Some(arguments) = self.variables.get_mut("args") {
                     *arguments = rest.to_owned();
                 }
             }
@@ -223,9 +226,9 @@ impl Machine {
     }
 
     /// The variable for the handlers `get` and `shift`, or the error in its name.
-    fn place(&mut self, parameter: &str, usual: &str) -> Result<&mut String, HandlerError> {
+    fn variable_mut(&mut self, parameter: &str, default: &str) -> Result<&mut String, HandlerError> {
         let mut rest = parameter;
-        let name = next_word(&mut rest).unwrap_or(usual);
+        let name = next_word(&mut rest).unwrap_or(default);
         if name.is_empty() {
             return Err(HandlerError::new("no variable"));
         }
@@ -233,7 +236,7 @@ impl Machine {
             return Err(HandlerError::new("too many arguments"));
         }
         self.variables
-            .place(name)
+            .get_mut(name)
             .ok_or_else(|| HandlerError::new(format_args!("undefined variable ‘{name}’")))
     }
 
@@ -267,8 +270,8 @@ impl Machine {
                     None => Err(HandlerError::new("bad SIGNO")),
                 }
             }
-            "get" => self.place(parameter, "").map(|value| value.clone()),
-            "shift" => self.place(parameter, "args").map(|value| {
+            "get" => self.variable_mut(parameter, "").map(|value| value.clone()),
+            "shift" => self.variable_mut(parameter, "args").map(|value| {
                 let mut rest = value.as_str();
                 let first = next_word(&mut rest).unwrap_or("").to_owned();
                 let rest = rest.to_owned();

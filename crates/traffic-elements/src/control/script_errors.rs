@@ -8,15 +8,15 @@ use element::Context;
 
 /// The errors that a script encounters.
 #[derive(Default)]
-pub(super) struct Complaints {
+pub(super) struct ScriptErrors {
     /// Errors held for the caller of a handler; `None` sends them to the log at once.
     held: Option<Vec<String>>,
     count: u64,
     /// The current contexts from the outermost on, and whether each has been reported.
-    occasions: Vec<(String, bool)>,
+    headings: Vec<(String, bool)>,
 }
 
-impl Complaints {
+impl ScriptErrors {
     /// Holds further errors for the caller of a handler.
     pub(super) fn hold(&mut self) {
         self.held = Some(Vec::new());
@@ -33,28 +33,28 @@ impl Complaints {
     }
 
     /// Adds a context for the following errors, until [`leave`](Self::leave).
-    pub(super) fn enter(&mut self, occasion: String) {
-        self.occasions.push((occasion, false));
+    pub(super) fn enter(&mut self, heading: String) {
+        self.headings.push((heading, false));
     }
 
     /// Removes the innermost context.
     pub(super) fn leave(&mut self) {
-        self.occasions.pop();
+        self.headings.pop();
     }
 
     /// Adds an error.
     pub(super) fn push(&mut self, cx: &Context, problem: &str) {
         self.count += 1;
-        let place = place_of_line(problem).0;
+        let prefix = split_line_prefix(problem).0;
         let mut lines = Vec::new();
-        for (level, (occasion, reported)) in self.occasions.iter_mut().enumerate() {
+        for (level, (heading, reported)) in self.headings.iter_mut().enumerate() {
             if !core::mem::replace(reported, true) {
-                let own = if place_of_line(occasion).0.is_empty() { place } else { "" };
-                let occasion = format!("{own}{}", occasion.replace('\n', &format!("\n{own}")));
-                lines.push(indented(&occasion, level));
+                let own = if split_line_prefix(heading).0.is_empty() { prefix } else { "" };
+                let heading = format!("{own}{}", heading.replace('\n', &format!("\n{own}")));
+                lines.push(indented(&heading, level));
             }
         }
-        lines.push(indented(problem, self.occasions.len()));
+        lines.push(indented(problem, self.headings.len()));
         match &mut self.held {
             Some(held) => held.append(&mut lines),
             None => lines.iter().for_each(|line| cx.log(line)),
@@ -65,17 +65,17 @@ impl Complaints {
 /// Indents text below its context; line prefixes stay at the start of the lines.
 fn indented(text: &str, level: usize) -> String {
     let line = |line: &str| {
-        let (place, rest) = place_of_line(line);
-        format!("{place}{}{rest}", "  ".repeat(level))
+        let (prefix, rest) = split_line_prefix(line);
+        format!("{prefix}{}{rest}", "  ".repeat(level))
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Splits off the configuration line with which a message may start.
-fn place_of_line(line: &str) -> (&str, &str) {
-    let place = line.strip_prefix("config:").and_then(|rest| {
+fn split_line_prefix(line: &str) -> (&str, &str) {
+    let prefix = line.strip_prefix("config:").and_then(|rest| {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         (digits > 0 && rest.get(digits..digits + 2) == Some(": ")).then_some("config:".len() + digits + 2)
     });
-    line.split_at(place.unwrap_or(0))
+    line.split_at(prefix.unwrap_or(0))
 }

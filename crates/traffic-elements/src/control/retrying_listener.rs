@@ -3,14 +3,14 @@
 use element::prelude::*;
 use element::{Listener, Stream};
 
-use super::place::Place;
+use super::listen_address::ListenAddress;
 
 /// The timer of the next attempt.
-const RETRY: usize = 0;
+const RETRY_TIMER: usize = 0;
 
 /// A listening socket, or one still to be opened.
-pub(super) struct Waiting {
-    pub(super) place: Place,
+pub(super) struct RetryingListener {
+    pub(super) address: ListenAddress,
     /// Whether only connections from this host are accepted.
     local: bool,
     /// Remaining attempts; negative if a failure is final.
@@ -19,10 +19,10 @@ pub(super) struct Waiting {
     listener: Option<Box<dyn Listener>>,
 }
 
-impl Waiting {
+impl RetryingListener {
     /// Creates an unopened socket with RETRIES and RETRY_WARNINGS.
-    pub(super) fn new(place: Place, local: bool, retries: i32, warn: bool) -> Waiting {
-        Waiting { place, local, retries: retries.into(), warn, listener: None }
+    pub(super) fn new(address: ListenAddress, local: bool, retries: i32, warn: bool) -> RetryingListener {
+        RetryingListener { address, local, retries: retries.into(), warn, listener: None }
     }
 
     /// Makes the first attempt.
@@ -42,7 +42,7 @@ impl Waiting {
 
     fn attempt(&mut self, cx: &Context) -> Result<(), String> {
         self.retries -= 1;
-        match self.place.listen(self.local, cx.environment()) {
+        match self.address.listen(self.local, cx.environment()) {
             Ok(listener) => {
                 cx.watch(listener.descriptor(), true, false);
                 self.listener = Some(listener);
@@ -54,7 +54,7 @@ impl Waiting {
                     let tries = if left == 1 { "try" } else { "tries" };
                     cx.log(&format!("{}: bind: {error} ({left} {tries} left)", cx.name()));
                 }
-                cx.set_timer_after(RETRY, Timestamp::from_parts(1, 0));
+                cx.set_timer_after(RETRY_TIMER, Timestamp::from_parts(1, 0));
                 Ok(())
             }
             Err(error) => Err(format!("bind: {error}")),
@@ -62,13 +62,13 @@ impl Waiting {
     }
 
     /// Takes over the socket of the previous element if it has the same address. Returns whether it did.
-    pub(super) fn inherit(&mut self, old: &mut Waiting, cx: &Context) -> bool {
-        let same = self.place.succeeds(&old.place) && self.local == old.local;
+    pub(super) fn inherit(&mut self, old: &mut RetryingListener, cx: &Context) -> bool {
+        let same = self.address.can_take_over(&old.address) && self.local == old.local;
         if same && let Some(listener) = old.listener.take() {
             if let Some(own) = self.listener.take() {
                 cx.watch(own.descriptor(), false, false);
             }
-            cx.clear_timer(RETRY);
+            cx.clear_timer(RETRY_TIMER);
             cx.watch(listener.descriptor(), true, false);
             self.listener = Some(listener);
         }
@@ -91,9 +91,11 @@ impl Waiting {
 
     /// The TCP port in use, or the configured one.
     pub(super) fn port(&self) -> String {
-        match (&self.listener, &self.place) {
+        match (&self.listener, &self.address) {
             (Some(listener), _) => listener.local(),
-            (None, Place::Tcp { port, more }) => format!("{port}{}", if *more { "+" } else { "" }),
+            (None, ListenAddress::Tcp { port, next_free }) => {
+                format!("{port}{}", if *next_free { "+" } else { "" })
+            }
             _ => String::new(),
         }
     }

@@ -6,9 +6,9 @@ use element::{Descriptor, Environment};
 use packet::Timestamp;
 
 /// An environment with a stopped clock and no output.
-pub(super) struct Nowhere;
+pub(super) struct TestEnvironment;
 
-impl Environment for Nowhere {
+impl Environment for TestEnvironment {
     fn now(&self) -> Timestamp {
         Timestamp::ZERO
     }

@@ -9,16 +9,16 @@ const MAX_PORTS: u16 = 11;
 
 /// An address to accept connections at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A TCP port, or with `more` the first free one after it.
-    Tcp { port: u16, more: bool },
+pub(super) enum ListenAddress {
+    /// A TCP port, or with `next_free` the first free one after it.
+    Tcp { port: u16, next_free: bool },
     /// A Unix socket.
     Unix(String),
     /// A connected descriptor inherited by the process.
     Inherited(i32),
 }
 
-impl Place {
+impl ListenAddress {
     /// Parses the arguments of an element: the type, and the value after it or PORT, FILENAME, FD.
     pub(super) fn new(
         kind: &str,
@@ -26,14 +26,15 @@ impl Place {
         filename: Option<String>,
         descriptor: Option<Raw>,
         setup: &Setup,
-    ) -> Result<Place, SetupError> {
+    ) -> Result<ListenAddress, SetupError> {
         let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
         match kind.to_ascii_uppercase().as_str() {
             "TCP" => {
                 let text = element::text::unquote(&port.ok_or_else(|| missing("PORT"))?.0);
-                let (number, more) = text.strip_suffix('+').map_or((&*text, false), |number| (number, true));
+                let (number, next_free) =
+                    text.strip_suffix('+').map_or((&*text, false), |number| (number, true));
                 match TcpPort::from_argument(number, setup) {
-                    Ok(TcpPort(port)) if !more || port > 0 => Ok(Place::Tcp { port, more }),
+                    Ok(TcpPort(port)) if !next_free || port > 0 => Ok(ListenAddress::Tcp { port, next_free }),
                     _ => Err(SetupError::new("PORT requires TCP port")),
                 }
             }
@@ -43,13 +44,13 @@ impl Place {
                 if name.len() > SocketAddress::LONGEST_PATH {
                     return Err(SetupError::new("filename too long"));
                 }
-                Ok(Place::Unix(name))
+                Ok(ListenAddress::Unix(name))
             }
             "SOCKET" => {
                 let text = descriptor.or(port).ok_or_else(|| missing("FD"))?.0;
                 let number = text.trim().parse::<u16>();
                 let number = number.map_err(|_| SetupError::argument("FD", "parse error"))?;
-                Ok(Place::Inherited(number.into()))
+                Ok(ListenAddress::Inherited(number.into()))
             }
             other => Err(SetupError::new(format_args!("unknown socket type ‘{other}’"))),
         }
@@ -63,8 +64,8 @@ impl Place {
     ) -> Result<Box<dyn Listener>, IoError> {
         let host = if local { "127.0.0.1" } else { "0.0.0.0" };
         match self {
-            Place::Tcp { port, more } => {
-                let last = if *more { port.saturating_add(MAX_PORTS) } else { *port };
+            ListenAddress::Tcp { port, next_free } => {
+                let last = if *next_free { port.saturating_add(MAX_PORTS) } else { *port };
                 let mut result = environment.listen(&format!("tcp:{host}:{port}"));
                 for port in *port..last {
                     if matches!(result, Ok(_) | Err(IoError::Unsupported(_))) {
@@ -74,16 +75,16 @@ impl Place {
                 }
                 result
             }
-            Place::Unix(name) => environment.listen(&format!("unix:{name}")),
-            Place::Inherited(_) => Err(IoError::Unsupported("waiting on a connection")),
+            ListenAddress::Unix(name) => environment.listen(&format!("unix:{name}")),
+            ListenAddress::Inherited(_) => Err(IoError::Unsupported("waiting on a connection")),
         }
     }
 
     /// Whether an element that listens at `self` may take over from one configured with `old`.
-    pub(super) fn succeeds(&self, old: &Place) -> bool {
+    pub(super) fn can_take_over(&self, old: &ListenAddress) -> bool {
         match (self, old) {
-            (Place::Tcp { more: true, .. }, Place::Tcp { .. }) => true,
-            (Place::Tcp { port, .. }, Place::Tcp { port: other, .. }) => port == other,
+            (ListenAddress::Tcp { next_free: true, .. }, ListenAddress::Tcp { .. }) => true,
+            (ListenAddress::Tcp { port, .. }, ListenAddress::Tcp { port: other, .. }) => port == other,
             _ => self == old,
         }
     }
@@ -92,13 +93,13 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::nowhere::Nowhere;
+    use crate::control::test_environment::TestEnvironment;
     use core::fmt::Write;
 
     #[test]
-    fn places() {
+    fn listen_addresses_are_parsed() {
         let names = element::Names::new();
-        let setup = Setup::new("cs", (0, 0), &names, &Nowhere);
+        let setup = Setup::new("cs", (0, 0), &names, &TestEnvironment);
         let mut found = String::new();
         for (kind, text) in [
             ("tcp", "80"),
@@ -111,15 +112,15 @@ mod tests {
             ("socket", "-3"),
             ("carrier", "pigeon"),
         ] {
-            let place = Place::new(kind, Some(Raw(text.into())), None, None, &setup);
-            match place {
-                Ok(place) => writeln!(found, "{place:?}"),
+            let address = ListenAddress::new(kind, Some(Raw(text.into())), None, None, &setup);
+            match address {
+                Ok(address) => writeln!(found, "{address:?}"),
                 Err(error) => writeln!(found, "{error}"),
             }
             .expect("a string takes all");
         }
-        let expected = "Tcp { port: 80, more: false }\nTcp { port: 80, more: false }\n\
-            Tcp { port: 41930, more: true }\nPORT requires TCP port\nPORT requires TCP port\nUnix(\"/x/y\")\n\
+        let expected = "Tcp { port: 80, next_free: false }\nTcp { port: 80, next_free: false }\n\
+            Tcp { port: 41930, next_free: true }\nPORT requires TCP port\nPORT requires TCP port\nUnix(\"/x/y\")\n\
             Inherited(3)\nFD: parse error\nunknown socket type ‘CARRIER’\n";
         assert_eq!(found, expected);
     }
