@@ -1,91 +1,18 @@
-//! The `clickbox` program.
+//! The `clickbox` program: commands, element library and box images, put together.
 //!
-//! Under the name `click` it is the drop-in Click driver. Each subcommand is a file in `command`; `environment`
-//! provides the files, devices and sockets that configurations use.
+//! Its tests run the program as a user does, and check the rules of the whole project.
 //!
-//! Absent: packet processing, which is in the engine.
-
-mod columns;
-mod command;
-mod configuration;
-mod environment;
-mod generate;
-mod graph;
-
-mod help;
-mod host;
-mod live;
-mod online;
-mod output;
-mod program;
-mod report;
-mod screen;
-mod source;
-mod wrap;
+//! Absent: everything else. A change of an element or of the engine rebuilds the image and this file, not the commands.
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use clap_complete::CompleteEnv;
-
-/// Run Click network functions, each in its own lightweight sandbox.
-#[derive(Parser)]
-#[command(name = "clickbox", version, arg_required_else_help = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Demo(command::demo::Arguments),
-    Check(command::check::Arguments),
-    Run(command::run::Arguments),
-    Fmt(command::fmt::Arguments),
-    Flatten(command::flatten::Arguments),
-    Graph(command::graph::Arguments),
-    Element(command::element::Arguments),
-    /// Run a configuration with the command-line options of Click.
-    #[command(disable_help_flag = true)]
-    Click(command::click::Arguments),
-    Bench(command::bench::Arguments),
-    Generate(command::generate::Arguments),
-    Completion(command::completion::Arguments),
-    Daemon(command::daemon::Arguments),
-    #[command(flatten)]
-    Online(command::online::Command),
-}
+use commands::Components;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os();
-    let name = arguments.next().unwrap_or_default();
-    let is_click = std::path::Path::new(&name).file_name().is_some_and(|file| file == "click");
-    if is_click {
-        return command::click::main(arguments);
-    }
-    CompleteEnv::with_factory(Arguments::command).var(command::completion::VARIABLE).complete();
-    let first = arguments.next().unwrap_or_default();
-    if first == "click" {
-        return command::click::main(arguments);
-    }
-    let program = Arguments::command();
-    // The grouped help page is built only if it may be printed: it takes a tenth of a short run.
-    let program = if program.find_subcommand(first).is_some() { program } else { help::grouped(program) };
-    let matches = program.get_matches();
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match arguments.command {
-        Command::Demo(arguments) => command::demo::run(&arguments),
-        Command::Check(arguments) => command::check::run(&arguments),
-        Command::Run(arguments) => command::run::run(&arguments),
-        Command::Fmt(arguments) => command::fmt::run(&arguments),
-        Command::Flatten(arguments) => command::flatten::run(&arguments),
-        Command::Graph(arguments) => command::graph::run(&arguments),
-        Command::Element(arguments) => command::element::run(&arguments),
-        Command::Click(arguments) => command::click::run(arguments),
-        Command::Bench(arguments) => command::bench::run(&arguments),
-        Command::Generate(arguments) => command::generate::run(arguments),
-        Command::Daemon(arguments) => command::daemon::run(&arguments),
-        Command::Online(command) => command::online::run(&command),
-        Command::Completion(arguments) => command::completion::run(&arguments),
-    }
+    commands::main(Components {
+        classes: elements::REGISTRY,
+        documentation: elements::DOCUMENTATION,
+        box_image: image::CLICKBOX,
+        probe_image: image::PROBE,
+    })
 }

@@ -79,7 +79,8 @@ pub unsafe extern "C" fn serve(area: NonNull<u8>, size: usize) -> bool {
     let Ok(info) = BootInfo::read(&area) else { return false };
     // SAFETY: as above.
     let region = unsafe { BoxRegion::new(area) };
-    Engine::new(&info, region, Rc::new(Nowhere)).is_ok_and(|mut engine| engine.run().is_ok())
+    Engine::new(&info, region, Rc::new(Nowhere), Registry::new(elements::REGISTRY))
+        .is_ok_and(|mut engine| engine.run().is_ok())
 }
 
 /// What a plain process does: compiles a configuration and runs it.

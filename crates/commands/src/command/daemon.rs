@@ -13,6 +13,7 @@ use daemon::{Settings, Tcp};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
+use crate::components;
 use crate::online::CommandError;
 use crate::output;
 
@@ -95,7 +96,7 @@ fn serve(arguments: &Arguments) -> Result<(), CommandError> {
     let settings = Settings {
         store: store.clone(),
         workers: arguments.workers,
-        ..Settings::new(image::CLICKBOX, concat!("clickbox ", env!("CARGO_PKG_VERSION")))
+        ..Settings::new(components::get().box_image, concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();
     if arguments.until_input_ends {

@@ -2,11 +2,14 @@
 
 use bench::{Backend, BoxProgram, MeasureError, TestBed, trial};
 
+use crate::components;
+
 use super::check_result::CheckResult;
 
 /// Checks that boxes of this backend run here; `name` is the name of the check.
 pub(super) fn check(name: &'static str, backend: Backend) -> CheckResult {
-    let tried = TestBed::new(backend, BoxProgram::Click, image::CLICKBOX, None).and_then(|bed| trial(&bed));
+    let tried = TestBed::new(backend, BoxProgram::Click, components::get().box_image, None)
+        .and_then(|bed| trial(&bed));
     match tried {
         Ok(trial) => {
             let found = format!("a firewall boots and forwards a packet in {:.1} ms", trial.boot_ms);

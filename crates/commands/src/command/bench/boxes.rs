@@ -10,6 +10,7 @@ use bench::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
+use crate::components;
 use crate::configuration::registry;
 use crate::source::system_message;
 use crate::{output, program};
@@ -268,8 +269,8 @@ impl Common {
     /// A test bed with the given sandbox, or with the first that works.
     fn bed(&self) -> Result<TestBed, MeasureError> {
         let (inside, image) = match self.inside {
-            InsideName::Click => (BoxProgram::Click, image::CLICKBOX),
-            InsideName::Probe => (BoxProgram::Probe, image::PROBE),
+            InsideName::Click => (BoxProgram::Click, components::get().box_image),
+            InsideName::Probe => (BoxProgram::Probe, components::get().probe_image),
         };
         let bed = |kind| TestBed::new(kind, inside, image, Some(program::run));
         match self.sandbox {

@@ -10,12 +10,13 @@ use click_lang::{Compiled, Diagnostic, Graph, Severity, plain_quotes};
 use element::Environment;
 use router::{Options, Registry, Router};
 
+use crate::components;
 use crate::report;
 use crate::source::{Source, SourceText, report_unreadable};
 
-/// The classes of the element library. A constant would compile them all again for this crate.
+/// The classes of the element library.
 pub(crate) fn registry() -> Registry {
-    Registry::new(elements::REGISTRY)
+    Registry::new(components::get().classes)
 }
 
 /// The configuration that a command works on.

@@ -9,6 +9,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use element::{ArgumentInfo, Class, ClassDocumentation, HandlerKind, Reason};
 use serde::Serialize;
 
+use crate::components;
 use crate::configuration::registry;
 use crate::output;
 
@@ -202,7 +203,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("clickbox: there is no element {name}; {near}");
         return ExitCode::from(1);
     };
-    let Some(page) = elements::documentation(class.info.name) else {
+    let Some(page) = documentation(class.info.name) else {
         eprintln!("clickbox: {} is not documented", class.info.name);
         return ExitCode::from(1);
     };
@@ -215,12 +216,16 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The documentation of the class of this name, which is not an alias.
+fn documentation(name: &str) -> Option<&'static ClassDocumentation> {
+    components::get().documentation.iter().copied().flatten().copied().find(|page| page.name == name)
+}
+
 /// The entries of all classes, in the order of the registry.
 fn entries() -> impl Iterator<Item = Entry> {
-    let classes = elements::REGISTRY.iter().copied().flatten();
-    classes
-        .zip(elements::DOCUMENTATION.iter().copied().flatten())
-        .map(|(class, page)| Entry::new(class, page))
+    let parts = components::get();
+    let classes = parts.classes.iter().copied().flatten();
+    classes.zip(parts.documentation.iter().copied().flatten()).map(|(class, page)| Entry::new(class, page))
 }
 
 fn list(arguments: &Arguments) {
