@@ -5,15 +5,11 @@ use std::time::Instant;
 
 use classify::{Columns, Headers, Layout, Program, filter_rules};
 use flow_elements::classify::AssignedNames;
+use random::Random;
 
 /// Rules as firewalls have them: hosts, networks, ports and protocols, and at the end everything else.
-fn firewall(count: usize, state: &mut u64) -> Vec<String> {
-    let mut next = |bound: u64| {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        (*state >> 11) % bound
-    };
+fn firewall(count: usize, random: &mut Random) -> Vec<String> {
+    let mut next = |limit| random.below(limit);
     let mut rules: Vec<String> = (1..count)
         .map(|_| {
             let host = format!("{}.{}.{}.{}", 1 + next(220), next(256), next(256), next(256));
@@ -30,15 +26,13 @@ fn firewall(count: usize, state: &mut u64) -> Vec<String> {
     rules
 }
 
-fn udp(state: &mut u64) -> [u8; 46] {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+fn udp(random: &mut Random) -> [u8; 46] {
     let mut bytes = [0; 46];
     bytes[0] = 0x45;
     bytes[8] = 64;
     bytes[9] = 17;
-    bytes[12..16].copy_from_slice(&((*state >> 32) as u32).to_be_bytes());
-    bytes[16..20].copy_from_slice(&((*state >> 16) as u32).to_be_bytes());
-    bytes[20..24].copy_from_slice(&((*state >> 24) as u32).to_be_bytes());
+    bytes[12..20].copy_from_slice(&random.next().to_be_bytes());
+    bytes[20..24].copy_from_slice(&(random.next() as u32).to_be_bytes());
     bytes
 }
 
@@ -48,13 +42,13 @@ fn main() {
         "rules", "same ns", "random ns", "compile ms", "KiB"
     );
     for count in [10, 100, 1000, 10_000] {
-        let texts = firewall(count, &mut 0x2545_f491_4f6c_dd1d);
+        let texts = firewall(count, &mut Random::new(1));
         let start = Instant::now();
         let (rules, _) = filter_rules(&texts, 1, &AssignedNames);
         let program = Program::new(rules, Layout::Ip);
         let compile = start.elapsed().as_secs_f64() * 1e3;
-        let mut state = 1;
-        let packets: Vec<_> = (0..4096).map(|_| udp(&mut state)).collect();
+        let mut random = Random::new(2);
+        let packets: Vec<_> = (0..4096).map(|_| udp(&mut random)).collect();
         let mut columns = Columns::default();
         let mut time = |packets: &[[u8; 46]]| {
             let mut run = || {

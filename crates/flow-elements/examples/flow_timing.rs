@@ -8,7 +8,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flow::{Choice, Ip4Flow, NumberSet, Pair, Pairs, Range, Seed, Table, TakenNumbers, Timeouts};
-use timing::{Random, fastest};
+use random::Random;
+use timing::fastest;
 
 /// Lookups timed in one go.
 const LOOKUPS: usize = 1 << 18;
@@ -38,10 +39,10 @@ fn main() {
     ports();
 }
 
-/// What a rewriter does for each packet, of random flows in both directions: find it, put its deadline off, read its
+/// What a rewriter does for each packet, of random flows in both directions: find it, postpone its deadline, read its
 /// new addresses.
 fn pairs(count: usize) {
-    let mut random = Random(count as u64 | 1);
+    let mut random = Random::new(count as u64 | 1);
     let mut pairs = Pairs::new(Seed::new(random.next(), random.next()));
     let mut keys = Vec::new();
     while pairs.len() < count {
@@ -56,11 +57,12 @@ fn pairs(count: usize) {
             keys.extend([forward, reply]);
         }
     }
-    let asked: Vec<Ip4Flow> = (0..LOOKUPS).map(|_| keys[random.below(keys.len())]).collect();
+    let queries: Vec<Ip4Flow> =
+        (0..LOOKUPS).map(|_| keys[random.below(keys.len() as u32) as usize]).collect();
     let mut sides = vec![None; LOOKUPS];
     let packet = fastest(LOOKUPS, || {
         let mut sum = 0;
-        for (keys, sides) in asked.chunks(256).zip(sides.chunks_mut(256)) {
+        for (keys, sides) in queries.chunks(256).zip(sides.chunks_mut(256)) {
             pairs.find_batch(keys, sides);
             for side in sides.iter().flatten() {
                 let Some(pair) = pairs.get(side.flow) else { continue };
@@ -76,7 +78,7 @@ fn pairs(count: usize) {
 }
 
 fn table(count: usize) {
-    let mut random = Random(count as u64 | 1);
+    let mut random = Random::new(count as u64 | 1);
     let keys: Vec<u128> =
         (0..count).map(|_| u128::from(random.next()) << 40 | 17 << 32 | 0x0a00_0001).collect();
     let mut table = Table::new(Seed::new(random.next(), random.next()));
@@ -89,20 +91,20 @@ fn table(count: usize) {
     }
     let insert = start.elapsed().as_secs_f64() * 1e9 / count as f64;
 
-    let asked: Vec<u128> = (0..LOOKUPS).map(|_| keys[random.below(count)]).collect();
+    let queries: Vec<u128> = (0..LOOKUPS).map(|_| keys[random.below(count as u32) as usize]).collect();
     let mut handles = vec![0; LOOKUPS];
     let get = fastest(LOOKUPS, || {
-        asked.iter().map(|&key| table.get(key).map_or(0, |flow| flow.packets)).sum::<u64>()
+        queries.iter().map(|&key| table.get(key).map_or(0, |flow| flow.packets)).sum::<u64>()
     });
     let batch = fastest(LOOKUPS, || {
-        for (keys, handles) in asked.chunks(256).zip(handles.chunks_mut(256)) {
+        for (keys, handles) in queries.chunks(256).zip(handles.chunks_mut(256)) {
             table.find_batch(keys, handles);
         }
         0
     });
     let update = fastest(LOOKUPS, || {
         let mut sum = 0;
-        for (keys, handles) in asked.chunks(256).zip(handles.chunks_mut(256)) {
+        for (keys, handles) in queries.chunks(256).zip(handles.chunks_mut(256)) {
             table.find_batch(keys, handles);
             for &handle in &*handles {
                 if let Some(flow) = table.value_mut(handle) {
@@ -125,9 +127,9 @@ fn table(count: usize) {
 
 fn timeouts() {
     for count in [1_000, 1_000_000u32] {
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         let mut timeouts = Timeouts::new();
-        let deadlines: Vec<u64> = (0..count).map(|at| u64::from(at) + random.below(1_000) as u64).collect();
+        let deadlines: Vec<u64> = (0..count).map(|at| u64::from(at) + random.below_u64(1_000)).collect();
         let start = Instant::now();
         deadlines.iter().zip(0..).for_each(|(&deadline, handle)| timeouts.set(handle, deadline));
         let set = start.elapsed().as_secs_f64() * 1e9 / f64::from(count);
@@ -145,19 +147,13 @@ fn ports() {
     let mut choice = Choice::new(range);
     let mut known = TakenNumbers::new();
     let mut taken = NumberSet::new(65_536);
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for share in [50, 90, 99, 100] {
         let start = Instant::now();
         let mut chosen = 0;
         while chosen + 1_024 < 65_536 * share / 100 && chosen < 64_512 {
             chosen += 1;
-            let number = choice.choose(
-                1,
-                0,
-                &mut known,
-                |top| random.below(top as usize + 1) as u32,
-                |n| taken.contains(n),
-            );
+            let number = choice.choose(1, 0, &mut known, |top| random.below(top + 1), |n| taken.contains(n));
             if let Some(number) = number {
                 taken.add(number);
             }

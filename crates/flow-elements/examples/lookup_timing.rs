@@ -8,7 +8,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use lookup::{Address, Entry, Ip4Table, Prefix, PrefixTable};
-use timing::{Random, fastest};
+use random::Random;
+use timing::fastest;
 
 /// Lookups timed in one go.
 const ADDRESSES: usize = 1 << 18;
@@ -19,19 +20,19 @@ fn main() {
         "table", "routes", "single", "batch", "build ms", "update us", "KB"
     );
     for count in [1, 1_000, 60_000, 1_000_000] {
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         time("ip4, random prefixes", (0..count).map(|_| ip4_route(&mut random)).collect(), |random| {
             random.next() as u32
         });
-        let mut random = Random(8);
+        let mut random = Random::new(8);
         let rows: Vec<_> = (0..count).map(|_| host_route(&mut random)).collect();
         time("ip4, 1 in 10 over /24", rows, |random| random.next() as u32);
     }
     for count in [1, 1_000, 60_000, 100_000] {
-        let mut random = Random(9);
+        let mut random = Random::new(9);
         let known: Vec<u64> = (0..1 + count / 4).map(|_| random.next() >> 3 | 1 << 61).collect();
         let address = move |random: &mut Random| {
-            let high = known[random.below(known.len())] ^ random.next() >> 44;
+            let high = known[random.below(known.len() as u32) as usize] ^ random.next() >> 44;
             u128::from(high) << 64 | u128::from(random.next())
         };
         let lengths = [32, 40, 44, 48, 48, 48, 56, 64];
@@ -45,7 +46,7 @@ fn main() {
 
 /// A route with the lengths of a backbone's table: most of 24 bits, none beyond.
 fn ip4_route(random: &mut Random) -> (Prefix<u32>, Entry) {
-    let length = [24, 24, 24, 24, 24, 24, 23, 22, 22, 21, 20, 19, 18, 16, 16, 14][random.below(16)];
+    let length = [24, 24, 24, 24, 24, 24, 23, 22, 22, 21, 20, 19, 18, 16, 16, 14][random.below(16) as usize];
     (Prefix::new(random.next() as u32, length).unwrap(), entry(random))
 }
 
@@ -56,7 +57,7 @@ fn host_route(random: &mut Random) -> (Prefix<u32>, Entry) {
 }
 
 fn entry(random: &mut Random) -> Entry {
-    Entry { hop: random.below(64) as u32, tag: 0 }
+    Entry { hop: random.below(64), tag: 0 }
 }
 
 fn time<A: Address>(name: &str, routes: Vec<(Prefix<A>, Entry)>, address: impl Fn(&mut Random) -> A) {
@@ -64,7 +65,7 @@ fn time<A: Address>(name: &str, routes: Vec<(Prefix<A>, Entry)>, address: impl F
     let mut table = PrefixTable::build(routes.iter().copied()).unwrap();
     let build = start.elapsed().as_secs_f64() * 1e3;
 
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let addresses: Vec<A> = (0..ADDRESSES).map(|_| address(&mut random)).collect();
     let mut hops = vec![0; ADDRESSES];
     let single = fastest(ADDRESSES, || {
@@ -93,9 +94,9 @@ fn time<A: Address>(name: &str, routes: Vec<(Prefix<A>, Entry)>, address: impl F
     );
 }
 
-/// Short prefixes cover the most; they are the dearest to change.
+/// Short prefixes cover the most; they are the most expensive to change.
 fn worst_update() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut table = Ip4Table::build((0..1_000_000).map(|_| ip4_route(&mut random))).unwrap();
     for length in [0, 1, 8, 9, 16, 17, 24, 25, 32] {
         let mut worst = 0.0_f64;
