@@ -1,10 +1,10 @@
 //! The commands of the `clickbox` program.
 //!
-//! Under the name `click` it is the drop-in Click driver. Each subcommand is a file in `command`; `environment`
-//! provides the files, devices and sockets that configurations use.
+//! Each subcommand is a file in `command`. If the program is called `click`, it behaves like Click's driver.
+//! `environment` provides the files, devices and sockets that configurations use.
 //!
-//! Absent: packet processing, which is in the engine; and the element library and the box images, which the program
-//! passes to [`main`].
+//! Absent: packet processing, which is in the engine; the element library and the box images, which the program passes
+//! to [`main`].
 
 mod columns;
 mod command;

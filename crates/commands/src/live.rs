@@ -105,7 +105,7 @@ impl Live {
         let name_width = width.saturating_sub(FIGURES).max(8);
         let mut lines = vec![format!(
             "{BOLD}{:<name_width$}{:>14}{:>14}{:>14}{PLAIN}",
-            "element", "packets", "a second", "lost"
+            "element", "packets", "per second", "lost"
         )];
         let rates: Vec<f64> = (0..rows.len())
             .map(|row| {

@@ -33,14 +33,14 @@ pub(crate) struct Arguments {
     /// $XDG_RUNTIME_DIR, else /run/clickbox/clickbox.sock]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// File that stores the definitions [default: for a default socket the user's (in $XDG_STATE_HOME or
-    /// ~/.local/state) or the system's (/var/lib/clickbox), for any other socket none]
+    /// File that stores the definitions [default: with the socket in $XDG_RUNTIME_DIR, a file in $XDG_STATE_HOME or
+    /// ~/.local/state; with /run/clickbox/clickbox.sock, a file in /var/lib/clickbox; with any other socket, none]
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// Keep definitions in memory only. They are lost when the daemon ends.
     #[arg(long, conflicts_with = "store")]
     no_store: bool,
-    /// Number of threads that run virtual machines [default: the number of processors less one, which runs the switches]
+    /// Number of threads that run virtual machines [default: one per CPU, except for one CPU, which runs the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
     /// Also listen on this TCP address, with TLS and a token.

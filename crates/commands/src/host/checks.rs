@@ -16,7 +16,7 @@ use super::check_result::{CheckResult, Grade};
 use crate::live::grouped;
 
 /// The names of the trials.
-const MACHINE: &str = "box in a machine";
+const MACHINE: &str = "box in a VM";
 const PROCESS: &str = "box in a process";
 
 /// The locations of the kernel's files.

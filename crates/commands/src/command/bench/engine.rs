@@ -15,16 +15,16 @@ use crate::source::system_message;
 
 /// Measure configurations in memory, on one core.
 ///
-/// A configuration reads packets from a capture (FromDump) in place of its element `source`. With --peer the other
-/// program runs the same text on the same capture, in turn. Each figure is the minimum of --runs runs, in processor
-/// time after start-up.
+/// The element `source` of a configuration is replaced by FromDump, which reads packets from a capture. With --peer,
+/// the other program runs the same text on the same capture, in turn. Each figure is the minimum of --runs runs. Times
+/// are CPU times without start-up.
 ///
 /// `whole` is the time per packet, including reading and dropping it. `chain` is the part that exceeds the time of
 /// `FromDump(file) -> Discard`, measured in the same run. A chain below 5 ns is repeated nine times in one
 /// configuration.
 ///
-/// Mixed traffic is generated from --seed: TCP and UDP flows with payloads between clients and 2,000 servers, with
-/// popularity by Zipf's law. Rules and routes are drawn from the flows, so packets match them.
+/// Mixed traffic is generated from --seed: TCP and UDP flows with payloads between clients and 2,000 servers, whose
+/// popularity follows Zipf's law. Rules and routes are drawn from the flows, so packets match them.
 #[derive(Args)]
 #[command(
     after_help = "Examples: clickbox bench engine --all --peer /usr/local/bin/click\n          clickbox bench engine --config firewall --rules 10,100,1000 --size imix"
@@ -110,8 +110,8 @@ impl Arguments {
 
     fn head(&self) -> String {
         let mut text = format!(
-            "Nanoseconds of processor time a packet, minimum of {} runs of {} packets; {} traffic.\n\
-             whole: reading, chain and dropping. chain: above reading and dropping. spread: median above minimum.\n",
+            "Nanoseconds of CPU time per packet, minimum of {} runs of {} packets; {} traffic.\n\
+             whole: reading, chain and dropping. chain: time above reading and dropping. spread: median above minimum.\n",
             self.runs, self.packets, self.traffic
         );
         let peer =

@@ -78,7 +78,7 @@ fn show(seconds: f64, rate: u64, kind: SandboxOption, reporter: &Reporter) -> Re
     let repeat = ((rate as f64 * seconds / PACKETS as f64).round() as u32).max(1);
     let total = u64::from(repeat) * PACKETS;
     reporter.say(&format!(
-        "The capture is played {} times, {} packets a second.",
+        "The capture is played {} times, at {} packets per second.",
         grouped(repeat.into()),
         grouped(rate)
     ));
@@ -118,14 +118,14 @@ fn sandbox(chain: &Chain, kind: SandboxOption, reporter: &Reporter) -> Result<Sa
         SandboxOption::Vm => Sandbox::Vm,
         SandboxOption::Auto => {
             let reason = host.kvm.reason.unwrap_or_else(|| "for an unknown reason".into());
-            reporter.say(&format!("There is no usable KVM here ({reason}): the boxes run in processes."));
+            reporter.say(&format!("KVM is not usable here ({reason}), so the boxes run in processes."));
             Sandbox::Process
         }
         SandboxOption::Process => Sandbox::Process,
     };
     reporter.say(match sandbox {
-        Sandbox::Vm => "A daemon is started. Three boxes in a row, each in a virtual machine:",
-        _ => "A daemon is started. Three boxes in a row, each in a process without privileges:",
+        Sandbox::Vm => "A private daemon runs three boxes in a row, each in a virtual machine:",
+        _ => "A private daemon runs three boxes in a row, each in a process without privileges:",
     });
     Ok(sandbox)
 }
@@ -157,7 +157,7 @@ fn change_rule(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> 
 fn compare([before, change, after]: [(u64, Duration); 3], reporter: &Reporter) {
     let rate = |packets: u64, time: Duration| grouped((packets as f64 / time.as_secs_f64().max(1e-3)) as u64);
     reporter.say(&format!(
-        "firewall: it denied {} packets a second before, and {} since.",
+        "firewall: it denied {} packets per second before the change, and {} after it.",
         rate(before.0, before.1),
         rate(after.0.saturating_sub(change.0), after.1.saturating_sub(change.1))
     ));

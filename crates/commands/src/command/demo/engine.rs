@@ -22,7 +22,7 @@ const CONFIGURATION: (&str, &str) =
 const SOURCE: &str = "in";
 /// The elements where packets leave, with descriptions.
 const SINKS: &[(&str, &str)] =
-    &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "by IPv6, either way")];
+    &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "IPv6, in both directions")];
 /// Elements that only classify packets, which the table omits.
 const SORTERS: &[&str] = &["Classifier", "IPClassifier", "IPFilter", "Discard"];
 /// The meanings of drop reasons: element, reason, meaning.
@@ -63,7 +63,7 @@ pub(super) fn run(seconds: f64, json: bool) -> ExitCode {
     if !json {
         output::text(&format!(
             "A firewall, a NAT and a flow monitor between a small network and its uplink.\n\
-             The packets are those of a capture, played again and again for {seconds} s.\n\n"
+             The packets come from a capture, which is replayed for {seconds} s.\n\n"
         ));
     }
     let started = Instant::now();

@@ -11,7 +11,7 @@ use crate::online::{self, Column, CommandError, Table};
 
 /// The outputs of the last box, with descriptions.
 const SINKS: &[(&str, &str)] =
-    &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "by IPv6, either way")];
+    &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "IPv6, in both directions")];
 /// The meanings of drop reasons: box, reason, meaning.
 const MEANINGS: &[(&str, &str, &str)] = &[
     ("firewall", "no_mapping", "belongs to no connection"),

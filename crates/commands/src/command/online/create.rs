@@ -69,13 +69,13 @@ pub(crate) struct Arguments {
     /// Private memory.
     #[arg(long, value_name = "SIZE", default_value = "8M")]
     memory: Size,
-    /// Weight when boxes compete for processor time.
+    /// Weight when boxes compete for CPU time.
     #[arg(long, value_name = "N", default_value_t)]
     cpu_weight: Weight,
-    /// Limit of processor time, such as 0.5 or 50%.
+    /// Limit of CPU time, such as 0.5 or 50% of a CPU.
     #[arg(long, value_name = "PROCESSORS")]
     cpu_limit: Option<Cores>,
-    /// Reserve a processor for the box, which then polls. For low latency.
+    /// Reserve a CPU for the box, for low latency. The box then polls instead of sleeping.
     #[arg(long)]
     dedicated: bool,
     /// Share a packet pool with this owner's other boxes that have this option. Packets between them are not copied, but

@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             None
         }
         Err(error) => {
-            findings.push(CheckResult::missing("daemon", "its answer is invalid", online::explain(&error)));
+            findings.push(CheckResult::missing("daemon", "its reply is invalid", online::explain(&error)));
             None
         }
     };

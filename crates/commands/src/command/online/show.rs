@@ -70,13 +70,13 @@ fn text(detail: &BoxDetail) -> String {
         let boot = status.boot_ms.map_or(String::new(), |time| format!(", in {time:.2} ms"));
         line("started", format!("{started}{boot}; {}", count(status.restarts.into(), "restart")));
     }
-    let limit = status.cpu_limit.map_or("no limit".into(), |limit| format!("at most {limit} processors"));
+    let limit = status.cpu_limit.map_or("no limit".into(), |limit| format!("at most {limit} CPUs"));
     let dedicated = match (status.dedicated, status.processor) {
-        (true, Some(number)) => format!(", processor {number} for itself"),
-        (true, None) => ", a processor for itself".into(),
+        (true, Some(number)) => format!(", CPU {number} of its own"),
+        (true, None) => ", a CPU of its own".into(),
         (false, _) => String::new(),
     };
-    line("processors", format!("weight {}, {limit}{dedicated}", status.cpu_weight));
+    line("cpu", format!("weight {}, {limit}{dedicated}", status.cpu_weight));
     let [memory, heap] = [status.usage.memory, status.usage.heap].map(|size| bytes(size.0 as f64));
     line("memory", format!("{memory} of {} touched, heap {heap}", status.memory));
     if status.share_packets {

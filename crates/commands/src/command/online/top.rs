@@ -15,8 +15,8 @@ use crate::{output, screen};
 
 /// Show a live table of boxes.
 ///
-/// Keys: q quits; c, m, i, o, d, n sort by processor time, memory, packets in, packets out, drops, name. If standard
-/// output is not a terminal, prints the table once.
+/// Keys: q quits; c, m, i, o, d, n sort by CPU time, memory, packets in, packets out, drops, name. If standard output
+/// is not a terminal, prints the table once.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox top --sort drops")]
 pub(crate) struct Arguments {
@@ -39,16 +39,16 @@ pub(crate) struct Arguments {
 /// The order of the boxes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Order {
-    /// The most processor time first.
+    /// Most CPU time first.
     #[default]
     Cpu,
-    /// The most memory first.
+    /// Most memory first.
     Memory,
-    /// The most packets in first.
+    /// Most packets in first.
     In,
-    /// The most packets out first.
+    /// Most packets out first.
     Out,
-    /// The most dropped packets first.
+    /// Most dropped packets first.
     Drops,
     /// By name.
     Name,
