@@ -321,10 +321,6 @@ pub trait Environment {
     fn interface(&self, _name: &str) -> Option<Interface> {
         None
     }
-    /// Looks up a host's IPv4 address by name in the system's tables.
-    fn lookup_host(&self, _name: &str) -> Option<Ipv4Addr> {
-        None
-    }
     /// A stream that yields a byte for each signal of that number. When the last such stream is dropped, the signal has
     /// its default effect again.
     fn signal(&self, _number: i32) -> Result<Box<dyn Stream>, IoError> {
@@ -337,10 +333,6 @@ pub trait Environment {
     /// The process ID; 0 if there are no processes.
     fn process_id(&self) -> u32 {
         0
-    }
-    /// The names of the files in a directory.
-    fn list_directory(&self, _path: &str) -> Result<Vec<String>, IoError> {
-        Err(IoError::Unsupported("directories"))
     }
     /// Waits until a descriptor is ready or steady time reaches `until` (`None`: no limit); returns the ready ones. It
     /// may return early with none.

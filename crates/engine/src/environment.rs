@@ -8,7 +8,6 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::net::Ipv4Addr;
 use element::{Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Reader, Writer};
 use packet::Timestamp;
 
@@ -66,24 +65,6 @@ impl Environment for BoxEnvironment {
     fn interface(&self, name: &str) -> Option<Interface> {
         let port = self.context.ports.get(name.parse::<usize>().ok()?)?;
         Some(Interface { ip: None, link: Some(self.context.address(port)) })
-    }
-
-    fn lookup_host(&self, _name: &str) -> Option<Ipv4Addr> {
-        None
-    }
-
-    fn list_directory(&self, path: &str) -> Result<Vec<String>, IoError> {
-        let folder = path.trim_end_matches('/');
-        let files = self.context.files.borrow();
-        let inside = |name: &String| match folder {
-            "" | "." => (!name.contains('/')).then(|| name.clone()),
-            _ => name
-                .strip_prefix(folder)?
-                .strip_prefix('/')
-                .filter(|name| !name.contains('/'))
-                .map(String::from),
-        };
-        Ok(files.keys().filter_map(inside).collect())
     }
 
     /// Reports which devices are ready. A box waits for all its configurations together, not here.

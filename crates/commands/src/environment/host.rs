@@ -1,7 +1,7 @@
-//! The host's interfaces and its table of hosts.
+//! The host's interfaces.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::net::Ipv4Addr;
 
 use element::Interface;
 
@@ -55,12 +55,4 @@ fn local_addresses() -> Vec<Ipv4Addr> {
         }
     }
     found
-}
-
-/// Looks up a host's IPv4 address by name.
-pub(super) fn address(name: &str) -> Option<Ipv4Addr> {
-    (name, 0).to_socket_addrs().ok()?.find_map(|address| match address.ip() {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
-    })
 }

@@ -1,7 +1,6 @@
 //! The environment of a plain process.
 
 use std::cell::RefCell;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -129,10 +128,6 @@ impl Environment for Process {
         host::interface(name)
     }
 
-    fn lookup_host(&self, name: &str) -> Option<Ipv4Addr> {
-        host::address(name)
-    }
-
     fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {
         let stream = self.signals.open(number, &self.descriptors)?;
         self.stops
@@ -151,14 +146,6 @@ impl Environment for Process {
 
     fn process_id(&self) -> u32 {
         std::process::id()
-    }
-
-    fn list_directory(&self, path: &str) -> Result<Vec<String>, IoError> {
-        let entries = std::fs::read_dir(path).map_err(|error| files::problem(&error))?;
-        let mut names: Vec<String> =
-            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        Ok(names)
     }
 
     fn wait(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> Vec<Descriptor> {
