@@ -64,7 +64,7 @@ pub(crate) fn parameter(text: &str) -> Result<(String, String), String> {
 
 /// Compiles a configuration. Libraries are searched for along `path`.
 pub(crate) fn compile(text: &SourceText, parameters: &[(String, String)], path: &[String]) -> Compiled {
-    let is_class = |name: &str| registry().has(name);
+    let is_class = |name: &str| registry().contains(name);
     let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
     let reader = |name: &str, from: &str| {
         let folders = std::iter::once(from).chain(path.iter().map(|folder| &**folder));

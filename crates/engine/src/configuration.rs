@@ -31,7 +31,7 @@ pub(crate) fn file(name: &str) -> &str {
 
 /// Compiles a text. Libraries that it requires are looked up among the box's files.
 pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled {
-    let is_class = |name: &str| context.registry.has(name);
+    let is_class = |name: &str| context.registry.contains(name);
     let names: Vec<&str> = context.registry.classes().map(|class| class.info.name).collect();
     let reader = |name: &str, _: &str| {
         let files = context.files.borrow();
@@ -63,7 +63,7 @@ impl Configuration {
         let options = Options { stop_when_idle: false, source: text.to_string(), ..Options::default() };
         let before = context.pool.live();
         let router =
-            Router::in_pool(compiled.graph, context.registry, environment, options, context.pool.clone())?;
+            Router::with_pool(compiled.graph, context.registry, environment, options, context.pool.clone())?;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());
         let template_packets = context.pool.live().saturating_sub(before);

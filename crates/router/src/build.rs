@@ -13,10 +13,10 @@ use element::{Arguments, Environment, HandlerError, Message, Names, Runtime, Set
 use packet::{BatchTrace, MAX_BATCH, Pool, Timestamp};
 
 use crate::clock::Clock;
+use crate::configure_order;
 use crate::hookup::{Hookup, error, hook_up, named};
 use crate::node::{Node, Notifier, Port};
 use crate::order;
-use crate::precedence;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::state::{NO_ELEMENT, RouterState, SetupDiagnostic};
@@ -80,12 +80,12 @@ impl RouterState {
             return Err(problems);
         };
         environment.prepare();
-        let mut core = RouterState::assemble(graph, registry, environment, options, pool, hookup);
-        core.configure(&mut problems);
+        let mut state = RouterState::assemble(graph, registry, environment, options, pool, hookup);
+        state.configure(&mut problems);
         if !has_errors(&problems) {
-            core.initialize(&mut problems);
+            state.initialize(&mut problems);
         }
-        if has_errors(&problems) { Err(problems) } else { Ok((core, problems)) }
+        if has_errors(&problems) { Err(problems) } else { Ok((state, problems)) }
     }
 
     pub(crate) fn assemble(
@@ -154,16 +154,16 @@ impl RouterState {
             clock,
             shared_random: RefCell::default(),
             running: Cell::new(NO_ELEMENT),
-            in_hand: Cell::new(BatchTrace::EMPTY),
+            current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
             stacks: RefCell::default(),
             successor: RefCell::default(),
         })
     }
 
-    pub(crate) fn in_order(&self) -> Vec<usize> {
+    pub(crate) fn configure_order(&self) -> Vec<usize> {
         let phases: Vec<_> = self.nodes.iter().map(|node| node.class.info.phase).collect();
-        precedence::order(&phases)
+        configure_order::order(&phases)
     }
 
     /// Creates all elements, then resolves the references between those that were created. The diagnostics of an
@@ -179,7 +179,7 @@ impl RouterState {
     pub(crate) fn create(&mut self, checking: bool) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
         let mut unbatched = false;
-        for (position, index) in self.in_order().into_iter().enumerate() {
+        for (position, index) in self.configure_order().into_iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else { continue };
             let config = node.config.borrow();
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
@@ -207,7 +207,7 @@ impl RouterState {
     /// Resolves the references of the elements that were created. An error is suppressed if the element looked up an
     /// export of one that was not created, because its result is unknown.
     fn resolve(&self, found: &mut Vec<(usize, Diagnostic)>) {
-        for (position, index) in self.in_order().into_iter().enumerate() {
+        for (position, index) in self.configure_order().into_iter().enumerate() {
             self.missed.set(false);
             let result = self.call(index, |object, cx| object.resolve(cx));
             let mut problems = Vec::new();
@@ -222,14 +222,14 @@ impl RouterState {
     }
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
-        for index in self.in_order() {
+        for index in self.configure_order() {
             let result = self.call(index, |object, cx| object.initialize(cx));
             self.report_remarks("While initializing", problems);
             if let Some(Err(error)) = result {
                 problems.push(self.problem("While initializing", index, &error));
                 return;
             }
-            self.settle();
+            self.run_deferred();
         }
     }
 

@@ -39,8 +39,8 @@ fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environ
     registry.name_classes(&mut graph);
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
-    let mut core = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
-    problems.extend(core.create(true).into_iter().map(|(_, problem)| problem));
+    let mut state = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
+    problems.extend(state.create(true).into_iter().map(|(_, problem)| problem));
     problems
 }
 

@@ -21,16 +21,16 @@ struct Warp {
     /// Router seconds per environment second.
     speed: f64,
     /// Whether the router never waits: time jumps to the next event.
-    impatient: bool,
+    no_wait: bool,
     /// The environment's steady time at the start of the warp, followed by both router times.
-    outside: Timestamp,
+    environment_steady: Timestamp,
     now: Timestamp,
     steady: Timestamp,
 }
 
 impl Clock {
     /// Makes the next access read the clock again.
-    pub(crate) fn turn(&self) {
+    pub(crate) fn refresh(&self) {
         self.now.set(None);
         self.steady.set(None);
     }
@@ -54,12 +54,12 @@ impl Clock {
     }
 
     /// Whether time jumps to the next event instead of waiting for it.
-    pub(crate) fn jumps(&self) -> bool {
-        self.simulated.get().is_some() || self.warp.get().is_some_and(|warp| warp.impatient)
+    pub(crate) fn skips_waits(&self) -> bool {
+        self.simulated.get().is_some() || self.warp.get().is_some_and(|warp| warp.no_wait)
     }
 
     /// Advances to a later time, if time jumps.
-    pub(crate) fn jump(&self, to: Timestamp, environment: &dyn Environment) {
+    pub(crate) fn skip_to(&self, to: Timestamp, environment: &dyn Environment) {
         if self.simulated.get().is_some() {
             self.simulated.set(Some(to));
         } else if let Some(mut warp) = self.warp.get() {
@@ -68,47 +68,47 @@ impl Clock {
             warp.steady += ahead;
             self.warp.set(Some(warp));
         }
-        self.turn();
+        self.refresh();
     }
 
     /// Converts router time to the environment's steady time.
-    pub(crate) fn outside(&self, time: Timestamp) -> Timestamp {
+    pub(crate) fn to_environment_time(&self, time: Timestamp) -> Timestamp {
         match self.warp.get().filter(|_| self.simulated.get().is_none()) {
-            Some(warp) => warp.outside + scaled(time - warp.steady, 1.0 / warp.speed),
+            Some(warp) => warp.environment_steady + scaled(time - warp.steady, 1.0 / warp.speed),
             None => time,
         }
     }
 
     /// The value of the handler `timewarp`: `simulation`, `nowait`, or the speed.
-    pub(crate) fn pace(&self) -> alloc::string::String {
+    pub(crate) fn warp_text(&self) -> alloc::string::String {
         use alloc::string::ToString;
         match (self.simulated.get(), self.warp.get()) {
             (Some(_), _) => "simulation".into(),
-            (None, Some(warp)) if warp.impatient => "nowait".into(),
+            (None, Some(warp)) if warp.no_wait => "nowait".into(),
             (None, warp) => warp.map_or(1.0, |warp| warp.speed).to_string(),
         }
     }
 
     /// Sets the speed of time, or makes it jump.
-    pub(crate) fn set_pace(&self, speed: f64, impatient: bool, environment: &dyn Environment) {
-        self.turn();
+    pub(crate) fn set_warp(&self, speed: f64, no_wait: bool, environment: &dyn Environment) {
+        self.refresh();
         let (now, steady) = (self.now(environment), self.steady(environment));
-        let outside = environment.steady();
-        self.warp.set(Some(Warp { speed, impatient, outside, now, steady }));
+        let environment_steady = environment.steady();
+        self.warp.set(Some(Warp { speed, no_wait, environment_steady, now, steady }));
     }
 
     /// Continues with the time and speed of another clock.
-    pub(crate) fn follow(&self, other: &Clock) {
+    pub(crate) fn continue_from(&self, other: &Clock) {
         self.simulated.set(other.simulated.get());
         self.warp.set(other.warp.get());
-        self.turn();
+        self.refresh();
     }
 }
 
 impl Warp {
     /// Router time since the start of the warp.
     fn since(&self, environment: &dyn Environment) -> Timestamp {
-        scaled(environment.steady() - self.outside, self.speed)
+        scaled(environment.steady() - self.environment_steady, self.speed)
     }
 }
 
@@ -152,26 +152,26 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_as_fast_as_it_should() {
+    fn time_runs_at_the_set_speed() {
         let (world, clock) = (World(Cell::new(0)), Clock::default());
-        let at = |outside: i64| {
-            world.0.set(outside);
-            clock.turn();
+        let at = |milliseconds: i64| {
+            world.0.set(milliseconds);
+            clock.refresh();
             (clock.now(&world).millis() - 1_000_000, clock.steady(&world).millis())
         };
-        assert_eq!((at(10), clock.pace().as_str(), clock.jumps()), ((10, 10), "1", false));
-        clock.set_pace(0.5, false, &world);
-        assert_eq!((at(30), clock.pace().as_str()), ((20, 20), "0.5"));
-        assert_eq!(clock.outside(Timestamp::from_millis(25)), Timestamp::from_millis(40));
-        clock.set_pace(1.0, true, &world);
-        assert_eq!((at(35), clock.pace().as_str(), clock.jumps()), ((25, 25), "nowait", true));
-        clock.jump(Timestamp::from_millis(1_000), &world);
+        assert_eq!((at(10), clock.warp_text().as_str(), clock.skips_waits()), ((10, 10), "1", false));
+        clock.set_warp(0.5, false, &world);
+        assert_eq!((at(30), clock.warp_text().as_str()), ((20, 20), "0.5"));
+        assert_eq!(clock.to_environment_time(Timestamp::from_millis(25)), Timestamp::from_millis(40));
+        clock.set_warp(1.0, true, &world);
+        assert_eq!((at(35), clock.warp_text().as_str(), clock.skips_waits()), ((25, 25), "nowait", true));
+        clock.skip_to(Timestamp::from_millis(1_000), &world);
         assert_eq!((at(35), at(37)), ((1_000, 1_000), (1_002, 1_002)));
         let successor = Clock::default();
-        successor.follow(&clock);
+        successor.continue_from(&clock);
         assert_eq!(successor.steady(&world).millis(), 1_002);
         clock.simulated.set(Some(Timestamp::from_millis(5)));
-        clock.jump(Timestamp::from_millis(7), &world);
-        assert_eq!((clock.steady(&world).millis(), clock.pace().as_str()), (7, "simulation"));
+        clock.skip_to(Timestamp::from_millis(7), &world);
+        assert_eq!((clock.steady(&world).millis(), clock.warp_text().as_str()), (7, "simulation"));
     }
 }

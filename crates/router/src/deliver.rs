@@ -45,7 +45,7 @@ impl RouterState {
             match node.object.try_borrow_mut().as_deref_mut() {
                 Ok(Some(object)) => {
                     self.running.set(delivery.element);
-                    self.in_hand.set(delivery.batch.trace());
+                    self.current_batch.set(delivery.batch.trace());
                     let mut cx = Context::new(self, outputs, &node.groups, delivery.element);
                     object.push(&mut cx, delivery.port, delivery.batch);
                 }
@@ -65,7 +65,7 @@ impl RouterState {
     fn route(&self, from: usize, outputs: &mut Outputs, stack: &mut alloc::vec::Vec<Delivery>) {
         let Some(node) = self.nodes.get(from) else { return };
         outputs.take_reversed(|port, batch| {
-            match node.outputs.get(port).map(|port| (port, port.peer.filter(|_| port.end.push))) {
+            match node.outputs.get(port).map(|port| (port, port.peer.filter(|_| port.links.push))) {
                 Some((port, Some((element, to)))) => {
                     port.add(batch.len());
                     stack.push(Delivery { element, port: to, batch });
@@ -78,17 +78,17 @@ impl RouterState {
     /// Pulls at most `most` packets from input `port` of `element`.
     pub(crate) fn pull_from(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
         let Some(input) = self.input(element, port) else { return };
-        let Some((peer, peer_port)) = input.peer.filter(|_| !input.end.push) else { return };
+        let Some((peer, peer_port)) = input.peer.filter(|_| !input.links.push) else { return };
         let Some(output) = self.output(peer, peer_port) else { return };
         let before = into.len();
-        match output.relay.get() {
+        match output.forwards_to.get() {
             None => drop(self.call(peer, |object, cx| object.pull(cx, peer_port, most, into))),
-            // Elements that relay to each other in a cycle have no packets.
-            Some(_) if output.relaying.get() => {}
+            // Outputs that forward to each other in a cycle have no packets.
+            Some(_) if output.forwarding.get() => {}
             Some(through) => {
-                output.relaying.set(true);
+                output.forwarding.set(true);
                 self.pull_from(peer, through, most, into);
-                output.relaying.set(false);
+                output.forwarding.set(false);
             }
         }
         let count = into.len() - before;

@@ -38,13 +38,13 @@ pub(crate) struct Node {
 
 /// A port while the router runs.
 pub(crate) struct Port {
-    pub(crate) end: PortLinks,
+    pub(crate) links: PortLinks,
     /// The connected port of a push output or a pull input.
     pub(crate) peer: Option<PortRef>,
     /// The input to which pulls at this output are forwarded, bypassing the element; and whether a forwarded pull is in
     /// progress.
-    pub(crate) relay: Cell<Option<usize>>,
-    pub(crate) relaying: Cell<bool>,
+    pub(crate) forwards_to: Cell<Option<usize>>,
+    pub(crate) forwarding: Cell<bool>,
     pub(crate) count: Cell<u64>,
 }
 
@@ -62,9 +62,9 @@ impl Notifier {
 }
 
 impl Port {
-    pub(crate) fn new(end: PortLinks) -> Port {
-        let peer = end.peers.first().copied();
-        Port { end, peer, relay: Cell::new(None), relaying: Cell::new(false), count: Cell::new(0) }
+    pub(crate) fn new(links: PortLinks) -> Port {
+        let peer = links.peers.first().copied();
+        Port { links, peer, forwards_to: Cell::new(None), forwarding: Cell::new(false), count: Cell::new(0) }
     }
 
     #[inline]

@@ -35,7 +35,7 @@ impl Registry {
     }
 
     /// Whether there is a class called `name`.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 }

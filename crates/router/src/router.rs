@@ -51,7 +51,7 @@ pub struct Loss {
 
 /// A graph of elements that runs on the caller's thread.
 pub struct Router {
-    pub(crate) core: Box<RouterState>,
+    pub(crate) state: Box<RouterState>,
     pub(crate) warnings: Vec<Diagnostic>,
     rounds: u32,
     pub(crate) swaps: u64,
@@ -65,20 +65,20 @@ impl Router {
         environment: Rc<dyn Environment>,
         options: Options,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (core, warnings) = RouterState::build(graph, registry, environment, options, None)?;
-        Ok(Router { core, warnings, rounds: 0, swaps: 0 })
+        let (state, warnings) = RouterState::build(graph, registry, environment, options, None)?;
+        Ok(Router { state, warnings, rounds: 0, swaps: 0 })
     }
 
     /// Like `new`, with a packet pool that others may use too.
-    pub fn in_pool(
+    pub fn with_pool(
         graph: Graph,
         registry: Registry,
         environment: Rc<dyn Environment>,
         options: Options,
         pool: Pool,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (core, warnings) = RouterState::build(graph, registry, environment, options, Some(pool))?;
-        Ok(Router { core, warnings, rounds: 0, swaps: 0 })
+        let (state, warnings) = RouterState::build(graph, registry, environment, options, Some(pool))?;
+        Ok(Router { state, warnings, rounds: 0, swaps: 0 })
     }
 
     /// Warnings from the build, to be shown by the caller.
@@ -89,11 +89,11 @@ impl Router {
     /// Runs until the router is stopped, idle or interrupted, or until the given steady time.
     pub fn run(&mut self, until: Option<Timestamp>) -> RunEnd {
         loop {
-            self.succeed_if_prepared();
-            if self.core.run_count.get() <= 0 && !self.continues() {
+            self.switch_if_prepared();
+            if self.state.run_count.get() <= 0 && !self.driver_continues() {
                 return RunEnd::Stopped;
             }
-            if self.core.environment.is_interrupted() {
+            if self.state.environment.is_interrupted() {
                 return RunEnd::Interrupted;
             }
             let worked = self.run_tasks();
@@ -106,8 +106,8 @@ impl Router {
             } else if self.rounds.is_multiple_of(4)
                 && let Some(until) = until
             {
-                self.core.clock.turn();
-                if self.core.steady() >= until {
+                self.state.clock.refresh();
+                if self.state.steady() >= until {
                     return RunEnd::Paused;
                 }
             }
@@ -116,84 +116,84 @@ impl Router {
 
     /// Like `run`, for a span of steady time; `None` is unlimited.
     pub fn run_for(&mut self, span: Option<core::time::Duration>) -> RunEnd {
-        self.core.clock.turn();
+        self.state.clock.refresh();
         let span = span.map(|span| Timestamp::from_nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)));
-        self.run(span.map(|span| self.core.steady() + span))
+        self.run(span.map(|span| self.state.steady() + span))
     }
 
     /// Asks the element that manages the driver, if there is one, whether to continue.
-    pub(crate) fn continues(&self) -> bool {
-        let Some(driver) = self.core.driver.get() else { return false };
-        self.core.clock.turn();
-        self.core.call(driver, |object, cx| object.stopped(cx));
-        self.core.settle();
-        self.core.run_count.get() > 0
+    pub(crate) fn driver_continues(&self) -> bool {
+        let Some(driver) = self.state.driver.get() else { return false };
+        self.state.clock.refresh();
+        self.state.call(driver, |object, cx| object.stopped(cx));
+        self.state.run_deferred();
+        self.state.run_count.get() > 0
     }
 
     /// Runs tasks; returns whether any was ready. If all ready tasks only look for work, simulated time advances a
     /// little, as it does in Click when the clock is read.
     pub(crate) fn run_tasks(&self) -> bool {
-        let core = &self.core;
+        let state = &self.state;
         let mut turns = TURNS;
         let mut worked = false;
-        let simulated = core.clock.simulated.get().is_some();
+        let simulated = state.clock.simulated.get().is_some();
         let mut in_vain = 0;
-        while turns > 0 && core.run_count.get() > 0 {
-            let Some(element) = core.schedule.borrow_mut().next() else { break };
+        while turns > 0 && state.run_count.get() > 0 {
+            let Some(element) = state.schedule.borrow_mut().next() else { break };
             worked = true;
-            core.clock.turn();
-            core.turns_left.set(turns);
-            let found_work = core.call(element, |object, cx| object.task(cx));
-            if let Some(node) = core.nodes.get(element) {
+            state.clock.refresh();
+            state.turns_left.set(turns);
+            let found_work = state.call(element, |object, cx| object.task(cx));
+            if let Some(node) = state.nodes.get(element) {
                 let (time, calls) = node.work.get();
                 node.work.set((time, calls + 1));
             }
-            core.settle();
+            state.run_deferred();
             // Subtract the turns that the task took at once.
-            turns = core.turns_left.replace(1).min(turns) - 1;
+            turns = state.turns_left.replace(1).min(turns) - 1;
             in_vain = if found_work == Some(false) { in_vain + 1 } else { 0 };
-            let mut schedule = core.schedule.borrow_mut();
+            let mut schedule = state.schedule.borrow_mut();
             let alone = schedule.finish(found_work != Some(false));
             if alone || simulated && in_vain > schedule.known() {
                 break;
             }
-            if core.environment.is_turn_over() {
+            if state.environment.is_turn_over() {
                 break;
             }
         }
-        if simulated && in_vain > 0 && !core.is_idle() {
-            self.pass_time();
+        if simulated && in_vain > 0 && !state.is_idle() {
+            self.advance_simulated_time();
         }
         worked
     }
 
     /// Advances simulated time by one step, but not past a timer.
-    fn pass_time(&self) {
-        let core = &self.core;
-        core.clock.turn();
-        let now = core.steady();
-        let next = core.timers.borrow().next().filter(|at| *at > now);
+    fn advance_simulated_time(&self) {
+        let state = &self.state;
+        state.clock.refresh();
+        let now = state.steady();
+        let next = state.timers.borrow().next().filter(|at| *at > now);
         let step = now + POLL;
-        core.clock.simulated.set(Some(next.map_or(step, |at| at.min(step))));
-        core.clock.turn();
+        state.clock.simulated.set(Some(next.map_or(step, |at| at.min(step))));
+        state.clock.refresh();
     }
 
     /// Runs expired timers; returns whether there were any.
     pub(crate) fn run_timers(&self) -> bool {
-        let core = &self.core;
-        if core.timers.borrow().next().is_none() {
+        let state = &self.state;
+        if state.timers.borrow().next().is_none() {
             return false;
         }
-        core.clock.turn();
-        let now = core.steady();
+        state.clock.refresh();
+        let now = state.steady();
         // Timers set for the current time during this loop run in the next round.
-        let mut left = core.timers.borrow().due_count(now);
+        let mut left = state.timers.borrow().due_count(now);
         let worked = left > 0;
-        while left > 0 && core.run_count.get() > 0 {
-            let Some((element, timer)) = core.timers.borrow_mut().take(now) else { break };
-            core.clock.turn();
-            core.call(element, |object, cx| object.timer(cx, timer));
-            core.settle();
+        while left > 0 && state.run_count.get() > 0 {
+            let Some((element, timer)) = state.timers.borrow_mut().take(now) else { break };
+            state.clock.refresh();
+            state.call(element, |object, cx| object.timer(cx, timer));
+            state.run_deferred();
             left -= 1;
         }
         worked
@@ -201,45 +201,45 @@ impl Router {
 
     /// Checks descriptors, and waits if there is nothing else to do.
     fn wait(&self, until: Option<Timestamp>) -> Option<RunEnd> {
-        let core = &self.core;
-        core.clock.turn();
-        let now = core.steady();
+        let state = &self.state;
+        state.clock.refresh();
+        let now = state.steady();
         if until.is_some_and(|until| now >= until) {
             return Some(RunEnd::Paused);
         }
-        if core.run_count.get() <= 0 {
+        if state.run_count.get() <= 0 {
             return None;
         }
-        let idle = core.is_idle();
-        let timer = core.timers.borrow().next();
+        let idle = state.is_idle();
+        let timer = state.timers.borrow().next();
         let mut watched = Vec::new();
         self.watched(|descriptor, read, write| watched.push((descriptor, read, write)));
-        if idle && timer.is_none() && watched.is_empty() && core.options.stop_when_idle {
+        if idle && timer.is_none() && watched.is_empty() && state.options.stop_when_idle {
             return Some(RunEnd::Idle);
         }
         let deadline = match (timer, until) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        if core.clock.jumps() && idle {
+        if state.clock.skips_waits() && idle {
             // Check descriptors once before the clock jumps.
             if let Some(deadline) = deadline {
-                core.clock.jump(deadline.max(now), core.environment.as_ref());
+                state.clock.skip_to(deadline.max(now), state.environment.as_ref());
                 if watched.is_empty() {
                     return None;
                 }
             }
         }
-        let jumped = core.clock.jumps() && deadline.is_some();
+        let jumped = state.clock.skips_waits() && deadline.is_some();
         let until = if !idle || jumped {
             Some(Timestamp::ZERO)
         } else {
-            deadline.map(|deadline| core.clock.outside(deadline))
+            deadline.map(|deadline| state.clock.to_environment_time(deadline))
         };
         if !idle && watched.is_empty() {
             return None;
         }
-        for descriptor in core.environment.wait(&watched, until) {
+        for descriptor in state.environment.wait(&watched, until) {
             self.notify_watchers(descriptor);
         }
         None
@@ -247,42 +247,42 @@ impl Router {
 
     /// Reads a handler: `element.handler`, or `handler` of the router.
     pub fn read(&self, path: &str, parameter: &str) -> Result<String, HandlerError> {
-        self.core.clock.turn();
-        let result = self.core.read_path(None, path, parameter);
-        self.core.settle();
+        self.state.clock.refresh();
+        let result = self.state.read_path(None, path, parameter);
+        self.state.run_deferred();
         result
     }
 
     /// Writes a handler. A write to `hotconfig` takes effect before this returns.
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), HandlerError> {
-        self.core.clock.turn();
-        let result = self.core.write_path(None, path, value);
-        self.core.settle();
-        self.succeed_if_prepared();
+        self.state.clock.refresh();
+        let result = self.state.write_path(None, path, value);
+        self.state.run_deferred();
+        self.switch_if_prepared();
         result
     }
 
     /// The handlers of the element called `name`, or of the router.
     pub fn handlers(&self, name: Option<&str>) -> Option<Vec<HandlerInfo>> {
         match name {
-            None => Some(self.core.list_handlers(None)),
-            Some(name) => Some(self.core.list_handlers(Some(*self.core.by_name.get(name)?))),
+            None => Some(self.state.list_handlers(None)),
+            Some(name) => Some(self.state.list_handlers(Some(*self.state.by_name.get(name)?))),
         }
     }
 
     /// The names of the elements, in order.
     pub fn elements(&self) -> impl Iterator<Item = &str> {
-        self.core.nodes.iter().map(|node| &*node.name)
+        self.state.nodes.iter().map(|node| &*node.name)
     }
 
     /// The classes of the elements, in order.
     pub fn classes(&self) -> impl Iterator<Item = &'static str> {
-        self.core.nodes.iter().map(|node| node.class.info.name)
+        self.state.nodes.iter().map(|node| node.class.info.name)
     }
 
     /// The number of packets into and out of each element, summed over its ports, in element order.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.core.nodes.iter().map(|node| {
+        self.state.nodes.iter().map(|node| {
             let sum = |ports: &[Port]| ports.iter().map(|port| port.count.get()).sum();
             (sum(&node.inputs), sum(&node.outputs))
         })
@@ -291,11 +291,11 @@ impl Router {
     /// Lost packets by element and reason.
     pub fn losses(&self) -> Vec<Loss> {
         let mut losses = Vec::new();
-        for node in &self.core.nodes {
+        for node in &self.state.nodes {
             let drops = node.drops.borrow();
             losses.extend(drops.iter().map(|(reason, packets)| Loss {
                 element: node.name.clone(),
-                reason: self.core.reason_name(*reason),
+                reason: self.state.reason_name(*reason),
                 packets: *packets,
             }));
         }
@@ -304,35 +304,35 @@ impl Router {
 
     /// The running graph.
     pub fn graph(&self) -> &Graph {
-        &self.core.graph
+        &self.state.graph
     }
 
     /// The packet pool.
     pub fn pool(&self) -> &Pool {
-        &self.core.pool
+        &self.state.pool
     }
 
     /// The maximum number of packets in a batch: 1 if an element acts on others while packets pass.
     pub fn batch(&self) -> usize {
-        self.core.options.batch
+        self.state.options.batch
     }
 
     /// Wall-clock time as elements see it.
     pub fn now(&self) -> Timestamp {
-        self.core.clock.turn();
-        self.core.now()
+        self.state.clock.refresh();
+        self.state.now()
     }
 }
 
 impl Drop for Router {
     fn drop(&mut self) {
-        clean_up(&self.core);
+        clean_up(&self.state);
     }
 }
 
-pub(crate) fn clean_up(core: &RouterState) {
+pub(crate) fn clean_up(state: &RouterState) {
     // Elements are cleaned up in reverse order of creation.
-    for index in core.in_order().into_iter().rev() {
-        core.call(index, |object, cx| object.cleanup(cx));
+    for index in state.configure_order().into_iter().rev() {
+        state.call(index, |object, cx| object.cleanup(cx));
     }
 }

@@ -77,11 +77,11 @@ impl Runtime for RouterState {
     }
 
     fn is_push_input(&self, element: usize, port: usize) -> bool {
-        self.input(element, port).is_some_and(|port| port.end.push)
+        self.input(element, port).is_some_and(|port| port.links.push)
     }
 
     fn is_push_output(&self, element: usize, port: usize) -> bool {
-        self.output(element, port).is_some_and(|port| port.end.push)
+        self.output(element, port).is_some_and(|port| port.links.push)
     }
 
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
@@ -100,7 +100,7 @@ impl Runtime for RouterState {
 
     fn is_fed_by_storage(&self, element: usize, port: usize) -> bool {
         self.input(element, port)
-            .is_some_and(|input| input.end.peers.iter().all(|(peer, _)| self.is_storage(*peer)))
+            .is_some_and(|input| input.links.peers.iter().all(|(peer, _)| self.is_storage(*peer)))
     }
 
     fn deliver(&self, element: usize, outputs: &mut Outputs) {
@@ -111,7 +111,7 @@ impl Runtime for RouterState {
 
     fn forward_pulls(&self, element: usize, output: usize, input: Option<usize>) {
         if let Some(port) = self.output(element, output) {
-            port.relay.set(input);
+            port.forwards_to.set(input);
         }
     }
 
@@ -313,7 +313,7 @@ impl Runtime for RouterState {
                 if port.is_some_and(|port| port != number) {
                     continue;
                 }
-                for &(peer, _) in &end.end.peers {
+                for &(peer, _) in &end.links.peers {
                     if seen.insert(peer) {
                         found.push(peer);
                         if !self.is_storage(peer) {

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tickets_share_out_the_turns() {
+    fn turns_are_in_proportion_to_tickets() {
         let mut schedule = Schedule::new(2);
         schedule.set_tickets(0, 3072);
         schedule.schedule(0);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_take_turns() {
+    fn equal_tasks_alternate() {
         let mut schedule = Schedule::new(3);
         (0..3).for_each(|element| schedule.schedule(element));
         let order: Vec<_> = (0..6)
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_waits_for_those_before() {
+    fn a_woken_task_runs_after_those_that_were_ready() {
         let mut schedule = Schedule::new(3);
         schedule.schedule(0);
         schedule.schedule(1);

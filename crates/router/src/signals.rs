@@ -99,10 +99,10 @@ impl RouterState {
     fn peers(&self, element: usize, port: usize, direction: Direction) -> Vec<(usize, usize)> {
         let Some(node) = self.nodes.get(element) else { return Vec::new() };
         let port = match direction {
-            Direction::Empty => node.inputs.get(port).filter(|port| !port.end.push),
-            Direction::Full => node.outputs.get(port).filter(|port| port.end.push),
+            Direction::Empty => node.inputs.get(port).filter(|port| !port.links.push),
+            Direction::Full => node.outputs.get(port).filter(|port| port.links.push),
         };
-        port.map(|port| port.end.peers.clone()).unwrap_or_default()
+        port.map(|port| port.links.peers.clone()).unwrap_or_default()
     }
 
     /// The ports on the far side of an element where packets come from, or go to, in the same mode.
@@ -113,12 +113,12 @@ impl RouterState {
         match direction {
             Direction::Empty => (0..node.inputs.len())
                 .filter(|input| {
-                    reaches(*input, port) && node.inputs.get(*input).is_some_and(|port| !port.end.push)
+                    reaches(*input, port) && node.inputs.get(*input).is_some_and(|port| !port.links.push)
                 })
                 .collect(),
             Direction::Full => (0..node.outputs.len())
                 .filter(|output| {
-                    reaches(port, *output) && node.outputs.get(*output).is_some_and(|port| port.end.push)
+                    reaches(port, *output) && node.outputs.get(*output).is_some_and(|port| port.links.push)
                 })
                 .collect(),
         }

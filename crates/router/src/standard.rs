@@ -119,7 +119,7 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
     read(
         "timewarp",
         "How fast time goes: a factor, `nowait` if it is not waited for, or `simulation`.",
-        |state, ()| state.clock.pace(),
+        |state, ()| state.clock.warp_text(),
     ),
     read("version", "The version of Click that is spoken.", |_, ()| ROUTER_VERSION.to_string()),
     write(
@@ -211,7 +211,7 @@ impl RouterState {
                 Err(_) => return Err(HandlerError::new("expected double")),
             },
         };
-        self.clock.set_pace(speed.unwrap_or(1.0), speed.is_none(), self.environment.as_ref());
+        self.clock.set_warp(speed.unwrap_or(1.0), speed.is_none(), self.environment.as_ref());
         Ok(())
     }
 
@@ -240,9 +240,9 @@ impl RouterState {
             let plural = if ports.len() == 1 { "" } else { "s" };
             let _ = writeln!(text, "{} {kind}{plural}", ports.len());
             for (port, declared) in ports.iter().zip(declared) {
-                let push = if port.end.push { "push" } else { "pull" };
+                let push = if port.links.push { "push" } else { "pull" };
                 let peers: Vec<String> = port
-                    .end
+                    .links
                     .peers
                     .iter()
                     .filter_map(|(peer, number)| {

@@ -37,7 +37,7 @@ pub(crate) struct RouterState {
     pub(crate) by_name: BTreeMap<String, usize>,
     pub(crate) schedule: RefCell<Schedule>,
     pub(crate) timers: RefCell<Timers>,
-    pub(crate) watched: RefCell<BTreeMap<Descriptor, Watch>>,
+    pub(crate) watched: RefCell<BTreeMap<Descriptor, Watchers>>,
     /// Elements with a newly active signal, and handlers to be written, processed while nothing is being called.
     pub(crate) woken: RefCell<Vec<usize>>,
     pub(crate) deferred: RefCell<VecDeque<(usize, String, String)>>,
@@ -55,7 +55,7 @@ pub(crate) struct RouterState {
     pub(crate) shared_random: RefCell<Option<AdditiveRandom>>,
     /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
-    pub(crate) in_hand: Cell<BatchTrace>,
+    pub(crate) current_batch: Cell<BatchTrace>,
     /// Spare buffers, one per level of nesting.
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,
@@ -76,9 +76,9 @@ pub(crate) struct SetupDiagnostic {
     pub(crate) text: String,
 }
 
-/// The watcher of a descriptor.
+/// The elements that watch a descriptor.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct Watchers {
     pub(crate) read: Vec<usize>,
     pub(crate) write: Vec<usize>,
 }
@@ -135,7 +135,7 @@ impl RouterState {
     }
 
     /// Notifies woken elements and performs deferred writes, as far as the elements involved are not being called.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn run_deferred(&self) {
         self.write_deferred();
         loop {
             let woken = self.woken.borrow_mut().pop();

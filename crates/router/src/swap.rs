@@ -25,7 +25,7 @@ impl RouterState {
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
     pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
-        let is_class = |name: &str| self.registry.has(name);
+        let is_class = |name: &str| self.registry.contains(name);
         let compiled = click_lang::compile(text, &click_lang::Options::new("config", &is_class));
         let lines = |problems: &[Diagnostic]| {
             problems.iter().map(ToString::to_string).collect::<Vec<String>>().join("\n")
@@ -47,7 +47,7 @@ impl RouterState {
     /// Takes over the state of the elements of `old`.
     fn inherit(&self, old: &RouterState) {
         self.run_count.set(old.run_count.get().max(1));
-        for index in self.in_order() {
+        for index in self.configure_order() {
             let Some(node) = self.nodes.get(index) else { continue };
             let Some(before) = old.by_name.get(&node.name).and_then(|index| old.nodes.get(*index)) else {
                 continue;
@@ -57,7 +57,7 @@ impl RouterState {
                 self.call(index, |object, cx| object.inherit(before.as_mut(), cx));
             }
         }
-        self.settle();
+        self.run_deferred();
     }
 }
 
@@ -65,23 +65,23 @@ impl Router {
     /// Replaces the configuration by `graph`, whose text is `source`, and carries state over; on failure the old one
     /// continues.
     pub fn swap(&mut self, graph: Graph, source: String) -> Result<(), Vec<Diagnostic>> {
-        let (successor, warnings) = self.core.successor(graph, source)?;
+        let (successor, warnings) = self.state.successor(graph, source)?;
         self.warnings = warnings;
-        self.succeed(successor);
+        self.switch_to(successor);
         Ok(())
     }
 
     /// Switches to the prepared successor, if there is one.
-    pub(crate) fn succeed_if_prepared(&mut self) {
-        if let Some(successor) = self.core.successor.take() {
-            self.succeed(successor);
+    pub(crate) fn switch_if_prepared(&mut self) {
+        if let Some(successor) = self.state.successor.take() {
+            self.switch_to(successor);
         }
     }
 
-    fn succeed(&mut self, successor: Box<RouterState>) {
-        successor.clock.follow(&self.core.clock);
-        successor.inherit(&self.core);
-        let old = core::mem::replace(&mut self.core, successor);
+    fn switch_to(&mut self, successor: Box<RouterState>) {
+        successor.clock.continue_from(&self.state.clock);
+        successor.inherit(&self.state);
+        let old = core::mem::replace(&mut self.state, successor);
         clean_up(&old);
         self.swaps += 1;
     }

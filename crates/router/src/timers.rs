@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_one_time_spans_that_began_first_come_first() {
+    fn simultaneous_timers_fire_in_order_of_start() {
         let at = Timestamp::from_millis;
         let mut timers = Timers::default();
         timers.start(0, 0, at(10));

@@ -6,7 +6,7 @@ use element::{Descriptor, Runtime};
 use packet::{BatchTrace, Timestamp};
 
 use crate::router::Router;
-use crate::state::{NO_ELEMENT, Watch};
+use crate::state::{NO_ELEMENT, Watchers};
 
 /// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,29 +22,29 @@ pub struct Turn {
 impl Router {
     /// Runs ready tasks, timers and descriptors once, without waiting.
     pub fn turn(&mut self) -> Turn {
-        self.succeed_if_prepared();
-        if self.core.run_count.get() <= 0 && !self.continues() {
+        self.switch_if_prepared();
+        if self.state.run_count.get() <= 0 && !self.driver_continues() {
             return Turn { worked: false, next: None, stopped: true };
         }
         let tasks = self.run_tasks();
         let timers = self.run_timers();
-        let descriptors = self.look();
-        let next = self.core.timers.borrow().next().map(|next| self.core.clock.outside(next));
+        let descriptors = self.poll_descriptors();
+        let next = self.state.timers.borrow().next().map(|next| self.state.clock.to_environment_time(next));
         Turn { worked: tasks || timers || descriptors, next, stopped: false }
     }
 
     /// Calls the watchers of ready descriptors; returns whether there were any.
-    fn look(&self) -> bool {
-        let core = &self.core;
+    fn poll_descriptors(&self) -> bool {
+        let state = &self.state;
         let (mut after, mut found) = (Bound::Unbounded, false);
         loop {
             let next =
-                core.watched.borrow().range((after, Bound::Unbounded)).next().map(|(descriptor, watch)| {
+                state.watched.borrow().range((after, Bound::Unbounded)).next().map(|(descriptor, watch)| {
                     (*descriptor, !watch.read.is_empty(), !watch.write.is_empty())
                 });
             let Some((descriptor, read, write)) = next else { return found };
             after = Bound::Excluded(descriptor);
-            if core.environment.is_ready(descriptor, read, write) {
+            if state.environment.is_ready(descriptor, read, write) {
                 found = true;
                 self.notify_watchers(descriptor);
             }
@@ -53,52 +53,52 @@ impl Router {
 
     /// Calls the elements that watch a descriptor.
     pub(crate) fn notify_watchers(&self, descriptor: Descriptor) {
-        let core = &self.core;
+        let state = &self.state;
         for index in 0.. {
-            let watched = core.watched.borrow();
+            let watched = state.watched.borrow();
             let Some(element) = watched.get(&descriptor).and_then(|watch| watch.watcher(index)) else {
                 return;
             };
             drop(watched);
-            core.clock.turn();
-            core.call(element, |object, cx| object.ready(cx, descriptor));
-            core.settle();
+            state.clock.refresh();
+            state.call(element, |object, cx| object.ready(cx, descriptor));
+            state.run_deferred();
         }
     }
 
     /// Sets the driver's count to zero: nothing runs any more, but handlers still work.
     pub fn stop(&self) {
-        self.core.run_count.set(0);
-        self.core.driver.set(None);
+        self.state.run_count.set(0);
+        self.state.driver.set(None);
     }
 
     /// The watched descriptors, and whether for reading or writing.
     pub fn watched(&self, mut each: impl FnMut(Descriptor, bool, bool)) {
-        for (descriptor, watch) in self.core.watched.borrow().iter() {
+        for (descriptor, watch) in self.state.watched.borrow().iter() {
             each(*descriptor, !watch.read.is_empty(), !watch.write.is_empty());
         }
     }
 
     /// Restarts all randomness, for a copy of a router that must not repeat the original's behaviour.
     pub fn reseed(&self, seed: u64) {
-        self.core.reseed(seed);
+        self.state.reseed(seed);
     }
 
     /// Whether the configuration fixes the seed of its randomness, which a copy would not keep.
     pub fn is_seeded(&self) -> bool {
-        self.core.shared_random.borrow().is_some()
+        self.state.shared_random.borrow().is_some()
     }
 
     /// The element being called and the last delivered batch: for a crash report. Allocates nothing, and works in the
     /// middle of any call.
     pub fn running(&self) -> Option<(&str, BatchTrace)> {
-        let element = self.core.running.get();
-        let node = self.core.nodes.get(element).filter(|_| element != NO_ELEMENT)?;
-        Some((&node.name, self.core.in_hand.get()))
+        let element = self.state.running.get();
+        let node = self.state.nodes.get(element).filter(|_| element != NO_ELEMENT)?;
+        Some((&node.name, self.state.current_batch.get()))
     }
 }
 
-impl Watch {
+impl Watchers {
     /// The watcher with this index: first those for reading, then those only for writing.
     fn watcher(&self, index: usize) -> Option<usize> {
         let writers = self.write.iter().filter(|element| !self.read.contains(element));

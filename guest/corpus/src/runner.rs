@@ -145,7 +145,7 @@ impl Runner {
     fn run_configuration(&mut self, text: &str, batch: usize) -> Result<Vec<u8>, String> {
         self.last = None;
         let registry = || Registry::new(elements::REGISTRY);
-        let is_class = |name: &str| registry().has(name);
+        let is_class = |name: &str| registry().contains(name);
         let compiled = click_lang::compile(text, &click_lang::Options::new("config", &is_class));
         let lines = |diagnostics: Vec<click_lang::Diagnostic>| {
             diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

@@ -87,7 +87,7 @@ pub unsafe extern "C" fn serve(area: NonNull<u8>, size: usize) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> bool {
     let registry = Registry::new(elements::REGISTRY);
-    let is_class = |name: &str| registry.has(name);
+    let is_class = |name: &str| registry.contains(name);
     let compiled = click_lang::compile("Idle -> Discard;", &click_lang::Options::new("box", &is_class));
     match Router::new(compiled.graph, registry, Rc::new(Void), Options::default()) {
         Ok(mut router) => router.run(None) == router::RunEnd::Idle,

@@ -128,7 +128,7 @@ fn input_files(element: &click_lang::Element) -> Vec<String> {
 
 /// Compiles a configuration to find its files. Keeps the libraries that it requires.
 fn compile(text: &SourceText, folder: &Path, libraries: &RefCell<BTreeMap<String, Vec<u8>>>) -> Compiled {
-    let is_class = |name: &str| registry().has(name);
+    let is_class = |name: &str| registry().contains(name);
     // A box looks up a library only by its name in `require`, not by the folder of the requiring file.
     let reader = |name: &str, from: &str| {
         let path = Path::new(from).join(name);

@@ -169,7 +169,7 @@ pub(crate) fn run(config: &str, batch: usize) -> Result<Run, String> {
 /// As `run`, with files put there before.
 pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result<Run, String> {
     let registry = Registry::new(elements::REGISTRY);
-    let is_class = |name: &str| registry.has(name);
+    let is_class = |name: &str| registry.contains(name);
     let compiled = click_lang::compile(config, &click_lang::Options::new("test", &is_class));
     let told = |problems: &[click_lang::Diagnostic]| {
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_are_in_order_whatever_they_are() {
+    fn any_phases_are_sorted() {
         let mut state = 1u32;
         for count in 0..120 {
             for kinds in 1..5 {
@@ -137,7 +137,7 @@ mod tests {
 
     /// The order in which Click configures two dozen elements whose sixth defines addresses, taken from its messages.
     #[test]
-    fn equals_are_in_the_order_of_click() {
+    fn equal_phases_are_in_the_order_of_click() {
         let mut phases = [Phase::Normal; 24];
         phases[5] = Phase::Names;
         assert_eq!(order(&phases)[..3], [5, 1, 2]);
