@@ -26,10 +26,11 @@ mod sample_plan;
 mod statistics;
 mod tables;
 
+pub use boundary::PlatformKind;
 pub use boxes::{
-    Backend, Boot, BootSteps, BoxProgram, Chain, DaemonBoot, Density, IdleMode, Interconnect, Io, IoMode,
-    Latency, LatencyRow, Memory, NeighbourLoad, RingMemory, State, StateRow, TableMemory, TestBed,
-    Transaction, Trial, boot, chain, density, io, latency, memory, state, trial,
+    Boot, BootSteps, BoxProgram, Chain, DaemonBoot, Density, IdleMode, Interconnect, Io, IoMode, Latency,
+    LatencyRow, Memory, NeighbourLoad, RingMemory, State, StateRow, TableMemory, TestBed, Transaction, Trial,
+    boot, chain, density, io, latency, memory, state, trial,
 };
 pub use error::MeasureError;
 pub use report::{Machine, Report, ReportScope, page, report};

@@ -1,8 +1,8 @@
 //! The shortest possible run of each measurement in each kind of sandbox: it must finish with plausible figures.
 
 use bench::{
-    Backend, BoxProgram, IdleMode, Interconnect, IoMode, Machine, MeasureError, NeighbourLoad, ReportScope,
-    SamplePlan, TestBed, Times,
+    BoxProgram, IdleMode, Interconnect, IoMode, Machine, MeasureError, NeighbourLoad, PlatformKind,
+    ReportScope, SamplePlan, TestBed, Times,
 };
 use std::time::Duration;
 use test_support::{Capability, skip};
@@ -12,10 +12,10 @@ const SHORT: SamplePlan = SamplePlan { runs: 1, time: Duration::from_millis(20) 
 /// Runs `check` on a test bed of each kind.
 fn on_each(check: impl Fn(&TestBed)) {
     for (kind, inside) in [
-        (Backend::Vm, BoxProgram::Click),
-        (Backend::Process, BoxProgram::Click),
-        (Backend::Vm, BoxProgram::Probe),
-        (Backend::Process, BoxProgram::Probe),
+        (PlatformKind::Vm, BoxProgram::Click),
+        (PlatformKind::Process, BoxProgram::Click),
+        (PlatformKind::Vm, BoxProgram::Probe),
+        (PlatformKind::Process, BoxProgram::Probe),
     ] {
         let image = if inside == BoxProgram::Click { image::CLICKBOX } else { image::PROBE };
         match TestBed::new(kind, inside, image, None) {
@@ -113,7 +113,7 @@ fn memory_is_measured() {
 #[test]
 fn settings_that_cannot_be_are_refused() {
     assert!(matches!(
-        TestBed::new(Backend::Thread, BoxProgram::Click, image::CLICKBOX, None),
+        TestBed::new(PlatformKind::Thread, BoxProgram::Click, image::CLICKBOX, None),
         Err(MeasureError::NoEntry)
     ));
     on_each(|bed| {
@@ -138,7 +138,7 @@ fn a_report_becomes_a_page() {
         entries: 10,
     };
     let mut parts = Vec::new();
-    let bed = TestBed::new(Backend::Process, BoxProgram::Click, image::CLICKBOX, None).unwrap();
+    let bed = TestBed::new(PlatformKind::Process, BoxProgram::Click, image::CLICKBOX, None).unwrap();
     let report =
         bench::report(&bed, Machine::this(), &scope, SHORT, |what| parts.push(what.to_string())).unwrap();
     assert_eq!(parts.len(), 7);

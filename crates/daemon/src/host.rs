@@ -1,7 +1,9 @@
 //! The host's capabilities.
 
+use crate::boxes::sandbox_to_api;
 use crate::supervisor::Supervisor;
-use api::{BoxState, CgroupVersion, Counts, HostStatus, Kvm, Sandbox, Size};
+use api::{BoxState, CgroupVersion, Counts, HostStatus, Kvm, Size};
+use sandbox::SandboxKind;
 use std::path::Path;
 
 /// The cgroup version that offers limits of processor time here.
@@ -38,8 +40,8 @@ impl Supervisor {
     pub fn host(&self) -> Result<HostStatus, crate::OperationError> {
         let facts = self.facts()?;
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let has_machines = facts.kinds.contains(&Sandbox::Vm);
-        let reason = match has_machines {
+        let has_vms = facts.kinds.contains(&SandboxKind::Vm);
+        let reason = match has_vms {
             true => None,
             false => Some(match std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
                 Ok(_) => "/dev/kvm can be opened, but lacks features that boxes need".to_string(),
@@ -61,8 +63,8 @@ impl Supervisor {
             image: facts.image,
             started: self.started(),
             pid: std::process::id(),
-            sandboxes: facts.kinds,
-            kvm: Kvm { usable: has_machines, reason },
+            sandboxes: facts.kinds.into_iter().map(sandbox_to_api).collect(),
+            kvm: Kvm { usable: has_vms, reason },
             cgroup: cgroup(),
             cores: facts.cores,
             workers: facts.workers,

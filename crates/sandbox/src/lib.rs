@@ -45,7 +45,7 @@ pub mod fuzzing {
 
 pub use error::{CreateError, HostError, ImageError, SettingsError, SetupError, SystemError};
 pub use event_fd::EventFd;
-pub use host::{Host, Target};
+pub use host::{Host, SandboxKind, Target};
 pub use lifecycle::{ControlHandle, Doorbell, ExitStatus, State, Usage};
 pub use mailbox::{CallError, Mailbox};
 pub use pool::PacketPool;

@@ -1,6 +1,7 @@
 //! Packet pools that boxes of one owner share.
 
-use crate::error::{CreateError, SystemError};
+use crate::error::CreateError;
+use crate::host::SandboxKind;
 use crate::lock::lock;
 use crate::memory::{HUGE_PAGE, Mapping};
 use crate::process;
@@ -28,23 +29,21 @@ pub struct PacketPool {
 }
 
 impl PacketPool {
-    /// A pool for boxes in virtual machines.
-    pub fn for_machines() -> Result<Arc<Self>, SystemError> {
-        let mapping = Mapping::anonymous(POOL_SIZE)?;
-        mapping.prefer_huge_pages();
-        Ok(Self::new(mapping, None))
-    }
-
-    /// A pool for boxes in processes.
-    pub fn for_processes() -> Result<Arc<Self>, CreateError> {
-        let file = process::region_file(POOL_SIZE)?;
-        let mapping = Mapping::shared(&file, POOL_SIZE)?;
-        Ok(Self::new(mapping, Some(file)))
-    }
-
-    fn new(mapping: Mapping, file: Option<OwnedFd>) -> Arc<Self> {
+    /// A pool for boxes in sandboxes of this kind.
+    pub fn new(kind: SandboxKind) -> Result<Arc<Self>, CreateError> {
+        let (mapping, file) = match kind {
+            SandboxKind::Vm => {
+                let mapping = Mapping::anonymous(POOL_SIZE)?;
+                mapping.prefer_huge_pages();
+                (mapping, None)
+            }
+            SandboxKind::Process => {
+                let file = process::region_file(POOL_SIZE)?;
+                (Mapping::shared(&file, POOL_SIZE)?, Some(file))
+            }
+        };
         let holders = Arc::new(BufferOwners::new(POOL_SIZE));
-        Arc::new(Self { mapping, file, holders, members: Mutex::default() })
+        Ok(Arc::new(Self { mapping, file, holders, members: Mutex::default() }))
     }
 
     fn members(&self) -> MutexGuard<'_, BTreeSet<PoolMember>> {
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn members_come_and_go_until_the_pool_is_used_up() {
-        let pool = PacketPool::for_processes().unwrap();
+        let pool = PacketPool::new(SandboxKind::Process).unwrap();
         let first = pool.join(60_000).unwrap();
         assert!(matches!(pool.join(6_000), Err(CreateError::PoolFull)));
         let second = pool.join(5_000).unwrap();

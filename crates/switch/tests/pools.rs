@@ -2,7 +2,9 @@
 
 use boundary::Slots;
 use boundary::limits::BUFFER_SIZE;
-use sandbox::{Host, HostPort, PacketPool, PortSettings, Sandbox, Settings, SharedRegion, State, Target};
+use sandbox::{
+    Host, HostPort, PacketPool, PortSettings, Sandbox, SandboxKind, Settings, SharedRegion, State, Target,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::BoxPort;
@@ -42,10 +44,10 @@ fn in_each(check: impl Fn(&Maker)) {
     let host = Host::new(image::PROBE).unwrap();
     let worker = sandbox::Worker::start().unwrap();
     if require(Capability::Kvm) {
-        let pool = PacketPool::for_machines().unwrap();
+        let pool = PacketPool::new(SandboxKind::Vm).unwrap();
         check(&Maker { host: &host, place: Target::Vm(&worker), pool });
     }
-    let pool = PacketPool::for_processes().unwrap();
+    let pool = PacketPool::new(SandboxKind::Process).unwrap();
     check(&Maker { host: &host, place: Target::Process, pool });
 }
 

@@ -3,12 +3,12 @@
 
 use crate::boxes::daemon_boot::{DaemonBoot, daemon_boot};
 use crate::boxes::feed_port::FeedPort;
-use crate::boxes::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
+use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::{PACKET, Workload};
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
 use crate::statistics::{Times, median, milliseconds, rounded};
-use boundary::Slots;
+use boundary::{PlatformKind, Slots};
 use sandbox::{Sandbox, Snapshot};
 use serde::Serialize;
 use std::path::Path;
@@ -105,7 +105,7 @@ pub fn boot(
         let begin = Instant::now();
         drop(boxes);
         removals.push(milliseconds(begin.elapsed()) / count.max(1) as f64);
-        if bed.backend() != Backend::Thread {
+        if bed.platform() != PlatformKind::Thread {
             copies.push(Times::of(&copy(bed, count)?));
         }
     }

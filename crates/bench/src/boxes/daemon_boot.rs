@@ -12,10 +12,11 @@ use api::{
     AddPort, Attachment, BoxName, CapturePoint, CaptureQuery, CreateBox, CreateSwitch, Limits, NameError,
     PortDriver, PortName, PortRequest, Sandbox, SwitchMode, SwitchName, operation,
 };
+use boundary::PlatformKind;
 use capture::Decoder;
 use serde::Serialize;
 
-use super::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
+use super::test_bed::{REPLY_TIMEOUT, TestBed};
 use super::workload::{PACKET, RULES};
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
@@ -48,10 +49,10 @@ pub(crate) fn daemon_boot(
     count: usize,
     plan: SamplePlan,
 ) -> Result<Option<DaemonBoot>, MeasureError> {
-    let sandbox = match bed.backend() {
-        Backend::Vm => Sandbox::Vm,
-        Backend::Process => Sandbox::Process,
-        Backend::Thread => return Ok(None),
+    let sandbox = match bed.platform() {
+        PlatformKind::Vm => Sandbox::Vm,
+        PlatformKind::Process => Sandbox::Process,
+        PlatformKind::Thread => return Ok(None),
     };
     let (mut packets, mut replies) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {

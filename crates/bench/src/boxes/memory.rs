@@ -1,10 +1,10 @@
 //! The components of a box's memory.
 
-use crate::boxes::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
+use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::{BoxProgram, TableKind};
 use crate::error::MeasureError;
 use crate::statistics::rounded;
-use boundary::{RegionLayout, Request, Slots, Stats, control};
+use boundary::{PlatformKind, RegionLayout, Request, Slots, Stats, control};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -57,8 +57,8 @@ pub struct RingMemory {
 /// Measures the memory of ports with all ring sizes, and of tables in boxes of a test bed: `entries` routes, as many
 /// rules, and two patterns for five of them. The ClickOS paper has 1,000.
 pub fn memory(bed: &TestBed, entries: u32) -> Result<Memory, MeasureError> {
-    let tables = match (bed.backend(), bed.box_program()) {
-        (Backend::Vm | Backend::Process, BoxProgram::Click) => {
+    let tables = match (bed.platform(), bed.box_program()) {
+        (PlatformKind::Vm | PlatformKind::Process, BoxProgram::Click) => {
             TableKind::ALL.into_iter().map(|table| measure(bed, table, entries)).collect::<Result<_, _>>()?
         }
         _ => Vec::new(),

@@ -22,6 +22,6 @@ pub use io::{Io, IoMode, io};
 pub use latency::{IdleMode, Latency, LatencyRow, NeighbourLoad, latency};
 pub use memory::{Memory, RingMemory, TableMemory, memory};
 pub use state::{State, StateRow, Transaction, state};
-pub use test_bed::{Backend, TestBed};
+pub use test_bed::TestBed;
 pub use trial::{Trial, trial};
 pub use workload::BoxProgram;

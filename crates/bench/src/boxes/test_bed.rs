@@ -2,11 +2,10 @@
 
 use crate::boxes::workload::{BoxProgram, Workload};
 use crate::error::MeasureError;
-use boundary::Slots;
+use boundary::{PlatformKind, Slots};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use sandbox::thread::{self, Entry};
-use sandbox::{EventFd, Host, PacketPool, PortSettings, Sandbox, Settings, Target, Worker};
-use serde::Serialize;
+use sandbox::{EventFd, Host, PacketPool, PortSettings, Sandbox, SandboxKind, Settings, Target, Worker};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,26 +15,14 @@ pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Private memory of a box, which is allocated when touched.
 const MEMORY: usize = 8 << 20;
 
-/// The kind of sandbox that boxes run in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// Virtual machines.
-    Vm,
-    /// Sandboxed processes.
-    Process,
-    /// Threads of this process, without isolation.
-    Thread,
-}
-
-/// A host for boxes of one backend, with one core for them and another for the code that feeds them. The thread that
+/// A host for boxes of one platform, with one core for them and another for the code that feeds them. The thread that
 /// creates it is pinned to that other core until it is dropped.
 #[derive(Debug)]
 pub struct TestBed {
     // Virtual machines must be dropped before the worker that runs them: fields are dropped in order.
     worker: Option<Worker>,
     host: Host,
-    backend: Backend,
+    platform: PlatformKind,
     box_program: BoxProgram,
     /// Bytes of the image that contains the program.
     image_size: usize,
@@ -47,10 +34,10 @@ pub struct TestBed {
 }
 
 impl TestBed {
-    /// A test bed for boxes of a backend that run a program, which `image` contains. `entry` is the function that boxes
+    /// A test bed for boxes of a platform that run a program, which `image` contains. `entry` is the function that boxes
     /// in threads run. The caller links both.
     pub fn new(
-        backend: Backend,
+        platform: PlatformKind,
         box_program: BoxProgram,
         image: &[u8],
         entry: Option<Entry>,
@@ -60,19 +47,19 @@ impl TestBed {
         // A thread stays on the core where it was created, and a process on the core of the thread that created it.
         pin(cores.last());
         let host = Host::new(image)?;
-        let worker = match backend {
-            Backend::Vm if !host.has_vms() => return Err(MeasureError::NoKvm),
-            Backend::Vm => Some(Worker::start()?),
-            Backend::Thread if entry.is_none() || box_program != BoxProgram::Click => {
+        let worker = match platform {
+            PlatformKind::Vm if !host.has_vms() => return Err(MeasureError::NoKvm),
+            PlatformKind::Vm => Some(Worker::start()?),
+            PlatformKind::Thread if entry.is_none() || box_program != BoxProgram::Click => {
                 return Err(MeasureError::NoEntry);
             }
-            Backend::Process | Backend::Thread => None,
+            PlatformKind::Process | PlatformKind::Thread => None,
         };
         pin(cores.first());
         Ok(Self {
             worker,
             host,
-            backend,
+            platform,
             box_program,
             image_size: image.len(),
             entry,
@@ -81,9 +68,9 @@ impl TestBed {
         })
     }
 
-    /// The backend of its boxes.
-    pub fn backend(&self) -> Backend {
-        self.backend
+    /// What its boxes run in.
+    pub fn platform(&self) -> PlatformKind {
+        self.platform
     }
 
     /// The program that its boxes run.
@@ -104,14 +91,14 @@ impl TestBed {
     /// Creates a box without starting it.
     pub(crate) fn create(&self, settings: &Settings) -> Result<Sandbox, MeasureError> {
         Ok(match self.entry {
-            Some(entry) if self.backend == Backend::Thread => thread::create(entry, settings)?,
+            Some(entry) if self.platform == PlatformKind::Thread => thread::create(entry, settings)?,
             _ => self.host.create(self.target(), settings)?,
         })
     }
 
     /// Starts a box on the core for boxes.
     pub(crate) fn start(&self, sandbox: &mut Sandbox) -> Result<(), MeasureError> {
-        if self.backend == Backend::Thread {
+        if self.platform == PlatformKind::Thread {
             // A thread stays on the core where it was created.
             let here = sched_getaffinity(None).ok();
             pin(self.boxes.as_ref());
@@ -165,12 +152,12 @@ impl TestBed {
         self.run_with(program, &Self::settings(program, slots, bell))
     }
 
-    /// A packet pool that boxes of this backend can share, if they can.
+    /// A packet pool that boxes of this platform can share, if they can.
     pub(crate) fn pool(&self) -> Result<Option<Arc<PacketPool>>, MeasureError> {
-        Ok(match self.backend {
-            Backend::Vm => Some(PacketPool::for_machines()?),
-            Backend::Process => Some(PacketPool::for_processes()?),
-            Backend::Thread => None,
+        Ok(match self.platform {
+            PlatformKind::Vm => Some(PacketPool::new(SandboxKind::Vm)?),
+            PlatformKind::Process => Some(PacketPool::new(SandboxKind::Process)?),
+            PlatformKind::Thread => None,
         })
     }
 
@@ -186,9 +173,9 @@ impl TestBed {
         }
     }
 
-    /// A worker for a single virtual machine, on the core for boxes; `None` for other backends.
+    /// A worker for a single virtual machine, on the core for boxes; `None` for other platforms.
     pub(crate) fn worker_alone(&self) -> Result<Option<Worker>, MeasureError> {
-        if self.backend != Backend::Vm {
+        if self.platform != PlatformKind::Vm {
             return Ok(None);
         }
         let worker = Worker::dedicated()?;

@@ -1,4 +1,4 @@
-//! A trial run: checks that boxes of a backend work on this host.
+//! A trial run: checks that boxes of a platform work on this host.
 
 use crate::boxes::boot::start;
 use crate::boxes::test_bed::TestBed;

@@ -2,14 +2,15 @@
 
 use super::machine::Machine;
 use crate::BoxProgram;
+use crate::TestBed;
 use crate::engine::{ClickProgram, Comparison, EXAMPLES, Example, FrameSize, Load, Row, Traffic, Workbench};
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
-use crate::{Backend, TestBed};
 use crate::{
     Boot, Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Memory, NeighbourLoad, State,
 };
-use serde::Serialize;
+use boundary::PlatformKind;
+use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,8 +25,9 @@ const ENGINE_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Report {
     /// The machine.
     pub machine: Machine,
-    /// The sandbox of the boxes.
-    pub sandbox: Backend,
+    /// What the boxes run in.
+    #[serde(serialize_with = "platform_name")]
+    pub sandbox: PlatformKind,
     /// The program in the boxes.
     pub inside: BoxProgram,
     /// The number and duration of runs for each figure.
@@ -50,6 +52,15 @@ pub struct Report {
     pub density: Vec<Density>,
     /// Handler access times.
     pub state: State,
+}
+
+/// A platform's name in the report.
+fn platform_name<S: Serializer>(platform: &PlatformKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match platform {
+        PlatformKind::Vm => "vm",
+        PlatformKind::Process => "process",
+        PlatformKind::Thread => "thread",
+    })
 }
 
 /// The extent of the measurements.
@@ -155,7 +166,7 @@ pub fn report(
     let memory = crate::memory(bed, scope.entries)?;
     Ok(Report {
         machine,
-        sandbox: bed.backend(),
+        sandbox: bed.platform(),
         inside: bed.box_program(),
         plan,
         image_kb: bed.image_size() / 1024,

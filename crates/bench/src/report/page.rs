@@ -4,9 +4,9 @@ use super::all::Report;
 use super::papers;
 use super::plot::{Axis, Plot, Scale, Series, figure};
 use super::summary::summary;
-use crate::Backend;
 use crate::BoxProgram;
 use crate::{IdleMode, Interconnect, Io, IoMode, NeighbourLoad};
+use boundary::PlatformKind;
 use std::fmt::Write;
 
 /// The page's style sheet, for light and dark screens.
@@ -44,9 +44,9 @@ pub fn page(report: &Report) -> String {
 fn introduction(report: &Report) -> String {
     let machine = &report.machine;
     let sandbox = match report.sandbox {
-        Backend::Vm => "virtual machines (KVM)",
-        Backend::Process => "sandboxed processes",
-        Backend::Thread => "threads, not confined",
+        PlatformKind::Vm => "virtual machines (KVM)",
+        PlatformKind::Process => "sandboxed processes",
+        PlatformKind::Thread => "threads, not confined",
     };
     let facts = [
         ("Boxes", sandbox.to_string()),

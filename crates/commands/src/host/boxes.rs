@@ -1,14 +1,14 @@
 //! Checks that start a real box, send it a packet, and remove it.
 
-use bench::{Backend, BoxProgram, MeasureError, TestBed, trial};
+use bench::{BoxProgram, MeasureError, PlatformKind, TestBed, trial};
 
 use crate::components;
 
 use super::check_result::CheckResult;
 
-/// Checks that boxes of this backend run here; `name` is the name of the check.
-pub(super) fn check(name: &'static str, backend: Backend) -> CheckResult {
-    let tried = TestBed::new(backend, BoxProgram::Click, components::get().box_image, None)
+/// Checks that boxes of this platform run here; `name` is the name of the check.
+pub(super) fn check(name: &'static str, platform: PlatformKind) -> CheckResult {
+    let tried = TestBed::new(platform, BoxProgram::Click, components::get().box_image, None)
         .and_then(|bed| trial(&bed));
     match tried {
         Ok(trial) => {

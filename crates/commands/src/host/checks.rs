@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
-use bench::Backend;
+use bench::PlatformKind;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Resource, getrlimit};
@@ -41,8 +41,8 @@ pub(crate) fn run() -> Vec<CheckResult> {
         open_files(),
         locked_memory(&system.status()),
         memory_files(),
-        boxes::check(MACHINE, Backend::Vm),
-        boxes::check(PROCESS, Backend::Process),
+        boxes::check(MACHINE, PlatformKind::Vm),
+        boxes::check(PROCESS, PlatformKind::Process),
     ]
 }
 

@@ -4,13 +4,16 @@
 use super::instance::Instance;
 use super::pools::Pools;
 use super::resources::{RunResources, SharedWorker};
+use super::sandbox_kind;
 use super::share::Share;
 use crate::error::OperationError;
 use crate::fabric::Port;
 use crate::processors::{AffinityGuard, Processors};
-use api::{CreateBox, Sandbox as Kind};
+use api::CreateBox;
 use boundary::Slots;
-use sandbox::{CreateError, EventFd, Host, PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
+use sandbox::{
+    CreateError, EventFd, Host, PortSettings, Sandbox, SandboxKind, Settings, Snapshot, Target, Worker,
+};
 use std::sync::Arc;
 use switch::driver::BoxPort;
 
@@ -77,18 +80,13 @@ impl SandboxFactory {
     }
 
     /// The available sandboxes. The first is the default.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
-        if self.has_vms() { vec![Kind::Vm, Kind::Process] } else { vec![Kind::Process] }
+    pub(crate) fn kinds(&self) -> Vec<SandboxKind> {
+        if self.has_vms() { vec![SandboxKind::Vm, SandboxKind::Process] } else { vec![SandboxKind::Process] }
     }
 
     /// Resolves `auto` to a sandbox, and checks that the sandbox is available.
-    pub(crate) fn resolve(&self, wanted: Kind) -> Result<Kind, OperationError> {
-        match wanted {
-            Kind::Auto if self.has_vms() => Ok(Kind::Vm),
-            Kind::Auto | Kind::Process => Ok(Kind::Process),
-            Kind::Vm if self.has_vms() => Ok(Kind::Vm),
-            Kind::Vm => Err(OperationError::Create(CreateError::NoKvm)),
-        }
+    pub(crate) fn resolve(&self, wanted: api::Sandbox) -> Result<SandboxKind, CreateError> {
+        sandbox_kind::resolve(wanted, self.has_vms())
     }
 
     /// Creates a box by its definition, as a copy if there is a snapshot. It rings `bell` when it has packets.
@@ -117,23 +115,23 @@ impl SandboxFactory {
         };
         let core = if definition.dedicated { Some(self.cores.reserve()?) } else { None };
         let (mut sandbox, resources) = match (kind, &core) {
-            (Kind::Vm, Some(core)) => {
+            (SandboxKind::Vm, Some(core)) => {
                 let worker = Worker::dedicated().map_err(|error| OperationError::Create(error.into()))?;
                 worker.pin(&[core.number()]);
                 let sandbox = self.begin(Target::Vm(&worker), settings, snapshot)?;
                 (sandbox, RunResources::Worker { _worker: worker })
             }
-            (Kind::Vm, None) => {
+            (SandboxKind::Vm, None) => {
                 let least = self.workers.iter().min_by_key(|shared| shared.boxes());
                 let shared = least.ok_or(CreateError::NoKvm)?;
                 let slot = shared.take_slot();
                 let sandbox = self.begin(Target::Vm(&shared.worker), settings, snapshot)?;
                 (sandbox, RunResources::WorkerSlot { _slot: slot })
             }
-            (Kind::Process | Kind::Auto, Some(_)) => {
+            (SandboxKind::Process, Some(_)) => {
                 (self.begin(Target::Process, settings, snapshot)?, RunResources::Nothing)
             }
-            (Kind::Process | Kind::Auto, None) => {
+            (SandboxKind::Process, None) => {
                 let sandbox = self.begin(Target::Process, settings, snapshot)?;
                 let remote = sandbox.control_handle();
                 let affinity = self.cores.subscribe(move |processors| remote.pin(processors));

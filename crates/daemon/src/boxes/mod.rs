@@ -9,6 +9,7 @@ mod output_store;
 mod pools;
 mod report;
 mod resources;
+mod sandbox_kind;
 mod share;
 mod templates;
 
@@ -20,5 +21,6 @@ pub(crate) use managed_box::{Installed, ManagedBox, Phase};
 pub(crate) use output_store::{Contents, Kept, OutputStore, Written, folder as output_folder};
 pub(crate) use pools::shares_packets;
 pub(crate) use report::{ExitStatus, report};
+pub(crate) use sandbox_kind::sandbox_to_api;
 pub(crate) use share::Share;
 pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};

@@ -1,37 +1,32 @@
 //! Packet pools: one per owner and kind of sandbox, for the boxes that share packets.
 
-use crate::error::OperationError;
-use api::{Attachment, CreateBox, Owner, Sandbox as Kind};
-use sandbox::PacketPool;
+use api::{Attachment, CreateBox, Owner};
+use sandbox::{CreateError, PacketPool, SandboxKind};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The pools in use. A pool is freed when its last box ends.
 #[derive(Debug, Default)]
-pub(super) struct Pools(Mutex<BTreeMap<(Owner, bool), Weak<PacketPool>>>);
+pub(super) struct Pools(Mutex<BTreeMap<(Owner, SandboxKind), Weak<PacketPool>>>);
 
 impl Pools {
     /// The pool for a box: its owner's, if the box shares packets. Boxes at a pipe always do.
     pub(super) fn of(
         &self,
         definition: &CreateBox,
-        kind: Kind,
-    ) -> Result<Option<Arc<PacketPool>>, OperationError> {
+        kind: SandboxKind,
+    ) -> Result<Option<Arc<PacketPool>>, CreateError> {
         if !shares_packets(definition) {
             return Ok(None);
         }
-        let machines = kind == Kind::Vm;
         let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|_, pool| pool.strong_count() > 0);
-        let place = pools.entry((definition.owner.clone(), machines)).or_default();
-        if let Some(pool) = place.upgrade() {
+        let entry = pools.entry((definition.owner.clone(), kind)).or_default();
+        if let Some(pool) = entry.upgrade() {
             return Ok(Some(pool));
         }
-        let pool = match machines {
-            true => PacketPool::for_machines().map_err(|error| OperationError::Create(error.into()))?,
-            false => PacketPool::for_processes()?,
-        };
-        *place = Arc::downgrade(&pool);
+        let pool = PacketPool::new(kind)?;
+        *entry = Arc::downgrade(&pool);
         Ok(Some(pool))
     }
 }

@@ -7,14 +7,14 @@
 use super::pools::shares_packets;
 use crate::limits::{MAX_TEMPLATE_KEY_BYTES, MAX_TEMPLATES};
 use crate::store::StoredConfiguration;
-use api::{ConfigurationName, CreateBox, File, Sandbox as Kind};
-use sandbox::Snapshot;
+use api::{ConfigurationName, CreateBox, File};
+use sandbox::{SandboxKind, Snapshot};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Everything that determines a freshly installed box, except what each copy gets for itself: port addresses, seeds, time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateKey {
-    kind: Kind,
+    kind: SandboxKind,
     memory: u64,
     ring: u32,
     ports: usize,
@@ -25,7 +25,7 @@ pub(crate) struct TemplateKey {
 impl TemplateKey {
     /// The template key of a box. `None` if it is too large to keep, or if such boxes cannot be copied.
     pub(crate) fn new(
-        kind: Kind,
+        kind: SandboxKind,
         definition: &CreateBox,
         configurations: &[(StoredConfiguration, Vec<File>)],
     ) -> Option<Self> {
@@ -151,7 +151,7 @@ mod tests {
             ports: vec![PortRequest::default(); ports],
             ..CreateBox::new("fw".parse().unwrap(), "")
         };
-        TemplateKey::new(Kind::Process, &definition, &[stored(text)]).unwrap()
+        TemplateKey::new(SandboxKind::Process, &definition, &[stored(text)]).unwrap()
     }
 
     #[test]
@@ -177,9 +177,9 @@ mod tests {
         assert!(matches!(templates.begin(key("Idle;", 1)), StartMode::Install(None)), "it was forgotten");
         let long = stored(&" ".repeat(MAX_TEMPLATE_KEY_BYTES + 1));
         let definition = CreateBox::new("fw".parse().unwrap(), "");
-        assert_eq!(TemplateKey::new(Kind::Process, &definition, &[long]), None);
+        assert_eq!(TemplateKey::new(SandboxKind::Process, &definition, &[long]), None);
         let port = PortRequest { attach: "pipe:p".parse().unwrap(), ..PortRequest::default() };
         let piped = CreateBox { ports: vec![port], ..definition };
-        assert_eq!(TemplateKey::new(Kind::Process, &piped, &[]), None, "its packets lie in a pool");
+        assert_eq!(TemplateKey::new(SandboxKind::Process, &piped, &[]), None, "its packets lie in a pool");
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct ExitEvents {
 struct Entries {
     processes: BTreeMap<u64, Entry>,
     /// Boxes in virtual machines. All are checked when the bell rings.
-    machines: Vec<Watched>,
+    vms: Vec<Watched>,
     /// Boxes that may have ended but could not be checked yet.
     again: Vec<Watched>,
     last: u64,
@@ -62,8 +62,8 @@ impl ExitEvents {
         let (weak_managed, weak_instance) = (Arc::downgrade(managed), Arc::downgrade(instance));
         let mut entries = self.entries();
         let Some(descriptor) = instance.end_descriptor() else {
-            entries.machines.retain(|(_, instance)| instance.strong_count() > 0);
-            entries.machines.push((weak_managed, weak_instance));
+            entries.vms.retain(|(_, instance)| instance.strong_count() > 0);
+            entries.vms.push((weak_managed, weak_instance));
             return Ok(());
         };
         entries.last += 1;
@@ -101,7 +101,7 @@ impl ExitEvents {
         for event in events {
             let token = event.data;
             match token.u64() {
-                BELL_TOKEN if self.bell.rang() => suspects.extend(entries.machines.iter().cloned()),
+                BELL_TOKEN if self.bell.rang() => suspects.extend(entries.vms.iter().cloned()),
                 BELL_TOKEN => {}
                 token => {
                     let entry = entries.processes.remove(&token);

@@ -2,13 +2,14 @@
 
 use super::state::Supervisor;
 use super::switches::drops;
-use crate::boxes::{Installed, ManagedBox, Phase, shares_packets};
+use crate::boxes::{Installed, ManagedBox, Phase, sandbox_to_api, shares_packets};
 use crate::error::OperationError;
 use crate::fabric::{PortLocation, TrafficSnapshot};
 use api::{
     Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, PortStatus, Size,
     Time, Usage,
 };
+use sandbox::SandboxKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub(crate) struct DaemonFacts {
     /// The image's name.
     pub(crate) image: String,
     /// The available sandboxes.
-    pub(crate) kinds: Vec<api::Sandbox>,
+    pub(crate) kinds: Vec<SandboxKind>,
     /// The number of processors.
     pub(crate) cores: u32,
     /// The number of workers.
@@ -110,7 +111,9 @@ impl Supervisor {
             stack: inner.stack.clone(),
             state: inner.phase.state(),
             sandbox: match inner.started {
-                Some(_) => self.0.factory.resolve(definition.sandbox).unwrap_or(definition.sandbox),
+                Some(_) => {
+                    self.0.factory.resolve(definition.sandbox).map_or(definition.sandbox, sandbox_to_api)
+                }
                 None => definition.sandbox,
             },
             pid: process.and_then(|process| u32::try_from(process).ok()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::{
-    Backend, BoxProgram, IdleMode, Interconnect, IoMode, Latency, Machine, MeasureError, NeighbourLoad,
+    BoxProgram, IdleMode, Interconnect, IoMode, Latency, Machine, MeasureError, NeighbourLoad, PlatformKind,
     ReportScope, SamplePlan, TestBed,
 };
 use clap::{Args, Subcommand, ValueEnum};
@@ -274,13 +274,13 @@ impl Common {
         };
         let bed = |kind| TestBed::new(kind, inside, image, Some(program::run));
         match self.sandbox {
-            Some(Sandbox::Vm) => bed(Backend::Vm),
-            Some(Sandbox::Process) => bed(Backend::Process),
-            Some(Sandbox::Thread) => bed(Backend::Thread),
-            None => match bed(Backend::Vm) {
+            Some(Sandbox::Vm) => bed(PlatformKind::Vm),
+            Some(Sandbox::Process) => bed(PlatformKind::Process),
+            Some(Sandbox::Thread) => bed(PlatformKind::Thread),
+            None => match bed(PlatformKind::Vm) {
                 Err(MeasureError::NoKvm) => {
                     eprintln!("clickbox: /dev/kvm is not usable: boxes run as processes");
-                    bed(Backend::Process)
+                    bed(PlatformKind::Process)
                 }
                 result => result,
             },
