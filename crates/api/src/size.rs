@@ -266,7 +266,7 @@ impl JsonSchema for Cores {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Processors: a number such as 0.5, or a percentage of one such as 50%.",
+            "description": "CPUs: a number such as 0.5, or a percentage of a CPU such as 50%.",
             "oneOf": [
                 { "type": "number", "minimum": 0.001, "maximum": 4096 },
                 { "type": "string", "pattern": "^[0-9.]+%?$" }
