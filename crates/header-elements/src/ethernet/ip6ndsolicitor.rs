@@ -14,7 +14,7 @@ use super::neighbour::{Endpoint, parse_advertisement, solicit};
 /// Input 0 takes IPv6 packets whose destination annotation is the next hop, input 1 neighbour advertisements as
 /// Ethernet frames. A packet for an unknown address waits, one per address, while a solicitation leaves by the last
 /// output. If another packet takes its place, it is dropped as `replaced`. An address expires two minutes after its
-/// last parse_advertisement, and is queried again after one minute if it is in use.
+/// last advertisement, and is queried again after one minute if it is in use.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
@@ -192,7 +192,7 @@ impl IP6NDSolicitor {
         }
     }
 
-    /// Stores the address of an parse_advertisement that was solicited, and sends the packet that waits for it.
+    /// Stores the address of an advertisement that was solicited, and sends the packet that waits for it.
     fn learn(&mut self, cx: &mut Context, frame: &[u8]) {
         let now = cx.now().millis();
         let Some(found) = parse_advertisement(frame) else { return };
