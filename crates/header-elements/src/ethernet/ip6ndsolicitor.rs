@@ -75,7 +75,7 @@ pub struct IP6NDSolicitor {
 struct Neighbour {
     ip: Ipv6Addr,
     mac: MacAddr,
-    /// Time of the last parse_advertisement in milliseconds; `None` if there was none.
+    /// Time of the last advertisement in milliseconds; `None` if there was none.
     advertised: Option<i64>,
     /// Whether to query the address again when it is used.
     polling: bool,
