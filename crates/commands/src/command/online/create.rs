@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t)]
     cpu_weight: Weight,
     /// Limit of CPU time, such as 0.5 or 50% of a CPU.
-    #[arg(long, value_name = "PROCESSORS")]
+    #[arg(long, value_name = "CPUS")]
     cpu_limit: Option<Cores>,
     /// Reserve a CPU for the box, for low latency. The box then polls instead of sleeping.
     #[arg(long)]
