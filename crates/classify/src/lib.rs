@@ -33,8 +33,8 @@ mod text;
 
 pub use columns::{Columns, DROP, Decision};
 pub use expression::{Expression, Relation, Rule, Test, first_match};
-pub use filter::{Problem, ProblemKind, classifier_rules, filter_rules};
+pub use filter::{RuleDiagnostic, RuleDiagnosticKind, classifier_rules, filter_rules};
 pub use headers::{Base, Headers};
 pub use names::{NameKind, Names, NoNames};
-pub use pattern::{PatternProblem, PatternProblemKind, pattern_rules};
+pub use pattern::{PatternError, PatternErrorKind, pattern_rules};
 pub use program::{Layout, Program, Strategy, Summary, Unreachable};

@@ -8,9 +8,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Maximum class changes in a list; a branch with more becomes a node.
-const LIST: usize = 15;
+const MAX_LIST: usize = 15;
 /// In a node with more lists than this, constant branches become lists too.
-const MIXED: usize = 24;
+const MAX_MIXED: usize = 24;
 
 /// The target of a branch: the top two bits select class, list or node, the others are its number.
 type Link = u32;
@@ -26,9 +26,9 @@ const TO_NODE: u32 = 2 << 30;
 #[repr(align(64))]
 struct List {
     /// Sorted first values of all parts but the first. The last entry is never read.
-    bounds: [u32; LIST + 1],
+    bounds: [u32; MAX_LIST + 1],
     /// Class of the part before each bound, and of the part after the last.
-    classes: [u32; LIST + 1],
+    classes: [u32; MAX_LIST + 1],
 }
 
 impl List {
@@ -36,10 +36,10 @@ impl List {
     fn class(&self, value: u32) -> u32 {
         // Two rounds of three comparisons, without branches. On packets in random order branches would be mispredicted,
         // and a binary search would be four dependent loads.
-        let passed = |at: usize| usize::from(self.bounds[at & LIST] <= value);
+        let passed = |at: usize| usize::from(self.bounds[at & MAX_LIST] <= value);
         let quarter = 4 * (passed(3) + passed(7) + passed(11));
         let at = quarter + passed(quarter) + passed(quarter + 1) + passed(quarter + 2);
-        self.classes[at & LIST]
+        self.classes[at & MAX_LIST]
     }
 }
 
@@ -172,7 +172,7 @@ impl Trie {
         // If lists are frequent, other branches become lists too, because the processor would mispredict which of the
         // two follows.
         let lists = node.iter().filter(|link| **link & KIND == TO_LIST).count();
-        if lists > MIXED {
+        if lists > MAX_MIXED {
             let mut constant: BTreeMap<u32, Link> = BTreeMap::new();
             for link in node.iter_mut().filter(|link| **link & KIND == CLASS) {
                 let class = *link;
@@ -186,7 +186,7 @@ impl Trie {
         match parts {
             [] => CLASS,
             [(_, class)] => *class,
-            _ if parts.len() - 1 <= LIST || below == 0 => self.list(parts),
+            _ if parts.len() - 1 <= MAX_LIST || below == 0 => self.list(parts),
             _ => {
                 let mut node = Box::new([0; 256]);
                 self.fill(&mut node, parts, start, below - 8);
@@ -198,7 +198,7 @@ impl Trie {
 
     /// A new list of these parts.
     fn list(&mut self, parts: &[(u32, u32)]) -> Link {
-        let mut list = List { bounds: [u32::MAX; LIST + 1], classes: [0; LIST + 1] };
+        let mut list = List { bounds: [u32::MAX; MAX_LIST + 1], classes: [0; MAX_LIST + 1] };
         for (class, part) in list.classes.iter_mut().zip((0..).map(|index: usize| index.min(parts.len() - 1)))
         {
             *class = parts[part].1;

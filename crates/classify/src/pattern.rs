@@ -8,17 +8,17 @@ use crate::headers::Base;
 
 /// A problem with one pattern. `Display` prints it in Click's wording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PatternProblem {
+pub struct PatternError {
     /// Index of the pattern among the arguments.
     pub pattern: usize,
     /// The problem.
-    pub kind: PatternProblemKind,
+    pub kind: PatternErrorKind,
 }
 
 /// The kinds of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PatternProblemKind {
+pub enum PatternErrorKind {
     /// A clause without an offset at its start.
     NoOffset,
     /// No `/` after the offset.
@@ -35,28 +35,28 @@ pub enum PatternProblemKind {
     ShortMask,
 }
 
-impl fmt::Display for PatternProblem {
+impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.kind {
-            PatternProblemKind::NoOffset => "expected a digit",
-            PatternProblemKind::NoSlash => "expected ‘/’",
-            PatternProblemKind::TooFar => "offset out of range, bound 65535",
-            PatternProblemKind::ShortValue => "value has less than 2 hex digits",
-            PatternProblemKind::OddValue => "value has odd number of hex digits",
-            PatternProblemKind::LongMask => "mask has too many hex digits",
-            PatternProblemKind::ShortMask => "mask has too few hex digits",
+            PatternErrorKind::NoOffset => "expected a digit",
+            PatternErrorKind::NoSlash => "expected ‘/’",
+            PatternErrorKind::TooFar => "offset out of range, bound 65535",
+            PatternErrorKind::ShortValue => "value has less than 2 hex digits",
+            PatternErrorKind::OddValue => "value has odd number of hex digits",
+            PatternErrorKind::LongMask => "mask has too many hex digits",
+            PatternErrorKind::ShortMask => "mask has too few hex digits",
         };
         write!(f, "pattern {}: {text}", self.pattern)
     }
 }
 
-impl core::error::Error for PatternProblem {}
+impl core::error::Error for PatternError {}
 
 /// Parses patterns. A packet goes to the output whose index is that of the first matching pattern.
 ///
 /// Returns one rule per pattern. An invalid pattern gives the part that could be parsed.
 #[must_use]
-pub fn pattern_rules<S: AsRef<str>>(patterns: &[S]) -> (Vec<Rule>, Vec<PatternProblem>) {
+pub fn pattern_rules<S: AsRef<str>>(patterns: &[S]) -> (Vec<Rule>, Vec<PatternError>) {
     let (mut rules, mut problems) = (Vec::with_capacity(patterns.len()), Vec::new());
     for (index, text) in patterns.iter().enumerate() {
         let mut reader = Reader { rest: text.as_ref().as_bytes(), found: Vec::new() };
@@ -64,7 +64,7 @@ pub fn pattern_rules<S: AsRef<str>>(patterns: &[S]) -> (Vec<Rule>, Vec<PatternPr
             "-" => Expression::All(Vec::new()),
             _ => reader.clauses(),
         };
-        problems.extend(reader.found.into_iter().map(|kind| PatternProblem { pattern: index, kind }));
+        problems.extend(reader.found.into_iter().map(|kind| PatternError { pattern: index, kind }));
         rules.push(Rule { output: u32::try_from(index).ok(), condition });
     }
     (rules, problems)
@@ -72,7 +72,7 @@ pub fn pattern_rules<S: AsRef<str>>(patterns: &[S]) -> (Vec<Rule>, Vec<PatternPr
 
 struct Reader<'a> {
     rest: &'a [u8],
-    found: Vec<PatternProblemKind>,
+    found: Vec<PatternErrorKind>,
 }
 
 impl<'a> Reader<'a> {
@@ -95,25 +95,25 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses `[!]OFFSET/VALUE[%MASK]`. Mismatched digits are reported and ignored.
-    fn clause(&mut self) -> Result<Expression, PatternProblemKind> {
+    fn clause(&mut self) -> Result<Expression, PatternErrorKind> {
         let negated = self.take(b'!');
         self.skip_space();
         let digits = self.take_while(|byte| byte.is_ascii_digit());
         if digits.is_empty() {
-            return Err(PatternProblemKind::NoOffset);
+            return Err(PatternErrorKind::NoOffset);
         }
         if !self.take(b'/') {
-            return Err(PatternProblemKind::NoSlash);
+            return Err(PatternErrorKind::NoSlash);
         }
         let is_digit = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'?';
         let mut value = self.take_while(is_digit);
         let mut mask = if self.take(b'%') { Some(self.take_while(is_digit)) } else { None };
         if value.len() < 2 {
-            self.found.push(PatternProblemKind::ShortValue);
+            self.found.push(PatternErrorKind::ShortValue);
             (value, mask) = (&[], mask.map(|_| &[] as &[u8]));
         }
         if !value.len().is_multiple_of(2) {
-            self.found.push(PatternProblemKind::OddValue);
+            self.found.push(PatternErrorKind::OddValue);
             value = &value[..value.len() - 1];
             mask = mask.map(|mask| &mask[..mask.len().saturating_sub(1)]);
         }
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
             && mask.len() != value.len()
         {
             let long = mask.len() > value.len();
-            self.found.push(if long { PatternProblemKind::LongMask } else { PatternProblemKind::ShortMask });
+            self.found.push(if long { PatternErrorKind::LongMask } else { PatternErrorKind::ShortMask });
             let length = mask.len().min(value.len());
             (value, *mask) = (&value[..length], &mask[..length]);
         }
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
             sum.checked_mul(10)?.checked_add(usize::from(digit - b'0')).filter(|sum| *sum < 1 << 16)
         });
         let offset = offset.filter(|offset| offset + value.len() / 2 <= 1 << 16);
-        let tests = words(offset.ok_or(PatternProblemKind::TooFar)?, value, mask);
+        let tests = words(offset.ok_or(PatternErrorKind::TooFar)?, value, mask);
         let clause = Expression::All(tests.into_iter().map(Expression::Test).collect());
         Ok(if negated { clause.negate() } else { clause })
     }

@@ -21,7 +21,7 @@ use crate::headers::Headers;
 use crate::index::Index;
 use crate::slots::{NONE, Slots};
 use crate::spans::{Field, Spans};
-use crate::terms::{Breaker, Term};
+use crate::terms::{Lowering, Term};
 
 /// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
 /// rule's expression. The limit keeps a rule set from adding hundreds of lookups to every packet.
@@ -102,7 +102,7 @@ impl Program {
     /// Compiles `rules`.
     #[must_use]
     pub fn new(rules: Vec<Rule>, layout: Layout) -> Self {
-        let Broken { mut terms, fields, fallback, live } = break_up(&rules, layout);
+        let LoweredRules { mut terms, fields, fallback, live } = lower_rules(&rules, layout);
         let mut wanted = most_used(&terms, fields.len());
         loop {
             let slots = Slots::new(terms, &wanted);
@@ -297,7 +297,7 @@ impl Program {
 
     /// Frees the memory that only `unreachable` needs. Afterwards `unreachable` reports contradictions only, and
     /// `summary` no terms.
-    pub fn settle(&mut self) {
+    pub fn discard_analysis(&mut self) {
         self.slots.clear();
         self.rules.iter_mut().for_each(|rule| rule.condition.shrink());
     }
@@ -357,8 +357,8 @@ impl Program {
     }
 }
 
-/// Rules broken into terms.
-struct Broken {
+/// Rules lowered into terms.
+struct LoweredRules {
     /// The terms, each with its rule.
     terms: Vec<(u32, Term)>,
     /// The fields that the terms number.
@@ -370,14 +370,14 @@ struct Broken {
 }
 
 /// Breaks the rules into terms, up to the first rule that matches every packet.
-fn break_up(rules: &[Rule], layout: Layout) -> Broken {
-    let mut breaker = Breaker::new(layout == Layout::Ip);
+fn lower_rules(rules: &[Rule], layout: Layout) -> LoweredRules {
+    let mut lowering = Lowering::new(layout == Layout::Ip);
     let mut terms = Vec::with_capacity(rules.len());
     let mut live = Vec::with_capacity(rules.len());
     let mut fallback = NONE;
     for (number, rule) in (0..NONE).zip(rules) {
         let found = if terms.len() < MAX_TERMS {
-            breaker.terms(&rule.condition)
+            lowering.terms(&rule.condition)
         } else if rule.condition == Expression::Constant(true) {
             Vec::from([Term { sets: Vec::new(), exact: true }])
         } else {
@@ -390,7 +390,7 @@ fn break_up(rules: &[Rule], layout: Layout) -> Broken {
         }
         terms.extend(found.into_iter().map(|term| (number, term)));
     }
-    Broken { terms, fields: breaker.into_fields(), fallback, live }
+    LoweredRules { terms, fields: lowering.into_fields(), fallback, live }
 }
 
 /// The fields to index: those that the most terms test.

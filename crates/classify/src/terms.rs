@@ -65,7 +65,7 @@ impl Term {
 }
 
 /// Breaks conditions into terms and numbers their fields.
-pub(crate) struct Breaker {
+pub(crate) struct Lowering {
     /// Whether each address of the IP header is one 4-byte field.
     addresses: bool,
     fields: Vec<Field>,
@@ -74,8 +74,8 @@ pub(crate) struct Breaker {
     known: BTreeMap<(Test, Field), Option<Spans>>,
 }
 
-impl Breaker {
-    /// A breaker for rules about IP headers (`addresses`) or about raw bytes.
+impl Lowering {
+    /// A lowering for rules about IP headers (`addresses`) or about raw bytes.
     pub(crate) fn new(addresses: bool) -> Self {
         Self { addresses, fields: Vec::new(), numbers: BTreeMap::new(), known: BTreeMap::new() }
     }

@@ -7,7 +7,10 @@ mod timing;
 use std::hint::black_box;
 use std::time::Instant;
 
-use flow::{Choice, Ip4Flow, NumberSet, Pair, Pairs, Range, Seed, Table, TakenNumbers, Timeouts};
+use flow::{
+    BidirectionalFlow, BidirectionalTable, Ip4Flow, NumberChooser, NumberPool, NumberSet, Seed, Table,
+    TakenNumbers, Timeouts,
+};
 use random::Random;
 use timing::fastest;
 
@@ -43,7 +46,7 @@ fn main() {
 /// new addresses.
 fn pairs(count: usize) {
     let mut random = Random::new(count as u64 | 1);
-    let mut pairs = Pairs::new(Seed::new(random.next(), random.next()));
+    let mut pairs = BidirectionalTable::new(Seed::new(random.next(), random.next()));
     let mut keys = Vec::new();
     while pairs.len() < count {
         let forward = Ip4Flow {
@@ -53,7 +56,10 @@ fn pairs(count: usize) {
             destination_port: 80,
         };
         let reply = Ip4Flow { destination: 0x0101_0101, ..forward.reverse() };
-        if pairs.insert(Pair { keys: [forward, reply], flow: ([0u64; 4], 0u32, 0u16, false) }).is_ok() {
+        if pairs
+            .insert(BidirectionalFlow { keys: [forward, reply], flow: ([0u64; 4], 0u32, 0u16, false) })
+            .is_ok()
+        {
             keys.extend([forward, reply]);
         }
     }
@@ -143,8 +149,8 @@ fn timeouts() {
 }
 
 fn ports() {
-    let range = Range { base: 1_024, top: 64_511, sequential: false, same_first: false };
-    let mut choice = Choice::new(range);
+    let range = NumberPool { base: 1_024, top: 64_511, sequential: false, same_first: false };
+    let mut choice = NumberChooser::new(range);
     let mut known = TakenNumbers::new();
     let mut taken = NumberSet::new(65_536);
     let mut random = Random::new(3);

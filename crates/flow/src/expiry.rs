@@ -2,22 +2,22 @@
 //!
 //! A 4-ary heap holds every entry with a lower bound of its deadline. To postpone a flow's deadline, a packet writes
 //! the new deadline into the flow's own record and does not touch the heap; the heap reads it when the entry reaches
-//! the top. Only an earlier deadline (a connection that closes) must be reported at once, with `hasten`.
+//! the top. Only an earlier deadline (a connection that closes) must be reported at once, with `set_if_earlier`.
 
 use alloc::vec::Vec;
 
 /// Children per heap entry: four of them share a cache line.
-const FAN: usize = 4;
+const ARITY: usize = 4;
 
 /// The position of a handle that is not in the heap.
 const UNQUEUED: u32 = u32::MAX;
 
 /// Postponed entries that `earliest` re-sorts before it returns the best one seen. Bounds the time of one eviction when
 /// all of a million flows were refreshed since the last one.
-const CORRECTIONS: usize = 256;
+const MAX_CORRECTIONS: usize = 256;
 
 #[derive(Clone, Copy)]
-struct Timed {
+struct HeapEntry {
     /// In the owner's ticks; at or before the entry's true deadline.
     deadline: u64,
     handle: u32,
@@ -29,7 +29,7 @@ struct Timed {
 /// `actual(handle)`. It must return the deadline last passed here, or a later one.
 #[derive(Default)]
 pub struct Timeouts {
-    heap: Vec<Timed>,
+    heap: Vec<HeapEntry>,
     /// The heap position of each handle.
     positions: Vec<u32>,
 }
@@ -70,8 +70,8 @@ impl Timeouts {
                 if self.positions.len() <= handle as usize {
                     self.positions.resize(handle as usize + 1, UNQUEUED);
                 }
-                self.heap.push(Timed { deadline, handle });
-                self.rise(self.heap.len() - 1);
+                self.heap.push(HeapEntry { deadline, handle });
+                self.sift_up(self.heap.len() - 1);
             }
         }
     }
@@ -80,7 +80,7 @@ impl Timeouts {
     ///
     /// A postponed deadline needs no call.
     #[inline]
-    pub fn hasten(&mut self, handle: u32, deadline: u64) {
+    pub fn set_if_earlier(&mut self, handle: u32, deadline: u64) {
         if let Some(position) = self.position(handle)
             && deadline < self.heap[position].deadline
         {
@@ -96,7 +96,7 @@ impl Timeouts {
         self.heap.truncate(last);
         self.positions[handle as usize] = UNQUEUED;
         if position < last {
-            self.settle(position);
+            self.restore_order(position);
         }
         true
     }
@@ -124,7 +124,7 @@ impl Timeouts {
     ) -> Option<u32> {
         while *budget > 0 {
             *budget -= 1;
-            let Timed { deadline, handle } = *self.heap.first()?;
+            let HeapEntry { deadline, handle } = *self.heap.first()?;
             if deadline > now {
                 return None;
             }
@@ -144,8 +144,8 @@ impl Timeouts {
     /// postponed entries.
     pub fn earliest(&mut self, actual: impl Fn(u32) -> u64) -> Option<(u32, u64)> {
         let mut best: Option<(u32, u64)> = None;
-        for _ in 0..CORRECTIONS {
-            let Timed { deadline, handle } = *self.heap.first()?;
+        for _ in 0..MAX_CORRECTIONS {
+            let HeapEntry { deadline, handle } = *self.heap.first()?;
             let later = actual(handle);
             if later <= deadline {
                 return Some((handle, deadline));
@@ -160,7 +160,7 @@ impl Timeouts {
 
     /// All handles, in unspecified order.
     pub fn handles(&self) -> impl Iterator<Item = u32> {
-        self.heap.iter().map(|timed| timed.handle)
+        self.heap.iter().map(|entry| entry.handle)
     }
 
     #[inline]
@@ -171,47 +171,47 @@ impl Timeouts {
 
     fn change(&mut self, position: usize, deadline: u64) {
         self.heap[position].deadline = deadline;
-        self.settle(position);
+        self.restore_order(position);
     }
 
     /// Moves an entry up or down to its position in the heap.
-    fn settle(&mut self, position: usize) {
-        let position = self.rise(position);
-        self.sink(position);
+    fn restore_order(&mut self, position: usize) {
+        let position = self.sift_up(position);
+        self.sift_down(position);
     }
 
-    fn rise(&mut self, mut position: usize) -> usize {
-        let timed = self.heap[position];
+    fn sift_up(&mut self, mut position: usize) -> usize {
+        let entry = self.heap[position];
         while position > 0 {
-            let parent = (position - 1) / FAN;
-            if self.heap[parent].deadline <= timed.deadline {
+            let parent = (position - 1) / ARITY;
+            if self.heap[parent].deadline <= entry.deadline {
                 break;
             }
             self.put(position, self.heap[parent]);
             position = parent;
         }
-        self.put(position, timed);
+        self.put(position, entry);
         position
     }
 
-    fn sink(&mut self, mut position: usize) {
-        let timed = self.heap[position];
+    fn sift_down(&mut self, mut position: usize) {
+        let entry = self.heap[position];
         loop {
-            let first = position * FAN + 1;
-            let children = first..self.heap.len().min(first + FAN);
+            let first = position * ARITY + 1;
+            let children = first..self.heap.len().min(first + ARITY);
             let Some(least) = children.min_by_key(|&child| self.heap[child].deadline) else { break };
-            if self.heap[least].deadline >= timed.deadline {
+            if self.heap[least].deadline >= entry.deadline {
                 break;
             }
             self.put(position, self.heap[least]);
             position = least;
         }
-        self.put(position, timed);
+        self.put(position, entry);
     }
 
-    fn put(&mut self, position: usize, timed: Timed) {
-        self.heap[position] = timed;
-        self.positions[timed.handle as usize] = position as u32;
+    fn put(&mut self, position: usize, entry: HeapEntry) {
+        self.heap[position] = entry;
+        self.positions[entry.handle as usize] = position as u32;
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
                 1 | 2 => {
                     if let Some(old) = actual.get_mut(&handle) {
                         *old = deadline;
-                        timeouts.hasten(handle, deadline);
+                        timeouts.set_if_earlier(handle, deadline);
                     }
                 }
                 _ => assert_eq!(timeouts.remove(handle), actual.remove(&handle).is_some()),

@@ -11,10 +11,10 @@ use alloc::vec::Vec;
 const WAYS: usize = 7;
 
 /// Buckets per allocation: 16 KB.
-const CHUNK: usize = 256;
+const CHUNK_BUCKETS: usize = 256;
 
 /// Average number of handles per bucket above which a bucket is added. Buckets not yet split hold up to twice as many.
-const LOAD: usize = 3;
+const MAX_LOAD: usize = 3;
 
 /// Table size in bytes below which lookups are assumed to hit the cache, so that overlapping them gains nothing.
 pub(crate) const CACHED_BYTES: usize = 1 << 18;
@@ -84,14 +84,14 @@ pub(crate) enum Candidate {
 
 /// Maps hashes to handles (`u32` except `u32::MAX`), whose meaning the caller defines.
 pub struct Index {
-    chunks: Vec<Box<[Bucket; CHUNK]>>,
+    chunks: Vec<Box<[Bucket; CHUNK_BUCKETS]>>,
     /// Buckets in use, at least 1.
     buckets: usize,
     /// The smallest power of two that is at least `buckets`, minus one.
     mask: u32,
     len: usize,
     /// Overflow buckets.
-    spill: Vec<Box<[Bucket; CHUNK]>>,
+    spill: Vec<Box<[Bucket; CHUNK_BUCKETS]>>,
     /// Number of overflow buckets ever used.
     spilled: usize,
     free_spill: Vec<u32>,
@@ -111,9 +111,11 @@ impl Index {
 
     /// Creates an empty index with room for `handles`, apart from overflow buckets.
     pub fn with_capacity(handles: usize) -> Self {
-        let buckets = (handles / LOAD + 1).next_power_of_two().clamp(16, 1 << 31);
+        let buckets = (handles / MAX_LOAD + 1).next_power_of_two().clamp(16, 1 << 31);
         Self {
-            chunks: (0..buckets.div_ceil(CHUNK)).map(|_| Box::new([Bucket::EMPTY; CHUNK])).collect(),
+            chunks: (0..buckets.div_ceil(CHUNK_BUCKETS))
+                .map(|_| Box::new([Bucket::EMPTY; CHUNK_BUCKETS]))
+                .collect(),
             buckets,
             mask: (buckets - 1) as u32,
             len: 0,
@@ -137,7 +139,7 @@ impl Index {
     /// Memory used, in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
-        (self.chunks.len() + self.spill.len()) * CHUNK * size_of::<Bucket>()
+        (self.chunks.len() + self.spill.len()) * CHUNK_BUCKETS * size_of::<Bucket>()
     }
 
     /// The first handle inserted with `hash` for which `is` holds.
@@ -155,7 +157,10 @@ impl Index {
                 }
                 equal &= equal - 1;
             }
-            bucket = self.spill.get(bucket.next as usize / CHUNK)?.get(bucket.next as usize % CHUNK)?;
+            bucket = self
+                .spill
+                .get(bucket.next as usize / CHUNK_BUCKETS)?
+                .get(bucket.next as usize % CHUNK_BUCKETS)?;
         }
     }
 
@@ -164,7 +169,7 @@ impl Index {
         let tag = hash as u32;
         self.push(self.home(tag), tag, handle);
         self.len += 1;
-        while self.len > self.buckets * LOAD && self.buckets < 1 << 31 {
+        while self.len > self.buckets * MAX_LOAD && self.buckets < 1 << 31 {
             self.split();
         }
     }
@@ -231,14 +236,14 @@ impl Index {
 
     #[inline]
     fn bucket(&self, at: usize) -> &Bucket {
-        &self.chunks[at / CHUNK][at % CHUNK]
+        &self.chunks[at / CHUNK_BUCKETS][at % CHUNK_BUCKETS]
     }
 
     /// A bucket of the chain that starts at `home`: the first one, or an overflow bucket.
     fn link(&mut self, home: usize, spill: Option<u32>) -> &mut Bucket {
         match spill {
-            Some(at) => &mut self.spill[at as usize / CHUNK][at as usize % CHUNK],
-            None => &mut self.chunks[home / CHUNK][home % CHUNK],
+            Some(at) => &mut self.spill[at as usize / CHUNK_BUCKETS][at as usize % CHUNK_BUCKETS],
+            None => &mut self.chunks[home / CHUNK_BUCKETS][home % CHUNK_BUCKETS],
         }
     }
 
@@ -255,8 +260,8 @@ impl Index {
             here = Some(bucket.next);
         }
         let at = self.free_spill.pop().unwrap_or_else(|| {
-            if self.spilled / CHUNK == self.spill.len() {
-                self.spill.push(Box::new([Bucket::EMPTY; CHUNK]));
+            if self.spilled / CHUNK_BUCKETS == self.spill.len() {
+                self.spill.push(Box::new([Bucket::EMPTY; CHUNK_BUCKETS]));
             }
             self.spilled += 1;
             (self.spilled - 1) as u32
@@ -273,8 +278,8 @@ impl Index {
             self.mask = (self.mask << 1) | 1;
         }
         let from = self.buckets & (self.mask >> 1) as usize;
-        if self.buckets / CHUNK == self.chunks.len() {
-            self.chunks.push(Box::new([Bucket::EMPTY; CHUNK]));
+        if self.buckets / CHUNK_BUCKETS == self.chunks.len() {
+            self.chunks.push(Box::new([Bucket::EMPTY; CHUNK_BUCKETS]));
         }
         self.buckets += 1;
 

@@ -1,8 +1,8 @@
 //! Flow tables: hash tables that grow without pauses, timeouts, and the allocation of free ports.
 //!
-//! [`Table`] maps keys to values, and [`Pairs`] stores both directions of a translated flow. Entries have stable
-//! handles, which [`Timeouts`] and [`Lifetimes`] use to expire them. [`TakenNumbers`] finds a free port or address for
-//! a new flow.
+//! [`Table`] maps keys to values, and [`BidirectionalTable`] stores both directions of a translated flow. Entries have
+//! stable handles, which [`Timeouts`] and [`Lifetimes`] use to expire them. [`NumberChooser`] finds a free port or
+//! address for a new flow.
 //!
 //! Invariants, each checked by a test:
 //! - a table gives the same results as an ordered map for any sequence of operations, even if all hashes collide;
@@ -14,22 +14,22 @@
 
 extern crate alloc;
 
+mod bidirectional;
 mod expiry;
 mod hash;
 mod index;
 mod ip4;
 mod lifetimes;
-mod pairs;
 mod ports;
 mod slab;
 mod table;
 
+pub use bidirectional::{BidirectionalFlow, BidirectionalTable, FlowDirection, InsertError};
 pub use expiry::Timeouts;
 pub use hash::{Key, Seed};
 pub use index::Index;
 pub use ip4::Ip4Flow;
-pub use lifetimes::{Lifetime, Lifetimed, Lifetimes};
-pub use pairs::{Pair, PairError, Pairs, Side};
-pub use ports::{Choice, NumberSet, Range, TakenNumbers};
+pub use lifetimes::{Lifetime, LifetimeStore, Lifetimes};
+pub use ports::{NumberChooser, NumberPool, NumberSet, TakenNumbers};
 pub use slab::Slab;
-pub use table::{ABSENT, Table};
+pub use table::{NO_ENTRY, Table};

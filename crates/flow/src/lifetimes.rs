@@ -15,7 +15,7 @@ pub struct Lifetime {
 }
 
 /// The flows, which store their own lifetimes. A packet that postpones a deadline changes it only there.
-pub trait Lifetimed {
+pub trait LifetimeStore {
     /// The deadline of a flow.
     fn deadline(&self, flow: u32) -> u64;
 
@@ -64,7 +64,7 @@ impl Lifetimes {
             self.set(flow, new);
         } else if new.deadline < old.deadline {
             let timeouts = if new.guaranteed { &mut self.guaranteed } else { &mut self.best_effort };
-            timeouts.hasten(flow, new.deadline);
+            timeouts.set_if_earlier(flow, new.deadline);
         }
     }
 
@@ -75,20 +75,20 @@ impl Lifetimes {
 
     /// Removes and returns a flow that has expired at `now`. Repeated calls until `None` return all of them, the
     /// earliest first.
-    pub fn pop_expired(&mut self, now: u64, flows: &mut impl Lifetimed) -> Option<u32> {
+    pub fn pop_expired(&mut self, now: u64, flows: &mut impl LifetimeStore) -> Option<u32> {
         self.demote_expired(now, flows);
         self.best_effort.pop_expired(now, |flow| flows.deadline(flow))
     }
 
     /// The flow to evict at `now`: the best-effort flow that expires first. `None` if all flows are guaranteed; then
     /// there is no room for a new flow.
-    pub fn victim(&mut self, now: u64, flows: &mut impl Lifetimed) -> Option<u32> {
+    pub fn victim(&mut self, now: u64, flows: &mut impl LifetimeStore) -> Option<u32> {
         self.demote_expired(now, flows);
         self.best_effort.earliest(|flow| flows.deadline(flow)).map(|(flow, _)| flow)
     }
 
     /// The flow to evict when guarantees are ignored: the earliest best-effort flow, or else the earliest flow.
-    pub fn first(&mut self, flows: &impl Lifetimed) -> Option<u32> {
+    pub fn first(&mut self, flows: &impl LifetimeStore) -> Option<u32> {
         let deadline = |flow| flows.deadline(flow);
         let first = self.best_effort.earliest(deadline).or_else(|| self.guaranteed.earliest(deadline));
         first.map(|(flow, _)| flow)
@@ -99,7 +99,7 @@ impl Lifetimes {
         self.best_effort.handles().chain(self.guaranteed.handles())
     }
 
-    fn demote_expired(&mut self, now: u64, flows: &mut impl Lifetimed) {
+    fn demote_expired(&mut self, now: u64, flows: &mut impl LifetimeStore) {
         while let Some(flow) = self.guaranteed.pop_expired(now, |flow| flows.deadline(flow)) {
             self.best_effort.set(flow, flows.demote(flow));
         }
@@ -118,7 +118,7 @@ mod tests {
     #[derive(Default)]
     struct Flows(BTreeMap<u32, Lifetime>);
 
-    impl Lifetimed for Flows {
+    impl LifetimeStore for Flows {
         fn deadline(&self, flow: u32) -> u64 {
             self.0[&flow].deadline
         }

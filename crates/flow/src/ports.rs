@@ -9,7 +9,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Probes of the flow table before a set of taken numbers is built for the peer.
-const PROBES: u32 = 32;
+const MAX_PROBES: u32 = 32;
 
 /// Maximum peers with a set of taken numbers: 8 KB each for a range of ports. Bounds the memory that a flood of flows
 /// can claim. Beyond it, the set of the lowest peer is discarded, and rebuilt when needed.
@@ -115,7 +115,7 @@ impl NumberSet {
 
 /// A range of numbers to choose from, and how to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct NumberPool {
     /// The first number.
     pub base: u32,
     /// The last number, relative to `base`; 0 for a range of one number, which leaves no choice.
@@ -128,21 +128,21 @@ pub struct Range {
 
 /// Chooses numbers from a range for successive flows.
 #[derive(Clone, Debug)]
-pub struct Choice {
-    range: Range,
+pub struct NumberChooser {
+    pool: NumberPool,
     /// The start of the next sequential search, relative to `base`.
     next: u32,
 }
 
-impl Choice {
+impl NumberChooser {
     /// Starts at the first number of the range.
-    pub fn new(range: Range) -> Self {
-        Self { range, next: 0 }
+    pub fn new(pool: NumberPool) -> Self {
+        Self { pool, next: 0 }
     }
 
     /// The range.
-    pub fn range(&self) -> Range {
-        self.range
+    pub fn pool(&self) -> NumberPool {
+        self.pool
     }
 
     /// Chooses a number for a flow of `peer` whose current number is `current`; `None` if all are taken.
@@ -157,7 +157,7 @@ impl Choice {
         random: impl FnOnce(u32) -> u32,
         is_taken: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
-        let Range { base, top, sequential, same_first } = self.range;
+        let NumberPool { base, top, sequential, same_first } = self.pool;
         let mut is_taken = is_taken;
         let same = current.wrapping_sub(base);
         let kept = (same_first && same <= top && !is_taken(current)).then_some(same);
@@ -227,7 +227,7 @@ impl TakenNumbers {
     ) -> Option<u32> {
         let key = (peer, base, top);
         if !self.sets.contains_key(&key) {
-            let probes = if top < MAX_SET_SIZE { PROBES.min(top) } else { top };
+            let probes = if top < MAX_SET_SIZE { MAX_PROBES.min(top) } else { top };
             let found =
                 (start..=top).chain(0..start).take(probes as usize + 1).find(|&distance| !is_taken(distance));
             if found.is_some() || probes == top {
@@ -290,9 +290,9 @@ mod tests {
 
     /// Allocates and releases numbers for a few peers. Each choice must equal that of plain probing.
     #[track_caller]
-    fn check(range: Range, peers: u32, gives_up: u32) {
-        let mut random = Random::new(u64::from(range.top) + 9);
-        let mut choice = Choice::new(range);
+    fn check(pool: NumberPool, peers: u32, gives_up: u32) {
+        let mut random = Random::new(u64::from(pool.top) + 9);
+        let mut choice = NumberChooser::new(pool);
         let mut known = TakenNumbers::new();
         let mut taken: BTreeSet<(u128, u32)> = BTreeSet::new();
         let mut next = 0;
@@ -307,21 +307,21 @@ mod tests {
                 continue;
             }
             let current = random.below(70_000);
-            let start = random.below(range.top + 1);
-            let begin = if range.sequential { next } else { start };
-            let begin = if begin > range.top { 0 } else { begin };
-            let own = current.wrapping_sub(range.base);
-            let same = (range.same_first && own <= range.top).then_some(own);
+            let start = random.below(pool.top + 1);
+            let begin = if pool.sequential { next } else { start };
+            let begin = if begin > pool.top { 0 } else { begin };
+            let own = current.wrapping_sub(pool.base);
+            let same = (pool.same_first && own <= pool.top).then_some(own);
             let expected = same
                 .into_iter()
-                .chain(begin..=range.top)
+                .chain(begin..=pool.top)
                 .chain(0..begin)
-                .find(|distance| !taken.contains(&(peer, range.base + distance)));
+                .find(|distance| !taken.contains(&(peer, pool.base + distance)));
             let chosen =
                 choice.choose(peer, current, &mut known, |_| start, |number| taken.contains(&(peer, number)));
-            assert_eq!(chosen, expected.map(|distance| range.base + distance));
+            assert_eq!(chosen, expected.map(|distance| pool.base + distance));
             if let Some(number) = chosen {
-                next = number - range.base + 1;
+                next = number - pool.base + 1;
                 taken.insert((peer, number));
             }
         }
@@ -329,19 +329,19 @@ mod tests {
 
     #[test]
     fn choices_are_those_of_plain_probing() {
-        let range = Range { base: 1_024, top: 400, sequential: false, same_first: false };
-        check(range, 3, 45);
-        check(range, 3, 5);
-        check(Range { sequential: true, ..range }, 2, 10);
-        check(Range { same_first: true, ..range }, 2, 10);
-        check(Range { same_first: true, base: 60_000, top: 1, ..range }, 4, 20);
-        check(Range { top: 20, ..range }, 1, 30);
+        let pool = NumberPool { base: 1_024, top: 400, sequential: false, same_first: false };
+        check(pool, 3, 45);
+        check(pool, 3, 5);
+        check(NumberPool { sequential: true, ..pool }, 2, 10);
+        check(NumberPool { same_first: true, ..pool }, 2, 10);
+        check(NumberPool { same_first: true, base: 60_000, top: 1, ..pool }, 4, 20);
+        check(NumberPool { top: 20, ..pool }, 1, 30);
     }
 
     #[test]
     fn a_peer_that_takes_all_ports_costs_a_few_steps_each() {
-        let range = Range { base: 1_024, top: 64_511, sequential: false, same_first: true };
-        let mut choice = Choice::new(range);
+        let pool = NumberPool { base: 1_024, top: 64_511, sequential: false, same_first: true };
+        let mut choice = NumberChooser::new(pool);
         let mut known = TakenNumbers::new();
         let mut random = Random::new(2);
         let mut taken = NumberSet::new(65_536);

@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Entries per allocation. Chunks never move, so that growth copies nothing.
-const CHUNK: usize = 256;
+const CHUNK_ENTRIES: usize = 256;
 
 /// Aligned to a cache line, so that an entry of a line's size occupies exactly one.
 #[repr(align(64))]
-struct Chunk<T>([Option<T>; CHUNK]);
+struct Chunk<T>([Option<T>; CHUNK_ENTRIES]);
 
 /// Entries of one type, identified by handles. The handle of a removed entry is reused.
 ///
@@ -35,7 +35,7 @@ impl<T> Slab<T> {
     /// Creates an empty slab with room for `entries`.
     pub fn with_capacity(entries: usize) -> Self {
         let mut slab = Self::new();
-        (0..entries.div_ceil(CHUNK)).for_each(|_| slab.grow());
+        (0..entries.div_ceil(CHUNK_ENTRIES)).for_each(|_| slab.grow());
         // The lowest handles are used first.
         slab.free.sort_unstable_by(|a, b| b.cmp(a));
         slab
@@ -43,7 +43,7 @@ impl<T> Slab<T> {
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.chunks.len() * CHUNK - self.free.len()
+        self.chunks.len() * CHUNK_ENTRIES - self.free.len()
     }
 
     /// Whether there is no entry.
@@ -72,7 +72,7 @@ impl<T> Slab<T> {
     /// The entry with this handle.
     #[inline]
     pub fn get(&self, handle: u32) -> Option<&T> {
-        self.chunks.get(handle as usize / CHUNK)?.0[handle as usize % CHUNK].as_ref()
+        self.chunks.get(handle as usize / CHUNK_ENTRIES)?.0[handle as usize % CHUNK_ENTRIES].as_ref()
     }
 
     /// The entry with this handle, mutable.
@@ -84,8 +84,8 @@ impl<T> Slab<T> {
     /// Prefetches an entry.
     #[inline]
     pub fn prefetch(&self, handle: u32) {
-        if let Some(chunk) = self.chunks.get(handle as usize / CHUNK) {
-            packet::prefetch(&chunk.0[handle as usize % CHUNK]);
+        if let Some(chunk) = self.chunks.get(handle as usize / CHUNK_ENTRIES) {
+            packet::prefetch(&chunk.0[handle as usize % CHUNK_ENTRIES]);
         }
     }
 
@@ -109,12 +109,12 @@ impl<T> Slab<T> {
     }
 
     fn slot_mut(&mut self, handle: u32) -> Option<&mut Option<T>> {
-        Some(&mut self.chunks.get_mut(handle as usize / CHUNK)?.0[handle as usize % CHUNK])
+        Some(&mut self.chunks.get_mut(handle as usize / CHUNK_ENTRIES)?.0[handle as usize % CHUNK_ENTRIES])
     }
 
     /// Adds a chunk, unless its handles would exceed 32 bits.
     fn grow(&mut self) {
-        let handles = self.chunks.len() * CHUNK..(self.chunks.len() + 1) * CHUNK;
+        let handles = self.chunks.len() * CHUNK_ENTRIES..(self.chunks.len() + 1) * CHUNK_ENTRIES;
         let Ok(end) = u32::try_from(handles.end) else { return };
         self.chunks.push(Box::new(Chunk(core::array::from_fn(|_| None))));
         self.free.reserve(handles.end - self.free.len());

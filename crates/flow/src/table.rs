@@ -4,7 +4,7 @@ use crate::index::{CACHED_BYTES, Candidate};
 use crate::{Index, Key, Seed, Slab};
 
 /// The result of `find_batch` for a missing key; never a handle.
-pub const ABSENT: u32 = u32::MAX;
+pub const NO_ENTRY: u32 = u32::MAX;
 
 /// Keys that are looked up together, so that their cache misses overlap.
 const LOOKUP_GROUP: usize = 32;
@@ -44,12 +44,12 @@ impl<K: Key, V> Table<K, V> {
     #[inline]
     pub fn find(&self, key: K) -> Option<u32> {
         let hash = key.hash(self.seed);
-        self.settle(hash, self.index.candidate(hash), key)
+        self.resolve_candidate(hash, self.index.candidate(hash), key)
     }
 
     /// The handle of a key, given the result of reading its first bucket.
     #[inline(always)]
-    fn settle(&self, hash: u64, candidate: Candidate, key: K) -> Option<u32> {
+    fn resolve_candidate(&self, hash: u64, candidate: Candidate, key: K) -> Option<u32> {
         match candidate {
             Candidate::Handle(candidate) if self.is(candidate, key) => Some(candidate),
             Candidate::None => None,
@@ -63,13 +63,13 @@ impl<K: Key, V> Table<K, V> {
         self.index.find(hash, |handle| self.is(handle, key))
     }
 
-    /// Looks up many keys: `handles[i]` becomes the handle of `keys[i]`, or `ABSENT`.
+    /// Looks up many keys: `handles[i]` becomes the handle of `keys[i]`, or `NO_ENTRY`.
     ///
     /// Stops at the end of the shorter slice.
     pub fn find_batch(&self, keys: &[K], handles: &mut [u32]) {
         if self.index.bytes() + self.entries.bytes() <= CACHED_BYTES {
             for (&key, handle) in keys.iter().zip(handles) {
-                *handle = self.find(key).unwrap_or(ABSENT);
+                *handle = self.find(key).unwrap_or(NO_ENTRY);
             }
         } else {
             self.find_overlapped(keys, handles);
@@ -95,7 +95,7 @@ impl<K: Key, V> Table<K, V> {
             for (((handle, &key), &candidate), &hash) in
                 handles.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
             {
-                *handle = self.settle(hash, candidate, key).unwrap_or(ABSENT);
+                *handle = self.resolve_candidate(hash, candidate, key).unwrap_or(NO_ENTRY);
             }
         }
     }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(handles, overlapped);
         for (&key, &handle) in keys.iter().zip(&handles) {
             assert_eq!(table.value(handle), model.get(&key));
-            assert_eq!(table.find(key).unwrap_or(ABSENT), handle);
+            assert_eq!(table.find(key).unwrap_or(NO_ENTRY), handle);
         }
         let mut listed: Vec<_> = table.iter().map(|(_, key, &value)| (key, value)).collect();
         listed.sort();

@@ -27,6 +27,6 @@ pub use ip4::Ip4Table;
 pub use ip6::Ip6Table;
 pub use linear::LinearRoutes;
 pub use prefix::{Address, Prefix};
-pub use route::{Hop, Lookup, Route, RouteError, RouteStore};
+pub use route::{Lookup, NextHop, Route, RouteError, RouteStore};
 pub use routes::{Ip4Routes, Routes};
-pub use trie::{Entry, HopTooLarge, MAX_HOP, NO_HOP, PrefixTable};
+pub use trie::{Entry, MAX_HOP, NO_HOP, NextHopTooLarge, PrefixTable};

@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 
 use packet::Ip4Prefix;
 
-use crate::route::{Hop, Lookup, Route, RouteError, RouteStore};
+use crate::route::{Lookup, NextHop, Route, RouteError, RouteStore};
 use crate::routes::trie_prefix;
 use crate::slots::{Reuse, Slots};
 use crate::{Entry, NO_HOP, PrefixTable};
@@ -91,7 +91,7 @@ impl Lookup<u32> for LinearRoutes {
     }
 
     #[inline]
-    fn hop(&self, number: u32) -> Option<Hop<u32>> {
+    fn hop(&self, number: u32) -> Option<NextHop<u32>> {
         self.slots.get(number)?.hop()
     }
 }
@@ -126,7 +126,7 @@ impl RouteStore for LinearRoutes {
         self.slots.iter().map(|(_, route)| *route).collect()
     }
 
-    fn lookup(&self, address: Ipv4Addr) -> Option<Hop<u32>> {
+    fn lookup(&self, address: Ipv4Addr) -> Option<NextHop<u32>> {
         self.hop(self.best(address)?)
     }
 
@@ -134,12 +134,12 @@ impl RouteStore for LinearRoutes {
         *self = Self::default();
     }
 
-    fn hold(&mut self) {
-        self.table.hold();
+    fn defer_updates(&mut self) {
+        self.table.defer_updates();
     }
 
-    fn settle(&mut self) {
-        self.table.settle();
+    fn apply_updates(&mut self) {
+        self.table.apply_updates();
     }
 }
 

@@ -10,7 +10,7 @@ use packet::Ip4Prefix;
 
 /// The next hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hop<A> {
+pub struct NextHop<A> {
     /// The address of the next router, if any.
     pub gateway: Option<A>,
     /// The output port.
@@ -31,13 +31,13 @@ pub struct Route {
 impl Route {
     /// The hop; `None` if the route has no output port.
     #[inline]
-    pub fn hop(&self) -> Option<Hop<u32>> {
+    pub fn hop(&self) -> Option<NextHop<u32>> {
         let gateway = Some(self.gateway.to_bits()).filter(|&gateway| gateway != 0);
-        Some(Hop { gateway, port: usize::try_from(self.port).ok()? })
+        Some(NextHop { gateway, port: usize::try_from(self.port).ok()? })
     }
 
     /// The route of a prefix.
-    pub fn new(prefix: Ip4Prefix, hop: Hop<u32>) -> Route {
+    pub fn new(prefix: Ip4Prefix, hop: NextHop<u32>) -> Route {
         let gateway = Ipv4Addr::from_bits(hop.gateway.unwrap_or(0));
         Route { prefix, gateway, port: i32::try_from(hop.port).unwrap_or(i32::MAX) }
     }
@@ -97,7 +97,7 @@ pub trait Lookup<A> {
     fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]);
 
     /// The hop with this number.
-    fn hop(&self, number: u32) -> Option<Hop<A>>;
+    fn hop(&self, number: u32) -> Option<NextHop<A>>;
 }
 
 /// A table of IPv4 routes.
@@ -115,14 +115,14 @@ pub trait RouteStore: Lookup<u32> {
     fn routes(&self) -> Vec<Route>;
 
     /// The route of an address.
-    fn lookup(&self, address: Ipv4Addr) -> Option<Hop<u32>>;
+    fn lookup(&self, address: Ipv4Addr) -> Option<NextHop<u32>>;
 
     /// Removes all routes.
     fn clear(&mut self);
 
-    /// Defers changes until `settle`: lookups don't see them, and bulk changes cost less.
-    fn hold(&mut self);
+    /// Defers changes until `apply_updates`: lookups don't see them, and bulk changes cost less.
+    fn defer_updates(&mut self);
 
     /// Applies the deferred changes.
-    fn settle(&mut self);
+    fn apply_updates(&mut self);
 }

@@ -6,15 +6,15 @@ use core::net::Ipv4Addr;
 
 use packet::Ip4Prefix;
 
-use crate::route::{Hop, Lookup, Route, RouteError, RouteStore};
+use crate::route::{Lookup, NextHop, Route, RouteError, RouteStore};
 use crate::slots::{Reuse, Slots};
-use crate::{Address, Entry, HopTooLarge, MAX_HOP, Prefix, PrefixTable};
+use crate::{Address, Entry, MAX_HOP, NextHopTooLarge, Prefix, PrefixTable};
 
 /// Routes to any number of hops. Each distinct hop is stored once, so that the hops stay in the cache.
 pub struct Routes<A> {
     table: PrefixTable<A>,
-    hops: Slots<(Hop<A>, u32)>,
-    numbers: BTreeMap<Hop<A>, u32>,
+    hops: Slots<(NextHop<A>, u32)>,
+    numbers: BTreeMap<NextHop<A>, u32>,
     order: Order<A>,
 }
 
@@ -64,16 +64,16 @@ impl<A> Order<A> {
 impl<A: Address> Routes<A> {
     /// Creates an empty table in slot order. A new route takes the lowest free slot, and a replaced route frees its own
     /// first.
-    pub fn by_lowest_slot() -> Self {
-        Self::by_slot(Reuse::Lowest, Moves::Before)
+    pub fn in_lowest_slot_order() -> Self {
+        Self::in_slot_order(Reuse::Lowest, Moves::Before)
     }
 
-    fn by_slot(reuse: Reuse, moves: Moves) -> Self {
+    fn in_slot_order(reuse: Reuse, moves: Moves) -> Self {
         Self::ordered(Order::Slots { slots: Slots::new(reuse), moves })
     }
 
     /// Creates an empty table in insertion order. A replaced route keeps its position.
-    fn by_age() -> Self {
+    fn in_insertion_order() -> Self {
         Self::ordered(Order::Age(0))
     }
 
@@ -92,17 +92,17 @@ impl<A: Address> Routes<A> {
     }
 
     /// The hop of exactly this prefix.
-    pub fn get(&self, prefix: Prefix<A>) -> Option<Hop<A>> {
+    pub fn get(&self, prefix: Prefix<A>) -> Option<NextHop<A>> {
         self.hop(self.table.get(prefix)?.hop)
     }
 
     /// The hop of an address.
-    pub fn lookup(&self, address: A) -> Option<Hop<A>> {
+    pub fn lookup(&self, address: A) -> Option<NextHop<A>> {
         self.hop(self.table.lookup(address)?)
     }
 
     /// Adds or replaces a route and returns the replaced hop.
-    pub fn set(&mut self, prefix: Prefix<A>, hop: Hop<A>) -> Result<Option<Hop<A>>, RouteError> {
+    pub fn set(&mut self, prefix: Prefix<A>, hop: NextHop<A>) -> Result<Option<NextHop<A>>, RouteError> {
         let hop = self.share(hop);
         if hop > MAX_HOP {
             self.release(hop);
@@ -110,12 +110,12 @@ impl<A: Address> Routes<A> {
         }
         let old = self.table.get(prefix);
         let tag = self.order.number(prefix, old.map(|old| old.tag));
-        self.table.insert(prefix, Entry { hop, tag }).map_err(|HopTooLarge| RouteError::Full)?;
+        self.table.insert(prefix, Entry { hop, tag }).map_err(|NextHopTooLarge| RouteError::Full)?;
         Ok(old.and_then(|old| self.release(old.hop)))
     }
 
     /// Removes the route of exactly this prefix.
-    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<Hop<A>> {
+    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<NextHop<A>> {
         let old = self.table.remove(prefix)?;
         self.order.release(old.tag);
         self.release(old.hop)
@@ -131,14 +131,14 @@ impl<A: Address> Routes<A> {
     }
 
     /// All routes, in display order.
-    pub fn list(&self) -> Vec<(Prefix<A>, Hop<A>)> {
+    pub fn list(&self) -> Vec<(Prefix<A>, NextHop<A>)> {
         let mut routes: Vec<_> = self.table.iter().collect();
         routes.sort_by_key(|(_, entry)| entry.tag);
         routes.into_iter().filter_map(|(prefix, entry)| Some((prefix, self.hop(entry.hop)?))).collect()
     }
 
     /// The number of a hop, with one more reference.
-    fn share(&mut self, hop: Hop<A>) -> u32 {
+    fn share(&mut self, hop: NextHop<A>) -> u32 {
         let number = match self.numbers.get(&hop) {
             Some(&number) => number,
             None => {
@@ -154,7 +154,7 @@ impl<A: Address> Routes<A> {
     }
 
     /// Drops a reference to a hop. An unreferenced hop is removed.
-    fn release(&mut self, number: u32) -> Option<Hop<A>> {
+    fn release(&mut self, number: u32) -> Option<NextHop<A>> {
         let (hop, users) = self.hops.get_mut(number)?;
         let hop = *hop;
         *users -= 1;
@@ -172,7 +172,7 @@ impl<A: Address> Lookup<A> for Routes<A> {
     }
 
     #[inline]
-    fn hop(&self, number: u32) -> Option<Hop<A>> {
+    fn hop(&self, number: u32) -> Option<NextHop<A>> {
         self.hops.get(number).map(|(hop, _)| *hop)
     }
 }
@@ -186,13 +186,13 @@ pub struct Ip4Routes {
 impl Ip4Routes {
     /// Creates an empty table in slot order. A new route takes the slot freed last. A replaced route moves to another
     /// slot.
-    pub fn by_slot() -> Self {
-        Self { routes: Routes::by_slot(Reuse::Latest, Moves::After), in_buckets: false }
+    pub fn in_slot_order() -> Self {
+        Self { routes: Routes::in_slot_order(Reuse::Latest, Moves::After), in_buckets: false }
     }
 
     /// Creates an empty table in the order of `bucket`; routes of one bucket are listed latest first.
-    pub fn by_bucket() -> Self {
-        Self { routes: Routes::by_age(), in_buckets: true }
+    pub fn in_bucket_order() -> Self {
+        Self { routes: Routes::in_insertion_order(), in_buckets: true }
     }
 }
 
@@ -202,7 +202,7 @@ impl Lookup<u32> for Ip4Routes {
     }
 
     #[inline]
-    fn hop(&self, number: u32) -> Option<Hop<u32>> {
+    fn hop(&self, number: u32) -> Option<NextHop<u32>> {
         self.routes.hop(number)
     }
 }
@@ -229,14 +229,14 @@ impl RouteStore for Ip4Routes {
             routes.reverse();
             routes.sort_by_key(|(prefix, _)| bucket(*prefix));
         }
-        let written = |(prefix, hop): (Prefix<u32>, Hop<u32>)| {
+        let written = |(prefix, hop): (Prefix<u32>, NextHop<u32>)| {
             let prefix = Ip4Prefix::new(Ipv4Addr::from_bits(prefix.address()), prefix.length())?;
             Some(Route::new(prefix, hop))
         };
         routes.into_iter().filter_map(written).collect()
     }
 
-    fn lookup(&self, address: Ipv4Addr) -> Option<Hop<u32>> {
+    fn lookup(&self, address: Ipv4Addr) -> Option<NextHop<u32>> {
         self.routes.lookup(address.to_bits())
     }
 
@@ -244,12 +244,12 @@ impl RouteStore for Ip4Routes {
         self.routes.clear();
     }
 
-    fn hold(&mut self) {
-        self.routes.table.hold();
+    fn defer_updates(&mut self) {
+        self.routes.table.defer_updates();
     }
 
-    fn settle(&mut self) {
-        self.routes.table.settle();
+    fn apply_updates(&mut self) {
+        self.routes.table.apply_updates();
     }
 }
 
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn slots_order_the_table() {
-        let mut store = Ip4Routes::by_slot();
+        let mut store = Ip4Routes::in_slot_order();
         let routes = [route("10/8", 0, 1), route("11/8", 0, 2), route("12/8", 5, 3)];
         assert_eq!(shown(&mut store, &routes), "10.0.0.0/8 - 1, 11.0.0.0/8 - 2, 12.0.0.0/8 0.0.0.5 3");
         let expected = "11.0.0.0/8 - 2, 12.0.0.0/8 0.0.0.5 3, 10.0.0.0/8 - 7";
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn buckets_order_the_table() {
-        let mut store = Ip4Routes::by_bucket();
+        let mut store = Ip4Routes::in_bucket_order();
         let routes =
             [route("10/8", 0, 1), route("10.1/16", 0, 2), route("0/0", 5, 3), route("10.1.2.3/32", 0, 4)];
         let expected = "0.0.0.0/0 0.0.0.5 3, 10.0.0.0/8 - 1, 10.1.0.0/16 - 2, 10.1.2.3/32 - 4";
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn hops_are_shared_and_removed() {
-        let mut store = Ip4Routes::by_slot();
+        let mut store = Ip4Routes::in_slot_order();
         shown(&mut store, &[route("10/8", 1, 1), route("11/8", 1, 1), route("12/8", 2, 1)]);
         assert_eq!(store.routes.hops.iter().count(), 2);
         assert_eq!(store.remove(route("10/8", 0, 0).prefix), Some(route("10/8", 1, 1)));

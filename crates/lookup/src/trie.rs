@@ -35,7 +35,7 @@ pub struct Entry {
 
 /// The error for a hop above `MAX_HOP`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HopTooLarge;
+pub struct NextHopTooLarge;
 
 /// Orders routes by level and address, so that those of one block are adjacent and wider ones precede those inside
 /// them.
@@ -75,7 +75,7 @@ pub struct PrefixTable<A> {
     nodes: Nodes,
     routes: BTreeMap<Key<A>, Entry>,
     /// While changes are deferred: the blocks to rewrite, by level and first address.
-    held: Option<Vec<(u8, A)>>,
+    deferred: Option<Vec<(u8, A)>>,
 }
 
 impl<A: Address> Default for PrefixTable<A> {
@@ -93,18 +93,18 @@ impl<A: Address> PrefixTable<A> {
             free_blocks: Vec::new(),
             nodes: Nodes::new(),
             routes: BTreeMap::new(),
-            held: None,
+            deferred: None,
         }
     }
 
     /// Builds a table of many routes, faster than inserting one by one. Of two routes with the same prefix the later
     /// one is kept.
-    pub fn build(routes: impl IntoIterator<Item = (Prefix<A>, Entry)>) -> Result<Self, HopTooLarge> {
+    pub fn build(routes: impl IntoIterator<Item = (Prefix<A>, Entry)>) -> Result<Self, NextHopTooLarge> {
         let keyed =
             routes.into_iter().map(|(prefix, entry)| check(entry).map(|entry| (Key::new(prefix), entry)));
         let mut table = Self { routes: keyed.collect::<Result<_, _>>()?, ..Self::new() };
-        table.held = Some(table.routes.keys().map(|key| (key.level, key.block())).collect());
-        table.settle();
+        table.deferred = Some(table.routes.keys().map(|key| (key.level, key.block())).collect());
+        table.apply_updates();
         Ok(table)
     }
 
@@ -134,7 +134,7 @@ impl<A: Address> PrefixTable<A> {
     }
 
     /// Adds or replaces a route and returns the replaced one.
-    pub fn insert(&mut self, prefix: Prefix<A>, entry: Entry) -> Result<Option<Entry>, HopTooLarge> {
+    pub fn insert(&mut self, prefix: Prefix<A>, entry: Entry) -> Result<Option<Entry>, NextHopTooLarge> {
         let key = Key::new(prefix);
         let old = self.routes.insert(key, check(entry)?);
         if old.is_none_or(|old| old.hop != entry.hop) {
@@ -151,19 +151,19 @@ impl<A: Address> PrefixTable<A> {
         Some(old)
     }
 
-    /// Defers changes: lookups don't see them until `settle`, and bulk changes cost less.
-    pub fn hold(&mut self) {
-        self.held.get_or_insert_default();
+    /// Defers changes: lookups don't see them until `apply_updates`, and bulk changes cost less.
+    pub fn defer_updates(&mut self) {
+        self.deferred.get_or_insert_default();
     }
 
     /// Applies the deferred changes.
-    pub fn settle(&mut self) {
-        let mut blocks = self.held.take().unwrap_or_default();
+    pub fn apply_updates(&mut self) {
+        let mut blocks = self.deferred.take().unwrap_or_default();
         // Sorted, so that neighbours are rewritten one after the other.
         blocks.sort_unstable();
         blocks.dedup();
         for (level, block) in blocks {
-            self.repaint(level, block);
+            self.rebuild(level, block);
         }
     }
 
@@ -262,40 +262,40 @@ impl<A: Address> PrefixTable<A> {
     }
 
     fn changed(&mut self, key: Key<A>) {
-        match &mut self.held {
+        match &mut self.deferred {
             Some(blocks) => blocks.push((key.level, key.block())),
-            None => self.repaint(key.level, key.block()),
+            None => self.rebuild(key.level, key.block()),
         }
     }
 
     /// Writes the routes of one block into its slots.
-    fn repaint(&mut self, level: u8, block: A) {
-        let mut painted = [0; SLOTS];
+    fn rebuild(&mut self, level: u8, block: A) {
+        let mut slots = [0; SLOTS];
         let low = Key { level, address: block, length: 0 };
         let high = Key { level, address: block.last(8 * level), length: u8::MAX };
         for (key, entry) in self.routes.range(low..=high) {
             let start = key.address.byte(usize::from(level));
             let span = 1 << (8 * (usize::from(level) + 1)).saturating_sub(usize::from(key.length));
-            for slot in painted.iter_mut().skip(start).take(span) {
+            for slot in slots.iter_mut().skip(start).take(span) {
                 *slot = entry.hop + 1;
             }
         }
         match level {
-            0 => self.top.iter_mut().zip(painted).for_each(|(slot, value)| slot.value = value),
-            1 => self.store_block(block, &painted),
-            _ => self.store_node(usize::from(level), block, &painted),
+            0 => self.top.iter_mut().zip(slots).for_each(|(slot, value)| slot.value = value),
+            1 => self.store_block(block, &slots),
+            _ => self.store_node(usize::from(level), block, &slots),
         }
     }
 
-    fn store_block(&mut self, block: A, painted: &[u32; SLOTS]) {
+    fn store_block(&mut self, block: A, values: &[u32; SLOTS]) {
         let first = self.block_of(block);
-        for (slot, value) in self.blocks[first..first + SLOTS].iter_mut().zip(painted) {
+        for (slot, value) in self.blocks[first..first + SLOTS].iter_mut().zip(values) {
             slot.value = *value;
         }
         self.prune_block(block);
     }
 
-    fn store_node(&mut self, level: usize, block: A, painted: &[u32; SLOTS]) {
+    fn store_node(&mut self, level: usize, block: A, values: &[u32; SLOTS]) {
         // The nodes on the way down; the last one is rewritten.
         let mut path = Vec::with_capacity(level - 1);
         let at = self.block_of(block) + block.byte(1);
@@ -317,7 +317,7 @@ impl<A: Address> PrefixTable<A> {
         }
 
         let mut slots = self.nodes.expand(path[level - 2]);
-        for (slot, &value) in slots.iter_mut().zip(painted) {
+        for (slot, &value) in slots.iter_mut().zip(values) {
             if *slot & CHILD == 0 {
                 *slot = value;
             } else {
@@ -370,8 +370,8 @@ impl<A: Address> PrefixTable<A> {
     }
 }
 
-fn check(entry: Entry) -> Result<Entry, HopTooLarge> {
-    if entry.hop <= MAX_HOP { Ok(entry) } else { Err(HopTooLarge) }
+fn check(entry: Entry) -> Result<Entry, NextHopTooLarge> {
+    if entry.hop <= MAX_HOP { Ok(entry) } else { Err(NextHopTooLarge) }
 }
 
 /// The value of the deeper level, unless it is none.
@@ -434,14 +434,14 @@ mod tests {
                 );
                 let built = PrefixTable::build(model.iter().copied()).unwrap();
                 check_lookups(&built, &model, &addresses);
-                table.settle();
+                table.apply_updates();
                 check_lookups(&table, &model, &addresses);
                 if step % 100 == 0 {
-                    table.hold();
+                    table.defer_updates();
                 }
             }
         }
-        table.settle();
+        table.apply_updates();
         assert_eq!(table.len(), model.len());
         let mut listed: Vec<_> = table.iter().collect();
         listed.sort_by_key(|(prefix, _)| *prefix);
@@ -475,7 +475,7 @@ mod tests {
     fn hops_have_a_limit() {
         let mut table = PrefixTable::new();
         let prefix = Prefix::new(0x0a00_0000u32, 8).unwrap();
-        assert_eq!(table.insert(prefix, Entry { hop: MAX_HOP + 1, tag: 0 }), Err(HopTooLarge));
+        assert_eq!(table.insert(prefix, Entry { hop: MAX_HOP + 1, tag: 0 }), Err(NextHopTooLarge));
         assert_eq!(table.insert(prefix, Entry { hop: MAX_HOP, tag: 0 }), Ok(None));
         assert_eq!(table.lookup(0x0a01_0203), Some(MAX_HOP));
         assert_eq!(table.lookup(0x0b01_0203), None);

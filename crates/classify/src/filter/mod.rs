@@ -1,13 +1,13 @@
 //! The rule language of `IPFilter` and `IPClassifier`.
 
 mod condition;
+mod diagnostic;
 mod operand;
 mod parse;
 mod primitive;
-mod problem;
 mod rules;
 mod vocabulary;
 mod words;
 
-pub use problem::{Problem, ProblemKind};
+pub use diagnostic::{RuleDiagnostic, RuleDiagnosticKind};
 pub use rules::{classifier_rules, filter_rules};

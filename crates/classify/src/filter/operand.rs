@@ -4,9 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::diagnostic::RuleDiagnosticKind;
 use super::parse::Parser;
 use super::primitive::Primitive;
-use super::problem::ProblemKind;
 use super::vocabulary::{
     Field, ICMP, ICMP_TYPE, Kind, Layer, Mask, Operator, TCP, UDP, kind_named, kind_text, protocol_text,
 };
@@ -27,7 +27,7 @@ pub(super) enum Meaning {
     /// No meaning.
     Unknown,
     /// A meaning that does not fit here, or several.
-    Wrong(ProblemKind),
+    Wrong(RuleDiagnosticKind),
     /// The quantity to test.
     Kind(Kind),
     /// A named value and its kind.
@@ -40,7 +40,7 @@ impl Parser<'_> {
         self.position += 1;
         let rest = &self.words[self.position..];
         let Some(end) = rest.iter().position(|word| *word == "]") else {
-            self.problems.push(ProblemKind::MissingBracket);
+            self.problems.push(RuleDiagnosticKind::MissingBracket);
             return;
         };
         let text: String = rest[..end].concat();
@@ -54,10 +54,10 @@ impl Parser<'_> {
             _ => number(&text).map(|position| (position, 1)),
         };
         let problem = match field {
-            None => ProblemKind::BracketSyntax,
-            Some((_, length)) if !(1..=4).contains(&length) => ProblemKind::FieldLength,
+            None => RuleDiagnosticKind::BracketSyntax,
+            Some((_, length)) if !(1..=4).contains(&length) => RuleDiagnosticKind::FieldLength,
             Some((position, length)) if position.div_euclid(4) != (position + length - 1).div_euclid(4) => {
-                ProblemKind::FieldAcrossWords(position, length)
+                RuleDiagnosticKind::FieldAcrossWords(position, length)
             }
             Some((position @ 0..=8191, length)) => {
                 let (offset, length) = (position as u32 * 8, length as u32 * 8);
@@ -65,7 +65,7 @@ impl Parser<'_> {
                 primitive.kind = Some(Kind::Field(field));
                 return;
             }
-            Some((position, _)) => ProblemKind::FieldPosition(position),
+            Some((position, _)) => RuleDiagnosticKind::FieldPosition(position),
         };
         self.problems.push(problem);
     }
@@ -83,7 +83,7 @@ impl Parser<'_> {
             })?;
         self.position += 2;
         if matches!(mask, Mask::Number(0) | Mask::Address(0)) {
-            self.problems.push(ProblemKind::ZeroMask);
+            self.problems.push(RuleDiagnosticKind::ZeroMask);
             return None;
         }
         Some(mask)
@@ -102,7 +102,7 @@ impl Parser<'_> {
             _ => {
                 let Some(data) = self.literal(word, primitive, layer) else {
                     if primitive.operator != Operator::Equal || primitive.negated {
-                        self.problems.push(ProblemKind::DanglingOperator(word.into()));
+                        self.problems.push(RuleDiagnosticKind::DanglingOperator(word.into()));
                     }
                     return true;
                 };
@@ -179,7 +179,7 @@ impl Parser<'_> {
             .iter()
             .map(|((kind, _), _)| format!("‘{}’", in_words(Some(*kind), protocol, word)))
             .collect();
-        Meaning::Wrong(ProblemKind::Ambiguous {
+        Meaning::Wrong(RuleDiagnosticKind::Ambiguous {
             word: in_words(kind, protocol, word).into(),
             ambiguous: wanted.len() > 1,
             meanings: meanings.join(", ").into(),

@@ -11,9 +11,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::diagnostic::RuleDiagnosticKind;
 use super::operand::Meaning;
 use super::primitive::Primitive;
-use super::problem::ProblemKind;
 use super::vocabulary::{Direction, Field, Kind, Layer, Operator};
 use crate::expression::Expression;
 use crate::names::Names;
@@ -28,7 +28,7 @@ pub(super) struct Parser<'a> {
     depth: usize,
     pub(super) names: &'a dyn Names,
     previous: Primitive,
-    pub(super) problems: Vec<ProblemKind>,
+    pub(super) problems: Vec<RuleDiagnosticKind>,
 }
 
 impl<'a> Parser<'a> {
@@ -38,7 +38,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The remaining words and the problems found.
-    pub(super) fn finish(self) -> (&'a [&'a str], Vec<ProblemKind>) {
+    pub(super) fn finish(self) -> (&'a [&'a str], Vec<RuleDiagnosticKind>) {
         (self.words.get(self.position..).unwrap_or_default(), self.problems)
     }
 
@@ -55,7 +55,7 @@ impl<'a> Parser<'a> {
             let start = self.position;
             let yes = self.expression();
             if self.position == start || !self.take(&[":"]) {
-                self.problems.push(ProblemKind::MissingColon);
+                self.problems.push(RuleDiagnosticKind::MissingColon);
                 break;
             }
             choices.push((last, yes));
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
     /// Enters a nesting level. If that is too deep, returns false and consumes all words.
     fn descend(&mut self) -> bool {
         if self.depth == MAX_NESTING {
-            self.problems.push(ProblemKind::TooDeep);
+            self.problems.push(RuleDiagnosticKind::TooDeep);
             self.position = self.words.len();
             return false;
         }
@@ -95,7 +95,7 @@ impl<'a> Parser<'a> {
             parts.extend(self.factor());
             if self.position == start {
                 if wanted {
-                    self.problems.push(ProblemKind::MissingExpression);
+                    self.problems.push(RuleDiagnosticKind::MissingExpression);
                 }
                 break;
             }
@@ -114,10 +114,10 @@ impl<'a> Parser<'a> {
             let inside = self.position;
             let inner = self.expression();
             if self.position == inside {
-                self.problems.push(ProblemKind::MissingExpressionAfter("(".into()));
+                self.problems.push(RuleDiagnosticKind::MissingExpressionAfter("(".into()));
             }
             if !self.take(&[")"]) && self.position != inside {
-                self.problems.push(ProblemKind::MissingParenthesis);
+                self.problems.push(RuleDiagnosticKind::MissingParenthesis);
             }
             Some(if negated { inner.negate() } else { inner })
         } else {
@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
         };
         if self.position == start && count > 0 {
             let word = self.words[start - 1];
-            self.problems.push(ProblemKind::MissingExpressionAfter(word.into()));
+            self.problems.push(RuleDiagnosticKind::MissingExpressionAfter(word.into()));
         }
         result
     }
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
         }
         if self.position == start {
             let word = self.word().unwrap_or_default();
-            self.problems.push(ProblemKind::EmptyTerm(word.into()));
+            self.problems.push(RuleDiagnosticKind::EmptyTerm(word.into()));
             return None;
         }
         if !usable {
@@ -184,7 +184,7 @@ impl<'a> Parser<'a> {
             match self.meaning(word, None, None) {
                 Meaning::Kind(kind) => {
                     if primitive.kind.replace(kind).is_some() {
-                        self.problems.push(ProblemKind::TypeTwice);
+                        self.problems.push(RuleDiagnosticKind::TypeTwice);
                     }
                     if let Kind::Field(Field { protocol: Some(protocol), .. }) = kind {
                         self.set_protocol(primitive, protocol);
@@ -221,13 +221,13 @@ impl<'a> Parser<'a> {
 
     fn set_direction(&mut self, primitive: &mut Primitive, direction: Direction) {
         if primitive.direction.replace(direction).is_some() {
-            self.problems.push(ProblemKind::DirectionTwice);
+            self.problems.push(RuleDiagnosticKind::DirectionTwice);
         }
     }
 
     fn set_protocol(&mut self, primitive: &mut Primitive, protocol: u32) {
         if primitive.protocol.replace(protocol).is_some_and(|other| other != protocol) {
-            self.problems.push(ProblemKind::ProtocolTwice);
+            self.problems.push(RuleDiagnosticKind::ProtocolTwice);
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::problem::ProblemKind;
+use super::diagnostic::RuleDiagnosticKind;
 use super::vocabulary::{
     DCCP, Direction, Field, Kind, Layer, Mask, Operator, TCP, TOS, UDP, kind_text, protocol_text,
 };
@@ -45,7 +45,7 @@ impl Default for Primitive {
     }
 }
 
-type Warnings = Vec<ProblemKind>;
+type Warnings = Vec<RuleDiagnosticKind>;
 
 impl Primitive {
     /// The name for messages: direction and kind.
@@ -60,8 +60,8 @@ impl Primitive {
         format!("{direction}{}", kind_text(self.kind)).into()
     }
 
-    fn wrong(&self, what: &'static str) -> ProblemKind {
-        ProblemKind::Primitive(self.text(), what)
+    fn wrong(&self, what: &'static str) -> RuleDiagnosticKind {
+        RuleDiagnosticKind::Primitive(self.text(), what)
     }
 
     /// Fills in the missing parts from `previous` and checks that all parts are consistent.
@@ -74,7 +74,7 @@ impl Primitive {
         layer: Option<Layer>,
         mask: Option<Mask>,
         warnings: &mut Warnings,
-    ) -> Result<(), ProblemKind> {
+    ) -> Result<(), RuleDiagnosticKind> {
         let said_direction = self.direction.is_some();
         if self.kind.is_none() {
             self.infer_kind(previous)?;
@@ -88,18 +88,18 @@ impl Primitive {
             Some(Kind::Host | Kind::Port | Kind::Ether) => {
                 self.direction.get_or_insert(Direction::Either);
             }
-            _ if said_direction => warnings.push(ProblemKind::DirectionIgnored(self.text())),
+            _ if said_direction => warnings.push(RuleDiagnosticKind::DirectionIgnored(self.text())),
             _ => {}
         }
         Ok(())
     }
 
     /// Infers the quantity to test from the value and from the previous primitive.
-    fn infer_kind(&mut self, previous: &Primitive) -> Result<(), ProblemKind> {
+    fn infer_kind(&mut self, previous: &Primitive) -> Result<(), RuleDiagnosticKind> {
         if self.data == Some(Kind::Integer) {
             match previous.kind {
                 Some(Kind::Field(_) | Kind::Protocol | Kind::Port) => self.data = previous.kind,
-                _ => return Err(ProblemKind::NeedsField),
+                _ => return Err(RuleDiagnosticKind::NeedsField),
             }
         }
         match self.data {
@@ -117,7 +117,7 @@ impl Primitive {
                 self.kind = Some(Kind::Protocol);
                 return Ok(());
             }
-            None => return Err(ProblemKind::Partial),
+            None => return Err(RuleDiagnosticKind::Partial),
             _ => {}
         }
         self.kind = self.data;
@@ -129,8 +129,8 @@ impl Primitive {
         layer: Layer,
         mask: Option<Mask>,
         warnings: &mut Warnings,
-    ) -> Result<(), ProblemKind> {
-        let Some(kind) = self.kind else { return Err(ProblemKind::Partial) };
+    ) -> Result<(), RuleDiagnosticKind> {
+        let Some(kind) = self.kind else { return Err(RuleDiagnosticKind::Partial) };
         let is_ip = layer == Layer::Ip;
         if !is_ip && !matches!(kind, Kind::Host | Kind::Net | Kind::Ether) {
             return Err(self.wrong("ip only"));
@@ -172,7 +172,7 @@ impl Primitive {
                 }
                 let protocol = *self.protocol.get_or_insert(TCP_OR_UDP);
                 if !matches!(protocol, TCP | UDP | DCCP | TCP_OR_UDP) {
-                    return Err(ProblemKind::BadProtocol("port", protocol));
+                    return Err(RuleDiagnosticKind::BadProtocol("port", protocol));
                 }
                 self.set_mask(0xffff, self.number_mask(mask)?, warnings)?;
             }
@@ -185,13 +185,13 @@ impl Primitive {
                 }
                 let protocol = *self.protocol.get_or_insert(TCP);
                 if protocol != TCP {
-                    return Err(ProblemKind::BadProtocol("tcp opt", protocol));
+                    return Err(RuleDiagnosticKind::BadProtocol("tcp opt", protocol));
                 }
                 if self.operator != Operator::Equal || self.negated || mask.is_some() {
                     return Err(self.wrong("operator or mask not supported"));
                 }
                 if self.value > 255 {
-                    return Err(ProblemKind::FlagOutOfRange(self.value as i32));
+                    return Err(RuleDiagnosticKind::FlagOutOfRange(self.value as i32));
                 }
                 self.mask = self.value;
             }
@@ -229,7 +229,11 @@ impl Primitive {
         Ok(())
     }
 
-    fn check_protocol(&mut self, mask: Option<Mask>, warnings: &mut Warnings) -> Result<(), ProblemKind> {
+    fn check_protocol(
+        &mut self,
+        mask: Option<Mask>,
+        warnings: &mut Warnings,
+    ) -> Result<(), RuleDiagnosticKind> {
         match self.data {
             Some(Kind::Integer | Kind::Protocol) => {
                 if self.protocol.is_some_and(|protocol| protocol != self.value) {
@@ -246,7 +250,7 @@ impl Primitive {
         if (self.value as i32) >= 256 {
             if self.operator != Operator::Equal || mask.is_some() {
                 let name = protocol_text(Some(self.value)).into();
-                return Err(ProblemKind::Primitive(name, "operator or mask not supported"));
+                return Err(RuleDiagnosticKind::Primitive(name, "operator or mask not supported"));
             }
             self.mask = 0xff;
         } else {
@@ -258,12 +262,12 @@ impl Primitive {
         Ok(())
     }
 
-    fn no_relation(&self) -> Result<(), ProblemKind> {
+    fn no_relation(&self) -> Result<(), RuleDiagnosticKind> {
         if self.operator == Operator::Equal { Ok(()) } else { Err(self.wrong("operator not supported")) }
     }
 
     /// The mask as a number, 0 if there is none.
-    fn number_mask(&self, mask: Option<Mask>) -> Result<u32, ProblemKind> {
+    fn number_mask(&self, mask: Option<Mask>) -> Result<u32, RuleDiagnosticKind> {
         match mask {
             None => Ok(0),
             Some(Mask::Number(mask)) => Ok(mask),
@@ -272,15 +276,20 @@ impl Primitive {
     }
 
     /// Normalizes a numeric value and mask for a test. `bound` is the field's maximum value.
-    fn set_mask(&mut self, bound: u32, provided: u32, warnings: &mut Warnings) -> Result<(), ProblemKind> {
+    fn set_mask(
+        &mut self,
+        bound: u32,
+        provided: u32,
+        warnings: &mut Warnings,
+    ) -> Result<(), RuleDiagnosticKind> {
         let mask = if provided == 0 { bound } else { provided };
         if mask & !bound != 0 {
-            return Err(ProblemKind::MaskOutOfRange(self.text(), bound));
+            return Err(RuleDiagnosticKind::MaskOutOfRange(self.text(), bound));
         }
         let value = self.value;
         if self.operator == Operator::Equal {
             if value > bound {
-                return Err(ProblemKind::ValueOutOfRange(self.text(), bound));
+                return Err(RuleDiagnosticKind::ValueOutOfRange(self.text(), bound));
             }
             self.mask = mask;
             return Ok(());
@@ -295,7 +304,7 @@ impl Primitive {
                 (true, true) => ">=",
                 (true, false) => "<",
             };
-            warnings.push(ProblemKind::ConstantRelation { operator, value, always, bound: mask });
+            warnings.push(RuleDiagnosticKind::ConstantRelation { operator, value, always, bound: mask });
             (self.value, self.mask, self.negated, self.operator) = (0, 0, !always, Operator::Equal);
             return Ok(());
         }

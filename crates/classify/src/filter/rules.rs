@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use super::diagnostic::{RuleDiagnostic, RuleDiagnosticKind};
 use super::parse::Parser;
-use super::problem::{Problem, ProblemKind};
 use super::words;
 use crate::expression::{Expression, Rule};
 use crate::names::Names;
@@ -16,12 +16,12 @@ pub fn filter_rules<S: AsRef<str>>(
     arguments: &[S],
     outputs: usize,
     names: &dyn Names,
-) -> (Vec<Rule>, Vec<Problem>) {
+) -> (Vec<Rule>, Vec<RuleDiagnostic>) {
     let (mut rules, mut problems) = (Vec::with_capacity(arguments.len()), Vec::new());
     for (index, argument) in arguments.iter().enumerate() {
         let words = words::split(argument.as_ref());
         let Some((action, rest)) = words.split_first() else {
-            problems.push(Problem { rule: index, kind: ProblemKind::EmptyRule });
+            problems.push(RuleDiagnostic { rule: index, kind: RuleDiagnosticKind::EmptyRule });
             continue;
         };
         let mut kinds = Vec::new();
@@ -30,7 +30,7 @@ pub fn filter_rules<S: AsRef<str>>(
             None
         });
         let condition = read_condition(rest, names, &mut kinds);
-        problems.extend(kinds.into_iter().map(|kind| Problem { rule: index, kind }));
+        problems.extend(kinds.into_iter().map(|kind| RuleDiagnostic { rule: index, kind }));
         rules.push(Rule { output, condition });
     }
     (rules, problems)
@@ -38,32 +38,37 @@ pub fn filter_rules<S: AsRef<str>>(
 
 /// Parses the arguments of an `IPClassifier`. Each is an expression; its packets go to the output of the same index.
 #[must_use]
-pub fn classifier_rules<S: AsRef<str>>(arguments: &[S], names: &dyn Names) -> (Vec<Rule>, Vec<Problem>) {
+pub fn classifier_rules<S: AsRef<str>>(
+    arguments: &[S],
+    names: &dyn Names,
+) -> (Vec<Rule>, Vec<RuleDiagnostic>) {
     let (mut rules, mut problems) = (Vec::with_capacity(arguments.len()), Vec::new());
     for (index, argument) in arguments.iter().enumerate() {
         let words = words::split(argument.as_ref());
         let mut kinds = Vec::new();
         let condition = read_condition(&words, names, &mut kinds);
-        problems.extend(kinds.into_iter().map(|kind| Problem { rule: index, kind }));
+        problems.extend(kinds.into_iter().map(|kind| RuleDiagnostic { rule: index, kind }));
         rules.push(Rule { output: u32::try_from(index).ok(), condition });
     }
     (rules, problems)
 }
 
-fn read_action(word: &str, outputs: usize) -> Result<Option<u32>, ProblemKind> {
+fn read_action(word: &str, outputs: usize) -> Result<Option<u32>, RuleDiagnosticKind> {
     match word {
-        "allow" if outputs == 0 => Err(ProblemKind::NoOutput),
+        "allow" if outputs == 0 => Err(RuleDiagnosticKind::NoOutput),
         "allow" => Ok(Some(0)),
         "deny" | "drop" => Ok(None),
         _ => {
-            let number = words::signed(word).ok_or_else(|| ProblemKind::UnknownAction(word.into()))?;
+            let number = words::signed(word).ok_or_else(|| RuleDiagnosticKind::UnknownAction(word.into()))?;
             let in_range = usize::try_from(number).is_ok_and(|number| number < outputs);
-            in_range.then_some(Some(number)).ok_or(ProblemKind::OutputOutOfRange(i64::from(number as i32)))
+            in_range
+                .then_some(Some(number))
+                .ok_or(RuleDiagnosticKind::OutputOutOfRange(i64::from(number as i32)))
         }
     }
 }
 
-fn read_condition(words: &[&str], names: &dyn Names, problems: &mut Vec<ProblemKind>) -> Expression {
+fn read_condition(words: &[&str], names: &dyn Names, problems: &mut Vec<RuleDiagnosticKind>) -> Expression {
     if matches!(words, [] | ["-" | "any" | "all"]) {
         return Expression::Constant(true);
     }
@@ -72,7 +77,7 @@ fn read_condition(words: &[&str], names: &dyn Names, problems: &mut Vec<ProblemK
     let (rest, found) = parser.finish();
     problems.extend(found);
     if let Some(word) = rest.first() {
-        problems.push(ProblemKind::Garbage((*word).into()));
+        problems.push(RuleDiagnosticKind::Garbage((*word).into()));
     }
     condition
 }

@@ -8,7 +8,7 @@ use packet::{Ip4View, protocol};
 use super::flow::{BOTH_ENDED, Flow, FlowInfo, Hosts, IdleTimeouts, ends, flow_info, plain_flow_key};
 use super::flowrecords::FlowRecords;
 use super::fragments::Fragments;
-use flow::{ABSENT, Seed, Table};
+use flow::{NO_ENTRY, Seed, Table};
 
 /// Numbers TCP and UDP flows: sets the aggregate annotation to the flow number and the paint to the direction.
 ///
@@ -88,7 +88,7 @@ struct BatchLookup {
     keys: Vec<u128>,
     /// Whether the packet goes from the higher address or port to the lower.
     reverse: Vec<bool>,
-    /// The handle of its flow at the start of the batch, or `ABSENT`.
+    /// The handle of its flow at the start of the batch, or `NO_ENTRY`.
     handles: Vec<u32>,
     /// Index of the next packet.
     next: usize,
@@ -341,7 +341,7 @@ impl Filter for AggregateIPFlows {
         if keys.len() < batch.len() {
             keys.resize(batch.len(), 0);
             reverse.resize(batch.len(), false);
-            handles.resize(batch.len(), ABSENT);
+            handles.resize(batch.len(), NO_ENTRY);
         }
         *now = (cx.now(), cx.now().seconds());
         for ((packet, key), turned) in batch.iter().zip(&mut *keys).zip(reverse) {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use packet::Packet;
 
-use flow::{ABSENT, Seed, Table};
+use flow::{NO_ENTRY, Seed, Table};
 
 /// Numbers below this are counted in an array, such as the consecutive ones of `AggregateIPFlows`. Bounds the memory
 /// that scattered numbers can claim: 4 MB.
@@ -18,7 +18,7 @@ pub(super) struct Counts {
     pages: Vec<Option<Box<[u32; PAGE_SIZE]>>>,
     others: Table<u32, u32>,
     keys: Vec<u32>,
-    /// The handles of a batch's counts in the table, or `ABSENT`.
+    /// The handles of a batch's counts in the table, or `NO_ENTRY`.
     handles: Vec<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Counts {
         self.keys.clear();
         self.keys.extend(packets.iter().map(Packet::aggregate));
         self.handles.clear();
-        self.handles.resize(packets.len(), ABSENT);
+        self.handles.resize(packets.len(), NO_ENTRY);
         if self.keys.iter().any(|key| *key >= ARRAY_LIMIT) {
             self.others.find_batch(&self.keys, &mut self.handles);
         }
@@ -51,7 +51,7 @@ impl Counts {
     pub(super) fn found_mut(&mut self, number: u32, index: usize) -> Option<&mut u32> {
         match self.pages.get_mut(number as usize / PAGE_SIZE) {
             Some(Some(page)) => Some(&mut page[number as usize % PAGE_SIZE]),
-            _ => self.others.value_mut(self.handles.get(index).copied().unwrap_or(ABSENT)),
+            _ => self.others.value_mut(self.handles.get(index).copied().unwrap_or(NO_ENTRY)),
         }
     }
 

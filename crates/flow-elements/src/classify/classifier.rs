@@ -73,7 +73,7 @@ impl Element for Classifier {
         let mut program = Program::new(rules, Layout::Bytes);
         warn_of_shadowed_rules(&program, &texts, setup);
         warn_of_unused_outputs(&program, setup);
-        program.settle();
+        program.discard_analysis();
         Ok(Classifier { program, columns: Columns::default() })
     }
 

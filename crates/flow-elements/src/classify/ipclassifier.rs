@@ -93,7 +93,7 @@ impl IPClassifier {
         patterns[output] = Raw(value.trim().to_string());
         let name = cx.name();
         *self = IPClassifier::compile(patterns, &mut cx.setup(&name))?;
-        self.program.settle();
+        self.program.discard_analysis();
         // The rest of an argument list has no keyword to fall back on.
         cx.record_argument(Some(output), "", value.trim());
         Ok(())
@@ -119,7 +119,7 @@ impl Element for IPClassifier {
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
         let mut classifier = IPClassifier::compile(args.patterns, setup)?;
         warn_of_unused_outputs(&classifier.program, setup);
-        classifier.program.settle();
+        classifier.program.discard_analysis();
         Ok(classifier)
     }
 

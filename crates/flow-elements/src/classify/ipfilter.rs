@@ -77,7 +77,7 @@ impl Element for IPFilter {
         report(&problems, setup)?;
         let mut program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
-        program.settle();
+        program.discard_analysis();
         Ok(IPFilter { program, columns: Columns::default() })
     }
 

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use classify::{Columns, Decision, Headers, Problem, Program, Unreachable};
+use classify::{Columns, Decision, Headers, Program, RuleDiagnostic, Unreachable};
 use element::{Context, Message, Reason, Setup, SetupError};
 use packet::{Batch, Packet};
 
@@ -25,7 +25,7 @@ pub(super) fn split(
 }
 
 /// Passes warnings on; the other problems are the error.
-pub(super) fn report(problems: &[Problem], setup: &mut Setup) -> Result<(), SetupError> {
+pub(super) fn report(problems: &[RuleDiagnostic], setup: &mut Setup) -> Result<(), SetupError> {
     let mut errors = SetupError::default();
     for problem in problems {
         if problem.is_warning() {

@@ -41,7 +41,7 @@ pub(super) fn configure(
 ) -> Result<(), SetupError> {
     let mut errors = SetupError::default();
     let mut replaced = 0;
-    store.hold();
+    store.defer_updates();
     for (number, argument) in (1..).zip(arguments) {
         let problem = match RouteToAdd::from_argument(&argument.0, setup).map(|RouteToAdd(route)| route) {
             Err(_) => format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’"),
@@ -57,7 +57,7 @@ pub(super) fn configure(
         };
         errors.messages.push(Message::Other(problem));
     }
-    store.settle();
+    store.apply_updates();
     if replaced > 0 {
         let routes = if replaced > 1 { "routes" } else { "route" };
         let text = format!("{replaced} {routes} replaced by later versions");

@@ -4,7 +4,7 @@ use element::prelude::*;
 use element::text;
 
 use core::net::Ipv4Addr;
-use lookup::{Hop, Route, RouteError, RouteStore};
+use lookup::{NextHop, Route, RouteError, RouteStore};
 
 use super::arguments::{RouteToAdd, RouteToRemove, has_port};
 use super::table::{RouteTable, RouteTableClass};
@@ -81,8 +81,8 @@ fn lookup<K: RouteTableClass>(
     let address: Ipv4Addr = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
     Ok(match element.store.lookup(address) {
         None => "-1".to_string(),
-        Some(Hop { gateway: None, port }) => port.to_string(),
-        Some(Hop { gateway: Some(gateway), port }) => format!("{port} {}", Ipv4Addr::from_bits(gateway)),
+        Some(NextHop { gateway: None, port }) => port.to_string(),
+        Some(NextHop { gateway: Some(gateway), port }) => format!("{port} {}", Ipv4Addr::from_bits(gateway)),
     })
 }
 
@@ -127,9 +127,9 @@ fn control<K: RouteTableClass>(
     cx: &mut Context,
     value: &str,
 ) -> Result<(), HandlerError> {
-    element.store.hold();
+    element.store.defer_updates();
     let result = control_lines(element, cx, value);
-    element.store.settle();
+    element.store.apply_updates();
     result
 }
 

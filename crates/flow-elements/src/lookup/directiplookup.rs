@@ -52,7 +52,7 @@ impl RouteTableClass for DirectIPLookupArgs {
     const HANDLERS: &'static [Handler<DirectIPLookup>] = &commands::handlers_with_flush();
 
     fn store() -> Ip4Routes {
-        Ip4Routes::by_bucket()
+        Ip4Routes::in_bucket_order()
     }
 
     fn routes(&self) -> &[Raw] {

@@ -9,7 +9,7 @@ use element::arguments::Raw;
 use element::{Context, Message, Setup, SetupError};
 use packet::{Batch, Packet};
 
-use lookup::{Hop, Lookup, NO_HOP};
+use lookup::{Lookup, NO_HOP, NextHop};
 
 /// Packets without a route that are logged; further ones are only counted.
 const MAX_LOGGED: u32 = 5;
@@ -75,7 +75,7 @@ impl<A: Copy> Forwarder<A> {
         // All packets go to one hop, as in a network with one gateway: the batch stays whole.
         let first = self.hops.first().copied().unwrap_or(NO_HOP);
         if self.hops.iter().all(|&hop| hop == first)
-            && let Some(Hop { gateway, port }) = table.hop(first)
+            && let Some(NextHop { gateway, port }) = table.hop(first)
         {
             if let Some(gateway) = gateway {
                 batch.iter_mut().for_each(|packet| redirect(packet, gateway));
@@ -85,7 +85,7 @@ impl<A: Copy> Forwarder<A> {
 
         for ((mut packet, &hop), &address) in batch.drain().zip(&self.hops).zip(&self.addresses) {
             match table.hop(hop) {
-                Some(Hop { gateway, port }) => {
+                Some(NextHop { gateway, port }) => {
                     if let Some(gateway) = gateway {
                         redirect(&mut packet, gateway);
                     }

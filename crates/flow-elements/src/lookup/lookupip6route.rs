@@ -8,7 +8,7 @@ use element::{Message, text};
 use packet::{Ip6Prefix, Ip6Text};
 
 use super::forward::{Forwarder, store_routes};
-use lookup::{Hop, Prefix, RouteError, Routes};
+use lookup::{NextHop, Prefix, RouteError, Routes};
 
 /// Longest-prefix routing by IPv6 destination annotation.
 ///
@@ -69,7 +69,7 @@ impl Element for LookupIP6Route {
     ];
 
     fn new(args: LookupIP6RouteArgs, setup: &mut Setup) -> Result<LookupIP6Route, SetupError> {
-        let mut routes = Routes::by_lowest_slot();
+        let mut routes = Routes::in_lowest_slot_order();
         store_routes(&args.routes, "DADDR/MASK [GW] OUTPUT", setup, |argument, setup| {
             let (prefix, hop) = parse(argument, setup)?;
             routes.set(prefix, hop).ok()?;
@@ -105,7 +105,7 @@ impl LookupIP6Route {
         let port = usize::try_from(port).ok().filter(|&port| port < cx.outputs());
         let port = port.ok_or_else(|| HandlerError::new("output port out of range"))?;
         let prefix = trie_prefix(prefix.0).ok_or_else(|| HandlerError::new(RouteError::Mask))?;
-        let hop = Hop { gateway: gateway.and_then(nonzero_gateway), port };
+        let hop = NextHop { gateway: gateway.and_then(nonzero_gateway), port };
         self.routes.set(prefix, hop).map(drop).map_err(HandlerError::new)
     }
 
@@ -125,7 +125,7 @@ impl LookupIP6Route {
         if self.routes.is_empty() {
             return String::new();
         }
-        let line = |(prefix, hop): (Prefix<u128>, Hop<u128>)| {
+        let line = |(prefix, hop): (Prefix<u128>, NextHop<u128>)| {
             let address = Ip6Text(Ipv6Addr::from_bits(prefix.address()));
             let gateway = Ip6Text(Ipv6Addr::from_bits(hop.gateway.unwrap_or(0)));
             format!("{address}/{}\t{gateway}\t{}\n", prefix.length(), hop.port)
@@ -166,7 +166,7 @@ impl WordReader<'_, '_> {
     }
 }
 
-fn parse(argument: &str, setup: &Setup) -> Option<(Prefix<u128>, Hop<u128>)> {
+fn parse(argument: &str, setup: &Setup) -> Option<(Prefix<u128>, NextHop<u128>)> {
     let words = text::words(argument);
     let (prefix, gateway, port) = match words.as_slice() {
         [prefix, port] => (prefix, None, port),
@@ -179,7 +179,7 @@ fn parse(argument: &str, setup: &Setup) -> Option<(Prefix<u128>, Hop<u128>)> {
         None => None,
     };
     let port = usize::try_from(i32::from_argument(port, setup).ok()?).ok()?;
-    Some((trie_prefix(prefix)?, Hop { gateway, port }))
+    Some((trie_prefix(prefix)?, NextHop { gateway, port }))
 }
 
 fn trie_prefix(prefix: Ip6Prefix) -> Option<Prefix<u128>> {

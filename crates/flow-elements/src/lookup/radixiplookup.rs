@@ -52,7 +52,7 @@ impl RouteTableClass for RadixIPLookupArgs {
     const LOG_NAME: Option<&'static str> = Some("IPRouteTable");
 
     fn store() -> Ip4Routes {
-        Ip4Routes::by_slot()
+        Ip4Routes::in_slot_order()
     }
 
     fn routes(&self) -> &[Raw] {

@@ -53,7 +53,7 @@ impl RouteTableClass for RangeIPLookupArgs {
     const HANDLERS: &'static [Handler<RangeIPLookup>] = &commands::handlers_with_flush();
 
     fn store() -> Ip4Routes {
-        Ip4Routes::by_bucket()
+        Ip4Routes::in_bucket_order()
     }
 
     fn routes(&self) -> &[Raw] {

@@ -13,7 +13,7 @@ use super::mapping::{Lifetimes, Mapping};
 use super::pattern::Target;
 use super::sequence_shifts::SequenceShifts;
 use super::translate::{Annotations, KeyFields, ping};
-use flow::{Ip4Flow, Pairs, Side};
+use flow::{BidirectionalTable, FlowDirection, Ip4Flow};
 
 /// The flows that a rewriter exports.
 pub(crate) struct Flows {
@@ -37,7 +37,7 @@ pub(crate) struct Found {
     /// Index of the table.
     pub(crate) map: usize,
     /// The flow and its direction.
-    pub(crate) side: Side,
+    pub(crate) side: FlowDirection,
     /// The addresses and ports that packets of this direction get.
     pub(crate) rewritten: Ip4Flow,
     /// The output of that direction.
@@ -202,7 +202,7 @@ impl Flows {
                     number
                 };
                 match self.create(&mut set, (map, protocol), key, input, cx) {
-                    Outcome::Flow(flow) => Side { flow, reply: false },
+                    Outcome::Flow(flow) => FlowDirection { flow, reply: false },
                     _ => return None,
                 }
             }
@@ -242,7 +242,7 @@ impl Flows {
     pub(crate) fn with_map<T>(
         &self,
         map: usize,
-        read: impl FnOnce(&Pairs<Ip4Flow, Mapping>, &Lifetimes) -> T,
+        read: impl FnOnce(&BidirectionalTable<Ip4Flow, Mapping>, &Lifetimes) -> T,
     ) -> Option<T> {
         let set = self.set();
         let set = set.borrow();

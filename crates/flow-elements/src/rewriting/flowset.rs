@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::mapping::{Lifetimes, Mapping};
-use flow::{Ip4Flow, Pair, PairError, Pairs, Seed, TakenNumbers, Timeouts};
+use flow::{BidirectionalFlow, BidirectionalTable, InsertError, Ip4Flow, Seed, TakenNumbers, Timeouts};
 
 /// Index in `waiting` of the best-effort flows, whose guaranteed period has ended.
 const BEST_EFFORT: usize = 0;
@@ -43,7 +43,7 @@ pub(crate) struct InputCounters {
 /// A table of flows with their deadlines.
 pub(crate) struct Map {
     /// The flows.
-    pub(crate) pairs: Pairs<Ip4Flow, Mapping>,
+    pub(crate) pairs: BidirectionalTable<Ip4Flow, Mapping>,
     /// Deadlines of the best-effort flows and of the guaranteed ones.
     waiting: [Timeouts; 2],
     /// Numbers known to be taken.
@@ -66,7 +66,7 @@ impl Map {
     /// Creates an empty table.
     pub(crate) fn new(lifetimes: Lifetimes, is_ping: bool) -> Map {
         Map {
-            pairs: Pairs::new(Seed::new(0, 0)),
+            pairs: BidirectionalTable::new(Seed::new(0, 0)),
             waiting: Default::default(),
             known: TakenNumbers::new(),
             lifetimes,
@@ -77,12 +77,12 @@ impl Map {
     /// Sets the hash seed of an empty table.
     pub(crate) fn seed(&mut self, seed: Seed) {
         if self.pairs.is_empty() {
-            self.pairs = Pairs::new(seed);
+            self.pairs = BidirectionalTable::new(seed);
         }
     }
 
     /// Removes a flow and returns it.
-    pub(crate) fn remove(&mut self, flow: u32) -> Option<Pair<Ip4Flow, Mapping>> {
+    pub(crate) fn remove(&mut self, flow: u32) -> Option<BidirectionalFlow<Ip4Flow, Mapping>> {
         let pair = self.pairs.remove(flow)?;
         self.waiting.iter_mut().for_each(|waiting| _ = waiting.remove(flow));
         if !self.known.is_empty() {
@@ -141,9 +141,9 @@ impl Map {
         let old = self.pairs.find(reply).and_then(|side| self.remove(side.flow));
         let waiting = if mapping.guaranteed { GUARANTEED } else { BEST_EFFORT };
         let deadline = mapping.deadline;
-        let flow = match self.pairs.insert(Pair { keys: [forward, reply], flow: mapping }) {
+        let flow = match self.pairs.insert(BidirectionalFlow { keys: [forward, reply], flow: mapping }) {
             Ok(flow) => flow,
-            Err(PairError::Known(_) | PairError::Full) => return None,
+            Err(InsertError::Known(_) | InsertError::Full) => return None,
         };
         if let Some(waiting) = self.waiting.get_mut(waiting) {
             waiting.set(flow, deadline);

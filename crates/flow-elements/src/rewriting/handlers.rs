@@ -6,7 +6,7 @@ use super::flows::{FIRST_MAP, Flows, Found, UDP_MAP, clock};
 use super::mapping::{Lifetimes, Mapping};
 use super::rewriter::{Rewriter, RewriterClass};
 use super::translate::KeyFields;
-use flow::{Ip4Flow, Pair};
+use flow::{BidirectionalFlow, Ip4Flow};
 
 use core::fmt::Write;
 use core::net::Ipv4Addr;
@@ -31,12 +31,12 @@ fn describe(key_fields: KeyFields, key: Ip4Flow, to: Ip4Flow) -> String {
 /// One direction of a flow, as a line of a table.
 fn line(
     key_fields: KeyFields,
-    pair: &Pair<Ip4Flow, Mapping>,
+    pair: &BidirectionalFlow<Ip4Flow, Mapping>,
     reply: bool,
     lifetimes: &Lifetimes,
     now: u64,
 ) -> String {
-    let Pair { keys, flow } = pair;
+    let BidirectionalFlow { keys, flow } = pair;
     let (key, to) = (keys[usize::from(reply)], keys[usize::from(!reply)].reverse());
     let mut line = describe(key_fields, key, to);
     match flow.shifts.as_deref().map_or(0, |shifts| shifts.newest(reply)) {

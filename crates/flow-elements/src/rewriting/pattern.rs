@@ -8,7 +8,7 @@ use element::NameKind;
 use element::arguments::Ip4PrefixOrHost;
 use element::prelude::*;
 
-use flow::{Choice, Ip4Flow, Range, TakenNumbers};
+use flow::{Ip4Flow, NumberChooser, NumberPool, TakenNumbers};
 
 /// New addresses and ports; zero leaves a field unchanged. One of them may be chosen from a range.
 ///
@@ -16,7 +16,7 @@ use flow::{Choice, Ip4Flow, Range, TakenNumbers};
 pub(crate) struct Pattern {
     fields: Ip4Flow,
     has_ports: bool,
-    choice: RefCell<Choice>,
+    choice: RefCell<NumberChooser>,
 }
 
 /// The range parsed so far.
@@ -124,13 +124,13 @@ impl Pattern {
             fields.destination_port = port(word, setup).ok_or("bad destination port")?;
         }
         let has_ports = source_port.is_some();
-        let range = Range {
+        let range = NumberPool {
             base: if has_ports { fields.source_port.into() } else { fields.source },
             top: variation.top,
             sequential: variation.sequential,
             same_first: has_ports && !variation.random,
         };
-        Ok(Rc::new(Pattern { fields, has_ports, choice: RefCell::new(Choice::new(range)) }))
+        Ok(Rc::new(Pattern { fields, has_ports, choice: RefCell::new(NumberChooser::new(range)) }))
     }
 
     /// Gives `flow` new addresses and ports; `None` if every number of the range is taken.
@@ -153,7 +153,7 @@ impl Pattern {
             destination_port: or_port(self.fields.destination_port, flow.destination_port),
         };
         let mut choice = self.choice.borrow_mut();
-        if choice.range().top == 0 {
+        if choice.pool().top == 0 {
             return Some(wanted);
         }
         let with = |number: u32| match self.has_ports {
@@ -170,7 +170,7 @@ impl Pattern {
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ip4Flow { source, destination, source_port, destination_port } = self.fields;
-        let top = self.choice.borrow().range().top;
+        let top = self.choice.borrow().pool().top;
         let address = |f: &mut fmt::Formatter, bits: u32| match bits {
             0 => f.write_str("-"),
             _ => write!(f, "{}", Ipv4Addr::from_bits(bits)),

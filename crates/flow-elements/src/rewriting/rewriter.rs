@@ -11,7 +11,7 @@ use super::flowset::FlowSet;
 use super::input::Input;
 use super::mapping::Lifetimes;
 use super::translate::{Annotations, Key, KeyFields, PacketRewrite, translate};
-use flow::{Ip4Flow, Seed, Side};
+use flow::{FlowDirection, Ip4Flow, Seed};
 
 /// The parameters of one rewriter class.
 pub(crate) trait RewriterClass: Sized + 'static {
@@ -63,7 +63,7 @@ struct TableLookup {
     keys: Vec<Ip4Flow>,
     /// Number of keys.
     count: usize,
-    sides: Vec<Option<Side>>,
+    sides: Vec<Option<FlowDirection>>,
     /// Index of the next key to use.
     next: usize,
 }
@@ -197,14 +197,20 @@ impl<K: RewriterClass> Rewriter<K> {
 
     /// Records data of a flow's first packet.
     #[cold]
-    fn record_first_packet(&self, set: &mut FlowSet, map: usize, flow: u32, packet: &Packet) -> Side {
+    fn record_first_packet(
+        &self,
+        set: &mut FlowSet,
+        map: usize,
+        flow: u32,
+        packet: &Packet,
+    ) -> FlowDirection {
         if let Some(offset) = self.flows.annotations.reply
             && let Some(table) = set.table_mut(self.flows.member.get(), map)
             && let Some(mapping) = table.pairs.get_mut(flow)
         {
             mapping.reply_annotation = packet.annotation_u8(offset);
         }
-        Side { flow, reply: false }
+        FlowDirection { flow, reply: false }
     }
 
     fn connect(&self, cx: &Context) -> Result<(), SetupError> {

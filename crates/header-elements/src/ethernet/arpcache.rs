@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use packet::MacAddr;
 
-use flow::{ABSENT, Seed, Table};
+use flow::{NO_ENTRY, Seed, Table};
 
 /// Maximum entries if ENTRY_CAPACITY is 0, so that a sender to many addresses can't fill the memory.
 const MAX_ENTRIES: usize = 1 << 20;
@@ -77,8 +77,8 @@ impl Entry {
             live_at: now,
             polled_at: now - INITIAL_QUERY_AGE,
             packets: VecDeque::new(),
-            older: ABSENT,
-            newer: ABSENT,
+            older: NO_ENTRY,
+            newer: NO_ENTRY,
         }
     }
 
@@ -105,7 +105,7 @@ impl Entry {
 impl ArpCache {
     pub(super) fn new(limits: Limits, seed: u64) -> ArpCache {
         let table = Table::new(Seed::new(seed, !seed));
-        ArpCache { limits, table, oldest: ABSENT, newest: ABSENT, waiting: 0, drops: 0 }
+        ArpCache { limits, table, oldest: NO_ENTRY, newest: NO_ENTRY, waiting: 0, drops: 0 }
     }
 
     /// Number of entries.
@@ -319,8 +319,8 @@ impl ArpCache {
 
     fn unlink(&mut self, handle: u32) {
         let Some(entry) = self.table.value_mut(handle) else { return };
-        let older = core::mem::replace(&mut entry.older, ABSENT);
-        let newer = core::mem::replace(&mut entry.newer, ABSENT);
+        let older = core::mem::replace(&mut entry.older, NO_ENTRY);
+        let newer = core::mem::replace(&mut entry.newer, NO_ENTRY);
         match self.table.value_mut(older) {
             Some(entry) => entry.newer = newer,
             None => self.oldest = newer,

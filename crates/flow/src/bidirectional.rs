@@ -11,14 +11,14 @@ const MAX_FLOWS: u32 = u32::MAX >> 1;
 
 /// One direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct FlowDirection {
     /// The flow's handle.
     pub flow: u32,
     /// Whether this is the reply direction.
     pub reply: bool,
 }
 
-impl Side {
+impl FlowDirection {
     fn packed(self) -> u32 {
         self.flow << 1 | u32::from(self.reply)
     }
@@ -31,7 +31,7 @@ impl Side {
 
 /// A flow with the keys of its two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair<K, F> {
+pub struct BidirectionalFlow<K, F> {
     /// The key of the original direction, and that of replies.
     pub keys: [K; 2],
     /// The owner's data.
@@ -42,54 +42,54 @@ pub struct Pair<K, F> {
 ///
 /// A lookup costs two cache misses, one for a bucket of the index and one for the flow with its keys, if the pair fits
 /// in a cache line: with 12-byte keys the owner's data may have up to 40 bytes.
-pub struct Pairs<K, F> {
+pub struct BidirectionalTable<K, F> {
     index: Index,
-    pairs: Slab<Pair<K, F>>,
+    flows: Slab<BidirectionalFlow<K, F>>,
     seed: Seed,
 }
 
 /// The reason why a flow can't be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PairError {
+pub enum InsertError {
     /// This flow already has one of the keys.
-    Known(Side),
+    Known(FlowDirection),
     /// There are already 2^31 flows.
     Full,
 }
 
-impl<K: Key, F> Pairs<K, F> {
+impl<K: Key, F> BidirectionalTable<K, F> {
     /// Creates an empty table. The seed comes from the environment's random numbers.
     pub fn new(seed: Seed) -> Self {
-        Self { index: Index::new(), pairs: Slab::new(), seed }
+        Self { index: Index::new(), flows: Slab::new(), seed }
     }
 
     /// Creates an empty table that allocates nothing until it holds more than `flows`.
     pub fn with_capacity(seed: Seed, flows: usize) -> Self {
-        Self { index: Index::with_capacity(flows.saturating_mul(2)), pairs: Slab::with_capacity(flows), seed }
+        Self { index: Index::with_capacity(flows.saturating_mul(2)), flows: Slab::with_capacity(flows), seed }
     }
 
     /// Number of flows.
     pub fn len(&self) -> usize {
-        self.pairs.len()
+        self.flows.len()
     }
 
     /// Whether there are no flows.
     pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+        self.flows.is_empty()
     }
 
     /// The flow and direction of a key.
     #[inline]
-    pub fn find(&self, key: K) -> Option<Side> {
+    pub fn find(&self, key: K) -> Option<FlowDirection> {
         let hash = key.hash(self.seed);
-        self.settle(hash, self.index.candidate(hash), key)
+        self.resolve_candidate(hash, self.index.candidate(hash), key)
     }
 
     /// The flow and direction of a key, given the result of reading its first bucket.
     #[inline(always)]
-    fn settle(&self, hash: u64, candidate: Candidate, key: K) -> Option<Side> {
+    fn resolve_candidate(&self, hash: u64, candidate: Candidate, key: K) -> Option<FlowDirection> {
         match candidate {
-            Candidate::Handle(packed) if self.is(packed, key) => Some(Side::unpacked(packed)),
+            Candidate::Handle(packed) if self.is(packed, key) => Some(FlowDirection::unpacked(packed)),
             Candidate::None => None,
             _ => self.search(hash, key),
         }
@@ -97,27 +97,27 @@ impl<K: Key, F> Pairs<K, F> {
 
     /// The flow and direction of a key, by a full search.
     #[inline(never)]
-    fn search(&self, hash: u64, key: K) -> Option<Side> {
-        self.index.find(hash, |packed| self.is(packed, key)).map(Side::unpacked)
+    fn search(&self, hash: u64, key: K) -> Option<FlowDirection> {
+        self.index.find(hash, |packed| self.is(packed, key)).map(FlowDirection::unpacked)
     }
 
-    /// Looks up many keys: `sides[i]` becomes the result of `find(keys[i])`. Stops at the end of the shorter slice.
-    pub fn find_batch(&self, keys: &[K], sides: &mut [Option<Side>]) {
-        if self.index.bytes() + self.pairs.bytes() <= CACHED_BYTES {
-            for (&key, side) in keys.iter().zip(sides) {
+    /// Looks up many keys: `directions[i]` becomes the result of `find(keys[i])`. Stops at the shorter end.
+    pub fn find_batch(&self, keys: &[K], directions: &mut [Option<FlowDirection>]) {
+        if self.index.bytes() + self.flows.bytes() <= CACHED_BYTES {
+            for (&key, side) in keys.iter().zip(directions) {
                 *side = self.find(key);
             }
         } else {
-            self.find_overlapped(keys, sides);
+            self.find_overlapped(keys, directions);
         }
     }
 
-    fn find_overlapped(&self, keys: &[K], sides: &mut [Option<Side>]) {
+    fn find_overlapped(&self, keys: &[K], directions: &mut [Option<FlowDirection>]) {
         let mut hashes = [0; LOOKUP_GROUP];
         let mut candidates = [Candidate::None; LOOKUP_GROUP];
-        for (keys, sides) in keys.chunks(LOOKUP_GROUP).zip(sides.chunks_mut(LOOKUP_GROUP)) {
-            let lanes = keys.len().min(sides.len());
-            let (keys, sides) = (&keys[..lanes], &mut sides[..lanes]);
+        for (keys, directions) in keys.chunks(LOOKUP_GROUP).zip(directions.chunks_mut(LOOKUP_GROUP)) {
+            let lanes = keys.len().min(directions.len());
+            let (keys, directions) = (&keys[..lanes], &mut directions[..lanes]);
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = key.hash(self.seed);
                 self.index.prefetch(*hash);
@@ -125,61 +125,61 @@ impl<K: Key, F> Pairs<K, F> {
             for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..lanes]) {
                 *candidate = self.index.candidate(hash);
                 if let Candidate::Handle(packed) = *candidate {
-                    self.pairs.prefetch(packed >> 1);
+                    self.flows.prefetch(packed >> 1);
                 }
             }
             for (((side, &key), &candidate), &hash) in
-                sides.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
+                directions.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
             {
-                *side = self.settle(hash, candidate, key);
+                *side = self.resolve_candidate(hash, candidate, key);
             }
         }
     }
 
     /// A flow with its keys.
     #[inline]
-    pub fn get(&self, flow: u32) -> Option<&Pair<K, F>> {
-        self.pairs.get(flow)
+    pub fn get(&self, flow: u32) -> Option<&BidirectionalFlow<K, F>> {
+        self.flows.get(flow)
     }
 
     /// A flow's data, mutable.
     #[inline]
     pub fn get_mut(&mut self, flow: u32) -> Option<&mut F> {
-        self.pairs.get_mut(flow).map(|pair| &mut pair.flow)
+        self.flows.get_mut(flow).map(|pair| &mut pair.flow)
     }
 
     /// A flow's keys, and its data, mutable.
     #[inline]
     pub fn parts_mut(&mut self, flow: u32) -> Option<(&[K; 2], &mut F)> {
-        self.pairs.get_mut(flow).map(|pair| (&pair.keys, &mut pair.flow))
+        self.flows.get_mut(flow).map(|pair| (&pair.keys, &mut pair.flow))
     }
 
     /// Stores a flow and returns its handle. Fails if either key is already present. If both keys are equal, packets
     /// find the reply direction.
-    pub fn insert(&mut self, pair: Pair<K, F>) -> Result<u32, PairError> {
+    pub fn insert(&mut self, pair: BidirectionalFlow<K, F>) -> Result<u32, InsertError> {
         let [forward, reply] = pair.keys;
         if let Some(known) = self.find(forward).or_else(|| self.find(reply)) {
-            return Err(PairError::Known(known));
+            return Err(InsertError::Known(known));
         }
-        if self.pairs.len() >= MAX_FLOWS as usize {
-            return Err(PairError::Full);
+        if self.flows.len() >= MAX_FLOWS as usize {
+            return Err(InsertError::Full);
         }
-        let flow = self.pairs.insert(pair).map_err(|_| PairError::Full)?;
+        let flow = self.flows.insert(pair).map_err(|_| InsertError::Full)?;
         if forward != reply {
-            self.index.insert(forward.hash(self.seed), Side { flow, reply: false }.packed());
+            self.index.insert(forward.hash(self.seed), FlowDirection { flow, reply: false }.packed());
         }
-        self.index.insert(reply.hash(self.seed), Side { flow, reply: true }.packed());
+        self.index.insert(reply.hash(self.seed), FlowDirection { flow, reply: true }.packed());
         Ok(flow)
     }
 
     /// Removes a flow and returns it.
-    pub fn remove(&mut self, flow: u32) -> Option<Pair<K, F>> {
-        let pair = self.pairs.remove(flow)?;
+    pub fn remove(&mut self, flow: u32) -> Option<BidirectionalFlow<K, F>> {
+        let pair = self.flows.remove(flow)?;
         let [forward, reply] = pair.keys;
         if forward != reply {
-            self.index.remove(forward.hash(self.seed), Side { flow, reply: false }.packed());
+            self.index.remove(forward.hash(self.seed), FlowDirection { flow, reply: false }.packed());
         }
-        self.index.remove(reply.hash(self.seed), Side { flow, reply: true }.packed());
+        self.index.remove(reply.hash(self.seed), FlowDirection { flow, reply: true }.packed());
         Some(pair)
     }
 
@@ -189,14 +189,14 @@ impl<K: Key, F> Pairs<K, F> {
     }
 
     /// All flows with their handles, in unspecified order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Pair<K, F>)> {
-        self.pairs.iter()
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &BidirectionalFlow<K, F>)> {
+        self.flows.iter()
     }
 
     #[inline(always)]
     fn is(&self, packed: u32, key: K) -> bool {
-        let Side { flow, reply } = Side::unpacked(packed);
-        self.pairs.get(flow).is_some_and(|pair| key == pair.keys[usize::from(reply)])
+        let FlowDirection { flow, reply } = FlowDirection::unpacked(packed);
+        self.flows.get(flow).is_some_and(|pair| key == pair.keys[usize::from(reply)])
     }
 }
 
@@ -223,45 +223,45 @@ mod tests {
     #[test]
     fn agrees_with_an_ordered_map() {
         let mut random = Random::new(4);
-        let mut pairs = Pairs::new(Seed::new(1, 2));
-        let mut model: BTreeMap<Ip4Flow, Side> = BTreeMap::new();
+        let mut table = BidirectionalTable::new(Seed::new(1, 2));
+        let mut model: BTreeMap<Ip4Flow, FlowDirection> = BTreeMap::new();
         for step in 0..20_000u32 {
             let (forward, reply) = (key(&mut random), key(&mut random));
             if random.below(2) == 0 {
                 let known = model.get(&forward).or(model.get(&reply)).copied();
-                match pairs.insert(Pair { keys: [forward, reply], flow: step }) {
-                    Err(error) => assert_eq!(Some(error), known.map(PairError::Known)),
+                match table.insert(BidirectionalFlow { keys: [forward, reply], flow: step }) {
+                    Err(error) => assert_eq!(Some(error), known.map(InsertError::Known)),
                     Ok(flow) => {
                         assert_eq!(known, None);
-                        model.insert(forward, Side { flow, reply: false });
-                        model.insert(reply, Side { flow, reply: true });
-                        assert_eq!(pairs.get_mut(flow), Some(&mut step.clone()));
+                        model.insert(forward, FlowDirection { flow, reply: false });
+                        model.insert(reply, FlowDirection { flow, reply: true });
+                        assert_eq!(table.get_mut(flow), Some(&mut step.clone()));
                     }
                 }
-            } else if let Some(Side { flow, .. }) = pairs.find(forward) {
-                let pair = pairs.remove(flow).unwrap();
+            } else if let Some(FlowDirection { flow, .. }) = table.find(forward) {
+                let pair = table.remove(flow).unwrap();
                 pair.keys.iter().for_each(|key| _ = model.remove(key));
-                assert_eq!(pairs.remove(flow), None);
+                assert_eq!(table.remove(flow), None);
             }
         }
         let keys: Vec<_> = (0..1_000).map(|_| key(&mut random)).collect();
-        let mut sides = vec![None; keys.len()];
-        pairs.find_batch(&keys, &mut sides);
+        let mut directions = vec![None; keys.len()];
+        table.find_batch(&keys, &mut directions);
         let mut overlapped = vec![None; keys.len()];
-        pairs.find_overlapped(&keys, &mut overlapped);
-        assert_eq!(sides, overlapped);
-        for (key, side) in keys.iter().zip(&sides) {
-            assert_eq!((*side, pairs.find(*key)), (model.get(key).copied(), *side));
+        table.find_overlapped(&keys, &mut overlapped);
+        assert_eq!(directions, overlapped);
+        for (key, side) in keys.iter().zip(&directions) {
+            assert_eq!((*side, table.find(*key)), (model.get(key).copied(), *side));
         }
         assert!(
-            pairs.iter().all(|(flow, pair)| model.get(&pair.keys[1]).map(|side| side.flow) == Some(flow))
+            table.iter().all(|(flow, pair)| model.get(&pair.keys[1]).map(|side| side.flow) == Some(flow))
         );
-        pairs.clear();
-        assert!(pairs.is_empty() && pairs.find(keys[0]).is_none());
+        table.clear();
+        assert!(table.is_empty() && table.find(keys[0]).is_none());
     }
 
     #[test]
     fn a_rewriter_s_flow_fits_a_cache_line() {
-        assert_eq!(size_of::<Option<Pair<Ip4Flow, ([u64; 4], u32, u16, bool)>>>(), 64);
+        assert_eq!(size_of::<Option<BidirectionalFlow<Ip4Flow, ([u64; 4], u32, u16, bool)>>>(), 64);
     }
 }

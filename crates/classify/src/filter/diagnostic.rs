@@ -5,25 +5,28 @@ use core::fmt;
 
 /// A problem with one rule. `Display` prints it with the rule's number, in Click's wording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct RuleDiagnostic {
     /// Index of the rule among the arguments.
     pub rule: usize,
     /// The problem.
-    pub kind: ProblemKind,
+    pub kind: RuleDiagnosticKind,
 }
 
-impl Problem {
+impl RuleDiagnostic {
     /// Whether the rule is usable despite the problem.
     #[must_use]
     pub fn is_warning(&self) -> bool {
-        matches!(self.kind, ProblemKind::ConstantRelation { .. } | ProblemKind::DirectionIgnored(_))
+        matches!(
+            self.kind,
+            RuleDiagnosticKind::ConstantRelation { .. } | RuleDiagnosticKind::DirectionIgnored(_)
+        )
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RuleDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            ProblemKind::EmptyRule => write!(f, "empty pattern {}", self.rule),
+            RuleDiagnosticKind::EmptyRule => write!(f, "empty pattern {}", self.rule),
             _ => write!(f, "pattern {}: {}", self.rule, self.kind),
         }
     }
@@ -32,7 +35,7 @@ impl fmt::Display for Problem {
 /// The kinds of problem. Strings are words of the rule, or names of the requested quantities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ProblemKind {
+pub enum RuleDiagnosticKind {
     /// The argument is empty.
     EmptyRule,
     /// `allow` without an output port.
@@ -113,7 +116,7 @@ pub enum ProblemKind {
     DirectionIgnored(Box<str>),
 }
 
-impl fmt::Display for ProblemKind {
+impl fmt::Display for RuleDiagnosticKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyRule => write!(f, "empty pattern"),
@@ -164,4 +167,4 @@ impl fmt::Display for ProblemKind {
     }
 }
 
-impl core::error::Error for Problem {}
+impl core::error::Error for RuleDiagnostic {}
