@@ -6,7 +6,7 @@ use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::Workload;
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
-use crate::statistics::{median, rounded, spread};
+use crate::statistics::{median, microseconds, rounded, spread};
 use boundary::Slots;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -38,6 +38,9 @@ pub struct Density {
     /// Standard deviation of the boxes' rates divided by their mean.
     #[serde(serialize_with = "rounded")]
     pub spread: f64,
+    /// Microseconds that it takes to attach a box to the switch: the median.
+    #[serde(serialize_with = "rounded")]
+    pub attach_us: f64,
 }
 
 /// Measures boxes that send at full speed through one switch to a port that accepts everything.
@@ -52,10 +55,12 @@ pub fn density(
     table.set_default(Some(PortId(0)));
     let mut switch = SwitchRunner::new(table).map_err(attach::system)?;
     switch.add_port(Box::new(Null), PortSettings::default())?;
-    let (mut kept, mut ports) = (Vec::new(), Vec::new());
+    let (mut kept, mut ports, mut attachments) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..boxes {
         let mut sandbox = bed.run(Workload::Send(size), Slots::new(ring)?, None)?;
+        let start = Instant::now();
         ports.push(attach::attach(&mut switch, &mut sandbox, 0)?);
+        attachments.push(microseconds(start.elapsed()));
         kept.push(sandbox);
     }
     run(&mut switch, &ports, WARM_UP)?;
@@ -68,7 +73,15 @@ pub fn density(
         spreads.push(spread(&rates));
     }
     let mpps = median(sums);
-    Ok(Density { boxes, size, ring, mpps, gbps: gbps(mpps, size), spread: median(spreads) })
+    Ok(Density {
+        boxes,
+        size,
+        ring,
+        mpps,
+        gbps: gbps(mpps, size),
+        spread: median(spreads),
+        attach_us: median(attachments),
+    })
 }
 
 /// Moves packets for `time` and until one has arrived; returns the packets per second of each port.

@@ -1,6 +1,7 @@
 //! All measurements in sequence.
 
 use super::machine::Machine;
+use super::papers::DENSITY_LINE_RATE_SIZE;
 use crate::BoxProgram;
 use crate::TestBed;
 use crate::engine::{ClickProgram, Comparison, EXAMPLES, Example, FrameSize, Load, Row, Traffic, Workbench};
@@ -159,7 +160,10 @@ pub fn report(
         }
     }
     tell("many boxes");
-    let density = scope.senders.iter().map(|boxes| crate::density(bed, *boxes, 64, LARGEST_RING, plan));
+    let smallest = scope.senders.iter().map(|&boxes| (boxes, 64));
+    let larger = scope.senders.last().map(|&boxes| (boxes, DENSITY_LINE_RATE_SIZE));
+    let density =
+        smallest.chain(larger).map(|(boxes, size)| crate::density(bed, boxes, size, LARGEST_RING, plan));
     let density = density.collect::<Result<_, _>>()?;
     tell("handlers");
     let state = crate::state(bed, &scope.values, plan)?;
@@ -182,21 +186,23 @@ pub fn report(
     })
 }
 
-/// The examples with mixed traffic, and address translation of a single flow as in the paper.
+/// The examples with mixed traffic; address translation of a single flow, and the two middleboxes with larger frames, as
+/// in the paper.
 fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureError> {
     let folder = std::env::temp_dir().join(format!("clickbox-report-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(MeasureError::Folder)?;
     let own = ClickProgram::clickbox(program, ENGINE_TIMEOUT);
     let mut workbench = Workbench::new(own, None, &folder);
-    let mixed = EXAMPLES.iter().map(|example| (example, Traffic::Mixed));
-    let constant =
-        EXAMPLES.iter().filter(|example| example.name == "nat").map(|nat| (nat, Traffic::Constant));
-    let mut measure = |(example, traffic): (&Example, Traffic)| {
+    let named = |names: &'static [&str]| EXAMPLES.iter().filter(|example| names.contains(&example.name));
+    let mixed = EXAMPLES.iter().map(|example| (example, Traffic::Mixed, 64));
+    let constant = named(&["nat"]).map(|nat| (nat, Traffic::Constant, 64));
+    let larger = named(&["nat", "bras"]).map(|example| (example, Traffic::Mixed, 512));
+    let mut measure = |(example, traffic, size): (&Example, Traffic, u16)| {
         workbench.measure(&Comparison {
             config: example.name.into(),
             text: example.text.into(),
             traffic,
-            size: FrameSize::Bytes(64),
+            size: FrameSize::Bytes(size),
             flows: 60_000,
             load: Load::default(),
             packets,
@@ -204,7 +210,7 @@ fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureEr
             seed: 1,
         })
     };
-    let rows = mixed.chain(constant).map(&mut measure).collect::<Result<_, _>>();
+    let rows = mixed.chain(constant).chain(larger).map(&mut measure).collect::<Result<_, _>>();
     // A leftover stays in the system's temporary folder.
     let _ = std::fs::remove_dir_all(&folder);
     rows.map_err(|error| MeasureError::Engine(Box::new(error)))

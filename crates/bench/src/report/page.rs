@@ -143,7 +143,8 @@ fn chapters(report: &Report) -> Vec<Chapter> {
         Series::foreign(name, over.iter().map(|x| (*x, value)).collect())
     };
     let steps = report.boot.steps_ms;
-    let spread = report.density.last().map_or(0.0, |density| density.spread * 100.0);
+    let density: Vec<_> = report.density.iter().filter(|density| density.size == 64).collect();
+    let spread = density.last().map_or(0.0, |density| density.spread * 100.0);
     vec![
         Chapter {
             title: "Start",
@@ -199,9 +200,9 @@ fn chapters(report: &Report) -> Vec<Chapter> {
             plot: Plot {
                 x: linear("boxes"),
                 y: linear("million packets a second, in total"),
-                ticks: report.density.iter().map(|density| density.boxes as f64).collect(),
+                ticks: density.iter().map(|density| density.boxes as f64).collect(),
                 series: vec![
-                    Series::ours("Clickbox", report.density.iter().map(|density| (density.boxes as f64, density.mpps)).collect()),
+                    Series::ours("Clickbox", density.iter().map(|density| (density.boxes as f64, density.mpps)).collect()),
                     Series::apart("ClickOS, 100 boxes", vec![(100.0, papers::DENSITY_MPPS)]),
                 ],
             },

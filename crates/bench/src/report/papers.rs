@@ -21,6 +21,12 @@ pub(super) const BOOT_MS: f64 = 28.8;
 /// The same for the 400th box: boot and start-up.
 pub(super) const BOOT_400TH_MS: f64 = 239.0;
 
+/// Creating a virtual machine, in milliseconds: the sum of its steps.
+pub(super) const CREATE_MS: f64 = 20.8;
+
+/// Attaching a box to a switch, in milliseconds.
+pub(super) const ATTACH_MS: f64 = 1.4;
+
 /// Installing a configuration, in milliseconds.
 pub(super) const INSTALL_MS: f64 = 6.6;
 
@@ -31,11 +37,17 @@ pub(super) const BOXES: f64 = 400.0;
 pub(super) const SEND_MPPS: f64 = 14.2;
 pub(super) const RECEIVE_MPPS: f64 = 9.0;
 
+/// Frame sizes at which a box sends at the rate of 10 gigabit Ethernet.
+pub(super) const LINE_RATE_SIZES: [u16; 5] = [128, 256, 512, 1024, 1500];
+
 /// A chain of 2 and of 9 boxes, in gigabits per second.
 pub(super) const CHAIN_GBPS: [(f64, f64); 2] = [(2.0, 21.7), (9.0, 3.1)];
 
 /// 100 boxes on one core, packets of minimum size, total in millions per second.
 pub(super) const DENSITY_MPPS: f64 = 4.85;
+
+/// The frame size from which 100 boxes on one core send at the rate of 10 gigabit Ethernet.
+pub(super) const DENSITY_LINE_RATE_SIZE: u16 = 512;
 
 /// The round trip of a ping through an idle box, in microseconds, alone or beside eleven idle others;
 pub(super) const PING_US: f64 = 45.0;
@@ -69,14 +81,20 @@ pub(super) const CLASSES: f64 = 216.0;
 /// Network address translation of one flow, packets of minimum size, in millions per second.
 pub(super) const NAT_MPPS: f64 = 5.1;
 
+/// Address translation with a new port pair for each packet, and a broadband gateway, with frames of 512 bytes, in
+/// millions per second. The paper says "slightly below".
+pub(super) const NAT_AND_BRAS_MPPS: f64 = 2.3;
+
 /// A machine whose box returns packets, over several network cards, in gigabits per second.
 pub(super) const SCALE_OUT_GBPS: f64 = 27.5;
 
 /// OpenNetVM: measurement, figure and unit.
-pub(super) const OPENNETVM: [(&str, f64, &str); 8] = [
+pub(super) const OPENNETVM: [(&str, f64, &str); 10] = [
     ("Start of a function in a container, to its first packet", 526.0, "ms"),
+    ("Start of a function in a process, to its first packet", 524.0, "ms"),
     ("Delay, default chain", 4.4, "us"),
     ("Delay, with a look-up in the flow table", 6.9, "us"),
+    ("Delay, with a look-up that computes the hash of each packet", 24.9, "us"),
     ("Rate, one function on 3 cores", 48.0, "Gb/s"),
     ("Rate, two functions on 6 cores", 68.0, "Gb/s"),
     ("Chain of 5 functions", 40.0, "Gb/s"),

@@ -4,8 +4,8 @@ use super::all::Report;
 use super::page::find;
 use super::papers;
 use super::plot::figure;
-use crate::engine::{Row, Traffic};
-use crate::{Chain, IdleMode, Interconnect, Io, IoMode, LatencyRow, NeighbourLoad};
+use crate::engine::{FrameSize, Row, Traffic};
+use crate::{Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, NeighbourLoad};
 use std::fmt::Write;
 
 /// The counterpart of a paper's figure.
@@ -80,15 +80,16 @@ fn engine(rows: &[Row]) -> String {
         return String::new();
     }
     let mut out = String::from(
-        "<table><thead><tr><th>Engine without a box, 64 B, ns a packet</th><th>traffic</th><th>with reading</th><th>chain \
+        "<table><thead><tr><th>Engine without a box, ns a packet</th><th>bytes</th><th>traffic</th><th>with reading</th><th>chain \
          alone</th><th>batch</th></tr></thead><tbody>",
     );
     for row in rows {
         // Writing to a string can't fail.
         let _ = write!(
             out,
-            "<tr><td>{}</td><td>{}</td><td class=\"number ours\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
+            "<tr><td>{}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number ours\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
             row.config,
+            row.size,
             row.traffic,
             figure(row.ours.ns_per_packet),
             figure(row.ours.chain_ns),
@@ -122,8 +123,8 @@ fn opennetvm() -> Vec<Line> {
 
 fn clickos(report: &Report) -> Vec<Line> {
     use Better::{Larger, Smaller};
-    let io = |mode| {
-        let wanted = |io: &&Io| io.mode == mode && io.size == 64 && io.ring == 1024;
+    let io = |mode, size| {
+        let wanted = |io: &&Io| io.mode == mode && io.size == size && io.ring == 1024;
         find(&report.io, wanted).map(|io| io.mpps)
     };
     let chain = |length, interconnect| {
@@ -136,14 +137,21 @@ fn clickos(report: &Report) -> Vec<Line> {
         find(&report.latency, wanted).map(|row| row.p50_us)
     };
     let ring = |slots| find(&report.memory.rings, |row| row.ring == slots).map(|row| row.kb as f64);
-    let nat = |row: &&Row| row.config == "nat" && row.traffic == Traffic::Constant;
-    let nat = find(&report.engine, nat).map(|row| row.ours.mpps);
-    let density = find(&report.density, |density| density.boxes == 100).map(|density| density.mpps);
+    let engine = |config: &str, traffic: &Traffic, size: u16| {
+        let wanted = |row: &&Row| {
+            row.config == config && row.traffic == *traffic && row.size == FrameSize::Bytes(size)
+        };
+        find(&report.engine, wanted).map(|row| row.ours.mpps)
+    };
+    let density = |size| {
+        let wanted = |density: &&Density| density.boxes == 100 && density.size == size;
+        find(&report.density, wanted).map(|density| density.mpps)
+    };
+    let attach_ms = report.density.last().map(|density| density.attach_us / 1_000.0);
     let (boot, daemon) = (&report.boot, report.boot.daemon_ms.as_ref());
     let is_paper = boot.boxes >= 400;
     let private = boot.private_kb;
     let [two, nine] = papers::CHAIN_GBPS.map(|(_, gbps)| gbps);
-    let ring_kb = |slots: f64| papers::RINGS_KB.iter().find(|row| row.0 == slots).map_or(0.0, |row| row.1);
     let line = |what: &str, here: Option<f64>, paper, unit, better| Line {
         what: what.into(),
         here: here.into(),
@@ -166,6 +174,14 @@ fn clickos(report: &Report) -> Vec<Line> {
             "ms",
             Smaller,
         ),
+        line(
+            "Creating a box (sandbox library)",
+            Some(boot.steps_ms.create),
+            papers::CREATE_MS,
+            "ms",
+            Smaller,
+        ),
+        line("Attaching a box to a switch", attach_ms, papers::ATTACH_MS, "ms", Smaller),
         line(
             "Installing a configuration (sandbox library)",
             Some(boot.install_ms.p50),
@@ -195,9 +211,16 @@ fn clickos(report: &Report) -> Vec<Line> {
             "KB",
             Smaller,
         ),
-        line("Memory of a port of 64 slots", ring(64), ring_kb(64.0), "KB", Smaller),
-        line("Memory of a port of 2,048 slots", ring(2048), ring_kb(2048.0), "KB", Smaller),
     ];
+    for (slots, paper) in papers::RINGS_KB {
+        lines.push(line(
+            &format!("Memory of a port of {slots} slots"),
+            ring(slots as u32),
+            paper,
+            "KB",
+            Smaller,
+        ));
+    }
     for (entries, paper) in papers::STATE_KB {
         let table = find(&report.memory.tables, |table| table.entries == entries);
         let count = if entries == "patterns" { 400 } else { 1_000 };
@@ -209,18 +232,43 @@ fn clickos(report: &Report) -> Vec<Line> {
             Smaller,
         ));
     }
+    for size in papers::LINE_RATE_SIZES {
+        let (what, paper) = (format!("One box sends, {size} B"), papers::line_rate(size.into()));
+        lines.push(line(&what, io(IoMode::Send, size), paper, "Mp/s", Larger));
+    }
     lines.extend([
-        line("One box sends, 64 B", io(IoMode::Send), papers::SEND_MPPS, "Mp/s", Larger),
-        line("One box receives, 64 B", io(IoMode::Receive), papers::RECEIVE_MPPS, "Mp/s", Larger),
-        line("100 boxes on one core send, 64 B", density, papers::DENSITY_MPPS, "Mp/s", Larger),
+        line("One box sends, 64 B", io(IoMode::Send, 64), papers::SEND_MPPS, "Mp/s", Larger),
+        line("One box receives, 64 B", io(IoMode::Receive, 64), papers::RECEIVE_MPPS, "Mp/s", Larger),
+        line("100 boxes on one core send, 64 B", density(64), papers::DENSITY_MPPS, "Mp/s", Larger),
+        line(
+            &format!("The same, {} B", papers::DENSITY_LINE_RATE_SIZE),
+            density(papers::DENSITY_LINE_RATE_SIZE),
+            papers::line_rate(papers::DENSITY_LINE_RATE_SIZE.into()),
+            "Mp/s",
+            Larger,
+        ),
         line("Chain of 2 boxes, 1472 B, copied", chain(2, Interconnect::Copy), two, "Gb/s", Larger),
         line("The same, sharing packets", chain(2, Interconnect::Pool), two, "Gb/s", Larger),
         line("Chain of 9 boxes, 1472 B, copied", chain(9, Interconnect::Copy), nine, "Gb/s", Larger),
         line("The same, sharing packets", chain(9, Interconnect::Pool), nine, "Gb/s", Larger),
         line(
             "Address translation of one flow, 64 B (engine without a box)",
-            nat,
+            engine("nat", &Traffic::Constant, 64),
             papers::NAT_MPPS,
+            "Mp/s",
+            Larger,
+        ),
+        line(
+            "Address translation, mixed flows, 512 B (engine without a box)",
+            engine("nat", &Traffic::Mixed, 512),
+            papers::NAT_AND_BRAS_MPPS,
+            "Mp/s",
+            Larger,
+        ),
+        line(
+            "Broadband gateway, 512 B (engine without a box)",
+            engine("bras", &Traffic::Mixed, 512),
+            papers::NAT_AND_BRAS_MPPS,
             "Mp/s",
             Larger,
         ),
