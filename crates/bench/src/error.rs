@@ -1,7 +1,7 @@
 //! The error of a measurement.
 
 use boundary::{LayoutError, PortFault, RingError};
-use sandbox::{CallError, CreateError, HostError, SystemError};
+use sandbox::{CallError, CreateError, HostError, SnapshotError, SystemError};
 use std::fmt;
 use switch::SwitchError;
 
@@ -16,6 +16,8 @@ pub enum MeasureError {
     NoEntry,
     /// A box can't be created.
     Create(CreateError),
+    /// A box can't be copied.
+    Snapshot(SnapshotError),
     /// A request to a box failed.
     Control(CallError),
     /// A box violated the protocol of its port.
@@ -64,6 +66,7 @@ impl fmt::Display for MeasureError {
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
             Self::Host(error) => error.fmt(f),
             Self::Create(error) => error.fmt(f),
+            Self::Snapshot(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::Layout(error) => error.fmt(f),
             Self::Switch(error) => error.fmt(f),
@@ -83,6 +86,7 @@ impl std::error::Error for MeasureError {
             Self::Client(error) => Some(error),
             Self::Host(error) => error.source(),
             Self::Create(error) => error.source(),
+            Self::Snapshot(error) => error.source(),
             Self::System(error) => error.source(),
             _ => None,
         }
@@ -106,4 +110,4 @@ impl From<api::client::ClientError> for MeasureError {
 }
 
 from!(LayoutError => Layout, HostError => Host, CreateError => Create, CallError => Control, PortFault => Port,
-    SystemError => System, RingError => Ring, SwitchError => Switch);
+    SnapshotError => Snapshot, SystemError => System, RingError => Ring, SwitchError => Switch);

@@ -14,6 +14,7 @@ const CLONE_SAFE: usize = 448;
 const UNCONTENDED: usize = 512;
 const POLLS: usize = 576;
 const HELD: usize = 640;
+const IDLE_WATCHED: usize = 704;
 
 /// A box's lifecycle state, as it reports it: a hint for the host that must not be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,19 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Offset of the word in which a box in a process reports that it is idle.
     pub const fn idle_offset() -> usize {
         IDLE
+    }
+
+    /// Sets whether a box in a process rings for its mailbox whenever it becomes idle: a thread of its host waits for
+    /// that. No ring is lost: the host sets this word, executes a fence and reads the idle word; the box sets the idle
+    /// word, executes a fence and reads this one.
+    pub fn set_idle_watched(&self, watched: bool) {
+        self.0.store_u32(IDLE_WATCHED, u32::from(watched), Release);
+        self.0.fence();
+    }
+
+    /// Offset of the word in which the host asks a box in a process to ring when it becomes idle.
+    pub const fn idle_watched_offset() -> usize {
+        IDLE_WATCHED
     }
 
     /// Offset of the doorbell word of a box in a process, which sleeps on it with a futex.

@@ -1,11 +1,11 @@
-//! The guarantees of the rings under every interleaving of the two sides' memory accesses.
+//! The guarantees of the rings and the status page under every interleaving of the two sides' memory accesses.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p boundary --test loom`
 
 #![allow(unsafe_code, reason = "it shares memory as box and host do")]
 #![cfg(loom)]
 
-use boundary::{Consumer, Descriptor, Producer, SharedMemory, Slots};
+use boundary::{Consumer, Descriptor, Producer, SharedMemory, Slots, StatusPage};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
@@ -13,9 +13,12 @@ use loom::thread;
 const HEADER_WORDS: usize = 4;
 const HEADER_BYTES: usize = 256;
 
-/// A ring's memory in loom: the four index lines and the first slots.
+/// Lines of a status page that hold a word.
+const STATUS_WORDS: usize = 12;
+
+/// A ring's memory in loom: the four index lines and the first slots. Or a status page, which has no slots.
 struct Model {
-    header: [AtomicU32; HEADER_WORDS],
+    header: Vec<AtomicU32>,
     slots: Vec<AtomicU64>,
 }
 
@@ -24,8 +27,14 @@ struct Shared(Arc<Model>);
 
 impl Shared {
     fn new(slots: usize, position: u32) -> Self {
-        let header = [position, position, 0, 0].map(AtomicU32::new);
+        let header: [u32; HEADER_WORDS] = [position, position, 0, 0];
+        let header = header.into_iter().map(AtomicU32::new).collect();
         Self(Arc::new(Model { header, slots: (0..slots).map(|_| AtomicU64::new(0)).collect() }))
+    }
+
+    fn status() -> StatusPage<Self> {
+        let header = (0..STATUS_WORDS).map(|_| AtomicU32::new(0)).collect();
+        StatusPage(Self(Arc::new(Model { header, slots: Vec::new() })))
     }
 
     fn header(&self, offset: usize) -> &AtomicU32 {
@@ -186,5 +195,24 @@ fn the_buffer_left_in_a_slot_is_seen_with_the_free_slot() {
             assert_eq!(producer.spare().map(|spare| spare.buffer), Some(77));
         }
         receiver.join().unwrap();
+    });
+}
+
+/// A host that waits until a box is idle is rung for, or finds the box idle.
+#[test]
+fn no_idle_box_is_missed() {
+    loom::model(|| {
+        let host = Shared::status();
+        let memory = host.0.clone();
+        // The steps of the image, which takes them in assembly.
+        let image = thread::spawn(move || {
+            memory.store_u32(StatusPage::<Shared>::idle_offset(), 1, Ordering::Relaxed);
+            memory.fence();
+            memory.load_u32(StatusPage::<Shared>::idle_watched_offset(), Ordering::Relaxed) != 0
+        });
+        host.set_idle_watched(true);
+        let idle = host.is_idle();
+        let rung = image.join().unwrap();
+        assert!(idle || rung, "the box is idle, and its host waits");
     });
 }

@@ -6,7 +6,7 @@ use boundary::Request;
 use sandbox::{PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
 use sandboxes::{PATIENCE, exchange, host, install, read, settings};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use test_support::{Capability, require};
 
 const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u :: Unqueue -> ToDevice(1);
@@ -25,18 +25,11 @@ fn frame(number: u32) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0][..], &[7; 42], &number.to_be_bytes()].concat()
 }
 
-/// Takes a snapshot of a box as soon as it is idle. Each attempt interrupts the box, so a slow one is left alone for
-/// increasing periods.
-fn rested(sandbox: &mut Sandbox) -> Snapshot {
-    let (start, mut nap) = (Instant::now(), Duration::from_micros(200));
-    loop {
-        match sandbox.snapshot() {
-            Ok(snapshot) if snapshot.is_clone_safe().is_some() => return snapshot,
-            _ => assert!(start.elapsed() < PATIENCE, "the box does not rest"),
-        }
-        std::thread::sleep(nap);
-        nap *= 2;
-    }
+/// Takes a snapshot of a box as soon as it is idle.
+fn snapshot_when_idle(sandbox: &mut Sandbox) -> Snapshot {
+    let snapshot = sandbox.snapshot(PATIENCE).unwrap();
+    assert!(snapshot.is_clone_safe().is_some(), "an idle box says whether it is safe to clone");
+    snapshot
 }
 
 /// Sends `count` frames through a box, and receives them.
@@ -53,7 +46,7 @@ fn copies_are_as_good_as_new_and_share_nothing() {
         let mut original = host().create(place, &settings).unwrap();
         original.start().unwrap();
         install(&mut original, "", FIREWALL);
-        let snapshot = rested(&mut original);
+        let snapshot = snapshot_when_idle(&mut original);
         assert_eq!(snapshot.is_clone_safe(), Some(true), "{name}");
         send(&mut original, 7);
         let mut copies: Vec<Sandbox> =
@@ -94,7 +87,7 @@ fn a_box_says_when_copies_would_not_be_as_good() {
             let mut sandbox = host().create(place, &settings(1, 64)).unwrap();
             sandbox.start().unwrap();
             install(&mut sandbox, "", text);
-            assert_eq!(rested(&mut sandbox).is_clone_safe(), Some(clone_safe), "{name}: {text}");
+            assert_eq!(snapshot_when_idle(&mut sandbox).is_clone_safe(), Some(clone_safe), "{name}: {text}");
         });
     }
 }
@@ -107,7 +100,7 @@ fn a_copy_has_its_own_addresses() {
         let mut original = host().create(place, &wished).unwrap();
         original.start().unwrap();
         install(&mut original, "", "FromDevice(0) -> Discard;");
-        let snapshot = rested(&mut original);
+        let snapshot = snapshot_when_idle(&mut original);
         let port = PortSettings { mac: [2, 0, 0, 0, 7, 7], ..wished.ports[0] };
         let mut copy = host().restore(place, &snapshot, &Settings { ports: vec![port], ..wished }).unwrap();
         copy.start().unwrap();
@@ -116,7 +109,7 @@ fn a_copy_has_its_own_addresses() {
         let source = copy.call(&request, PATIENCE).unwrap();
         assert_eq!(String::from_utf8_lossy(&source).replace(":", "-"), "02-00-00-00-07-07", "{name}");
         assert_eq!(
-            rested(&mut copy).is_clone_safe(),
+            snapshot_when_idle(&mut copy).is_clone_safe(),
             Some(false),
             "{name}: it has made something of the address now"
         );

@@ -7,7 +7,12 @@ use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::{BoxState, CrashReport};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How often a box may become busy again between becoming idle and being suspended, or wake the waiting thread in vain,
+/// before no copy is made. Stops a box that rings without end from keeping that thread's processor busy until the time
+/// limit.
+const MAX_SNAPSHOT_ATTEMPTS: u32 = 64;
 
 /// How a box ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +101,13 @@ pub(crate) trait Backend: Send + Sync + std::fmt::Debug {
     fn usage(&self) -> Usage;
     /// Bytes of its private memory.
     fn private_memory(&self) -> std::io::Result<usize>;
+    /// Whether it is idle: it sleeps at a point where a copy of it can continue. A hostile box may lie, and harms its own
+    /// copies. A box that cannot be copied may always be.
+    fn is_idle(&self) -> bool {
+        true
+    }
+    /// Sets whether it rings for its mailbox whenever it becomes idle.
+    fn watch_idle(&self, _watched: bool) {}
     /// Its complete state. It must be suspended.
     fn snapshot(&self) -> Result<Snapshot, SnapshotError>;
     /// A descriptor that becomes readable when its process ends, if it has one.
@@ -223,20 +235,55 @@ impl ControlHandle {
         self.0.backend.wait_for_mailbox_ring(timeout);
     }
 
-    /// Suspends the box if it runs, copies it, and lets it continue.
-    pub(crate) fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
-        let state = self.current();
+    /// Copies the box as soon as it is idle, at most after `timeout`. Only the thread that uses the mailbox may call this.
+    pub(crate) fn snapshot(&self, timeout: Duration) -> Result<Snapshot, SnapshotError> {
+        let start = Instant::now();
+        for _ in 0..MAX_SNAPSHOT_ATTEMPTS {
+            match self.copy_if_idle() {
+                Err(SnapshotError::NotIdle) => {}
+                result => return result,
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            self.wait_until_idle(left);
+        }
+        Err(SnapshotError::NotIdle)
+    }
+
+    /// Waits until the box is idle or has ended, at most for `timeout`. It may return early.
+    fn wait_until_idle(&self, timeout: Duration) {
+        let backend = &self.0.backend;
+        backend.watch_idle(true);
+        backend.clear_mailbox_ring();
+        // After that: a box that becomes idle, or ends, from here on ends the wait.
+        if !backend.is_idle() && backend.end().is_none() {
+            backend.wait_for_mailbox_ring(timeout);
+        }
+        backend.watch_idle(false);
+    }
+
+    /// If the box is idle, suspends it if it runs, copies it, and lets it continue.
+    fn copy_if_idle(&self) -> Result<Snapshot, SnapshotError> {
+        let (state, backend) = (self.current(), &self.0.backend);
+        let copy = || match backend.is_idle() {
+            true => backend.snapshot(),
+            false => Err(SnapshotError::NotIdle),
+        };
         match *state {
+            // Not interrupted in vain.
+            State::Running if !backend.is_idle() => Err(SnapshotError::NotIdle),
             State::Running => {
-                self.0.backend.suspend();
-                let snapshot = match self.0.backend.end() {
-                    None => self.0.backend.snapshot(),
+                backend.suspend();
+                let snapshot = match backend.end() {
+                    None => copy(),
                     Some(_) => Err(SnapshotError::NotRunning),
                 };
-                self.0.backend.resume();
+                backend.resume();
                 snapshot
             }
-            State::Suspended => self.0.backend.snapshot(),
+            State::Suspended => copy(),
             State::Created | State::Ended(_) => Err(SnapshotError::NotRunning),
         }
     }

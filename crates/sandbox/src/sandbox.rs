@@ -185,14 +185,15 @@ impl Sandbox {
         self.call(&Request::Install { name, configuration }, timeout).map(drop)
     }
 
-    /// Takes a snapshot, from which [`Host::restore`](crate::Host::restore) creates copies. The box is suspended
-    /// meanwhile and then resumes.
+    /// Takes a snapshot as soon as the box is idle, at most after `timeout`. [`Host::restore`](crate::Host::restore)
+    /// creates copies of it. The box is suspended meanwhile and then resumes.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Busy`] while packets, requests or events are in transit.
-    pub fn snapshot(&mut self) -> Result<Snapshot, SnapshotError> {
-        self.control.snapshot()
+    /// [`SnapshotError::NotIdle`] if the box was not idle in time. [`SnapshotError::Busy`] if it is, but packets,
+    /// replies or events are in transit, which only its host can take.
+    pub fn snapshot(&mut self, timeout: Duration) -> Result<Snapshot, SnapshotError> {
+        self.control.snapshot(timeout)
     }
 
     /// The next event of the box.

@@ -78,7 +78,9 @@ impl fmt::Debug for Snapshot {
 pub enum SnapshotError {
     /// It is not running.
     NotRunning,
-    /// Packets, requests or events are in transit.
+    /// It is not idle.
+    NotIdle,
+    /// Packets, requests, replies or events are in transit.
     Busy,
     /// Its packets are in a pool that it shares with other boxes.
     Pooled,
@@ -92,6 +94,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRunning => write!(f, "the box is not running"),
+            Self::NotIdle => write!(f, "the box is not idle"),
             Self::Pooled => write!(f, "a box that shares its packet pool can't be copied"),
             Self::Thread => write!(f, "a box in a thread can't be copied"),
             Self::Busy => write!(f, "the box has packets or messages in transit"),

@@ -3,8 +3,8 @@
 mod support;
 
 use boundary::Request;
-use sandbox::{CreateError, PortSettings, Sandbox, Snapshot, SnapshotError, State, Target, Worker};
-use support::{PATIENCE, begin, exchange, host, settings, until};
+use sandbox::{CreateError, PortSettings, SnapshotError, State, Target, Worker};
+use support::{PATIENCE, begin, exchange, host, settings};
 use test_support::{Capability, require};
 
 fn write(value: &[u8]) -> Request<'_> {
@@ -12,16 +12,6 @@ fn write(value: &[u8]) -> Request<'_> {
 }
 
 const READ: Request = Request::Read { name: "", handler: "value", argument: b"" };
-
-/// Takes a snapshot as soon as the box is idle.
-fn snapshot(sandbox: &mut Sandbox) -> Snapshot {
-    let mut taken = None;
-    until("the box is idle", || {
-        taken = sandbox.snapshot().ok();
-        taken.is_some()
-    });
-    taken.unwrap()
-}
 
 #[test]
 fn copies_go_on_where_the_snapshot_was_taken() {
@@ -34,7 +24,7 @@ fn copies_go_on_where_the_snapshot_was_taken() {
 fn check(place: Target) {
     let settings = settings(1);
     let mut original = host().create(place, &settings).unwrap();
-    assert!(matches!(original.snapshot(), Err(SnapshotError::NotRunning)));
+    assert!(matches!(original.snapshot(PATIENCE), Err(SnapshotError::NotRunning)));
     begin(&mut original, "mirror");
     let value = vec![42; 50_000];
     original.call(&write(&value), PATIENCE).unwrap();
@@ -42,9 +32,9 @@ fn check(place: Target) {
     let packets: Vec<_> = (0..700u16).map(|number| [&[9; 58], &number.to_be_bytes()[..]].concat()).collect();
     exchange(&original.doorbell(), (&mut port, None), &packets, packets.len());
     // The line that the box prints at installation is still in transit.
-    assert!(matches!(original.snapshot(), Err(SnapshotError::Busy)));
-    while original.event().unwrap().is_none() {}
-    let snapshot = snapshot(&mut original);
+    assert!(matches!(original.snapshot(PATIENCE), Err(SnapshotError::Busy)));
+    assert!(original.event().unwrap().is_some());
+    let snapshot = original.snapshot(PATIENCE).unwrap();
     assert!(snapshot.size() < 2 << 20, "{snapshot:?}");
     original.call(&write(b"later"), PATIENCE).unwrap();
 
@@ -72,8 +62,7 @@ fn a_snapshot_stays_in_its_kind_of_place() {
     let worker = Worker::start().unwrap();
     let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
     sandbox.start().unwrap();
-    until("the box is ready", || sandbox.is_ready());
-    let snapshot = snapshot(&mut sandbox);
+    let snapshot = sandbox.snapshot(PATIENCE).unwrap();
     let other = host().restore(Target::Vm(&worker), &snapshot, &settings(0));
     assert!(matches!(other, Err(CreateError::SnapshotTarget)));
 }

@@ -1,13 +1,13 @@
-//! How a caller waits for a reply, and what a box can do to it meanwhile.
+//! How a caller waits for a reply or for a box to become idle, and what a box can do to it meanwhile.
 
 #![allow(unsafe_code, reason = "system calls that no safe interface has")]
 
 mod support;
 
 use boundary::Request;
-use sandbox::{CallError, ExitStatus, Sandbox, Settings, State, Target};
+use sandbox::{CallError, ExitStatus, Sandbox, Settings, SnapshotError, State, Target};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, begin, host, in_each, settings};
+use support::{PATIENCE, begin, host, in_each, settings, until};
 
 /// How long a box takes for a reply: the caller sleeps long before. A caller that polled every 0.1 ms would sleep about
 /// 3,000 times.
@@ -36,12 +36,27 @@ fn thread_usage() -> (i64, Duration) {
     (usage.ru_nvcsw, time(usage.ru_utime) + time(usage.ru_stime))
 }
 
-/// Sends a request. Returns the result, how often this thread slept, and the processor time that it used.
-fn call(sandbox: &mut Sandbox, timeout: Duration) -> (Result<Vec<u8>, CallError>, i64, Duration) {
+/// Runs an action. Returns its result, how often this thread slept, and the processor time that it used.
+fn measured<T>(action: impl FnOnce() -> T) -> (T, i64, Duration) {
     let (sleeps, time) = thread_usage();
-    let result = sandbox.call(&Request::Stats, timeout);
+    let result = action();
     let (sleeps_after, time_after) = thread_usage();
     (result, sleeps_after - sleeps, time_after - time)
+}
+
+fn call(sandbox: &mut Sandbox, timeout: Duration) -> (Result<Vec<u8>, CallError>, i64, Duration) {
+    measured(|| sandbox.call(&Request::Stats, timeout))
+}
+
+/// The error of an attempt to take a snapshot.
+fn snapshot_error(sandbox: &mut Sandbox, timeout: Duration) -> (Option<SnapshotError>, i64, Duration) {
+    measured(|| sandbox.snapshot(timeout).err())
+}
+
+/// Starts a box with a command, and takes the line that it prints.
+fn begin_silent(sandbox: &mut Sandbox, command: &str) {
+    begin(sandbox, command);
+    until("the box prints its line", || sandbox.event().unwrap().is_some());
 }
 
 #[test]
@@ -133,6 +148,55 @@ fn a_caller_may_come_before_the_box() {
             }
             let reply = caller.join().unwrap();
             assert_eq!(reply.is_ok(), starts, "{reply:?}");
+        });
+    }
+}
+
+#[test]
+fn a_snapshot_waits_until_the_box_is_idle() {
+    in_each(&settings(0), |place, mut sandbox| {
+        begin_silent(&mut sandbox, &format!("work {}", REPLY_DELAY.as_micros()));
+        let (error, sleeps, _) = snapshot_error(&mut sandbox, PATIENCE);
+        assert!(error.is_none(), "{place}: {error:?}");
+        assert!(sleeps <= MAX_SLEEPS, "{place}: {sleeps} sleeps");
+    });
+}
+
+/// A box becomes idle and busy again all the time; no moment of that is missed.
+#[test]
+fn a_box_that_is_idle_for_moments_is_copied() {
+    in_each(&settings(0), |place, mut sandbox| {
+        begin_silent(&mut sandbox, "drop");
+        for turn in 0..200 {
+            let start = Instant::now();
+            sandbox.install("", "late 0", PATIENCE).unwrap();
+            until("the box prints its line", || sandbox.event().unwrap().is_some());
+            let snapshot = sandbox.snapshot(PATIENCE);
+            assert!(snapshot.is_ok(), "{place}, turn {turn}: {snapshot:?} after {:?}", start.elapsed());
+        }
+    });
+}
+
+/// A box that never becomes idle, even if it rings without end, costs its host little, and its end is noticed.
+#[test]
+fn a_box_that_is_never_idle_is_not_copied() {
+    for command in ["busy", "loop", "ring-mailbox"] {
+        in_each(&settings(0), |place, mut sandbox| {
+            begin_silent(&mut sandbox, command);
+            let (error, sleeps, time) = snapshot_error(&mut sandbox, HOSTILE_TIMEOUT);
+            assert!(matches!(error, Some(SnapshotError::NotIdle)), "{place}: {command}: {error:?}");
+            assert!(time < MAX_CPU_TIME, "{place}: {command}: {sleeps} sleeps, {time:?}");
+            if command != "ring-mailbox" {
+                assert!(sleeps <= MAX_SLEEPS, "{place}: {command}: {sleeps} sleeps");
+                let (control, start) = (sandbox.control_handle(), Instant::now());
+                std::thread::scope(|scope| {
+                    let copier = scope.spawn(|| snapshot_error(&mut sandbox, PATIENCE).0);
+                    control.kill();
+                    let error = copier.join().unwrap();
+                    assert!(matches!(error, Some(SnapshotError::NotRunning)), "{place}: {error:?}");
+                });
+                assert!(start.elapsed() < PATIENCE / 2, "{place}: {command}: {:?}", start.elapsed());
+            }
         });
     }
 }

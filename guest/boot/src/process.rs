@@ -140,14 +140,15 @@ fn fill_memory() -> bool {
 static CONTEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// Sleeps in a futex on `word` while it says `seen`, at most for the time at `limit` if that isn't zero,
-/// with everything that a copy needs to continue in memory. `idle` is the word that says so.
+/// with everything that a copy needs to continue in memory. `idle` is the word that says so. After it is set, the
+/// mailbox event is signalled if `watched` is not zero.
 ///
 /// # Safety
 ///
-/// - `word` and `idle` are addresses of aligned 32-bit words that stay mapped.
+/// - `word`, `idle` and `watched` are addresses of aligned 32-bit words that stay mapped.
 /// - `limit` is 0 or the address of a `timespec` that lives until the function returns.
 #[unsafe(naked)]
-unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, idle: usize, limit: usize) {
+unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, idle: usize, limit: usize, watched: usize) {
     naked_asm!(
         "push rbx",
         "push rbp",
@@ -157,7 +158,25 @@ unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, idle: usize, limi
         "push r15",
         "push rdx",
         "mov qword ptr [{context}], rsp",
-        "mov dword ptr [rdx], 1",
+        // An exchange is also a fence between this store and the load after it.
+        "mov eax, 1",
+        "xchg dword ptr [rdx], eax",
+        "cmp dword ptr [r8], 0",
+        "je 2f",
+        "push rdi",
+        "push rsi",
+        "push rcx",
+        "push 1",
+        "mov eax, {write}",
+        "mov edi, {event}",
+        "mov rsi, rsp",
+        "mov edx, 8",
+        "syscall",
+        "pop rax",
+        "pop rcx",
+        "pop rsi",
+        "pop rdi",
+        "2:",
         "mov rdx, rsi",
         "xor esi, esi",
         "mov r10, rcx",
@@ -166,6 +185,8 @@ unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, idle: usize, limi
         "jmp {resume}",
         context = sym CONTEXT,
         futex = const FUTEX,
+        write = const WRITE,
+        event = const exit::MAILBOX_EVENT_DESCRIPTOR,
         resume = sym resume,
     )
 }
@@ -200,13 +221,15 @@ pub(crate) unsafe extern "C" fn resume() -> ! {
 pub(crate) fn sleep(status: &Mapped, seen: u32, limit: Option<u64>) {
     let word = status.pointer(StatusPage::<Mapped>::doorbell_offset(), 4);
     let idle = status.pointer(StatusPage::<Mapped>::idle_offset(), 4);
+    let watched = status.pointer(StatusPage::<Mapped>::idle_watched_offset(), 4);
     let span = limit.map(|limit| [limit / 1_000_000_000, limit % 1_000_000_000]);
     let limit = span.as_ref().map_or(0, |span| span.as_ptr() as usize);
-    if let (Some(word), Some(idle)) = (word, idle) {
-        let (word, idle) = (word.as_ptr() as usize, idle.as_ptr() as usize);
-        // SAFETY: both words are mapped, the time lives until the call is over; the function keeps the
+    if let (Some(word), Some(idle), Some(watched)) = (word, idle, watched) {
+        let (word, idle, watched) =
+            (word.as_ptr() as usize, idle.as_ptr() as usize, watched.as_ptr() as usize);
+        // SAFETY: the words are mapped, the time lives until the call is over; the function keeps the
         // registers that a function keeps.
-        unsafe { sleep_resumably(word, seen as usize, idle, limit) };
+        unsafe { sleep_resumably(word, seen as usize, idle, limit, watched) };
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Busy,
     /// `alarm MICROSECONDS`: has itself woken again and again, and says so each time.
     Alarm(u64),
+    /// `work MICROSECONDS`: computes for so long, then `drop`.
+    Work(u64),
     /// `loop`: an endless loop.
     Loop,
     /// `ring`: rings for the host without end.
@@ -63,6 +65,7 @@ impl Command {
             }
             ("busy", None) => Self::Busy,
             ("alarm", Some(microseconds)) => Self::Alarm(microseconds.parse().ok()?),
+            ("work", Some(microseconds)) => Self::Work(microseconds.parse().ok()?),
             ("loop", None) => Self::Loop,
             ("ring", None) => Self::Ring,
             ("ring-mailbox", None) => Self::RingMailbox,

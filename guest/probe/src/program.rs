@@ -161,6 +161,10 @@ impl Program {
                     self.alarm = Some(now + microseconds * self.tsc_hz / 1_000_000);
                 }
             }
+            Command::Work(microseconds) => {
+                self.work(microseconds);
+                self.command = Command::Drop;
+            }
             Command::Loop => loop {
                 core::hint::spin_loop();
             },
@@ -178,6 +182,14 @@ impl Program {
         Ok(moved)
     }
 
+    /// Computes for some time.
+    fn work(&self, microseconds: u64) {
+        let until = boot::cycles() + microseconds * self.tsc_hz / 1_000_000;
+        while boot::cycles() < until {
+            core::hint::spin_loop();
+        }
+    }
+
     /// Answers requests; whether there was one, or an answer is still on its way.
     fn serve(&mut self) -> Result<bool, ChannelError> {
         let mut served = false;
@@ -185,10 +197,7 @@ impl Program {
         let mute = matches!(self.command, Command::Mute(_));
         while let Some(message) = self.inbox.poll(&mut self.requests)? {
             if let Command::Late(microseconds) | Command::Mute(microseconds) = self.command {
-                let until = boot::cycles() + microseconds * self.tsc_hz / 1_000_000;
-                while boot::cycles() < until {
-                    core::hint::spin_loop();
-                }
+                self.work(microseconds);
             }
             let reply = match Request::decode(&message) {
                 Ok(request) => self.answer(&request),

@@ -9,16 +9,13 @@ use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
 use crate::statistics::{Times, median, milliseconds, rounded};
 use boundary::{PlatformKind, Slots};
-use sandbox::{Sandbox, Snapshot};
+use sandbox::{Sandbox, Snapshot, SnapshotError};
 use serde::Serialize;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Slots of the box's port: the minimum, since the measurement does not depend on it.
 const SLOTS: u32 = 64;
-
-/// Time between two checks whether a box is idle.
-const IDLE_TIME: Duration = Duration::from_micros(200);
 
 /// Maximum number of points of the start-up curve.
 const STRETCHES: usize = 40;
@@ -129,7 +126,7 @@ fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
     let program = Workload::Firewall;
     let settings = TestBed::settings(program, Slots::new(SLOTS)?, None);
     let mut original = bed.run(program, Slots::new(SLOTS)?, None)?;
-    let snapshot = snapshot_when_idle(&mut original)?;
+    let snapshot = snapshot(&mut original)?;
     let (mut boxes, mut times) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let begin = Instant::now();
@@ -142,16 +139,13 @@ fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
     Ok(times)
 }
 
-/// A snapshot of a box as soon as it has sent its events and is idle.
-fn snapshot_when_idle(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
-    let (begin, control) = (Instant::now(), sandbox.control_handle());
+/// A snapshot of a box as soon as it is idle and its events are read.
+fn snapshot(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
     loop {
-        while sandbox.event()?.is_some() {}
-        match sandbox.snapshot() {
-            Ok(snapshot) => return Ok(snapshot),
-            // A box does not signal that it is idle. Its end, however, ends the wait.
-            Err(_) if begin.elapsed() < REPLY_TIMEOUT && control.wait(IDLE_TIME).is_none() => {}
-            Err(_) => return Err(MeasureError::Late { what: "the box to become idle" }),
+        match sandbox.snapshot(REPLY_TIMEOUT) {
+            // It is idle, so that it has sent its events.
+            Err(SnapshotError::Busy) if sandbox.event()?.is_some() => {}
+            result => return Ok(result?),
         }
     }
 }

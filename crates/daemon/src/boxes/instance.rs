@@ -7,16 +7,11 @@ use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
 use crate::processors::ReservedProcessor;
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
-use sandbox::{
-    CallError, ControlHandle, CreateError, Events, ExitStatus, Sandbox, Snapshot, SnapshotError, State, Usage,
-};
+use sandbox::{CallError, ControlHandle, CreateError, Events, ExitStatus, Sandbox, Snapshot, State, Usage};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The shortest time for a box to become idle between two attempts to copy it. It doubles with each attempt.
-const MIN_IDLE_TIME: Duration = Duration::from_micros(200);
 
 /// How a box ended.
 #[derive(Debug)]
@@ -163,26 +158,13 @@ impl Instance {
     pub(crate) fn snapshot(&self, time: Duration) -> Option<Snapshot> {
         let start = Instant::now();
         let mut sandbox = self.sandbox.lock_within(time).ok()?;
-        let mut idle_time = MIN_IDLE_TIME;
-        loop {
-            // A line printed at the start would be missing in the logs of copies.
-            if !matches!(self.events.next_event(), Ok(None)) {
-                return None;
-            }
-            match sandbox.snapshot() {
-                Ok(snapshot) if snapshot.is_clone_safe() == Some(true) => return Some(snapshot),
-                Ok(snapshot) if snapshot.is_clone_safe() == Some(false) => return None,
-                Ok(_) | Err(SnapshotError::Busy) if start.elapsed() < time => {
-                    // A box does not signal that it is idle. Each attempt interrupts it: a slow one becomes idle only if
-                    // it is left alone for longer.
-                    if self.control.wait(idle_time).is_some() {
-                        return None;
-                    }
-                    idle_time *= 2;
-                }
-                _ => return None,
-            }
+        // A line printed at the start would be missing in the logs of copies. One that is printed later is still in
+        // transit when the box is idle.
+        if !matches!(self.events.next_event(), Ok(None)) {
+            return None;
         }
+        let snapshot = sandbox.snapshot(time.saturating_sub(start.elapsed())).ok()?;
+        (snapshot.is_clone_safe() == Some(true)).then_some(snapshot)
     }
 
     /// Suspends the box, after its reply to a request in progress.

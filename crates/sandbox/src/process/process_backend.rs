@@ -266,6 +266,16 @@ impl Backend for ProcessBackend {
         };
     }
 
+    fn is_idle(&self) -> bool {
+        self.region.status().is_ok_and(|status| status.is_idle())
+    }
+
+    fn watch_idle(&self, watched: bool) {
+        if let Ok(status) = self.region.status() {
+            status.set_idle_watched(watched);
+        }
+    }
+
     fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         self.copy(self.process_id().ok_or(SnapshotError::NotRunning)?)
     }

@@ -11,14 +11,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 impl ProcessBackend {
-    /// The complete state of the process. The caller has stopped it; it must be idle.
+    /// The complete state of the process. It is idle, and the caller has stopped it.
     pub(super) fn copy(&self, pid: libc::pid_t) -> Result<Snapshot, SnapshotError> {
         let status = self.region.status().map_err(|_| SnapshotError::NotRunning)?;
         if status.state() != Some(BoxState::Ready) {
             return Err(SnapshotError::NotRunning);
-        }
-        if !status.is_idle() {
-            return Err(SnapshotError::Busy);
         }
         let shared = self.region.snapshot()?;
         let own = self

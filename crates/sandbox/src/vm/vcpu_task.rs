@@ -38,6 +38,10 @@ pub(crate) struct VcpuTask {
     interrupted: AtomicBool,
     /// Its doorbell rang since its turn began, or since it was kicked.
     rung: AtomicBool,
+    /// It left because it was idle, and was not entered since.
+    idle: AtomicBool,
+    /// A thread waits until it is idle.
+    idle_watched: AtomicBool,
     /// Suspended: must not be entered.
     suspended: AtomicBool,
     killed: AtomicBool,
@@ -84,6 +88,8 @@ impl VcpuTask {
             cpu_bound: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
             rung: AtomicBool::new(false),
+            idle: AtomicBool::new(false),
+            idle_watched: AtomicBool::new(false),
             suspended: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             slice: AtomicU64::new(TIME_SLICE.as_nanos() as u64),
@@ -113,6 +119,7 @@ impl VcpuTask {
         if !self.interrupted.swap(true, Ordering::SeqCst) {
             self.rung.store(false, Ordering::SeqCst);
         }
+        self.idle.store(false, Ordering::SeqCst);
         let preempt = &self.worker.preempt;
         let leave = loop {
             match machine.enter() {
@@ -149,11 +156,14 @@ impl VcpuTask {
             VmExit::Idle => {
                 let alarm = self.region.status().map_or(0, |status| status.alarm());
                 lock(&self.worker.queue).set_alarm(self, alarm);
-                return if self.rung.swap(false, Ordering::SeqCst) {
-                    TurnEnd::Ready
-                } else {
-                    TurnEnd::Waiting
-                };
+                if self.rung.swap(false, Ordering::SeqCst) {
+                    return TurnEnd::Ready;
+                }
+                self.idle.store(true, Ordering::SeqCst);
+                if self.idle_watched.load(Ordering::SeqCst) {
+                    self.mailbox_ring.notify();
+                }
+                return TurnEnd::Waiting;
             }
             VmExit::TurnOver => return TurnEnd::Ready,
             VmExit::Kicked | VmExit::Ring | VmExit::RingMailbox => {
@@ -277,6 +287,14 @@ impl Backend for Arc<VcpuTask> {
 
     fn private_memory(&self) -> std::io::Result<usize> {
         lock(&self.machine).as_ref().map_or(Ok(0), VirtualMachine::private_memory)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.idle.load(Ordering::SeqCst)
+    }
+
+    fn watch_idle(&self, watched: bool) {
+        self.idle_watched.store(watched, Ordering::SeqCst);
     }
 
     fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
