@@ -314,12 +314,11 @@ mod tests {
     fn closed_input_is_consumed() {
         let pieces =
             ["read", " ", "\n", "\r", "writedata", "x 4", "readuntil", "quit", "\u{0}", "llrpc a#1 9"];
-        let mut seed = 1u32;
+        let mut random = random::Random::new(1);
         for _ in 0..5_000 {
             let mut input = String::new();
             for _ in 0..8 {
-                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                input.push_str(pieces[(seed >> 16) as usize % pieces.len()]);
+                input.push_str(pieces[random.below(pieces.len() as u32) as usize]);
             }
             let mut rest = input.as_bytes();
             while !rest.is_empty() {

@@ -128,7 +128,7 @@ impl RandomEarlyDetection {
     }
 
     /// Whether to drop the current packet.
-    pub fn should_drop(&mut self, length: usize, now: Timestamp, random: impl Fn() -> u32) -> bool {
+    pub fn should_drop(&mut self, length: usize, now: Timestamp, mut random: impl FnMut() -> u32) -> bool {
         let average = self.observe(length, now);
         let RedParameters { min_threshold, max_threshold, max_p, gentle, .. } = self.parameters;
         let all = if gentle && max_p.0 != ONE { max_threshold * 2 } else { max_threshold };
@@ -139,7 +139,7 @@ impl RandomEarlyDetection {
         let (slope, offset) = if average <= max_threshold { self.below } else { self.above };
         let probability = ((slope * self.average.scaled()) >> 10) - offset;
         self.count += 1;
-        let draw = || i64::from((random() >> 5) & 0xffff);
+        let mut draw = || i64::from((random() >> 5) & 0xffff);
         if self.count > 0 && probability > 0 && self.count > self.random / probability {
             self.count = 0;
             self.random = draw();
@@ -155,40 +155,52 @@ impl RandomEarlyDetection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use random::Random;
 
-    fn early(stability: u32) -> RandomEarlyDetection {
+    fn early(stability: u32, max_p: u32) -> RandomEarlyDetection {
         let parameters = RedParameters {
             min_threshold: 5,
             max_threshold: 50,
-            max_p: Probability(ONE / 50),
+            max_p: Probability(max_p),
             gentle: true,
             stability,
         };
         RandomEarlyDetection::new(parameters).expect("the parameters are in order")
     }
 
+    /// Packets dropped of 10,000 that meet a queue of each length, without an average.
+    fn drops_at(lengths: [usize; 6], max_p: u32) -> [usize; 6] {
+        let mut random = Random::new(1);
+        lengths.map(|length| {
+            let mut early = early(0, max_p);
+            let now = Timestamp::from_millis(1);
+            (0..10_000).filter(|_| early.should_drop(length, now, || random.next() as u32)).count()
+        })
+    }
+
     #[test]
-    fn drops_nothing_below_the_thresholds_and_everything_above() {
-        let mut early = early(0);
-        let now = Timestamp::from_millis(1);
-        assert!((0..100).all(|_| !early.should_drop(5, now, || 7)));
-        assert!((0..100).all(|_| early.should_drop(101, now, || 7)));
+    fn without_an_average_the_probability_has_three_steps() {
+        let lengths = [5, 6, 50, 51, 100, 101];
+        assert_eq!(drops_at(lengths, ONE / 50), [0, 0, 0, 0, 0, 10_000]);
+        assert_eq!(drops_at(lengths, ONE / 2), [0, 0, 0, 0, 0, 10_000]);
+        assert_eq!(drops_at(lengths, ONE), [0, 0, 0, 10_000, 10_000, 10_000]);
+        // Gaps between drops are distributed evenly from 1 to 1 / (2 * 0.75 - 1), so two of three packets are dropped.
+        let [below @ .., at, between, above] = drops_at(lengths, ONE / 4 * 3);
+        assert_eq!((below, above), ([0; 3], 10_000));
+        assert!((6_500..6_833).contains(&at) && (6_500..6_833).contains(&between), "{at}, {between}");
     }
 
     /// How many packets pass from one drop to the next at a steady queue length, the dropped packet included.
     fn gaps_between_drops(length: usize) -> Vec<u32> {
-        let mut early = early(4);
-        let mut state = 1u64;
-        let mut drop = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            early.should_drop(length, Timestamp::from_millis(1), || (state >> 32) as u32)
-        };
+        let mut early = early(4, ONE / 50);
+        let mut random = Random::new(1);
+        let mut drop = || early.should_drop(length, Timestamp::from_millis(1), || random.next() as u32);
         // The average reaches the length, and the first gap, which may have begun before that, ends.
         (0..200).for_each(|_| _ = drop());
         while !drop() {}
         let mut gaps = Vec::new();
         let mut gap = 0;
-        for _ in 0..20_000 {
+        for _ in 0..200_000 {
             gap += 1;
             if drop() {
                 gaps.push(gap);

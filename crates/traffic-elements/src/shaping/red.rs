@@ -15,8 +15,16 @@ use element::arguments::Probability;
 /// - from MIN_THRESH to MAX_THRESH, the probability rises to MAX_P;
 /// - above MAX_THRESH, it rises to one at twice MAX_THRESH (GENTLE), or is one at once.
 ///
-/// The average is an EWMA with weight 2^-STABILITY; with STABILITY 0 it is the current length. By default RED watches
-/// the nearest queues: downstream on a push path, upstream on a pull path. Dropped packets go to output 1 if it exists.
+/// The average is an EWMA with weight 2^-STABILITY. By default RED watches the nearest queues: downstream on a push path,
+/// upstream on a pull path. Dropped packets go to output 1 if it exists.
+///
+/// STABILITY 0 turns the average off. The thresholds then apply to the current length, and as in Click, the probability
+/// does not depend on how far the length is above them:
+///
+/// - up to MAX_THRESH, nothing is dropped;
+/// - from there to twice MAX_THRESH, with GENTLE, packets are dropped with probability 2 MAX_P - 1, which is none if
+///   MAX_P is at most 0.5;
+/// - above, all packets are dropped.
 /// ```click
 /// InfiniteSource(LIMIT 200, STOP true) -> r :: RED(5, 20, 0.5, STABILITY 0) -> q :: Queue(100) -> Idle;
 /// ```
