@@ -1,12 +1,12 @@
 //! Runs a program with Click's command line and reads the time that its packets took.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-/// Interval between two checks whether a program has exited.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Limit on a program's output in bytes. A few lines are expected.
 const MAX_OUTPUT: u64 = 1 << 16;
@@ -121,17 +121,13 @@ impl ClickProgram {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(RunError::Start)?;
-        let started = Instant::now();
-        let status = loop {
-            match child.try_wait().map_err(RunError::Start)? {
-                Some(status) => break status,
-                None if started.elapsed() > self.timeout => {
-                    // It may have exited in the meantime.
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err(RunError::Timeout(self.timeout));
-                }
-                None => std::thread::sleep(POLL_INTERVAL),
+        let status = match wait_within(&mut child, self.timeout) {
+            Ok(Some(status)) => status,
+            unfinished => {
+                // It may have exited in the meantime.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(unfinished.map_or_else(RunError::Start, |_| RunError::Timeout(self.timeout)));
             }
         };
         // A program prints a few lines. One that fills the pipe blocks and hits the time limit.
@@ -156,6 +152,21 @@ fn text(pipe: Option<impl Read>) -> Result<String, RunError> {
         pipe.take(MAX_OUTPUT).read_to_end(&mut bytes).map_err(RunError::Start)?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Waits until a child has exited, at most for `timeout`. `None`: it still runs.
+fn wait_within(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let started = Instant::now();
+    loop {
+        let left = timeout.saturating_sub(started.elapsed());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)) {
+            Ok(_) => return child.try_wait(),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// The seconds in a line of `-t` output: `USERu SYSTEMs WALL`.
