@@ -102,7 +102,9 @@ impl Inbox {
         &mut self,
         channel: &mut FrameReader<M>,
     ) -> Result<Option<Message>, ChannelError> {
-        while let Some(frame) = channel.receive(&mut self.payload, self.limit)? {
+        loop {
+            let filled = self.payload.len();
+            let Some(frame) = channel.receive(&mut self.payload, self.limit)? else { return Ok(None) };
             let first = *self.first.get_or_insert(frame);
             if (first.kind, first.number, first.total) != (frame.kind, frame.number, frame.total) {
                 return Err(ChannelError::Disordered);
@@ -115,7 +117,10 @@ impl Inbox {
                 let payload = core::mem::take(&mut self.payload);
                 return Ok(Some(Message { kind: frame.kind, number: frame.number, payload }));
             }
+            // With empty frames a message would never end, and seem to make progress.
+            if self.payload.len() == filled {
+                return Err(ChannelError::Disordered);
+            }
         }
-        Ok(None)
     }
 }

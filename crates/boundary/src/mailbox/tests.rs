@@ -118,6 +118,20 @@ fn a_message_over_the_limit_is_refused_before_it_is_stored() {
     });
 }
 
+/// A box could keep a caller awake for ever with a message that is always continued and never longer.
+#[test]
+fn empty_frames_that_continue_are_refused() {
+    for filled in [&b""[..], b"a"] {
+        with_channel(|mut writer, mut reader| {
+            let frame = Frame { kind: MessageKind::Done, number: 1, total: 4, last: false };
+            assert_eq!(writer.send(frame, filled), Ok(true));
+            assert_eq!(writer.send(frame, b""), Ok(true));
+            writer.publish();
+            assert_eq!(Inbox::new(100).poll(&mut reader), Err(ChannelError::Disordered));
+        });
+    }
+}
+
 #[test]
 fn frames_that_do_not_belong_together_are_refused() {
     let frame = Frame { kind: MessageKind::Done, number: 1, total: 4, last: false };
