@@ -117,12 +117,12 @@ mod tests {
     #[test]
     fn notes_are_found_and_checked() {
         let good = VersionNote { fault_table: 2, fault_stack: 3, stack_size: 4 };
-        let ours = [u64::from(PROTOCOL), 2, 3, 4];
+        let (ours, other) = ([u64::from(PROTOCOL), 2, 3, 4], u64::from(PROTOCOL) + 1);
         let both = [note(b"GNU\0", &[9]), note(NOTE_NAME, &ours)].concat();
         let cases = [
             (note(NOTE_NAME, &ours), Ok(good)),
             (both, Ok(good)),
-            (note(NOTE_NAME, &[7, 2, 3, 4]), Err(NoteError::Version { found: 7 })),
+            (note(NOTE_NAME, &[other, 2, 3, 4]), Err(NoteError::Version { found: other })),
             (note(NOTE_NAME, &ours[..3]), Err(NoteError::Damaged)),
             (note(b"GNU\0", &ours), Err(NoteError::Missing)),
             (Vec::new(), Err(NoteError::Missing)),
