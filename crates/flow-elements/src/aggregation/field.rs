@@ -24,7 +24,6 @@ pub(crate) enum Header {
 /// A bit range of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// The header.
     pub(crate) header: Header,
     /// Offset of the first bit from the start of the header.
     pub(crate) offset: u32,

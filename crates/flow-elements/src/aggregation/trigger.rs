@@ -10,8 +10,6 @@ pub(super) struct Trigger {
     pub(super) at: u64,
     pub(super) action: Action,
 }
-
-/// An action.
 #[derive(Clone)]
 pub(super) enum Action {
     /// From then on, only known aggregates are counted.

@@ -12,7 +12,6 @@ const MAX_RATE: u32 = u32::MAX >> 10;
 
 /// Selects whether packets or bytes count.
 pub trait Measure: 'static {
-    /// Arguments of the element.
     type Args: Args;
 
     /// The rate thresholds.

@@ -33,7 +33,7 @@ impl FromArgument for RouteToRemove {
     }
 }
 
-/// Fills a table from an element's arguments. Of two routes for one prefix the earlier stays.
+/// Fills a table from an element's arguments. If several routes have the same prefix, the first is kept.
 pub(super) fn configure(
     store: &mut impl RouteStore,
     arguments: &[Raw],

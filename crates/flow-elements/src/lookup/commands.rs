@@ -9,7 +9,7 @@ use lookup::{NextHop, Route, RouteError, RouteStore};
 use super::arguments::{RouteToAdd, RouteToRemove, has_port};
 use super::table::{RouteTable, RouteTableClass};
 
-/// What to do with a route.
+/// A change of a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Command {
     Add,
@@ -23,7 +23,7 @@ enum Undo {
     Set(Route),
 }
 
-/// `table` and `lookup`.
+/// The handlers `table` and `lookup`.
 pub(super) const fn read_handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 2] {
     [
         Handler::read("table", "The routes, one per line: prefix, gateway, output.", |element| {

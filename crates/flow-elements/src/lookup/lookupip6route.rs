@@ -134,7 +134,7 @@ impl LookupIP6Route {
     }
 }
 
-/// Reads a handler's words in order, each under the keyword that messages call it by.
+/// Reads the words of a handler's value in order. Each has a keyword for messages.
 struct WordReader<'a, 'c> {
     cx: &'a Context<'c>,
     words: &'a [String],

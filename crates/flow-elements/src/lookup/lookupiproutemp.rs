@@ -72,7 +72,7 @@ impl Element for LookupIPRouteMP {
             &self.store,
             |packet| packet.destination_ip().to_bits(),
             |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
-            // The address as the number that a little-endian machine sees in it.
+            // The address read as a little-endian number.
             |cx, address| cx.log(&format!("LookupIPRouteMP: no gw for {:x}", address.swap_bytes())),
         );
     }

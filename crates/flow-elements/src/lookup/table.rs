@@ -11,7 +11,6 @@ use lookup::RouteStore;
 pub trait RouteTableClass: Args + 'static {
     /// The route table.
     type Store: RouteStore + 'static;
-    /// Its handlers.
     const HANDLERS: &'static [Handler<RouteTable<Self>>];
     /// The name that log messages about missing routes start with; `None` for no messages.
     const LOG_NAME: Option<&'static str> = None;

@@ -42,7 +42,6 @@ pub(crate) struct InputCounters {
 
 /// A table of flows with their deadlines.
 pub(crate) struct Map {
-    /// The flows.
     pub(crate) pairs: BidirectionalTable<Ip4Flow, Mapping>,
     /// Deadlines of the best-effort flows and of the guaranteed ones.
     waiting: [Timeouts; 2],

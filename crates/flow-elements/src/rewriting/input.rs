@@ -10,11 +10,8 @@ use super::pattern::{Target, parse_ports};
 pub(crate) struct Input {
     /// The specification as it was written.
     pub(crate) text: String,
-    /// The kind of specification.
     pub(crate) kind: InputKind,
 }
-
-/// The kinds of specification.
 pub(crate) enum InputKind {
     /// `drop`.
     Drop,

@@ -11,7 +11,6 @@ use flow::Ip4Flow;
 pub(crate) struct Mapper {
     /// The element's declaration, for messages.
     pub(crate) declaration: String,
-    /// The patterns.
     pub(crate) targets: Vec<Target>,
     /// The order in which a flow tries them.
     pub(crate) order: RefCell<Box<dyn PatternOrder>>,

@@ -200,7 +200,6 @@ impl fmt::Display for Pattern {
 /// A pattern and the outputs of both directions.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// The pattern.
     pub(crate) pattern: Rc<Pattern>,
     /// Output ports of forward packets and of replies.
     pub(crate) outputs: [u16; 2],

@@ -15,9 +15,7 @@ use flow::{FlowDirection, Ip4Flow, Seed};
 
 /// The parameters of one rewriter class.
 pub(crate) trait RewriterClass: Sized + 'static {
-    /// Its arguments.
     type Args: Args;
-    /// Its handlers.
     const HANDLERS: &'static [Handler<Rewriter<Self>>];
     /// The fields that identify a flow.
     const KEY_FIELDS: KeyFields;

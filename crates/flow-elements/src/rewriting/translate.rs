@@ -37,11 +37,9 @@ pub(crate) struct Annotations {
 /// The flow key of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// The key.
     pub(crate) flow: Ip4Flow,
-    /// The table.
+    /// Index of the table.
     pub(crate) map: u8,
-    /// The protocol.
     pub(crate) protocol: u8,
     /// Whether the packet may start a flow.
     pub(crate) begins: bool,

@@ -55,7 +55,8 @@ impl Filter for Align {
     }
 }
 
-/// How far `address` lies behind the last one that is `offset` behind a multiple of `modulus`, a power of two.
+/// Distance of `address` from the nearest aligned address at or below it: one that is `offset` above a multiple of
+/// `modulus`, a power of two.
 fn distance(address: usize, modulus: usize, offset: usize) -> usize {
     address.wrapping_sub(offset) & (modulus - 1)
 }

@@ -46,7 +46,7 @@ pub(super) struct Range {
     length: usize,
 }
 
-/// Bytes that the clipboard may hold: as many as the longest packet has. Longer ranges never fit one.
+/// Maximum bytes of the clipboard: those of the longest packet. A longer range never fits a packet.
 const MAX_BYTES: usize = 1 << 16;
 
 impl Range {
@@ -120,7 +120,7 @@ impl Element for Clipboard {
         let mut ranges = Vec::new();
         for (index, Raw(text)) in args.range.iter().enumerate() {
             ranges.push(Range::parse(text, setup).map_err(|mut error| {
-                // The last message is about the whole.
+                // The last message is about the whole range.
                 if let Some(last) = error.messages.last_mut() {
                     *last = Message::Other(format!("range {index}: {last}"));
                 }

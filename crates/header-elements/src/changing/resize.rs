@@ -69,7 +69,7 @@ impl Filter for Resize {
     }
 }
 
-/// Moves the front, then the back; `None` if the packet can't grow so much.
+/// Moves the front, then the end; `None` if the packet can't grow that much.
 fn resize(packet: &mut Packet, head: i32, tail: i32) -> Option<()> {
     let (front, back) = (head.unsigned_abs() as usize, tail.unsigned_abs() as usize);
     if head < 0 {

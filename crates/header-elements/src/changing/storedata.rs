@@ -44,7 +44,7 @@ impl Filter for StoreData {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        // Nothing is written beyond the end, so nothing is copied for it either.
+        // If the offset is beyond the end, nothing is written, so shared data need not be copied.
         if self.offset < packet.len()
             && let Some(target) = packet.data_mut().get_mut(self.offset..)
         {

@@ -48,7 +48,7 @@ impl Filter for Strip {
     }
 }
 
-/// Removes `count` bytes from the front, or says that there are fewer and removes all.
+/// Removes `count` bytes from the front. If there are fewer, removes all and logs an error.
 #[inline]
 pub(crate) fn strip(cx: &Context, packet: &mut Packet, count: usize) {
     let length = packet.len();

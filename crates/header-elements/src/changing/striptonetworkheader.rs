@@ -43,7 +43,7 @@ impl Filter for StripToNetworkHeader {
         if offset >= 0 {
             packet.strip(offset.unsigned_abs());
         } else {
-            // The header lies in the headroom, so there is enough of that.
+            // The header is in the headroom, so the headroom is large enough.
             packet.unstrip(offset.unsigned_abs());
         }
         Verdict::Pass(packet)

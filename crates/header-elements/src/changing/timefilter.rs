@@ -58,10 +58,10 @@ pub struct TimeFilterArgs {
     end_call: Option<HandlerCall>,
 }
 
-/// What a bound is counted from.
+/// The time to which a bound is relative.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// Nothing: it is a time.
+    /// None: the bound is absolute.
     Epoch,
     /// The router's start.
     Router,
@@ -84,7 +84,7 @@ pub struct TimeFilter {
 }
 
 impl TimeFilter {
-    /// Counts the bounds from the first packet.
+    /// Makes all bounds absolute, now that the time of the first packet is known.
     fn start(&mut self, time: Timestamp) {
         self.started = true;
         if self.first.1 == Base::Packet {
@@ -98,7 +98,7 @@ impl TimeFilter {
         self.last.1 = Base::Epoch;
     }
 
-    /// Calls END_CALL about the packet, which is decided about when the call is over.
+    /// Calls END_CALL and holds the packet until the call has returned.
     fn call_end(&mut self, cx: &Context, call: &HandlerCall, packet: Packet) {
         let time = format!("{:.6}", packet.timestamp());
         self.end_pending = false;
@@ -115,7 +115,7 @@ impl TimeFilter {
         }
     }
 
-    /// What becomes of the packet in hand after END_CALL.
+    /// Passes or rejects the held packet, after END_CALL.
     fn decide(&mut self, cx: &mut Context) {
         let Some(packet) = self.held.take() else { return };
         if packet.timestamp() < self.last.0 && cx.is_push_output(0) {
@@ -130,22 +130,22 @@ impl TimeFilter {
         }
     }
 
-    /// Moves the end.
+    /// Sets the end.
     fn set_end(&mut self, end: Timestamp) {
-        // Only a later end makes END_CALL worth another call.
+        // END_CALL is called again only if the end has moved to a later time.
         self.end_pending = end > self.last.0 || self.held.is_none();
         self.last = (end, Base::Epoch);
     }
 }
 
-/// The end where none is given: the last second of a signed 32-bit clock, as in Click.
+/// The default end: the last second of a signed 32-bit clock, as in Click.
 const END_OF_TIME: Timestamp = Timestamp::from_parts(i32::MAX as i64, 0);
 
 fn span(cx: &Context, value: &str) -> Result<Timestamp, HandlerError> {
     cx.argument(value).map_err(|_| HandlerError::new("expected time"))
 }
 
-/// The one of several bounds that is given, if it is not zero.
+/// The only bound that is given and not zero; an error if there are several.
 fn at_most_one(
     bounds: [(Option<Timestamp>, Base); 4],
     problem: &str,

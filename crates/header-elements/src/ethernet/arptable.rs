@@ -146,8 +146,6 @@ pub(super) fn set_timer(cx: &Context, cache: &ArpCache, more: i64) {
         cx.set_timer_after(0, Timestamp::from_parts(timeout / 1000 + more, 0));
     }
 }
-
-/// The `insert` handler.
 pub(super) fn insert(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
     let words = element::text::words(value);
     let mut problems = SetupError::default();
@@ -177,8 +175,6 @@ fn address<T: FromArgument>(
     }
     None
 }
-
-/// The `delete` handler.
 pub(super) fn delete(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
     let words = element::text::words(value);
     let mut problems = SetupError::default();

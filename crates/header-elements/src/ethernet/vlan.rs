@@ -50,7 +50,7 @@ pub(super) struct TagArguments {
     /// The priority.
     #[arg(position, default = "0")]
     pub(super) vlan_pcp: Priority,
-    /// The VLAN.
+    /// The VLAN identifier.
     #[arg(default = "0")]
     pub(super) vlan_id: Identifier,
     /// The VLAN whose packets get no tag; -1 for none.

@@ -38,7 +38,7 @@ pub struct CheckICMPHeaderArgs {
 
 pub type CheckICMPHeader = Checker<IcmpCheck>;
 
-/// What is sound.
+/// The check of ICMP lengths and checksums.
 pub struct IcmpCheck;
 
 impl Check for IcmpCheck {
@@ -63,7 +63,7 @@ impl Check for IcmpCheck {
             return Some(1);
         };
         let fits = match message.kind() {
-            // A header without options and eight bytes of what it carries.
+            // An IP header without options and eight bytes of its payload.
             _ if message.is_error() => bytes.len() >= 8 + 28,
             TIMESTAMP | TIMESTAMP_REPLY => bytes.len() == 8 + 12,
             INFORMATION | INFORMATION_REPLY => bytes.len() == 8,

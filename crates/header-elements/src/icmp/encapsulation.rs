@@ -84,7 +84,7 @@ impl<K: EncapsulationArguments> Filter for Encapsulation<K> {
         let Some(space) = packet.prepend(self.added) else {
             return Verdict::Drop(packet, Reason::TOO_LONG);
         };
-        // Else every byte is written below.
+        // In the other case, every byte is written below.
         if !self.numbered || self.added > 28 {
             space.fill(0);
         }

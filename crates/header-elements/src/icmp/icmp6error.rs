@@ -49,13 +49,12 @@ pub struct ICMP6ErrorArgs {
     code: i32,
 }
 
-/// The most bytes of a packet that are quoted.
+/// Maximum bytes of the original packet in an error.
 const MAX_QUOTED: usize = 568;
-/// What a message that a packet is too big says: the bytes of an Ethernet's packet.
+/// The MTU in "packet too big" messages: that of Ethernet.
 const ETHERNET_MTU: u32 = 1500;
-/// A redirect.
 const REDIRECT: u8 = 137;
-/// Bytes of the addresses that a redirect has more than other messages.
+/// Length of the two addresses in a redirect.
 const REDIRECT_ADDRESSES_LENGTH: usize = 32;
 
 pub struct ICMP6Error {
@@ -103,7 +102,7 @@ impl Filter for ICMP6Error {
     }
 }
 
-/// Who gets the answer, or why there is none.
+/// The destination of the error, or the reason for which none is sent.
 fn reply_destination(packet: &Packet) -> Result<Ipv6Addr, Reason> {
     let header = Ip6View::new(packet.network()).ok_or(Reason::NO_IP_HEADER)?;
     if header.next_header() == protocol::ICMP6 {

@@ -73,12 +73,12 @@ pub struct ICMPError {
     identification: u16,
 }
 
-/// The code that asks for smaller packets.
+/// The code "fragmentation needed" of unreachable messages.
 const NEEDS_FRAGMENTATION: u8 = 4;
-/// The code that says that a pointer tells the wrong byte.
+/// The code of parameter problems whose pointer gives the offset of the invalid byte.
 const ERROR_AT_POINTER: u8 = 0;
 
-/// The longest header of IPv4.
+/// The maximum length of an IPv4 header.
 const MAX_HEADER_LENGTH: usize = 60;
 
 impl ICMPError {
@@ -90,7 +90,7 @@ impl ICMPError {
         self.is_unicast(address) && !matches!(address.octets()[0], 0 | 127 | 240..)
     }
 
-    /// Why the packet gets no answer, if so.
+    /// The reason for which no error is sent about the packet, if there is one.
     fn suppression_reason(&self, packet: &Packet) -> Option<Reason> {
         let Some(header) = Ip4View::new(packet.network()) else {
             return Some(Reason::NO_IP_HEADER);
@@ -125,7 +125,7 @@ impl ICMPError {
             if kind == kind::REDIRECT {
                 return Err(Reason::IS_ROUTED);
             }
-            // A route that is itself the problem is of no use.
+            // A source route that is itself invalid can't be reversed.
             if !(reports_pointer && (at..at + route.len()).contains(&pointer.into())) {
                 header_length = reverse_route(route, &mut header);
             }
@@ -183,7 +183,7 @@ impl ICMPError {
     }
 }
 
-/// The first source-route option of a header whose pointer is sound: its offset, and its bytes.
+/// The first source-route option with a valid pointer: its offset in the header, and its bytes.
 fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
     let end = usize::from(header.first()? & 0xf) * 4;
     let header = header.get(..end)?;
@@ -206,7 +206,7 @@ fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-/// Writes the part of a source route that lies behind, backwards, into a header's options; returns the header's length.
+/// Writes the visited part of a source route in reverse into a header's options. Returns the header's length.
 fn reverse_route(route: &[u8], header: &mut [u8; MAX_HEADER_LENGTH]) -> usize {
     let (Some(&kind), Some(&pointer)) = (route.first(), route.get(2)) else { return 20 };
     let hops = route.get(3..usize::from(pointer) - 1).unwrap_or(&[]);
@@ -276,7 +276,7 @@ mod tests {
         let mut answer = [0; MAX_HEADER_LENGTH];
         assert_eq!(reverse_route(route, &mut answer), 32);
         assert_eq!(answer[20..32], [131, 11, 4, 2, 2, 2, 2, 1, 1, 1, 1, 0]);
-        // Nothing of the route has been travelled.
+        // No hop of the route has been visited.
         header[23] = 4;
         assert_eq!(reverse_route(source_route(&header).unwrap().1, &mut answer), 24);
         for (at, value) in [(23, 5), (23, 0), (23, 16), (22, 200), (22, 1), (21, 0)] {

@@ -59,7 +59,7 @@ impl Filter for ICMPPingResponder {
             let old = header.view();
             let (source, destination) = (old.source(), old.destination());
             let (fragment, ttl, protocol) = (old.fragment(), old.ttl(), old.protocol());
-            // Exchanged addresses leave the checksum as it is.
+            // Exchanging the addresses does not change the checksum.
             let checksum = update(old.checksum(), fragment, 0);
             let hops = |ttl| u16::from_be_bytes([ttl, protocol]);
             header.set_checksum(update(checksum, hops(ttl), hops(255)));

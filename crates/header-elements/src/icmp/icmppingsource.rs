@@ -39,7 +39,7 @@ pub struct ICMPPingSourceArgs {
     /// Destination address.
     #[arg(position)]
     dst: Ipv4Addr,
-    /// Time between requests, in milliseconds precision.
+    /// Time between requests, with millisecond precision.
     #[arg(default = "1")]
     interval: Timestamp,
     /// Identifier of the requests, in host byte order.
@@ -69,12 +69,12 @@ pub struct ICMPPingSource {
     args: ICMPPingSourceArgs,
     count: i32,
     pushes: bool,
-    /// When the timer is due, or was last due.
+    /// The time at which the timer fires, or last fired.
     due: Timestamp,
     statistics: Option<PingStatistics>,
 }
 
-/// Bytes of both headers.
+/// Length of both headers.
 const HEADERS_LENGTH: usize = 28;
 /// The only timer.
 const TIMER: usize = 0;
@@ -84,7 +84,7 @@ impl ICMPPingSource {
         self.args.limit >= 0 && self.count >= self.args.limit
     }
 
-    /// Whole milliseconds between requests.
+    /// Time between requests, in whole milliseconds.
     fn interval(&self) -> Timestamp {
         Timestamp::from_millis(self.args.interval.millis())
     }
@@ -100,7 +100,7 @@ impl ICMPPingSource {
         cx.set_timer_after(TIMER, span);
     }
 
-    /// A request in a new packet.
+    /// Creates a packet with the next request.
     fn request(&mut self, cx: &mut Context) -> Option<Packet> {
         let Some(mut packet) = cx.pool().allocate(HEADERS_LENGTH + self.args.data.0.len()) else {
             cx.count_exhausted();
@@ -144,12 +144,12 @@ impl ICMPPingSource {
         packet
     }
 
-    /// The identifier as it stands in packets.
+    /// The identifier in network byte order.
     fn identifier(&self) -> u16 {
         u16::from_be_bytes(self.args.identifier.to_ne_bytes())
     }
 
-    /// Takes a packet that came in; returns the next request if it is to be made of it.
+    /// Handles a received packet. Returns the next request if the packet is to be turned into it.
     fn receive(&mut self, cx: &mut Context, mut packet: Packet) -> Option<Packet> {
         let header = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::ICMP)?;
         let message = Icmp4View::new(packet.transport())?;
@@ -181,7 +181,7 @@ impl ICMPPingSource {
     }
 }
 
-/// The sequence number of the next request after `count`, which has gone round after 2^31: never 0.
+/// The sequence number of the request after the first `count`, which wraps around after 2^31; never 0.
 fn sequence(count: i32) -> u16 {
     count.rem_euclid(0xffff) as u16 + 1
 }

@@ -73,7 +73,7 @@ impl PingStatistics {
         microseconds(self.max.into())
     }
 
-    /// As `ping` sums up, after `count` requests.
+    /// The summary that `ping` prints, after `count` requests.
     pub(super) fn summary(&self, count: i64) -> String {
         let mut text = format!("{count} packets transmitted, {} received", self.received - self.duplicates);
         if self.duplicates != 0 {
@@ -94,12 +94,12 @@ impl PingStatistics {
     }
 }
 
-/// Microseconds as milliseconds with three decimals.
+/// Formats microseconds as milliseconds with three decimals.
 pub(super) fn milliseconds(micros: u64) -> String {
     format!("{}.{:03}", micros / 1_000, micros % 1_000)
 }
 
-/// Microseconds with their unit, or as seconds with as many decimals as needed.
+/// Formats microseconds with their unit, or as seconds with as many decimals as needed.
 fn microseconds(micros: u64) -> String {
     match micros {
         1..1_000 => format!("{micros}us"),

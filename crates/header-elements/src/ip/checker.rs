@@ -6,7 +6,6 @@ use super::faults::{FaultArguments, FaultCounters, HeaderFault};
 
 /// A header check.
 pub trait Check: Sized + 'static {
-    /// The element's arguments.
     type Args: Args;
     /// The possible faults, in the order of `drop_details`.
     const REASONS: &'static [HeaderFault];

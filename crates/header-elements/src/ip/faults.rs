@@ -6,7 +6,6 @@ use element::prelude::*;
 pub struct HeaderFault {
     /// The text in the log and in `drop_details`.
     pub text: &'static str,
-    /// The drop reason.
     pub drop: Reason,
 }
 

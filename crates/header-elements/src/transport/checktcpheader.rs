@@ -36,7 +36,7 @@ pub struct CheckTCPHeaderArgs {
 
 pub type CheckTCPHeader = Checker<TcpCheck>;
 
-/// What is sound.
+/// The check of TCP lengths and checksums.
 pub struct TcpCheck;
 
 impl Check for TcpCheck {

@@ -38,7 +38,7 @@ pub struct CheckUDPHeaderArgs {
 
 pub type CheckUDPHeader = Checker<UdpCheck>;
 
-/// What is sound.
+/// The check of UDP lengths and checksums.
 pub struct UdpCheck;
 
 impl Check for UdpCheck {

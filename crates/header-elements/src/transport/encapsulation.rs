@@ -1,4 +1,4 @@
-//! UDP and IPv4 headers in front of packets.
+//! Encapsulation in UDP and IPv4.
 
 use core::net::Ipv4Addr;
 
@@ -6,16 +6,16 @@ use packet::{Packet, UdpViewMut, protocol, view};
 
 use crate::ip::HeaderTemplate;
 
-/// Bytes of both headers.
+/// Length of both headers.
 const HEADERS_LENGTH: usize = view::ip4::LENGTH + view::udp::LENGTH;
 
-/// Makes room for both headers in front of a packet; whether there is any.
+/// Makes room for both headers at the front of a packet. Returns false if the packet would be too long.
 #[inline(always)]
 pub(super) fn make_room(packet: &mut Packet) -> bool {
     packet.prepend(HEADERS_LENGTH).is_some()
 }
 
-/// Writes both headers where room was made, from an address and a port to others.
+/// Writes both headers into the room made for them.
 #[inline(always)]
 pub(super) fn write(
     packet: &mut Packet,

@@ -49,7 +49,7 @@ impl SetUDPChecksum {
     }
 }
 
-/// For a length that is less than the header's: over so many bytes, as Click does.
+/// Sets the checksum of a packet whose UDP length is shorter than the header: the sum of that many bytes, as in Click.
 #[cold]
 fn fill_stub(bytes: &mut [u8], pseudo: Sum, length: usize) {
     if let Some(checksum) = bytes.get_mut(6..8) {
@@ -76,7 +76,7 @@ impl Filter for SetUDPChecksum {
         if header.is_fragment() {
             return self.reject(cx, packet, Reason::IS_FRAGMENT);
         }
-        // The pseudo header without its length, which is added when it is known.
+        // The pseudo header without its length, which is added below.
         let pseudo = header.pseudo_header(0);
         let bytes = packet.transport_mut();
         let most = bytes.len();

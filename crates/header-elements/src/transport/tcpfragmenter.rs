@@ -52,19 +52,19 @@ pub struct TCPFragmenter {
 
 /// The lengths of a packet's parts, in bytes.
 struct Layout {
-    /// Before the IPv4 header.
+    /// Bytes before the IPv4 header.
     link: usize,
-    /// The IPv4 header.
+    /// Length of the IPv4 header.
     network: usize,
-    /// The TCP header.
+    /// Length of the TCP header.
     transport: usize,
-    /// The segment's data.
+    /// Length of the segment's data.
     data: usize,
-    /// Behind the IPv4 packet.
+    /// Bytes after the IPv4 packet.
     trailer: usize,
 }
 
-/// The parts of a packet that is as long as its headers say. One that is none of TCP is read as if it were.
+/// The parts of a packet; `None` if it is shorter than its headers say. Any protocol is parsed as TCP.
 fn layout(packet: &Packet) -> Option<Layout> {
     let header = Ip4View::new(packet.network())?;
     let total = usize::from(header.total_length());
@@ -96,7 +96,7 @@ impl TCPFragmenter {
         mtu: usize,
     ) -> Option<Packet> {
         let front = layout.link + layout.network + layout.transport;
-        // What stood at the first part's end stays behind each, as many bytes as there were behind the packet.
+        // The trailer has the original's length, and the bytes at this offset of the original.
         let length = front + size + layout.trailer;
         let Some(mut part) = cx.pool().allocate_with(HEADROOM, length) else {
             cx.count_exhausted();

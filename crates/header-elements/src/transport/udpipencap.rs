@@ -49,7 +49,7 @@ pub struct UDPIPEncapArgs {
     checksum: bool,
 }
 
-/// A destination address, or `DST_ANNO`; invalid text gets Click's short error.
+/// A destination address, or `DST_ANNO`; the error for invalid text is Click's.
 struct DestinationArgument(Destination);
 
 impl FromArgument for DestinationArgument {

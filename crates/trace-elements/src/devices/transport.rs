@@ -6,8 +6,6 @@ use alloc::boxed::Box;
 
 use element::{Datagrams, Descriptor, Io, IoError, Stream};
 use packet::Packet;
-
-/// The transport of a socket element.
 pub(super) enum SocketTransport {
     Stream(Box<dyn Stream>),
     Datagrams(Box<dyn Datagrams>),

@@ -35,8 +35,6 @@ impl TraceFile {
     pub(super) fn text(bytes: Vec<u8>) -> TraceFile {
         TraceFile { source: Source::Text(bytes), chunk: Vec::new(), name: "<data>".into(), bytes_read: 0 }
     }
-
-    /// An empty file.
     pub(super) fn empty() -> TraceFile {
         TraceFile { source: Source::Ended, chunk: Vec::new(), name: String::new(), bytes_read: 0 }
     }

@@ -9,15 +9,12 @@ use super::machine::{Machine, Request, ScriptType};
 
 /// The arguments of a script element.
 pub trait ScriptArguments: Args {
-    /// Creates the machine.
     #[doc(hidden)]
     fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError>;
 }
 
 /// A compiled script.
 pub struct Compiled(pub(super) Machine);
-
-/// A script element.
 pub struct Scripted<A> {
     machine: Machine,
     /// Streams that deliver signals, for scripts started by signals.

@@ -110,8 +110,6 @@ impl CoDel {
         self.drops += 1;
         cx.drop(packet, Reason::LATE);
     }
-
-    /// One pull.
     fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
         let judged = self.take(cx, now);
         let Some((mut packet, Some(mut late))) = judged else {

@@ -39,7 +39,6 @@ pub struct DelayShaper {
 }
 
 impl DelayShaper {
-    /// One pull.
     fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
         let packet = self.held.take().or_else(|| {
             let mut packet = cx.pull_one(0)?;

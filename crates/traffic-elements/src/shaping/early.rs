@@ -37,8 +37,6 @@ impl RedParameters {
         format!("{min}, {max}, {max_p}, QUEUES {}, STABILITY {stability}{gentle}", queues.trim_end())
     }
 }
-
-/// Random early detection.
 pub struct RandomEarlyDetection {
     parameters: RedParameters,
     average: Average,

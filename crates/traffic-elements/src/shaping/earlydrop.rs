@@ -15,8 +15,8 @@ use super::watched::WatchedQueues;
 pub(super) struct WatchArguments {
     /// Names of the queues to watch. By default the nearest ones.
     pub(super) queues: Option<Raw>,
-    /// The average queue length is an EWMA with weight 2^-STABILITY; 0 uses the current length, and drops nothing between
-    /// the thresholds.
+    /// The average queue length is an EWMA with weight 2^-STABILITY; 0 uses the current length, and drops nothing
+    /// between the thresholds.
     #[arg(default = "4")]
     pub(super) stability: u32,
 }

@@ -15,8 +15,8 @@ use element::arguments::Probability;
 /// - from MIN_THRESH to MAX_THRESH, the probability rises to MAX_P;
 /// - above MAX_THRESH, it rises to one at twice MAX_THRESH (GENTLE), or is one at once.
 ///
-/// The average is an EWMA with weight 2^-STABILITY. By default RED watches the nearest queues: downstream on a push path,
-/// upstream on a pull path. Dropped packets go to output 1 if it exists.
+/// The average is an EWMA with weight 2^-STABILITY. By default RED watches the nearest queues: downstream on a push
+/// path, upstream on a pull path. Dropped packets go to output 1 if it exists.
 ///
 /// STABILITY 0 turns the average off. The thresholds then apply to the current length, and as in Click, the probability
 /// does not depend on how far the length is above them:

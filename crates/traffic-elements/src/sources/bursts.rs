@@ -32,7 +32,6 @@ pub struct BurstArguments {
 pub trait PacketGenerator: Sized + 'static {
     /// Arguments of the source.
     type Args: Args;
-    /// Handlers of the source.
     const HANDLERS: &'static [Handler<BurstSource<Self>>];
 
     /// Creates it, and returns the arguments that both sources share.

@@ -64,7 +64,6 @@ fn check_bandwidth(bandwidth: Bandwidth) -> Result<u32, &'static str> {
 }
 
 impl LinkUnqueue {
-    /// Transmission time of a packet.
     fn transmission_time(&self, packet: &Packet) -> Timestamp {
         let bytes = packet.len() as u64 + u64::from(packet.extra_length());
         Timestamp::from_micros((bytes * 1_000_000 / u64::from(self.bandwidth.max(1))) as i64)

@@ -7,7 +7,6 @@ use element::prelude::*;
 
 /// Distinguishes the elements that pull at intervals.
 pub trait TimedPullVariant: 'static {
-    /// Arguments of the element.
     type Args: Args;
 
     /// Interval, and maximum number of packets per interval.

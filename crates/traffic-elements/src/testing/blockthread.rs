@@ -18,7 +18,7 @@ pub struct BlockThreadArgs {}
 
 pub struct BlockThread;
 
-/// The longest time: nobody waits longer for a test.
+/// Maximum time, so that a configuration can't block the program for long.
 const MAX_TIME: Timestamp = Timestamp::from_millis(10_000);
 
 impl Element for BlockThread {
@@ -27,7 +27,7 @@ impl Element for BlockThread {
         &[Handler::write("block", "Blocks for this time, at most 10 s.", |_: &mut Self, cx, value| {
             let time: Timestamp = cx.argument(value).map_err(|_| HandlerError::new("bad TIME"))?;
             let environment = cx.environment();
-            // A script may do this over and over: who wants the program to end need not wait for each.
+            // A script may call this repeatedly; a request to stop the program must not wait for every call.
             if !environment.is_interrupted() {
                 environment.wait(&[], Some(environment.steady() + time.min(MAX_TIME)));
             }

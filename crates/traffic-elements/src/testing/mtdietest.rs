@@ -49,7 +49,7 @@ impl Element for MTDieTest {
 
     fn task(&mut self, cx: &mut Context) -> bool {
         cx.stop();
-        // A handler may have the task run again when it has done all.
+        // A handler may schedule the task again after it has finished.
         self.left = self.left.saturating_sub(1);
         if self.left > 0 {
             cx.schedule();

@@ -5,7 +5,7 @@ use core::cell::RefCell;
 
 use element::prelude::*;
 
-/// Numbers that are kept when no element says how many.
+/// Default number of entries to keep.
 const DEFAULT_LIMIT: usize = 1024;
 
 /// Records the order in which tasks run. For tests.
@@ -36,7 +36,7 @@ pub struct SchedOrderTestArgs {
     limit: u32,
 }
 
-/// The numbers noted so far, by all elements of one router.
+/// The numbers recorded so far by all elements of the router.
 struct Order {
     noted: Vec<i32>,
     size: usize,

@@ -27,7 +27,7 @@ pub struct TimerTestArgs {
 
 pub struct TimerTest {
     args: TimerTestArgs,
-    /// When the timer comes, or was last to come.
+    /// The time at which the timer fires, or last fired.
     expiry: Timestamp,
 }
 

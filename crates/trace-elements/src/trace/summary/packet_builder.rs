@@ -23,20 +23,15 @@ const MAX_LENGTH: usize = 65_535 + ETHERNET_LENGTH;
 /// Default addresses and ports of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowId {
-    /// The source address.
     pub source: Ipv4Addr,
-    /// The source port.
     pub source_port: u16,
-    /// The destination address.
     pub destination: Ipv4Addr,
-    /// The destination port.
     pub destination_port: u16,
 }
 
 /// A packet read from a dump: bytes, header offsets and annotations. Bytes that the dump does not specify are zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketBuilder {
-    /// The packet's bytes.
     pub bytes: Vec<u8>,
     /// Offset of the Ethernet header, if there is one.
     pub mac: Option<usize>,
@@ -44,7 +39,6 @@ pub struct PacketBuilder {
     pub network: Option<usize>,
     /// Offset of the transport header, if there is an IP header.
     pub transport: Option<usize>,
-    /// The packet's time.
     pub timestamp: Timestamp,
     /// The time of the first packet that this one represents.
     pub first_timestamp: Option<Timestamp>,
@@ -52,9 +46,7 @@ pub struct PacketBuilder {
     pub extra_packets: u32,
     /// Number of bytes that this packet represents besides its own.
     pub extra_length: u32,
-    /// The paint annotation.
     pub paint: u8,
-    /// The aggregate annotation.
     pub aggregate: u32,
     pub(super) state: BuildState,
 }

@@ -18,7 +18,6 @@ const MAX_FIELDS: usize = 1_000;
 /// An item of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A packet.
     Packet(PacketBuilder),
     /// A message for the user.
     Notice {

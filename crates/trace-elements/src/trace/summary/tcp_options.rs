@@ -16,7 +16,6 @@ pub(super) struct OptionSelection {
 }
 
 impl OptionSelection {
-    /// All options.
     pub(super) const ALL: OptionSelection = OptionSelection { sack: true, timestamp: true, others: true };
     /// All options except timestamps and padding.
     pub(super) const PLAIN: OptionSelection = OptionSelection { timestamp: false, ..OptionSelection::ALL };
