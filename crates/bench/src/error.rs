@@ -56,13 +56,13 @@ impl fmt::Display for MeasureError {
                 "virtual machines need /dev/kvm, which can't be opened here: use --sandbox process",
             ),
             Self::NoEntry => f.write_str("boxes in threads can run only the engine"),
-            Self::Control(error) => write!(f, "a request to a box failed: {error}"),
-            Self::Port(error) => write!(f, "a box violated the protocol of its port: {error}"),
+            Self::Control(_) => f.write_str("a request to a box failed"),
+            Self::Port(_) => f.write_str("a box violated the protocol of its port"),
             Self::NoPort(port) => write!(f, "the box has no free port {port}"),
-            Self::Engine(error) => write!(f, "the engine can't be measured: {error}"),
-            Self::Folder(error) => write!(f, "can't create a temporary folder: {error}"),
-            Self::Daemon(error) => write!(f, "the daemon can't be started: {error}"),
-            Self::Client(error) => write!(f, "a request to the daemon failed: {error}"),
+            Self::Engine(_) => f.write_str("the engine can't be measured"),
+            Self::Folder(_) => f.write_str("can't create a temporary folder"),
+            Self::Daemon(_) => f.write_str("the daemon can't be started"),
+            Self::Client(_) => f.write_str("a request to the daemon failed"),
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
             Self::Host(error) => error.fmt(f),
             Self::Create(error) => error.fmt(f),
@@ -77,18 +77,23 @@ impl fmt::Display for MeasureError {
 }
 
 impl std::error::Error for MeasureError {
-    /// The cause, if the message only includes it; if the message is the cause's, the cause's own cause.
+    /// The cause, or where the message is the cause's own, the source of that.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Control(error) => Some(error),
-            Self::Engine(error) => error.source(),
+            Self::Port(error) => Some(error),
+            Self::Engine(error) => Some(error),
             Self::Daemon(error) | Self::Folder(error) => Some(error),
             Self::Client(error) => Some(error),
             Self::Host(error) => error.source(),
             Self::Create(error) => error.source(),
             Self::Snapshot(error) => error.source(),
             Self::System(error) => error.source(),
-            _ => None,
+            Self::Layout(error) => error.source(),
+            Self::Switch(error) => error.source(),
+            Self::Ring(error) => error.source(),
+            Self::Name(error) => error.source(),
+            Self::NoKvm | Self::NoEntry | Self::NoPort(_) | Self::Late { .. } => None,
         }
     }
 }

@@ -48,7 +48,15 @@ impl fmt::Display for PortFault {
     }
 }
 
-impl core::error::Error for PortFault {}
+impl core::error::Error for PortFault {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Corrupt(corrupt) => corrupt.source(),
+            Self::Descriptor(error) => error.source(),
+        }
+    }
+}
 
 /// The host's end of a port.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ impl SystemError {
 
 impl fmt::Display for SystemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "can't {}: {}", self.action, self.cause)
+        write!(f, "can't {}", self.action)
     }
 }
 
@@ -59,7 +59,15 @@ impl fmt::Display for ImageError {
     }
 }
 
-impl std::error::Error for ImageError {}
+impl std::error::Error for ImageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Note(error) => error.source(),
+            Self::NotElf | Self::Truncated | Self::Layout(_) => None,
+        }
+    }
+}
 
 /// Minimum private memory of a box: stack, variables, and a heap for a small configuration.
 pub(crate) const MIN_MEMORY: usize = 512 << 10;
@@ -89,18 +97,20 @@ impl fmt::Display for SettingsError {
 impl std::error::Error for SettingsError {}
 
 /// Why a box's process could not be created.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum SetupError {
     /// The system call filter could not be compiled.
-    Filter,
+    Filter(seccompiler::BackendError),
+    /// The system call filter has this many instructions, more than fit into the shared region.
+    FilterLength(usize),
     /// The kernel refused a new process.
-    Clone(i32),
+    Clone(std::io::Error),
     /// The child failed before it executed the image.
     Child {
         /// The failed step.
         step: &'static str,
-        /// The error's number.
-        errno: i32,
+        /// The system's error.
+        cause: std::io::Error,
     },
     /// The spawner thread has ended.
     Gone,
@@ -108,17 +118,29 @@ pub enum SetupError {
 
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cause = |errno: &i32| std::io::Error::from_raw_os_error(*errno);
         match self {
-            Self::Filter => write!(f, "can't create a box's system call filter"),
-            Self::Clone(errno) => write!(f, "can't create a box's process: {}", cause(errno)),
-            Self::Child { step, errno } => write!(f, "a box's process can't {step}: {}", cause(errno)),
+            Self::Filter(_) => write!(f, "can't create a box's system call filter"),
+            Self::FilterLength(count) => write!(
+                f,
+                "a box's system call filter has {count} instructions; the limit is {}",
+                boundary::control::FILTER_LENGTH
+            ),
+            Self::Clone(_) => write!(f, "can't create a box's process"),
+            Self::Child { step, .. } => write!(f, "a box's process can't {step}"),
             Self::Gone => write!(f, "the process spawner has ended"),
         }
     }
 }
 
-impl std::error::Error for SetupError {}
+impl std::error::Error for SetupError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Filter(error) => Some(error),
+            Self::Clone(cause) | Self::Child { cause, .. } => Some(cause),
+            Self::FilterLength(_) | Self::Gone => None,
+        }
+    }
+}
 
 /// Why a host cannot be created.
 #[derive(Debug)]
@@ -146,7 +168,17 @@ impl fmt::Display for HostError {
     }
 }
 
-impl std::error::Error for HostError {}
+impl std::error::Error for HostError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Image(error) => error.source(),
+            Self::System(error) => error.source(),
+            Self::Process(error) => error.source(),
+            Self::Processor(_) => None,
+        }
+    }
+}
 
 /// Why a box cannot be created.
 #[derive(Debug)]
@@ -206,7 +238,20 @@ impl fmt::Display for CreateError {
     }
 }
 
-impl std::error::Error for CreateError {}
+impl std::error::Error for CreateError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Settings(error) => error.source(),
+            Self::Layout(error) => error.source(),
+            Self::Ring(error) => error.source(),
+            Self::Boot(error) => error.source(),
+            Self::System(error) => error.source(),
+            Self::Process(error) => error.source(),
+            Self::NoMemory | Self::NoKvm | Self::PoolFull | Self::PoolTarget | Self::SnapshotTarget => None,
+        }
+    }
+}
 
 macro_rules! from {
     ($whole:ty: $($variant:ident($error:ty)),* $(,)?) => {
@@ -228,3 +273,48 @@ from!(
     System(SystemError),
     Process(SetupError),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CallError, SnapshotError};
+    use boundary::{ChannelError, CorruptIndex};
+    use std::error::Error;
+
+    /// Every cause stands once in the chain, whether an error wraps its cause or prints it as its own message.
+    #[test]
+    fn each_cause_is_printed_once() {
+        let cause = || std::io::Error::from_raw_os_error(libc::ENOENT);
+        let system = || SystemError { action: "open it", cause: cause() };
+        let child = || SetupError::Child { step: "run it", cause: cause() };
+        let corrupt = CorruptIndex { found: 9, least: 1, span: 2 };
+        let cases: [(Box<dyn Error>, &str); 9] = [
+            (Box::new(system()), "can't open it: {cause}"),
+            (Box::new(HostError::from(system())), "can't open it: {cause}"),
+            (Box::new(HostError::from(child())), "a box's process can't run it: {cause}"),
+            (Box::new(CreateError::from(system())), "can't open it: {cause}"),
+            (Box::new(CreateError::from(child())), "a box's process can't run it: {cause}"),
+            (
+                Box::new(CreateError::from(SetupError::Clone(cause()))),
+                "can't create a box's process: {cause}",
+            ),
+            (Box::new(SnapshotError::from(system())), "can't open it: {cause}"),
+            (
+                Box::new(HostError::from(ImageError::Note(NoteError::Damaged))),
+                "the image's version note is damaged",
+            ),
+            (
+                Box::new(CallError::from(ChannelError::from(corrupt))),
+                "the box violated the mailbox protocol: ring index 9 is not within 2 of 1",
+            ),
+        ];
+        for (error, expected) in cases {
+            let (mut text, mut next) = (error.to_string(), error.source());
+            while let Some(error) = next {
+                text = format!("{text}: {error}");
+                next = error.source();
+            }
+            assert_eq!(text, expected.replace("{cause}", &cause().to_string()));
+        }
+    }
+}

@@ -33,8 +33,8 @@ pub enum CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Channel(error) => write!(f, "the box violated the mailbox protocol: {error}"),
-            Self::Reply(error) => write!(f, "the box's reply is invalid: {error}"),
+            Self::Channel(_) => write!(f, "the box violated the mailbox protocol"),
+            Self::Reply(_) => write!(f, "the box's reply is invalid"),
             Self::Refused(reason) | Self::Missing(reason) => write!(f, "{}", reason.escape_debug()),
             Self::Rejected(found) => {
                 write!(f, "the configuration was rejected")?;
@@ -46,7 +46,15 @@ impl fmt::Display for CallError {
     }
 }
 
-impl std::error::Error for CallError {}
+impl std::error::Error for CallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Channel(error) => Some(error),
+            Self::Reply(error) => Some(error),
+            Self::Refused(_) | Self::Missing(_) | Self::Rejected(_) | Self::TimedOut | Self::Ended => None,
+        }
+    }
+}
 
 impl From<ChannelError> for CallError {
     fn from(error: ChannelError) -> Self {

@@ -103,7 +103,15 @@ impl fmt::Display for SnapshotError {
     }
 }
 
-impl std::error::Error for SnapshotError {}
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::System(error) => error.source(),
+            Self::NotRunning | Self::NotIdle | Self::Busy | Self::Pooled | Self::Thread => None,
+        }
+    }
+}
 
 impl From<crate::error::SystemError> for SnapshotError {
     fn from(error: crate::error::SystemError) -> Self {

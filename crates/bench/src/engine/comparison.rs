@@ -245,7 +245,7 @@ impl Workbench {
             (ours.packets_out == Some(0)).then(|| "no packet of this traffic reaches `out`".to_string());
         let (peer, note) = match (peer, theirs) {
             (None, _) => (None, None),
-            (Some(_), Err(error)) => (None, Some(format!("the peer {error}"))),
+            (Some(_), Err(error)) => (None, Some(format!("the peer {}", api::with_causes(&error)))),
             (Some(_), Ok(times)) => {
                 (Some(PeerFigures::of(&figures, times.figures(packets, repeated))), difference(&ours, &times))
             }

@@ -110,7 +110,15 @@ impl fmt::Display for ChannelError {
     }
 }
 
-impl core::error::Error for ChannelError {}
+impl core::error::Error for ChannelError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Corrupt(corrupt) => corrupt.source(),
+            Self::UnknownKind(_) | Self::FrameLength(_) | Self::TooLong { .. } | Self::Disordered => None,
+        }
+    }
+}
 
 /// A frame's description of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,6 @@ pub(super) fn check(name: &'static str, platform: PlatformKind) -> CheckResult {
             }
         }
         Err(MeasureError::NoKvm) => CheckResult::missing(name, "not available", "see kvm"),
-        Err(error) => CheckResult::missing(name, "no box can run", error.to_string()),
+        Err(error) => CheckResult::missing(name, "no box can run", api::with_causes(&error)),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn program() -> Result<BpfProgram, SetupError> {
     let only = |argument, value: i32| {
         let condition =
             SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value as u64);
-        condition.and_then(|condition| SeccompRule::new(vec![condition])).map_err(|_| SetupError::Filter)
+        condition.and_then(|condition| SeccompRule::new(vec![condition])).map_err(SetupError::Filter)
     };
     let calls = BTreeMap::from([
         // Only waiting is allowed, no other futex operation.
@@ -28,13 +28,13 @@ pub(crate) fn program() -> Result<BpfProgram, SetupError> {
     ]);
     let filter =
         SeccompFilter::new(calls, SeccompAction::KillProcess, SeccompAction::Allow, TargetArch::x86_64);
-    filter.and_then(BpfProgram::try_from).map_err(|_| SetupError::Filter)
+    filter.and_then(BpfProgram::try_from).map_err(SetupError::Filter)
 }
 
 /// Writes a filter to the place where the image expects it.
 pub(crate) fn write(program: &BpfProgram, area: &Mapped) -> Result<(), SetupError> {
     if program.len() > control::FILTER_LENGTH {
-        return Err(SetupError::Filter);
+        return Err(SetupError::FilterLength(program.len()));
     }
     area.store_u64(control::FILTER, program.len() as u64, Relaxed);
     for (index, step) in program.iter().enumerate() {

@@ -139,14 +139,15 @@ fn make(order: &SpawnRequest, stack: &mut [u8]) -> Result<Spawned, SetupError> {
         // If namespaces are forbidden, the filter still confines the box.
         made = try_clone(&mut setup, stack, 0);
     }
-    let (pid, descriptor) = made.map_err(SetupError::Clone)?;
+    let failed = |errno| SetupError::Clone(std::io::Error::from_raw_os_error(errno));
+    let (pid, descriptor) = made.map_err(failed)?;
     match setup.failed {
         None => Ok((pid, descriptor)),
         Some((step, errno)) => {
             // SAFETY: it reaps the child that was just created and has ended; the kernel writes the status to a live
             // variable.
             unsafe { libc::waitpid(pid, &mut 0, libc::__WALL) };
-            Err(SetupError::Child { step, errno })
+            Err(SetupError::Child { step, cause: std::io::Error::from_raw_os_error(errno) })
         }
     }
 }

@@ -228,7 +228,7 @@ impl From<MeasureError> for Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Measure(error) => error.fmt(f),
+            Failure::Measure(error) => f.write_str(&api::with_causes(error)),
             Failure::Write(path, error) => write!(f, "{}: {}", path.display(), system_message(error)),
         }
     }

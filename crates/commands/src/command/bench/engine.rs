@@ -1,6 +1,5 @@
 //! `clickbox bench engine`: measurements of configurations in memory, on one core.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,10 +92,9 @@ impl Arguments {
         }
         let mut results = Vec::new();
         for comparison in self.comparisons()? {
-            let row = workbench.measure(&comparison).map_err(|error| {
-                let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-                format!("{}: {error}{cause}", comparison.config)
-            })?;
+            let row = workbench
+                .measure(&comparison)
+                .map_err(|error| format!("{}: {}", comparison.config, api::with_causes(&error)))?;
             if !self.json {
                 output::text(&line(&row));
             }
