@@ -17,7 +17,7 @@ pub trait Link: Send {
     /// Moves frames in both directions. Returns their number.
     fn step(&mut self) -> usize;
 
-    /// Prepares for sleep: from now on a bell reports new frames. Returns false if frames are already waiting; the
+    /// Prepares for sleep: from now on the runner's wake event reports new frames. Returns false if frames are already waiting; the
     /// caller must then not sleep.
     fn prepare_sleep(&mut self) -> bool;
 

@@ -18,7 +18,7 @@ const QUANTUM: usize = 256;
 /// Maximum consecutive visits that a weight grants, so that a port's turn ends.
 const MAX_WEIGHT: u32 = 64;
 
-/// How long an idle worker polls before it sleeps.
+/// How long an idle runner polls before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// Time spent on a port.
@@ -44,7 +44,8 @@ pub struct SwitchRunner<F> {
     links: Vec<Option<Box<dyn Link>>>,
     batch: Batch,
     plan: ForwardingPlan,
-    bell: OwnedFd,
+    /// An eventfd that wakes the runner.
+    wake_event: OwnedFd,
     start: Instant,
 }
 
@@ -58,7 +59,7 @@ impl<F: Forward> SwitchRunner<F> {
     /// A runner for a switch without ports.
     pub fn new(forward: F) -> io::Result<Self> {
         // SAFETY: the call has no preconditions; the descriptor that it returns is owned by this value alone.
-        let bell = unsafe {
+        let wake_event = unsafe {
             match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
                 descriptor if descriptor >= 0 => OwnedFd::from_raw_fd(descriptor),
                 _ => return Err(io::Error::last_os_error()),
@@ -70,15 +71,14 @@ impl<F: Forward> SwitchRunner<F> {
             links: Vec::new(),
             batch: Batch::new(QUANTUM),
             plan: ForwardingPlan::default(),
-            bell,
+            wake_event,
             start: Instant::now(),
         })
     }
 
-    /// A counter (eventfd) that wakes the worker when it is written to: for boxes, and for other threads that need the
-    /// worker.
-    pub fn bell(&self) -> io::Result<OwnedFd> {
-        self.bell.try_clone()
+    /// An eventfd that wakes the sleeping runner: for boxes, and for other threads.
+    pub fn wake_event(&self) -> io::Result<OwnedFd> {
+        self.wake_event.try_clone()
     }
 
     /// Adds a port.
@@ -241,7 +241,8 @@ impl<F: Forward> SwitchRunner<F> {
         taken
     }
 
-    /// Sleeps until a port has frames, the bell rings, or `most` has passed. Returns at once if frames are waiting.
+    /// Sleeps until a port has frames, the wake event is signalled, or `most` has passed. Returns at once if frames are
+    /// waiting.
     pub fn wait(&mut self, most: Duration) {
         wait(std::slice::from_mut(self), None, most);
     }
@@ -249,7 +250,7 @@ impl<F: Forward> SwitchRunner<F> {
     /// Prepares every port and link for sleep, and collects the descriptors to poll. Returns false if frames are
     /// waiting; the caller must then not sleep.
     fn prepare_sleep(&mut self, polls: &mut Vec<libc::pollfd>) -> bool {
-        polls.push(readable(&self.bell));
+        polls.push(readable(&self.wake_event));
         let mut sleeps = true;
         for slot in self.slots.iter_mut().flatten().filter(|slot| slot.down.is_none()) {
             match slot.driver.prepare_sleep() {
@@ -274,7 +275,7 @@ impl<F: Forward> SwitchRunner<F> {
         }
     }
 
-    /// Moves frames until `done` returns true. It is called between rounds, and at least every `most` while the worker
+    /// Moves frames until `done` returns true. It is called between rounds, and at least every `most` while the runner
     /// sleeps.
     pub fn run(&mut self, most: Duration, mut done: impl FnMut(&mut Self) -> bool) {
         let mut idle = Instant::now();
@@ -291,36 +292,36 @@ impl<F: Forward> SwitchRunner<F> {
     }
 }
 
-/// Sleeps until a port of any of these runners has frames, one of their bells or the additional `bell` rings, or `most`
-/// has passed: for a thread that runs several switches. Returns at once if frames are waiting. The additional bell must
+/// Sleeps until a port of any of these runners has frames, one of their wake events or `wake_event` is signalled, or
+/// `most` has passed: for a thread that runs several switches. Returns at once if frames are waiting. `wake_event` must
 /// be a non-blocking descriptor; it is read empty.
-pub fn wait<F: Forward>(workers: &mut [SwitchRunner<F>], bell: Option<BorrowedFd>, most: Duration) {
-    let mut polls: Vec<_> = bell.iter().map(readable).collect();
+pub fn wait<F: Forward>(runners: &mut [SwitchRunner<F>], wake_event: Option<BorrowedFd>, most: Duration) {
+    let mut polls: Vec<_> = wake_event.iter().map(readable).collect();
     let mut sleeps = true;
-    for worker in &mut *workers {
-        sleeps &= worker.prepare_sleep(&mut polls);
+    for runner in &mut *runners {
+        sleeps &= runner.prepare_sleep(&mut polls);
     }
     if sleeps {
         let milliseconds = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: the list is live and has the stated length.
         unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
     }
-    for worker in &mut *workers {
+    for runner in &mut *runners {
         if sleeps {
-            clear_bell(&worker.bell);
+            clear(&runner.wake_event);
         }
-        worker.end_sleep();
+        runner.end_sleep();
     }
-    if let (true, Some(bell)) = (sleeps, bell) {
-        clear_bell(&bell);
+    if let (true, Some(event)) = (sleeps, wake_event) {
+        clear(&event);
     }
 }
 
-/// Resets a counter to zero.
-fn clear_bell(bell: &impl AsRawFd) {
+/// Resets an eventfd.
+fn clear(event: &impl AsRawFd) {
     let mut count = 0u64;
     // SAFETY: the kernel writes eight bytes to a live variable.
-    unsafe { libc::read(bell.as_raw_fd(), (&raw mut count).cast(), 8) };
+    unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 
 /// A poll entry that waits until a descriptor is readable.

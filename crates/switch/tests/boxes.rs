@@ -22,11 +22,14 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
     let machines = require(Capability::Kvm).then_some(Target::Vm(&runner));
     for place in machines.into_iter().chain([Target::Process]) {
         let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
-        let bell = Arc::new(EventFd::from(bridge.bell().unwrap()));
+        let wake_event = Arc::new(EventFd::from(bridge.wake_event().unwrap()));
         check(&mut bridge, &|command| {
             let port = sandbox::PortSettings { slots: Slots::new(128).unwrap(), mac: [0; 6], mtu: 1500 };
-            let settings =
-                Settings { ports: vec![port], wake_event: Some(bell.clone()), ..Settings::new(1 << 20) };
+            let settings = Settings {
+                ports: vec![port],
+                wake_event: Some(wake_event.clone()),
+                ..Settings::new(1 << 20)
+            };
             let mut sandbox = host.create(place, &settings).unwrap();
             sandbox.start().unwrap();
             match command {
@@ -82,7 +85,7 @@ fn a_mirroring_box_answers_through_the_bridge() {
         assert_eq!(back, expected);
         let counters = *bridge.switch().counters(port).unwrap();
         assert_eq!((counters.received_frames, counters.sent_frames), (1000, 1000));
-        // The worker slept about ten times instead of spinning, and the bell, not the timeout, ended each sleep.
+        // The runner slept about ten times instead of spinning, and the wake event, not the timeout, ended each sleep.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     });
 }

@@ -39,9 +39,10 @@ fn idle_boxes_cost_next_to_nothing() {
     let runner = sandbox::Worker::start().unwrap();
     let machines = require(Capability::Kvm);
     let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
-    let bell = Arc::new(EventFd::from(bridge.bell().unwrap()));
+    let wake_event = Arc::new(EventFd::from(bridge.wake_event().unwrap()));
     let port = sandbox::PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
-    let settings = Settings { ports: vec![port], wake_event: Some(bell.clone()), ..Settings::new(1 << 20) };
+    let settings =
+        Settings { ports: vec![port], wake_event: Some(wake_event.clone()), ..Settings::new(1 << 20) };
     let before = descriptors();
     let mut boxes: Vec<Sandbox> = Vec::new();
     for number in 0..BOXES {
@@ -85,7 +86,7 @@ fn idle_boxes_cost_next_to_nothing() {
     shares.sort_by(f64::total_cmp);
     let median = shares[2];
     done.store(true, Ordering::SeqCst);
-    bell.ring();
+    wake_event.ring();
     switch.join().unwrap();
     assert!(median <= 0.02, "{BOXES} idle boxes use {:.1} % of a core: {shares:?}", median * 100.0);
 }

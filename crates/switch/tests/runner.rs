@@ -130,14 +130,14 @@ fn a_capture_goes_through_into_another() {
     assert_eq!(receive_all(&mut PcapReader::new(Cursor::new(written)).unwrap()), frames);
 }
 
-/// A runner that sleeps is woken by a pipe and by its bell.
+/// A runner that sleeps is woken by a pipe and by its wake event.
 #[test]
 fn a_sleeping_worker_is_woken() {
     let mut runner = learning();
     let (inside, mut outside) = Pipe::pair().unwrap();
     let port = runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
     runner.add_port(Box::new(Null), PortSettings::default()).unwrap();
-    let bell = runner.bell().unwrap();
+    let wake_event = runner.wake_event().unwrap();
     let thread = std::thread::spawn(move || {
         let start = Instant::now();
         let got = |runner: &mut SwitchRunner<LearningBridge>| {
@@ -147,7 +147,7 @@ fn a_sleeping_worker_is_woken() {
         assert!(got(&mut runner));
         let start = Instant::now();
         runner.wait(TIMEOUT);
-        assert!(start.elapsed() < TIMEOUT, "the bell was not heard");
+        assert!(start.elapsed() < TIMEOUT, "the runner was not woken");
     });
     for number in 0..50 {
         send_all(&mut outside, &[frame(2, 1, number)]);
@@ -156,7 +156,7 @@ fn a_sleeping_worker_is_woken() {
     std::thread::sleep(Duration::from_millis(5));
     let one = 1u64;
     // SAFETY: eight bytes are read from a live variable.
-    unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(&bell), (&raw const one).cast(), 8) };
+    unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(&wake_event), (&raw const one).cast(), 8) };
     thread.join().unwrap();
 }
 
@@ -176,7 +176,7 @@ fn own_network() -> bool {
     true
 }
 
-/// Two switches of one thread sleep together, and wake for a frame at either and for the additional bell.
+/// Two switches of one thread sleep together, and wake for a frame at either and for the additional wake event.
 #[test]
 fn switches_of_one_thread_rest_together() {
     let mut runners = [learning(), learning()];
@@ -188,15 +188,15 @@ fn switches_of_one_thread_rest_together() {
             ends.push(outside);
         }
     }
-    let (ring, bell) = std::os::unix::net::UnixStream::pair().unwrap();
-    bell.set_nonblocking(true).unwrap();
+    let (waker, wake_event) = std::os::unix::net::UnixStream::pair().unwrap();
+    wake_event.set_nonblocking(true).unwrap();
     for (sender, receiver) in [(0, 1), (2, 3)] {
         assert_eq!(runners.iter_mut().map(SwitchRunner::step).sum::<usize>(), 0);
         std::thread::scope(|scope| {
             let resting = scope.spawn(|| {
                 let start = Instant::now();
                 while runners.iter_mut().map(SwitchRunner::step).sum::<usize>() == 0 {
-                    switch::wait(&mut runners, Some(bell.as_fd()), TIMEOUT);
+                    switch::wait(&mut runners, Some(wake_event.as_fd()), TIMEOUT);
                 }
                 start.elapsed()
             });
@@ -206,11 +206,11 @@ fn switches_of_one_thread_rest_together() {
         assert_eq!(receive_all(&mut ends[receiver]), [frame(2, 1, 5)]);
     }
     let start = Instant::now();
-    (&ring).write_all(&[1; 8]).unwrap();
-    switch::wait(&mut runners, Some(bell.as_fd()), TIMEOUT);
+    (&waker).write_all(&[1; 8]).unwrap();
+    switch::wait(&mut runners, Some(wake_event.as_fd()), TIMEOUT);
     assert!(start.elapsed() < TIMEOUT);
-    // The bell was read empty.
-    switch::wait(&mut runners, Some(bell.as_fd()), Duration::from_millis(1));
+    // The wake event was read empty.
+    switch::wait(&mut runners, Some(wake_event.as_fd()), Duration::from_millis(1));
 }
 
 /// A driver whose device was removed.

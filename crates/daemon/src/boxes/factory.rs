@@ -89,11 +89,12 @@ impl SandboxFactory {
         sandbox_kind::resolve(wanted, self.has_vms())
     }
 
-    /// Creates a box by its definition, as a copy if there is a snapshot. It rings `bell` when it has packets.
+    /// Creates a box by its definition, as a copy if there is a snapshot. It signals `wake_event` when it
+    /// has packets.
     pub(crate) fn make(
         &self,
         definition: &CreateBox,
-        bell: Arc<EventFd>,
+        wake_event: Arc<EventFd>,
         snapshot: Option<&Snapshot>,
     ) -> Result<CreatedBox, OperationError> {
         let slots = u32::from(definition.ring);
@@ -109,7 +110,7 @@ impl SandboxFactory {
             quantum: Share::of(definition).quantum,
             polls: definition.dedicated,
             pool: self.pools.of(definition, kind)?,
-            wake_event: Some(bell),
+            wake_event: Some(wake_event),
             exit_event: Some(self.exit_event.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
         };

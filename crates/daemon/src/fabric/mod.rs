@@ -1,6 +1,6 @@
 //! The fabric: one thread with all switches, pipes and their ports.
 //!
-//! There is only one thread because a box has one bell for all its ports, even if they are attached to different
+//! There is only one thread because a box has one doorbell for all its ports, even if they are attached to different
 //! switches. Other threads send it commands, which it runs between two rounds of forwarding; commands never block. The
 //! `switch` crate handles all frames; the fabric keeps records of names, owners and limits.
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How long the idle thread polls for packets before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
-/// Maximum sleep. Its only use is to recover if a process outside the daemon loses a bell.
+/// Maximum sleep. Its only use is to recover if a box's process loses a wake-up.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Maximum sleep while packets become due by time alone.
@@ -25,8 +25,8 @@ type Command = Box<dyn FnOnce(&mut Network) + Send>;
 /// The thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Fabric {
-    bell: Arc<EventFd>,
-    orders: Option<Sender<Command>>,
+    wake_event: Arc<EventFd>,
+    commands: Option<Sender<Command>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -34,48 +34,47 @@ impl Fabric {
     /// Starts the thread on the unreserved processors.
     pub(crate) fn start(cores: Arc<Processors>) -> Result<Self, OperationError> {
         let system = |error| OperationError::system("start the switch's thread", error);
-        let bell = EventFd::new()?;
-        let bell = Arc::new(bell);
-        let (orders, received) = mpsc::channel();
+        let wake_event = Arc::new(EventFd::new()?);
+        let (commands, received) = mpsc::channel();
         let mut network = Network::new().map_err(system)?;
-        let own = bell.clone();
+        let own = wake_event.clone();
         let run = move || {
             let _sharer = cores.confine_current_thread();
             run(&mut network, &own, &received);
         };
         let thread = std::thread::Builder::new().name("switch".into()).spawn(run).map_err(system)?;
-        Ok(Self { bell, orders: Some(orders), thread: Some(thread) })
+        Ok(Self { wake_event, commands: Some(commands), thread: Some(thread) })
     }
 
-    /// The bell that boxes ring when they have packets.
-    pub(crate) fn bell(&self) -> Arc<EventFd> {
-        self.bell.clone()
+    /// The event that boxes signal when they have packets.
+    pub(crate) fn wake_event(&self) -> Arc<EventFd> {
+        self.wake_event.clone()
     }
 
     /// Runs a command in the thread, waits, and returns its result.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
-        order: impl FnOnce(&mut Network) -> T + Send + 'static,
+        command: impl FnOnce(&mut Network) -> T + Send + 'static,
     ) -> Result<T, OperationError> {
-        let (tell, answer) = mpsc::channel();
-        let order: Command = Box::new(move |network| {
+        let (sender, result) = mpsc::channel();
+        let command: Command = Box::new(move |network| {
             // The caller may have given up.
-            let _ = tell.send(order(network));
+            let _ = sender.send(command(network));
         });
-        self.orders
+        self.commands
             .as_ref()
             .ok_or(OperationError::Ending)?
-            .send(order)
+            .send(command)
             .map_err(|_| OperationError::Ending)?;
-        self.bell.ring();
-        answer.recv().map_err(|_| OperationError::Ending)
+        self.wake_event.ring();
+        result.recv().map_err(|_| OperationError::Ending)
     }
 }
 
 impl Drop for Fabric {
     fn drop(&mut self) {
-        self.orders = None;
-        self.bell.ring();
+        self.commands = None;
+        self.wake_event.ring();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked needs no further cleanup.
             let _ = thread.join();
@@ -83,12 +82,12 @@ impl Drop for Fabric {
     }
 }
 
-fn run(network: &mut Network, bell: &EventFd, orders: &Receiver<Command>) {
+fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>) {
     let mut idle = Instant::now();
     loop {
         loop {
-            match orders.try_recv() {
-                Ok(order) => order(network),
+            match commands.try_recv() {
+                Ok(command) => command(network),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return,
             }
@@ -97,7 +96,7 @@ fn run(network: &mut Network, bell: &EventFd, orders: &Receiver<Command>) {
             idle = Instant::now();
         } else if idle.elapsed() >= SPIN_TIME {
             let most = if network.is_paced() { PACED_WAIT } else { MAX_WAIT };
-            switch::wait(&mut network.runners, Some(bell.as_fd()), most);
+            switch::wait(&mut network.runners, Some(wake_event.as_fd()), most);
             idle = Instant::now();
         } else {
             std::hint::spin_loop();

@@ -109,7 +109,7 @@ impl Supervisor {
         definition: &CreateBox,
         snapshot: Option<&Snapshot>,
     ) -> Result<Arc<Instance>, OperationError> {
-        let made = self.0.factory.make(definition, self.0.fabric.bell(), snapshot)?;
+        let made = self.0.factory.make(definition, self.0.fabric.wake_event(), snapshot)?;
         let instance = Arc::new(made.instance);
         let unwanted = {
             let mut inner = managed.inner();

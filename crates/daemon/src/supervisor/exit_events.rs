@@ -10,21 +10,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// The token of the bell that rings when a virtual machine ends.
-const BELL_TOKEN: u64 = 0;
+/// The token of the event that is signalled when a virtual machine ends.
+const VM_TOKEN: u64 = 0;
 
 /// The events that the thread waits for.
 #[derive(Debug)]
 pub(super) struct ExitEvents {
     epoll: OwnedFd,
-    bell: Arc<EventFd>,
+    /// Signalled when a virtual machine ends, and to wake the thread.
+    event: Arc<EventFd>,
     entries: Mutex<Entries>,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     processes: BTreeMap<u64, Entry>,
-    /// Boxes in virtual machines. All are checked when the bell rings.
+    /// Boxes in virtual machines. All are checked when the event is signalled.
     vms: Vec<Watched>,
     /// Boxes that may have ended but could not be checked yet.
     again: Vec<Watched>,
@@ -46,15 +47,15 @@ struct Entry {
 }
 
 impl ExitEvents {
-    pub(super) fn new(bell: Arc<EventFd>) -> io::Result<Self> {
+    pub(super) fn new(event: Arc<EventFd>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL_TOKEN), epoll::EventFlags::IN)?;
-        Ok(Self { epoll, bell, entries: Mutex::default() })
+        epoll::add(&epoll, event.as_fd(), epoll::EventData::new_u64(VM_TOKEN), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, event, entries: Mutex::default() })
     }
 
     /// Wakes the thread to check everything now.
     pub(super) fn wake(&self) {
-        self.bell.ring();
+        self.event.ring();
     }
 
     /// Watches a started box.
@@ -101,8 +102,8 @@ impl ExitEvents {
         for event in events {
             let token = event.data;
             match token.u64() {
-                BELL_TOKEN if self.bell.rang() => suspects.extend(entries.vms.iter().cloned()),
-                BELL_TOKEN => {}
+                VM_TOKEN if self.event.rang() => suspects.extend(entries.vms.iter().cloned()),
+                VM_TOKEN => {}
                 token => {
                     let entry = entries.processes.remove(&token);
                     found.extend(

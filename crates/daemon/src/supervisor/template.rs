@@ -27,7 +27,7 @@ impl Supervisor {
         }
         // Values that each copy replaces may be anything here. A template needs no reserved processor.
         let definition = CreateBox { dedicated: false, ..definition.clone() };
-        let made = self.0.factory.make(&definition, self.0.fabric.bell(), None).ok()?;
+        let made = self.0.factory.make(&definition, self.0.fabric.wake_event(), None).ok()?;
         let (instance, _ports) = (made.instance, made.ports);
         instance.start().ok()?;
         let mut replies = Vec::new();

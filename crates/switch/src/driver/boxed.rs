@@ -4,7 +4,7 @@ use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 use boundary::{HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
 
-/// A box's port and the function that wakes the box. The box wakes the switch through the bell that it was given.
+/// A box's port and the function that wakes the box. The box wakes the switch through the runner's wake event.
 pub struct BoxPort<Owner> {
     pub(crate) port: HostPort<Owner>,
     origin: SourceRegion,

@@ -90,7 +90,7 @@ pub trait Driver: Send {
         false
     }
 
-    /// Prepares for sleep: from now on the descriptor or a bell reports new frames. Returns false if frames are already
+    /// Prepares for sleep: from now on the descriptor or the runner's wake event reports new frames. Returns false if frames are already
     /// waiting; the caller must then not sleep.
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         Ok(true)
@@ -99,7 +99,7 @@ pub trait Driver: Send {
     /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     fn end_sleep(&mut self) {}
 
-    /// The descriptor that becomes readable when frames arrive, unless the driver uses a bell.
+    /// The descriptor that becomes readable when frames arrive, unless the driver uses the runner's wake event.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

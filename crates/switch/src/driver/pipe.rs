@@ -17,7 +17,7 @@ pub struct Pipe {
     incoming: Arc<Mutex<VecDeque<Vec<u8>>>>,
     outgoing: Arc<Mutex<VecDeque<Vec<u8>>>>,
     /// A byte in it wakes the sleeping side: frames have arrived.
-    bell: UnixStream,
+    doorbell: UnixStream,
 }
 
 fn lock(queue: &Mutex<VecDeque<Vec<u8>>>) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
@@ -31,8 +31,8 @@ impl Pipe {
         left.set_nonblocking(true)?;
         right.set_nonblocking(true)?;
         let (there, back) = <(Arc<Mutex<VecDeque<_>>>, Arc<Mutex<VecDeque<_>>>)>::default();
-        let first = Self { incoming: back.clone(), outgoing: there.clone(), bell: left };
-        Ok((first, Self { incoming: there, outgoing: back, bell: right }))
+        let first = Self { incoming: back.clone(), outgoing: there.clone(), doorbell: left };
+        Ok((first, Self { incoming: there, outgoing: back, doorbell: right }))
     }
 }
 
@@ -59,21 +59,20 @@ impl Driver for Pipe {
         }
         drop(queue);
         if was_empty && sent.frames > 0 {
-            // A full bell has already been rung, and a bell whose other end was closed wakes no one: both errors are
-            // ignored.
-            let _ = self.bell.write(&[1]);
+            // If the socket is full, the doorbell was rung before; if its other end is closed, there is no one to wake.
+            let _ = self.doorbell.write(&[1]);
         }
         Ok(sent)
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         let mut rung = [0; 64];
-        while matches!(self.bell.read(&mut rung), Ok(1..)) {}
+        while matches!(self.doorbell.read(&mut rung), Ok(1..)) {}
         Ok(lock(&self.incoming).is_empty())
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bell.as_fd())
+        Some(self.doorbell.as_fd())
     }
 }
 
