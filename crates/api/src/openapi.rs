@@ -88,8 +88,8 @@ fn operation(entry: &dyn Entry, generator: &mut SchemaGenerator) -> Value {
     };
     for code in COMMON_ERRORS.iter().chain(entry.errors()) {
         let status = code.status().to_string();
-        let place = format!("#/components/responses/{status}");
-        responses.insert(status, json!({ "$ref": place }));
+        let reference = format!("#/components/responses/{status}");
+        responses.insert(status, json!({ "$ref": reference }));
     }
     operation["responses"] = responses.into();
     operation

@@ -204,9 +204,9 @@ mod tests {
 
     /// Parses a text and asserts that it prints the same again.
     fn same<T: FromStr<Err = PathError> + fmt::Display>(text: &str) -> T {
-        let place: T = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(place.to_string(), text);
-        place
+        let path: T = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(path.to_string(), text);
+        path
     }
 
     #[test]

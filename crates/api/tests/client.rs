@@ -122,10 +122,10 @@ fn lines_are_read_as_they_come() {
 
 #[test]
 fn what_is_no_daemon_is_found_out() {
-    let folder = Folder::new("nobody");
+    let folder = Folder::new("no-daemon");
     let client =
         Client::new(Address::Unix(folder.0.join("socket")), &Credentials::default()).expect("a client");
-    let error = client.ask(&operation::LIST_BOXES, &[]).expect_err("nobody is there");
+    let error = client.ask(&operation::LIST_BOXES, &[]).expect_err("there is no daemon");
     assert!(matches!(error, ClientError::NoDaemon { .. }), "{error:?}");
     assert!(error.to_string().starts_with("no daemon is running at /"), "{error}");
     for (name, text) in [

@@ -21,11 +21,11 @@ fn the_document_is_fresh() {
 #[test]
 fn operations_are_told_apart() {
     let mut names = BTreeSet::new();
-    let mut places = BTreeSet::new();
+    let mut operations = BTreeSet::new();
     for entry in TABLE {
         assert!(names.insert(entry.name()), "two operations have the name {}", entry.name());
         assert!(
-            places.insert((entry.method().name(), entry.path())),
+            operations.insert((entry.method().name(), entry.path())),
             "two operations are at {}",
             entry.path()
         );
@@ -39,8 +39,8 @@ fn every_reference_leads_somewhere() {
         match value {
             serde_json::Value::Object(members) => {
                 if let Some(target) = members.get("$ref").and_then(|target| target.as_str()) {
-                    let place = target.strip_prefix('#').expect("a place in the document");
-                    assert!(document.pointer(place).is_some(), "{target} leads nowhere");
+                    let pointer = target.strip_prefix('#').expect("a pointer into the document");
+                    assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
                 }
                 members.values().for_each(|member| check(member, document));
             }

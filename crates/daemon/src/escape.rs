@@ -18,7 +18,7 @@ fn escape(bytes: &[u8], lines: bool) -> String {
         match letter {
             '\n' if lines => escaped.push('\n'),
             '\t' => escaped.push('\t'),
-            _ if letter.is_control() || turns_text(letter) => escaped.extend(letter.escape_default()),
+            _ if letter.is_control() || changes_direction(letter) => escaped.extend(letter.escape_default()),
             _ => escaped.push(letter),
         }
     }
@@ -26,7 +26,7 @@ fn escape(bytes: &[u8], lines: bool) -> String {
 }
 
 /// Marks that change the direction of text. Unicode does not classify them as control characters.
-fn turns_text(letter: char) -> bool {
+fn changes_direction(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

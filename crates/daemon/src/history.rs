@@ -22,7 +22,7 @@ pub(crate) struct HistoryLimits<T> {
     /// Maximum bytes of all entries. The last entry is always kept, however long it is.
     pub(crate) bytes: usize,
     /// The size of an entry in bytes.
-    pub(crate) weigh: fn(&T) -> usize,
+    pub(crate) size_of: fn(&T) -> usize,
 }
 
 #[derive(Debug)]
@@ -56,13 +56,13 @@ impl<T: Clone> History<T> {
         entries.last += 1;
         let number = entries.last;
         let entry = make(number);
-        entries.bytes += (self.bounds.weigh)(&entry);
+        entries.bytes += (self.bounds.size_of)(&entry);
         entries.queue.push_back(entry);
         while entries.queue.len() > 1
             && (entries.queue.len() > self.bounds.entries || entries.bytes > self.bounds.bytes)
             && let Some(oldest) = entries.queue.pop_front()
         {
-            entries.bytes -= (self.bounds.weigh)(&oldest);
+            entries.bytes -= (self.bounds.size_of)(&oldest);
         }
         drop(entries);
         self.last.send_replace(number);
@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_last_entries_are_kept_and_numbered() {
-        let ring = History::new(HistoryLimits { entries: 3, bytes: 9, weigh: |text: &&str| text.len() }, 10);
+        let ring =
+            History::new(HistoryLimits { entries: 3, bytes: 9, size_of: |text: &&str| text.len() }, 10);
         assert_eq!(ring.after(10, 9), HistoryPage { entries: vec![], lost: 0 });
         for value in ["a", "b", "c", "d"] {
             ring.push(|_| value);
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_told() {
-        let ring = History::new(HistoryLimits { entries: 3, bytes: 9, weigh: |_| 1 }, 0);
+        let ring = History::new(HistoryLimits { entries: 3, bytes: 9, size_of: |_| 1 }, 0);
         let mut watch = ring.watch();
         assert!(!watch.has_changed().unwrap());
         ring.push(|number| number);

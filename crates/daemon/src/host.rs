@@ -20,7 +20,7 @@ pub(crate) fn cgroup() -> CgroupVersion {
 }
 
 /// Whether this process may lower the nice value of others (CAP_SYS_NICE).
-fn may_be_less_nice() -> bool {
+fn can_raise_priority() -> bool {
     const SYS_NICE: u32 = 23;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -52,7 +52,7 @@ impl Supervisor {
         if let Some(reason) = &reason {
             remarks.push(format!("boxes run in processes because {reason}; load the module kvm_intel or kvm_amd, and let the daemon's user open /dev/kvm"));
         }
-        if !may_be_less_nice() {
+        if !can_raise_priority() {
             remarks.push(
                 "a weight above 100 has no effect on boxes in processes; give the daemon CAP_SYS_NICE"
                     .to_string(),

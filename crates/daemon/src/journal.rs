@@ -12,9 +12,9 @@ pub(crate) struct Journal(pub(crate) History<Event>);
 impl Journal {
     /// A journal whose first event gets the number after `last`.
     pub(crate) fn new(last: u64) -> Self {
-        let weigh = |event: &Event| event.subject.len() + event.message.len();
+        let size_of = |event: &Event| event.subject.len() + event.message.len();
         Self(History::new(
-            HistoryLimits { entries: MAX_JOURNAL_EVENTS, bytes: MAX_JOURNAL_BYTES, weigh },
+            HistoryLimits { entries: MAX_JOURNAL_EVENTS, bytes: MAX_JOURNAL_BYTES, size_of },
             last,
         ))
     }

@@ -174,12 +174,12 @@ mod tests {
             assert_eq!(allowed(), all);
             // Later subscribers are restricted too, and dropped ones are not called any more.
             let core = cores.reserve().unwrap();
-            let (tell, told) = std::sync::mpsc::channel();
-            let late = cores.subscribe(move |shared| tell.send(shared.to_vec()).unwrap());
+            let (sender, received) = std::sync::mpsc::channel();
+            let late = cores.subscribe(move |shared| sender.send(shared.to_vec()).unwrap());
             late.apply();
-            assert_eq!(told.try_recv().unwrap(), all[..all.len() - 1]);
+            assert_eq!(received.try_recv().unwrap(), all[..all.len() - 1]);
             drop((late, sharer, core));
-            assert!(told.recv().is_err());
+            assert!(received.recv().is_err());
             assert_eq!(allowed(), all[..all.len() - 1]);
         });
         thread.join().unwrap();

@@ -6,7 +6,7 @@ use api::{BoxState, ConfigurationName, CreateBox, ErrorCode, Install, Restart, S
 use daemon::{OperationError, Settings, Supervisor};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::time::{Duration, Instant};
-use support::{Folder, PATIENCE, handler, in_each, name, process, settings, state, supervisor, until};
+use support::{Folder, TIMEOUT, handler, in_each, name, process, settings, state, supervisor, until};
 use test_support::{Capability, require};
 
 fn code<T: std::fmt::Debug>(result: Result<T, OperationError>) -> ErrorCode {
@@ -73,7 +73,7 @@ fn what_is_refused_leaves_no_trace() {
     for _ in 0..10_000 {
         assert_eq!(code(supervisor.create_box(process("fw", "drop", &[]))), ErrorCode::Exists);
     }
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TIMEOUT);
     assert_eq!(supervisor.boxes().unwrap().len(), 1);
 }
 
@@ -264,7 +264,7 @@ fn a_box_in_a_loop_is_stopped_and_removed() {
                     true => drop(supervisor.stop_box(&fw).unwrap()),
                     false => supervisor.remove_box(&fw).unwrap(),
                 }
-                assert!(start.elapsed() < PATIENCE, "it was waited for");
+                assert!(start.elapsed() < TIMEOUT, "it was waited for");
                 for installing in [first, second] {
                     drop(installing.join().unwrap());
                 }
@@ -294,13 +294,14 @@ fn a_box_that_is_being_changed_is_told_of() {
         };
         let first = scope.spawn(install_when_resumed);
         let second = scope.spawn(install_when_resumed);
-        until("it is told of", || {
+        until("the conflict is reported", || {
             let suspended = supervisor.suspend_box(&fw);
-            let told = matches!(&suspended, Err(failure) if failure.to_string().contains("being changed"));
+            let reported =
+                matches!(&suspended, Err(failure) if failure.to_string().contains("being changed"));
             if suspended.is_ok() {
                 supervisor.resume_box(&fw).unwrap();
             }
-            told
+            reported
         });
         supervisor.kill_box(&fw).unwrap();
         for installing in [first, second] {
@@ -432,7 +433,7 @@ fn a_stop_while_booting() {
             if round >= 40 && interrupted >= 3 {
                 break;
             }
-            assert!(begin.elapsed() < PATIENCE, "{interrupted} of {round} stops came while it booted");
+            assert!(begin.elapsed() < TIMEOUT, "{interrupted} of {round} stops came while it booted");
             let (started, stopped) = std::thread::scope(|scope| {
                 let starting = scope.spawn(|| supervisor.start_box(&fw));
                 std::thread::sleep(Duration::from_micros(round % 40 * 50));

@@ -60,7 +60,7 @@ fn a_chain_of_boxes_is_steered_under_traffic() {
         until("packets come", || count("fw/c.count") > closed_at + 1000);
         // A box that does not answer at once is reported with its last known counters.
         let drops = || supervisor.show_box(&name("fw")).unwrap().status.drops.into_values().sum::<u64>();
-        until("drops are told of", || drops() > 0);
+        until("drops are reported", || drops() > 0);
         let seen = count("monitor/c.count");
         assert!(seen < count("fw/c.count"));
         // A rejected configuration is reported with its location, and changes nothing.
@@ -167,7 +167,7 @@ fn boxes_start_as_copies_of_those_like_them() {
             let log = supervisor.log_list(&name(box_name), &LogQuery::default()).unwrap();
             log.iter().any(|line| line.text.contains("started from a template"))
         };
-        let (mut copies, mut anew) = (Vec::new(), Vec::new());
+        let (mut copies, mut fresh_diagnostics) = (Vec::new(), Vec::new());
         let mut number = 0;
         until("boxes are copies", || {
             let box_name = format!("fw{number}");
@@ -176,7 +176,8 @@ fn boxes_start_as_copies_of_those_like_them() {
             if is_copy(&box_name) {
                 copies.push(box_name);
             } else {
-                anew = supervisor.show_box(&name(&box_name)).unwrap().installed[0].diagnostics.clone();
+                fresh_diagnostics =
+                    supervisor.show_box(&name(&box_name)).unwrap().installed[0].diagnostics.clone();
                 assert!(copies.is_empty(), "{sandbox:?}: {box_name} is none");
                 supervisor.remove_box(&name(&box_name)).unwrap();
             }
@@ -193,7 +194,7 @@ fn boxes_start_as_copies_of_those_like_them() {
             let count = format!("{copy}/c.count");
             until("packets come to each", || read(supervisor, &count) == "50");
             let installed = supervisor.show_box(&name(copy)).unwrap().installed;
-            assert_eq!((installed.len(), &installed[0].diagnostics), (1, &anew), "{sandbox:?}");
+            assert_eq!((installed.len(), &installed[0].diagnostics), (1, &fresh_diagnostics), "{sandbox:?}");
         }
         // A box that is never idle is installed each time.
         for round in 0..4 {
@@ -222,7 +223,7 @@ fn packets_in_a_box_that_ends_are_counted() {
         });
         let drops = || supervisor.show_box(&name("to")).unwrap().status.drops;
         // A box that does not answer at once is reported with its last known counters.
-        until("drops are told of", || drops().values().sum::<u64>() == 100);
+        until("drops are reported", || drops().values().sum::<u64>() == 100);
         let before = drops();
         supervisor.kill_box(&name("to")).unwrap();
         until("it is gone", || state(supervisor, "to") == api::BoxState::Crashed);

@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Folder, PATIENCE, process, until};
+use support::{Folder, TIMEOUT, process, until};
 
 /// The environment variable that makes this program run as a daemon.
 const BE_A_DAEMON: &str = "CLICKBOX_TEST_DAEMON";
@@ -92,7 +92,7 @@ impl Daemon {
 
     fn exchange(&self, request: &[u8], ends: bool) -> String {
         let mut stream = UnixStream::connect(self.folder.join("socket")).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         // It may close the connection before everything is sent.
         let _ = stream.write_all(request);
         if ends {
@@ -173,7 +173,7 @@ fn a_box_is_made_and_asked_over_the_socket() {
     daemon.signal(rustix::process::Signal::TERM);
     let start = Instant::now();
     assert!(daemon.child.wait().unwrap().success());
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TIMEOUT);
     drop(listening);
     assert!(!folder.file("socket").exists());
 }
@@ -328,7 +328,7 @@ fn tcp_needs_tls_and_the_token() {
     drop(silent);
     // Without TLS there is no response.
     let mut plain = std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.set_read_timeout(Some(TIMEOUT)).unwrap();
     plain.write_all(b"GET /v1/host HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer);

@@ -8,7 +8,7 @@ use api::{
 };
 use daemon::Supervisor;
 use std::time::Instant;
-use support::{Folder, PATIENCE, name, process, supervisor, switch, until};
+use support::{Folder, TIMEOUT, name, process, supervisor, switch, until};
 
 fn port(name: &str, driver: PortDriver) -> AddPort {
     AddPort {
@@ -239,8 +239,8 @@ fn switches_know_addresses() {
     assert_eq!(supervisor.show_switch(&switch("learning")).unwrap().port_list.len(), 1);
     supervisor.remove_port(&switch("learning"), &port_name("up")).unwrap();
     assert_eq!(supervisor.show_switch(&lan).unwrap().port_list.len(), 1);
-    let nobody = port("tap", PortDriver::AfPacket { device: Some("none-such".parse().unwrap()) });
-    assert_eq!(supervisor.add_port(&lan, &nobody).unwrap_err().code(), ErrorCode::Refused);
+    let missing = port("tap", PortDriver::AfPacket { device: Some("none-such".parse().unwrap()) });
+    assert_eq!(supervisor.add_port(&lan, &missing).unwrap_err().code(), ErrorCode::Refused);
 }
 
 /// A capture file is replayed into a switch, and what comes out at the other end is captured.
@@ -387,5 +387,5 @@ fn many_boxes_come_and_go() {
         supervisor.remove_box(&name(&format!("box{number}"))).unwrap();
     }
     assert!(supervisor.show_switch(&switch("lan")).unwrap().port_list.is_empty());
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TIMEOUT);
 }

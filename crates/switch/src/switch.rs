@@ -205,8 +205,8 @@ impl<F: Forward> Switch<F> {
         }
         port.counters.received_frames += batch.len() as u64;
         port.counters.received_bytes += received_bytes;
-        if let Some(place) = ports.get_mut(usize::from(from.0)) {
-            *place = Some(port);
+        if let Some(slot) = ports.get_mut(usize::from(from.0)) {
+            *slot = Some(port);
         }
     }
 

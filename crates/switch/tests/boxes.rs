@@ -20,7 +20,7 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
     let host = Host::new(image::PROBE).unwrap();
     let runner = sandbox::Worker::start().unwrap();
     let machines = require(Capability::Kvm).then_some(Target::Vm(&runner));
-    for place in machines.into_iter().chain([Target::Process]) {
+    for target in machines.into_iter().chain([Target::Process]) {
         let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
         let wake_event = Arc::new(EventFd::from(bridge.wake_event().unwrap()));
         check(&mut bridge, &|command| {
@@ -30,7 +30,7 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
                 wake_event: Some(wake_event.clone()),
                 ..Settings::new(1 << 20)
             };
-            let mut sandbox = host.create(place, &settings).unwrap();
+            let mut sandbox = host.create(target, &settings).unwrap();
             sandbox.start().unwrap();
             match command {
                 "mirror" | "loop" | "drop" | "send 60" => sandbox.install("", command, TIMEOUT).unwrap(),
@@ -90,7 +90,7 @@ fn a_mirroring_box_answers_through_the_bridge() {
     });
 }
 
-/// Two boxes connected without the switch: one sends until it is told to mirror, and no frame is lost.
+/// Two boxes connected without the switch: one sends until it gets the command to mirror, and no frame is lost.
 #[test]
 fn linked_boxes_pass_frames_on() {
     in_each(|bridge, make| {

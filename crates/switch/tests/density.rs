@@ -46,11 +46,11 @@ fn idle_boxes_cost_next_to_nothing() {
     let before = descriptors();
     let mut boxes: Vec<Sandbox> = Vec::new();
     for number in 0..BOXES {
-        let place = match machines && number % 2 == 0 {
+        let target = match machines && number % 2 == 0 {
             true => Target::Vm(&runner),
             false => Target::Process,
         };
-        let mut sandbox = host.create(place, &settings).unwrap();
+        let mut sandbox = host.create(target, &settings).unwrap();
         sandbox.start().unwrap();
         sandbox.install("", "mirror", TIMEOUT).unwrap();
         let (port, doorbell) = (sandbox.take_port(0).unwrap(), sandbox.doorbell());

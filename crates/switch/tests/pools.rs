@@ -18,7 +18,7 @@ type Port = BoxPort<Arc<SharedRegion>>;
 /// A box with two ports in a shared pool, controlled by commands.
 struct Maker<'a> {
     host: &'a Host,
-    place: Target<'a>,
+    target: Target<'a>,
     pool: Arc<PacketPool>,
 }
 
@@ -27,15 +27,15 @@ impl Maker<'_> {
         let port = PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
         let pool = Some(self.pool.clone());
         let settings = Settings { ports: vec![port; 2], pool, ..Settings::new(1 << 20) };
-        let mut sandbox = self.host.create(self.place, &settings).unwrap();
+        let mut sandbox = self.host.create(self.target, &settings).unwrap();
         sandbox.start().unwrap();
         // A box whose command never ends may not answer.
-        let told = sandbox.install(
+        let installed = sandbox.install(
             "",
             command,
             if command == "forward" { TIMEOUT } else { Duration::from_millis(200) },
         );
-        assert!(command != "forward" || told.is_ok(), "{told:?}");
+        assert!(command != "forward" || installed.is_ok(), "{installed:?}");
         sandbox
     }
 }
@@ -45,10 +45,10 @@ fn in_each(check: impl Fn(&Maker)) {
     let worker = sandbox::Worker::start().unwrap();
     if require(Capability::Kvm) {
         let pool = PacketPool::new(SandboxKind::Vm).unwrap();
-        check(&Maker { host: &host, place: Target::Vm(&worker), pool });
+        check(&Maker { host: &host, target: Target::Vm(&worker), pool });
     }
     let pool = PacketPool::new(SandboxKind::Process).unwrap();
-    check(&Maker { host: &host, place: Target::Process, pool });
+    check(&Maker { host: &host, target: Target::Process, pool });
 }
 
 fn plug(sandbox: &mut Sandbox, number: usize) -> Port {

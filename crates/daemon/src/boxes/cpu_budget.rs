@@ -11,7 +11,8 @@ const MIN_RUN_SECONDS: f64 = 0.01;
 /// The budget of a box with a limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuBudget {
-    looked: Instant,
+    /// When it was last checked.
+    checked: Instant,
     used: Duration,
     /// Remaining seconds; negative if more was used.
     left: f64,
@@ -28,15 +29,15 @@ pub(crate) enum ThrottleAction {
 impl CpuBudget {
     /// The budget of a box that has used `used` until now, with a limit of `cores` processors.
     pub(crate) fn new(now: Instant, used: Duration, cores: f64) -> Self {
-        Self { looked: now, used, left: cores * MAX_SAVED_SECONDS }
+        Self { checked: now, used, left: cores * MAX_SAVED_SECONDS }
     }
 
     /// Updates the budget with the processor time used until now. `held` says whether the box is throttled.
     pub(crate) fn advance(&mut self, now: Instant, used: Duration, cores: f64, held: bool) -> ThrottleAction {
-        let gained = cores * now.duration_since(self.looked).as_secs_f64();
+        let gained = cores * now.duration_since(self.checked).as_secs_f64();
         self.left = (self.left + gained).min(cores * MAX_SAVED_SECONDS)
             - used.saturating_sub(self.used).as_secs_f64();
-        (self.looked, self.used) = (now, used);
+        (self.checked, self.used) = (now, used);
         match held {
             false if self.left < 0.0 => ThrottleAction::Hold,
             true if self.left >= cores * MIN_RUN_SECONDS => ThrottleAction::Release,

@@ -33,10 +33,10 @@ pub(crate) struct Instance {
     events: Events,
     /// Whether its end was handled.
     status_taken: AtomicBool,
-    /// Whether it was told to stop, so that its end is no crash.
+    /// Whether it was asked to stop, so that its end is no crash.
     stopping: AtomicBool,
     /// Whether its rings were collapsed into huge pages.
-    gathered: AtomicBool,
+    collapsed: AtomicBool,
     throttle: Mutex<Throttle>,
     /// Its reserved processor, until it has ended.
     core: Mutex<Option<ReservedProcessor>>,
@@ -60,7 +60,7 @@ impl Instance {
             events,
             status_taken: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            gathered: AtomicBool::new(false),
+            collapsed: AtomicBool::new(false),
             throttle: Mutex::default(),
             core: Mutex::new(core),
             resources,
@@ -200,7 +200,7 @@ impl Instance {
         self.control.kill();
     }
 
-    /// Whether it was told to stop.
+    /// Whether it was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
@@ -243,7 +243,7 @@ impl Instance {
 
     /// Collapses its rings into huge pages, once, when the processor time that it used shows that it is busy.
     pub(crate) fn collapse_pages(&self, used: Duration) {
-        if used >= HUGE_PAGE_CPU_THRESHOLD && !self.gathered.swap(true, Ordering::Relaxed) {
+        if used >= HUGE_PAGE_CPU_THRESHOLD && !self.collapsed.swap(true, Ordering::Relaxed) {
             self.control.collapse_pages();
         }
     }

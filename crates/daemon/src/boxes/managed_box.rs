@@ -132,7 +132,7 @@ impl ManagedBox {
     pub(crate) fn new(definition: CreateBox, stack: Option<StackName>, created: Time) -> Self {
         Self {
             name: definition.name.clone(),
-            log: History::new(HistoryLimits { entries: MAX_LOG_LINES, bytes: MAX_LOG_BYTES, weigh }, 0),
+            log: History::new(HistoryLimits { entries: MAX_LOG_LINES, bytes: MAX_LOG_BYTES, size_of }, 0),
             outputs: Outputs::default(),
             change: FairLock::default(),
             inner: Mutex::new(Inner {
@@ -186,7 +186,7 @@ impl Inner {
     }
 
     /// Updates the resources used by the current instance. They never decrease.
-    pub(crate) fn look(&mut self, used: Usage) {
+    pub(crate) fn update_usage(&mut self, used: Usage) {
         self.present.time = self.present.time.max(used.time);
         self.present.turns = self.present.turns.max(used.turns);
         self.present.overruns = self.present.overruns.max(used.overruns);
@@ -200,7 +200,7 @@ impl Inner {
     }
 
     /// Updates the drops in the current instance.
-    pub(crate) fn look_at_drops(&mut self, stats: &Stats) {
+    pub(crate) fn update_drops(&mut self, stats: &Stats) {
         self.present_drops.clear();
         for (reason, count) in &stats.drops {
             add_one(&mut self.present_drops, Name::parse(reason).as_str().into(), *count);
@@ -208,7 +208,7 @@ impl Inner {
     }
 
     /// Counts packets that were inside the current instance when it ended.
-    pub(crate) fn lose(&mut self, held: u64) {
+    pub(crate) fn count_held(&mut self, held: u64) {
         if held > 0 {
             add_one(&mut self.past_drops, Reason::IN_ENDED_BOX.name().into(), held);
         }
@@ -225,7 +225,7 @@ impl Inner {
 }
 
 /// The size of a log line in bytes.
-fn weigh(line: &LogLine) -> usize {
+fn size_of(line: &LogLine) -> usize {
     line.text.len() + line.configuration.as_ref().map_or(0, String::len)
 }
 

@@ -18,7 +18,7 @@ pub(crate) use cpu_budget::{CpuBudget, ThrottleAction};
 pub(crate) use factory::SandboxFactory;
 pub(crate) use instance::{FinalStatus, Instance};
 pub(crate) use managed_box::{Installed, ManagedBox, Phase};
-pub(crate) use output_store::{Contents, Kept, OutputStore, Written, folder as output_folder};
+pub(crate) use output_store::{Contents, OutputStatus, OutputStore, StoreResult, folder as output_folder};
 pub(crate) use pools::shares_packets;
 pub(crate) use report::{ExitStatus, report};
 pub(crate) use sandbox_kind::sandbox_to_api;

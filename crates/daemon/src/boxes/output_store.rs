@@ -14,25 +14,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes per read of a reader.
-const PIECE: u64 = 64 << 10;
+const READ_SIZE: u64 = 64 << 10;
 
 /// The folder for boxes' files, and their total size. Clones share both.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputStore {
     folder: Arc<PathBuf>,
-    taken: Arc<AtomicU64>,
-    made: Arc<AtomicU64>,
+    /// Bytes of all files.
+    bytes: Arc<AtomicU64>,
+    /// The number of files created so far.
+    created: Arc<AtomicU64>,
 }
 
 impl OutputStore {
     /// A store that stores files in `folder`.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder: Arc::new(folder), taken: Arc::default(), made: Arc::default() }
+        Self { folder: Arc::new(folder), bytes: Arc::default(), created: Arc::default() }
     }
 
     /// Creates a file without a name.
-    fn make(&self) -> io::Result<File> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
+    fn create(&self) -> io::Result<File> {
+        let number = self.created.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!(".output-{}-{number}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         std::fs::remove_file(&path)?;
@@ -40,19 +42,19 @@ impl OutputStore {
     }
 
     /// Reserves `bytes` bytes, if the limit allows it.
-    fn take(&self, bytes: u64) -> bool {
+    fn reserve(&self, bytes: u64) -> bool {
         let room = |taken: u64| taken.checked_add(bytes).filter(|sum| *sum <= MAX_TOTAL_OUTPUT_BYTES);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
     }
 
-    fn give_back(&self, bytes: u64) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    fn release(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 /// A file's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct OutputStatus {
     /// Its name in the box, escaped for display.
     pub(crate) name: String,
     /// Stored bytes.
@@ -83,31 +85,31 @@ struct Files {
 
 /// The result of storing a piece, as far as it should be logged.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum StoreResult {
     /// The piece was stored, or was dropped like earlier ones.
-    Yes,
+    Unremarkable,
     /// The piece was stored and is the first of a file.
-    First,
+    NewFile,
     /// The piece is the first of this file to be dropped, for this reason.
-    No(Refusal),
+    FirstDrop(OutputError),
 }
 
 /// Why a piece was dropped.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum OutputError {
     /// The box has too many files.
-    Files,
+    TooManyFiles,
     /// The limit on the box's files, or on those of all boxes, is reached.
-    Bytes,
-    /// A system call failed.
+    TooManyBytes,
+    /// The file cannot be created or written.
     System(io::Error),
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for OutputError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Files => write!(f, "a box has at most {MAX_OUTPUT_FILES} files"),
-            Self::Bytes => {
+            Self::TooManyFiles => write!(f, "a box has at most {MAX_OUTPUT_FILES} files"),
+            Self::TooManyBytes => {
                 write!(
                     f,
                     "a box may write {} MB, all together {} MB",
@@ -115,7 +117,16 @@ impl std::fmt::Display for Refusal {
                     MAX_TOTAL_OUTPUT_BYTES >> 20
                 )
             }
-            Self::System(error) => error.fmt(f),
+            Self::System(_) => f.write_str("the daemon can't store it"),
+        }
+    }
+}
+
+impl std::error::Error for OutputError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::System(error) => Some(error),
+            Self::TooManyFiles | Self::TooManyBytes => None,
         }
     }
 }
@@ -127,53 +138,63 @@ impl Outputs {
 
     /// Stores a piece of a file. A piece at position 0 truncates the file. All others are appended, so that bytes lost
     /// on the way leave no hole: elements write whole records.
-    pub(crate) fn keep(&self, output_store: &OutputStore, name: &str, position: u64, bytes: &[u8]) -> Kept {
+    pub(crate) fn append(
+        &self,
+        output_store: &OutputStore,
+        name: &str,
+        position: u64,
+        bytes: &[u8],
+    ) -> StoreResult {
         let mut files = self.lock();
         files.output_store.get_or_insert_with(|| output_store.clone());
         if position == 0 {
-            files.forget(name);
+            files.remove(name);
         }
         let sum: u64 = files.outputs.values().map(|output| output.bytes).sum();
         let (count, length) = (files.outputs.len(), bytes.len() as u64);
         let is_new = !files.outputs.contains_key(name);
         if is_new && count >= MAX_OUTPUT_FILES {
-            return if position == 0 { Kept::No(Refusal::Files) } else { Kept::Yes };
+            return if position == 0 {
+                StoreResult::FirstDrop(OutputError::TooManyFiles)
+            } else {
+                StoreResult::Unremarkable
+            };
         }
         let mut failure = None;
         let output = files.outputs.entry(name.to_string()).or_insert_with(|| {
-            let file = output_store.make().map_err(|error| failure = Some(Refusal::System(error))).ok();
+            let file = output_store.create().map_err(|error| failure = Some(OutputError::System(error))).ok();
             Output { file, bytes: 0, lost: 0, next: position }
         });
         let before = output.lost;
         output.lost = output.lost.saturating_add(position.saturating_sub(output.next));
         output.next = position.saturating_add(length);
         if failure.is_none() && output.file.is_some() {
-            let room = sum + length <= MAX_OUTPUT_BYTES && output_store.take(length);
+            let room = sum + length <= MAX_OUTPUT_BYTES && output_store.reserve(length);
             match output.file.as_ref().filter(|_| room).map(|file| file.write_all_at(bytes, output.bytes)) {
                 Some(Ok(())) => {
                     output.bytes += length;
-                    return if is_new { Kept::First } else { Kept::Yes };
+                    return if is_new { StoreResult::NewFile } else { StoreResult::Unremarkable };
                 }
                 Some(Err(error)) => {
-                    output_store.give_back(length);
-                    failure = Some(Refusal::System(error));
+                    output_store.release(length);
+                    failure = Some(OutputError::System(error));
                 }
-                None => failure = Some(Refusal::Bytes),
+                None => failure = Some(OutputError::TooManyBytes),
             }
         }
         output.lost = output.lost.saturating_add(length);
-        failure.filter(|_| before == 0).map_or(Kept::Yes, Kept::No)
+        failure.filter(|_| before == 0).map_or(StoreResult::Unremarkable, StoreResult::FirstDrop)
     }
 
     /// The box's files, by name.
-    pub(crate) fn list(&self) -> Vec<Written> {
+    pub(crate) fn list(&self) -> Vec<OutputStatus> {
         let files = self.lock();
-        let written = |(name, output): (&String, &Output)| Written {
+        let status = |(name, output): (&String, &Output)| OutputStatus {
             name: name.clone(),
             bytes: output.bytes,
             lost: output.lost,
         };
-        files.outputs.iter().map(written).collect()
+        files.outputs.iter().map(status).collect()
     }
 
     /// The current contents of a file, for a reader.
@@ -186,9 +207,9 @@ impl Outputs {
 }
 
 impl Files {
-    fn forget(&mut self, name: &str) {
+    fn remove(&mut self, name: &str) {
         if let (Some(output), Some(output_store)) = (self.outputs.remove(name), &self.output_store) {
-            output_store.give_back(output.bytes);
+            output_store.release(output.bytes);
         }
     }
 }
@@ -197,7 +218,7 @@ impl Drop for Files {
     fn drop(&mut self) {
         let sum = self.outputs.values().map(|output| output.bytes).sum();
         if let Some(output_store) = &self.output_store {
-            output_store.give_back(sum);
+            output_store.release(sum);
         }
     }
 }
@@ -213,7 +234,7 @@ pub(crate) struct Contents {
 impl Contents {
     /// The next bytes. `None` at the end, or if reading fails.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; usize::try_from((self.end - self.at).min(PIECE)).unwrap_or(0)];
+        let mut bytes = vec![0; usize::try_from((self.end - self.at).min(READ_SIZE)).unwrap_or(0)];
         if bytes.is_empty() || self.file.read_exact_at(&mut bytes, self.at).is_err() {
             return None;
         }
@@ -222,7 +243,7 @@ impl Contents {
     }
 }
 
-/// The folder for files: beside the store, or else the system's folder for temporary files.
+/// The folder for files: the store's, or else the system's folder for temporary files.
 pub(crate) fn folder(store: Option<&Path>) -> PathBuf {
     let parent = store.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
     match (store, parent) {
@@ -247,31 +268,43 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let output_store = OutputStore::new(folder.clone());
         let outputs = Outputs::default();
-        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 0, b"one"), Kept::First));
-        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 3, b"two"), Kept::Yes));
+        assert!(matches!(outputs.append(&output_store, "../a\\u{1b}", 0, b"one"), StoreResult::NewFile));
+        assert!(matches!(outputs.append(&output_store, "../a\\u{1b}", 3, b"two"), StoreResult::Unremarkable));
         // Two bytes were lost on the way.
-        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 8, b"three"), Kept::Yes));
+        assert!(matches!(
+            outputs.append(&output_store, "../a\\u{1b}", 8, b"three"),
+            StoreResult::Unremarkable
+        ));
         assert_eq!(contents(&outputs, "../a\\u{1b}"), b"onetwothree");
-        let expected = Written { name: "../a\\u{1b}".into(), bytes: 11, lost: 2 };
+        let expected = OutputStatus { name: "../a\\u{1b}".into(), bytes: 11, lost: 2 };
         assert_eq!(outputs.list(), [expected]);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
         // A truncated file keeps nothing of its old contents.
-        assert!(matches!(outputs.keep(&output_store, "../a\\u{1b}", 0, b"new"), Kept::First));
+        assert!(matches!(outputs.append(&output_store, "../a\\u{1b}", 0, b"new"), StoreResult::NewFile));
         assert_eq!(contents(&outputs, "../a\\u{1b}"), b"new");
-        assert_eq!(output_store.taken.load(Ordering::Relaxed), 3);
+        assert_eq!(output_store.bytes.load(Ordering::Relaxed), 3);
         assert!(outputs.open("b").is_none());
         for number in 1..MAX_OUTPUT_FILES {
-            assert!(matches!(outputs.keep(&output_store, &number.to_string(), 0, b""), Kept::First));
+            assert!(matches!(
+                outputs.append(&output_store, &number.to_string(), 0, b""),
+                StoreResult::NewFile
+            ));
         }
-        assert!(matches!(outputs.keep(&output_store, "more", 0, b"x"), Kept::No(Refusal::Files)));
+        assert!(matches!(
+            outputs.append(&output_store, "more", 0, b"x"),
+            StoreResult::FirstDrop(OutputError::TooManyFiles)
+        ));
         drop(outputs);
-        assert_eq!(output_store.taken.load(Ordering::Relaxed), 0);
+        assert_eq!(output_store.bytes.load(Ordering::Relaxed), 0);
         std::fs::remove_dir_all(&folder).unwrap();
         // If nothing can be written, this is reported once.
         let outputs = Outputs::default();
-        assert!(matches!(outputs.keep(&output_store, "a", 0, b"one"), Kept::No(Refusal::System(_))));
-        assert!(matches!(outputs.keep(&output_store, "a", 3, b"one"), Kept::Yes));
-        assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: 0, lost: 6 }]);
+        assert!(matches!(
+            outputs.append(&output_store, "a", 0, b"one"),
+            StoreResult::FirstDrop(OutputError::System(_))
+        ));
+        assert!(matches!(outputs.append(&output_store, "a", 3, b"one"), StoreResult::Unremarkable));
+        assert_eq!(outputs.list(), [OutputStatus { name: "a".into(), bytes: 0, lost: 6 }]);
     }
 
     #[test]
@@ -282,15 +315,18 @@ mod tests {
         let mut refused = 0;
         for number in 0..(MAX_OUTPUT_BYTES >> 20) + 3 {
             refused += usize::from(matches!(
-                outputs.keep(&output_store, "a", number << 20, &piece),
-                Kept::No(Refusal::Bytes)
+                outputs.append(&output_store, "a", number << 20, &piece),
+                StoreResult::FirstDrop(OutputError::TooManyBytes)
             ));
         }
         assert_eq!(refused, 1);
-        assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: MAX_OUTPUT_BYTES, lost: 3 << 20 }]);
+        assert_eq!(
+            outputs.list(),
+            [OutputStatus { name: "a".into(), bytes: MAX_OUTPUT_BYTES, lost: 3 << 20 }]
+        );
         // A box may send any position.
         for position in [u64::MAX, 1, u64::MAX - 1, 1, u64::MAX] {
-            outputs.keep(&output_store, "a", position, b"x");
+            outputs.append(&output_store, "a", position, b"x");
         }
         assert_eq!(outputs.list()[0].lost, u64::MAX);
     }

@@ -59,6 +59,6 @@ mod tests {
         definition.ports = vec![port];
         assert_eq!(quantum(&definition), 102, "what the pipe holds");
         definition.dedicated = true;
-        assert_eq!(quantum(&definition), 0, "nobody waits for its turn");
+        assert_eq!(quantum(&definition), 0, "it shares its processor with no other box");
     }
 }

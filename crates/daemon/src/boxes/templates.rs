@@ -94,7 +94,7 @@ impl Templates {
     /// Decides how a box of this key is started.
     pub(crate) fn begin(&self, key: TemplateKey) -> StartMode {
         let mut keys = self.lock();
-        let Some(place) = keys.iter().position(|(known, _)| **known == key) else {
+        let Some(index) = keys.iter().position(|(known, _)| **known == key) else {
             if keys.len() >= MAX_TEMPLATES {
                 keys.remove(0);
             }
@@ -102,7 +102,7 @@ impl Templates {
             return StartMode::Install(None);
         };
         // The list is ordered by last use; the least recently used key comes first.
-        let (key, state) = keys.remove(place);
+        let (key, state) = keys.remove(index);
         let (state, mode) = match state {
             State::Known => (State::Making, StartMode::Install(Some(key.clone()))),
             State::Ready(template) => (State::Ready(template.clone()), StartMode::Copy(template)),

@@ -40,8 +40,8 @@ impl ConnectionSlots {
         &self,
         accept: impl Future<Output = io::Result<T>>,
     ) -> io::Result<(OwnedSemaphorePermit, T)> {
-        let place = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
-        Ok((place, accept.await?))
+        let permit = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
+        Ok((permit, accept.await?))
     }
 }
 
@@ -58,7 +58,7 @@ impl Connections {
     }
 
     /// Serves a connection until it closes or the server shuts down.
-    pub(super) fn serve<F, I>(&mut self, place: OwnedSemaphorePermit, open: F, router: Router)
+    pub(super) fn serve<F, I>(&mut self, permit: OwnedSemaphorePermit, open: F, router: Router)
     where
         F: Future<Output = Option<I>> + Send + 'static,
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -66,7 +66,7 @@ impl Connections {
         while self.running.try_join_next().is_some() {}
         let mut ending = self.ending.clone();
         self.running.spawn(async move {
-            let _place = place;
+            let _permit = permit;
             let Ok(Some(stream)) = tokio::time::timeout(HEADER_TIMEOUT, open).await else { return };
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);

@@ -57,8 +57,9 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ErrorResponse> {
-        let told = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        let most = match told {
+        let announced =
+            request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let most = match announced {
             Some(length) if length > MAX_BODY => return Err(too_large(length)),
             Some(length) if length <= SMALL_BODY => SMALL_BODY,
             _ => MAX_BODY,

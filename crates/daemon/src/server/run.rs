@@ -156,13 +156,13 @@ async fn serve(
             () = &mut end => break,
             () = &mut watchdog => {}
             accepted = near.accept(unix.accept()) => match accepted {
-                Ok((place, (stream, _))) => connections.serve(place, async { Some(stream) }, open.clone()),
+                Ok((permit, (stream, _))) => connections.serve(permit, async { Some(stream) }, open.clone()),
                 Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             },
             (accepted, acceptor) = over_tcp => match (accepted, &guarded) {
-                (Ok((place, (stream, _))), Some(guarded)) => {
+                (Ok((permit, (stream, _))), Some(guarded)) => {
                     let open = async move { acceptor.accept(stream).await.ok() };
-                    connections.serve(place, open, guarded.clone());
+                    connections.serve(permit, open, guarded.clone());
                 }
                 _ => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             },

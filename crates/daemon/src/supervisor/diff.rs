@@ -12,7 +12,7 @@ pub(super) struct BoxDiff {
     /// The box must be replaced.
     pub(super) replace: bool,
     /// Descriptions of the differences.
-    pub(super) words: Vec<String>,
+    pub(super) differences: Vec<String>,
 }
 
 impl BoxDiff {
@@ -21,13 +21,13 @@ impl BoxDiff {
         let (before, after) = (before.to_string(), after.to_string());
         if before != after {
             self.replace = true;
-            self.words.push(format!("{what} {before} -> {after}"));
+            self.differences.push(format!("{what} {before} -> {after}"));
         }
     }
 }
 
 /// Compares an existing box and its main configuration with its definition.
-pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: &CreateBox) -> BoxDiff {
+pub(super) fn diff_box((there, text, files): (&CreateBox, &str, &[File]), wanted: &CreateBox) -> BoxDiff {
     let mut found = BoxDiff::default();
     let sandbox = |definition: &CreateBox| format!("{:?}", definition.sandbox).to_lowercase();
     found.compare("sandbox", sandbox(there), sandbox(wanted));
@@ -45,13 +45,13 @@ pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: 
         }
         if before.limits != after.limits {
             found.replace = true;
-            found.words.push(format!("limits of port {number}"));
+            found.differences.push(format!("limits of port {number}"));
         }
     }
     let mut change = |what: &str, differs: bool| {
         if differs {
             found.change = true;
-            found.words.push(what.to_string());
+            found.differences.push(what.to_string());
         }
     };
     change(
@@ -65,7 +65,7 @@ pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: 
     let same_files = wanted.files.iter().all(|file| files.contains(file));
     if text != wanted.configuration || !same_files {
         found.reload = true;
-        found.words.push(if text == wanted.configuration { "files" } else { "configuration" }.into());
+        found.differences.push(if text == wanted.configuration { "files" } else { "configuration" }.into());
     }
     found
 }
@@ -76,7 +76,7 @@ pub(super) struct SwitchDiff {
     /// The switch must be replaced.
     pub(super) replace: bool,
     /// Descriptions of the differences.
-    pub(super) words: Vec<String>,
+    pub(super) differences: Vec<String>,
     /// Ports to remove.
     pub(super) gone: Vec<AddPort>,
     /// Ports to add, including changed ones.
@@ -84,20 +84,20 @@ pub(super) struct SwitchDiff {
 }
 
 /// Compares an existing switch with its definition.
-pub(super) fn of_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> SwitchDiff {
+pub(super) fn diff_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> SwitchDiff {
     let mut found = SwitchDiff::default();
     for (what, before, after) in [
         ("age", there.age_seconds, wanted.age_seconds),
         ("addresses per port", there.addresses_per_port, wanted.addresses_per_port),
     ] {
         if before != after {
-            found.words.push(format!("{what} {before} -> {after}"));
+            found.differences.push(format!("{what} {before} -> {after}"));
         }
     }
     if there.mode != wanted.mode {
-        found.words.push("mode".into());
+        found.differences.push("mode".into());
     }
-    found.replace = !found.words.is_empty();
+    found.replace = !found.differences.is_empty();
     found.gone = there.ports.iter().filter(|port| !wanted.ports.contains(port)).cloned().collect();
     found.new = wanted.ports.iter().filter(|port| !there.ports.contains(port)).cloned().collect();
     found
@@ -115,16 +115,16 @@ mod tests {
         let mut same = there.clone();
         same.configuration = "Idle;".into();
         same.ports[0].mac = None;
-        let compare = |wanted: &CreateBox| of_box((&there, "Idle;", &[]), wanted);
+        let compare = |wanted: &CreateBox| diff_box((&there, "Idle;", &[]), wanted);
         assert_eq!(compare(&same), BoxDiff::default());
         let wanted = CreateBox { memory: Size(16 << 20), configuration: "Discard;".into(), ..same.clone() };
         let found = compare(&wanted);
         assert!(found.replace && found.reload && !found.change);
-        assert_eq!(found.words, ["memory 8M -> 16M", "configuration"]);
+        assert_eq!(found.differences, ["memory 8M -> 16M", "configuration"]);
         let wanted = CreateBox { cpu_weight: 200.try_into().unwrap(), ..same.clone() };
         let found = compare(&wanted);
         assert!(found.change && !found.replace && !found.reload);
-        assert_eq!(found.words, ["weight 100 -> 200"]);
+        assert_eq!(found.differences, ["weight 100 -> 200"]);
         let file = File { name: "a".into(), contents: "1".into() };
         assert!(compare(&CreateBox { files: vec![file], ..same }).reload);
     }
@@ -142,10 +142,10 @@ mod tests {
         there.ports = vec![port("a"), port("b")];
         let mut wanted = there.clone();
         wanted.ports = vec![port("b"), port("c")];
-        let found = of_switch(&there, &wanted);
+        let found = diff_switch(&there, &wanted);
         assert!(!found.replace);
         assert_eq!((found.gone, found.new), (vec![port("a")], vec![port("c")]));
         wanted.age_seconds = 5;
-        assert_eq!(of_switch(&there, &wanted).words, ["age 300 -> 5"]);
+        assert_eq!(diff_switch(&there, &wanted).differences, ["age 300 -> 5"]);
     }
 }

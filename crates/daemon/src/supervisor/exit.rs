@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The delay before a box restarts after this many consecutive crashes.
-fn pause(crashes: u32) -> Duration {
+fn restart_delay(crashes: u32) -> Duration {
     match crashes {
         0 | 1 => Duration::ZERO,
         more => MIN_RESTART_DELAY
@@ -39,21 +39,21 @@ impl Supervisor {
             }
         }
         if let Some(end) = self.reap(managed, instance) {
-            self.decide(managed, &end);
+            self.apply_restart_policy(managed, &end);
         }
     }
 
     /// Ends a box if it still runs, disconnects it from the network, and records how it ended. Returns `None` if this
     /// was already done.
     pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
-        self.keep_output(managed, instance);
-        managed.inner().look(instance.usage());
+        self.store_messages(managed, instance);
+        managed.inner().update_usage(instance.usage());
         let FinalStatus { end, crashed, held } = instance.take_final_status()?;
         let name = managed.name.clone();
         // If the fabric has ended, nothing is connected.
         let waiting = self.0.fabric.ask(move |network| network.disconnect(&name)).unwrap_or(0);
         let mut inner = managed.inner();
-        inner.lose(held);
+        inner.count_held(held);
         inner.close();
         if crashed {
             let report = report(&end);
@@ -75,7 +75,7 @@ impl Supervisor {
     }
 
     /// Applies a box's restart policy after its end.
-    fn decide(&self, managed: &Arc<ManagedBox>, end: &ExitStatus) {
+    fn apply_restart_policy(&self, managed: &Arc<ManagedBox>, end: &ExitStatus) {
         let mut inner = managed.inner();
         let again = match (inner.definition.restart, end) {
             _ if inner.removed || inner.unwanted || self.0.is_ending() => false,
@@ -97,21 +97,21 @@ impl Supervisor {
             inner.crashes = 0;
         }
         drop(inner);
-        self.crashed_again(managed);
+        self.schedule_restart(managed);
     }
 
     /// A box that ran before the daemon's restart cannot be started: its restart policy decides whether it is retried.
     pub(super) fn failed_to_start(&self, managed: &Arc<ManagedBox>) {
         let again = managed.inner().definition.restart != Restart::Never;
         if again {
-            self.crashed_again(managed);
+            self.schedule_restart(managed);
         } else {
             managed.inner().phase = Phase::Crashed;
         }
     }
 
     /// Schedules a restart after a delay that depends on the number of crashes, or gives up.
-    fn crashed_again(&self, managed: &Arc<ManagedBox>) {
+    fn schedule_restart(&self, managed: &Arc<ManagedBox>) {
         let mut inner = managed.inner();
         inner.crashes += 1;
         if inner.crashes > MAX_CONSECUTIVE_CRASHES {
@@ -123,10 +123,10 @@ impl Supervisor {
             self.0.journal.note(EventKind::BoxGivenUp, &managed.name, message);
             return;
         }
-        let pause = pause(inner.crashes);
-        inner.phase = Phase::Waiting(Instant::now() + pause);
+        let delay = restart_delay(inner.crashes);
+        inner.phase = Phase::Waiting(Instant::now() + delay);
         drop(inner);
-        if pause.is_zero() {
+        if delay.is_zero() {
             self.start_restart(managed);
         } else {
             self.0.exit_events.wake();
@@ -163,7 +163,7 @@ impl Supervisor {
                     return;
                 }
                 managed.note(format!("the box could not be restarted: {}", with_causes(&failure)));
-                self.crashed_again(managed);
+                self.schedule_restart(managed);
             }
         }
     }
@@ -174,12 +174,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_limit() {
-        let milliseconds: Vec<u128> = (0..14).map(|crashes| pause(crashes).as_millis()).collect();
+    fn restart_delays_double_up_to_a_limit() {
+        let milliseconds: Vec<u128> = (0..14).map(|crashes| restart_delay(crashes).as_millis()).collect();
         assert_eq!(
             milliseconds,
             [0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000]
         );
-        assert_eq!(pause(u32::MAX), MAX_RESTART_DELAY);
+        assert_eq!(restart_delay(u32::MAX), MAX_RESTART_DELAY);
     }
 }

@@ -70,7 +70,7 @@ impl Supervisor {
             if in_order {
                 // The last chance to read its drop counters.
                 if let Some(stats) = instance.stats() {
-                    managed.inner().look_at_drops(&stats);
+                    managed.inner().update_drops(&stats);
                 }
                 instance.stop(STOP_TIMEOUT);
             } else {

@@ -10,20 +10,20 @@ impl Supervisor {
     pub(super) fn measure(&self) {
         let Ok(snapshot) = self.0.fabric.ask(|network| network.traffic_snapshot()) else { return };
         let mut used = BTreeMap::new();
-        let mut gathering = Duration::ZERO;
+        let mut collapsing = Duration::ZERO;
         for managed in self.0.all() {
             let instance = managed.instance();
             let present = instance.as_ref().map(|instance| instance.usage());
             if let (Some(instance), Some(present)) = (instance, present)
-                && gathering < HUGE_PAGE_BUDGET
+                && collapsing < HUGE_PAGE_BUDGET
             {
                 let start = Instant::now();
                 instance.collapse_pages(present.time);
-                gathering += start.elapsed();
+                collapsing += start.elapsed();
             }
             let mut inner = managed.inner();
             if let Some(present) = present {
-                inner.look(present);
+                inner.update_usage(present);
             }
             used.insert(managed.name.clone(), inner.usage().time);
         }

@@ -1,10 +1,10 @@
 //! The thread that notices the ends of boxes, restarts them when due, and collects their messages.
 
 use super::state::Supervisor;
-use crate::boxes::{Instance, Kept, ManagedBox, Phase};
+use crate::boxes::{Instance, ManagedBox, Phase, StoreResult};
 use crate::escape;
 use crate::limits::MAX_EVENTS_PER_ROUND;
-use api::{LogLine, Time};
+use api::{LogLine, Time, with_causes};
 use boundary::Event;
 use std::io;
 use std::sync::Arc;
@@ -39,13 +39,13 @@ impl Supervisor {
         }
         self.restart_due();
         self.roll_back_due();
-        let heard = self.0.all().iter().filter(|managed| self.listen(managed)).count();
+        let talkative = self.0.all().iter().filter(|managed| self.collect_messages(managed)).count();
         if metered.elapsed() >= MEASURE_INTERVAL {
             *metered = Instant::now();
             self.measure();
             self.0.reserve_events();
         }
-        let pause = if heard > 0 { MIN_POLL_INTERVAL } else { (pause * 2).min(MAX_POLL_INTERVAL) };
+        let pause = if talkative > 0 { MIN_POLL_INTERVAL } else { (pause * 2).min(MAX_POLL_INTERVAL) };
         self.throttle().map_or(pause, |look| look.min(pause))
     }
 
@@ -68,12 +68,12 @@ impl Supervisor {
     }
 
     /// Collects a box's messages. Returns whether there were any.
-    pub(super) fn listen(&self, managed: &ManagedBox) -> bool {
-        managed.instance().is_some_and(|instance| self.keep_output(managed, &instance))
+    pub(super) fn collect_messages(&self, managed: &ManagedBox) -> bool {
+        managed.instance().is_some_and(|instance| self.store_messages(managed, &instance))
     }
 
     /// Collects a box's messages, unless another thread talks to it. Returns whether there were any.
-    pub(super) fn keep_output(&self, managed: &ManagedBox, instance: &Instance) -> bool {
+    pub(super) fn store_messages(&self, managed: &ManagedBox, instance: &Instance) -> bool {
         let messages = instance.events(MAX_EVENTS_PER_ROUND);
         for message in &messages {
             match Event::decode(message) {
@@ -86,11 +86,11 @@ impl Supervisor {
                 }
                 Ok(Event::Output { file, position, bytes }) => {
                     let name = escape::line(file);
-                    match managed.outputs.keep(&self.0.output_store, &name, position, bytes) {
-                        Kept::Yes => {}
-                        Kept::First => managed.note(format!("the box writes a file {name}")),
-                        Kept::No(why) => {
-                            managed.note(format!("file {name} is incomplete: {why}"));
+                    match managed.outputs.append(&self.0.output_store, &name, position, bytes) {
+                        StoreResult::Unremarkable => {}
+                        StoreResult::NewFile => managed.note(format!("the box writes a file {name}")),
+                        StoreResult::FirstDrop(error) => {
+                            managed.note(format!("file {name} is incomplete: {}", with_causes(&error)));
                         }
                     }
                 }

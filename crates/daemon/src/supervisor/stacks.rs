@@ -1,6 +1,6 @@
 //! Stacks: boxes and switches that are created, changed and removed together, atomically.
 
-use super::diff::{of_box, of_switch};
+use super::diff::{diff_box, diff_switch};
 use super::state::Supervisor;
 use crate::boxes::{ManagedBox, Share};
 use crate::error::{OperationError, RequestError};
@@ -37,8 +37,12 @@ struct StackPlan {
 }
 
 impl StackPlan {
-    fn record(&mut self, action: ChangeAction, subject: impl Into<Subject>, words: &[String]) {
-        self.changes.push(Change { action, subject: subject.into().to_string(), detail: words.join("; ") });
+    fn record(&mut self, action: ChangeAction, subject: impl Into<Subject>, differences: &[String]) {
+        self.changes.push(Change {
+            action,
+            subject: subject.into().to_string(),
+            detail: differences.join("; "),
+        });
     }
 }
 
@@ -201,15 +205,15 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let (text, files) = self.main_of(&managed.name)?;
         let there = managed.inner().definition.clone();
-        let found = of_box((&there, &text, &files), wanted);
+        let found = diff_box((&there, &text, &files), wanted);
         if found.replace {
-            plan.record(ChangeAction::Replace, &managed.name, &found.words);
+            plan.record(ChangeAction::Replace, &managed.name, &found.differences);
             plan.steps.push(StackStep::RemoveBox(managed.clone()));
             plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
             return Ok(());
         }
         if found.reload {
-            plan.record(ChangeAction::Reload, &managed.name, &found.words);
+            plan.record(ChangeAction::Reload, &managed.name, &found.differences);
             let install = Install {
                 configuration: wanted.configuration.clone(),
                 source: wanted.source.clone(),
@@ -219,7 +223,7 @@ impl Supervisor {
         }
         if found.change {
             if !found.reload {
-                plan.record(ChangeAction::Change, &managed.name, &found.words);
+                plan.record(ChangeAction::Change, &managed.name, &found.differences);
             }
             plan.steps.push(StackStep::Alter(managed.clone(), Box::new(wanted.clone())));
         }
@@ -342,13 +346,13 @@ impl StackPlan {
         wanted: &api::CreateSwitch,
         joins: &mut Vec<StackStep>,
     ) {
-        let found = of_switch(&there.definition, wanted);
+        let found = diff_switch(&there.definition, wanted);
         if found.replace {
-            self.record(ChangeAction::Replace, &wanted.name, &found.words);
+            self.record(ChangeAction::Replace, &wanted.name, &found.differences);
             self.steps.push(StackStep::RemoveSwitch(there.clone()));
-            let told = self.changes.len();
+            let recorded = self.changes.len();
             self.make_switch(wanted, joins);
-            self.changes.truncate(told);
+            self.changes.truncate(recorded);
             return;
         }
         for port in found.gone {

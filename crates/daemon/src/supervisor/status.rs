@@ -75,7 +75,7 @@ impl Supervisor {
         let rates = self.0.meter().boxes.get(&managed.name).copied().unwrap_or_default();
         let mut inner = managed.inner();
         if let Some(used) = used {
-            inner.look(used);
+            inner.update_usage(used);
         }
         // The box may have a newer instance.
         let is_present = match (&inner.instance, &instance) {
@@ -83,7 +83,7 @@ impl Supervisor {
             _ => false,
         };
         if let Some(stats) = stats.as_ref().filter(|_| is_present) {
-            inner.look_at_drops(stats);
+            inner.update_drops(stats);
         }
         for (reason, count) in inner.drops() {
             let sum = drops.entry(reason).or_insert(0);

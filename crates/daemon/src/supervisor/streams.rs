@@ -1,7 +1,7 @@
 //! Streams: logs, events, files and captures.
 
 use super::state::Supervisor;
-use crate::boxes::{Contents, Written};
+use crate::boxes::{Contents, OutputStatus};
 use crate::error::OperationError;
 use crate::fabric::CaptureStream;
 use crate::history::HistoryPage;
@@ -87,7 +87,7 @@ impl Supervisor {
         query: &LogQuery,
     ) -> Result<HistoryReader<LogLine>, OperationError> {
         let managed = self.0.managed_box(name)?;
-        self.listen(&managed);
+        self.collect_messages(&managed);
         let last = managed.log.last();
         let position = query.lines.map_or(0, |lines| last.saturating_sub(u64::from(lines)));
         // Entries that were removed before the request do not count as lost.
@@ -111,15 +111,16 @@ impl Supervisor {
     /// The files that a box has written.
     pub fn files(&self, name: &BoxName) -> Result<Vec<WrittenFile>, OperationError> {
         let managed = self.0.managed_box(name)?;
-        self.listen(&managed);
-        let file = |Written { name, bytes, lost }| WrittenFile { name, bytes: Size(bytes), lost: Size(lost) };
+        self.collect_messages(&managed);
+        let file =
+            |OutputStatus { name, bytes, lost }| WrittenFile { name, bytes: Size(bytes), lost: Size(lost) };
         Ok(managed.outputs.list().into_iter().map(file).collect())
     }
 
     /// The current contents of a file that a box writes.
     pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, OperationError> {
         let managed = self.0.managed_box(name)?;
-        self.listen(&managed);
+        self.collect_messages(&managed);
         let contents =
             managed.outputs.open(file).ok_or_else(|| OperationError::NoFile(name.clone(), file.into()))?;
         contents.map_err(|error| OperationError::system("read a file of the box", error))
@@ -192,8 +193,8 @@ impl Supervisor {
         if let CapturePoint::Box(name, _) = &query.port {
             self.0.managed_box(name)?;
         }
-        let place = CaptureSlot(self.0.captures.clone());
-        if place.0.fetch_add(1, Ordering::Relaxed) >= MAX_CAPTURES {
+        let slot = CaptureSlot(self.0.captures.clone());
+        if slot.0.fetch_add(1, Ordering::Relaxed) >= MAX_CAPTURES {
             return Err(OperationError::Limit("captures", MAX_CAPTURES));
         }
         let (sender, bytes) = mpsc::channel(CAPTURE_QUEUE_LENGTH);
@@ -202,6 +203,6 @@ impl Supervisor {
         let port_capture = switch::Capture::new(sink, query.snap, query.count.unwrap_or(u64::MAX));
         let point = query.port.clone();
         self.0.fabric.ask(move |network| network.capture(&point, port_capture))??;
-        Ok(Capture { bytes, _slot: place })
+        Ok(Capture { bytes, _slot: slot })
     }
 }

@@ -12,7 +12,7 @@ use api::{
 use std::collections::BTreeMap;
 
 /// Whether a port's device may disappear and return, so that it is reopened.
-fn comes_back(driver: &PortDriver) -> bool {
+fn is_reopened(driver: &PortDriver) -> bool {
     matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. })
 }
 
@@ -96,7 +96,7 @@ impl Supervisor {
             let all = switches.iter().flat_map(|(name, stored)| {
                 stored.definition.ports.iter().map(move |port| (name.clone(), port.clone()))
             });
-            all.filter(|(_, port)| comes_back(&port.driver)).collect()
+            all.filter(|(_, port)| is_reopened(&port.driver)).collect()
         };
         let find = |switch: &SwitchName, port: &PortName| {
             definitions.iter().find(|(name, definition)| name == switch && definition.name == *port)
@@ -105,9 +105,9 @@ impl Supervisor {
             self.fail(switch, port, why);
         }
         let broken: Vec<(SwitchName, PortName)> = self.0.faults().keys().cloned().collect();
-        for place in broken {
-            let Some((switch, port)) = find(&place.0, &place.1) else {
-                self.0.faults().remove(&place);
+        for key in broken {
+            let Some((switch, port)) = find(&key.0, &key.1) else {
+                self.0.faults().remove(&key);
                 continue;
             };
             let Ok(Some(opened)) = open(port) else { continue };
@@ -115,7 +115,7 @@ impl Supervisor {
             let subject = Subject::from((&switch, &port));
             let message = format!("port {port} of switch {switch} works again");
             if self.0.fabric.ask(move |network| network.reopen(&switch, &port, opened)).is_ok() {
-                self.0.faults().remove(&place);
+                self.0.faults().remove(&key);
                 self.0.journal.note(EventKind::PortRecovered, subject, message);
             }
         }
@@ -214,11 +214,11 @@ impl Supervisor {
         port: &PortName,
         driver: &PortDriver,
     ) -> Result<(), OperationError> {
-        let mut places = vec![(switch.clone(), port.clone())];
+        let mut removed = vec![(switch.clone(), port.clone())];
         if let PortDriver::Pipe { switch: other, port: far } = driver {
-            places.push((other.clone(), far.clone()));
+            removed.push((other.clone(), far.clone()));
         }
-        for (switch, port) in places {
+        for (switch, port) in removed {
             let mut stored = self.stored_switch(&switch)?;
             let before = stored.definition.ports.len();
             stored.definition.ports.retain(|definition| definition.name != port);
@@ -355,11 +355,11 @@ impl Supervisor {
         let ports = snapshot.switches.get(name);
         let port = |(port, driver, limits, default): (PortName, PortDriver, _, bool)| {
             let stats = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
-            let place = (name.clone(), port.clone());
+            let key = (name.clone(), port.clone());
             SwitchPort {
-                fault: self.0.faults().get(&place).cloned().or_else(|| stats.fault.clone()),
+                fault: self.0.faults().get(&key).cloned().or_else(|| stats.fault.clone()),
                 traffic: stats.traffic(),
-                rates: self.0.meter().ports.get(&place).copied().unwrap_or_default(),
+                rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),
                 drops: drops(stats),
                 name: port,
                 driver,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use test_support::{Capability, require};
 
 /// A timeout long enough for a loaded machine; only a failure takes this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Settings with the probe image, whose configurations are single-word commands.
 pub(crate) fn settings() -> Settings {
@@ -60,7 +60,7 @@ pub(crate) fn state(supervisor: &Supervisor, box_name: &str) -> BoxState {
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out while waiting until {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

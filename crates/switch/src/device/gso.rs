@@ -119,7 +119,7 @@ impl Segmenter {
     fn write_transport(&self, frame: &mut [u8], done: u32, is_last: bool) {
         let (headers, segment) = frame.split_at_mut(self.transport);
         let length = segment.len() as u16;
-        let place = match self.kind {
+        let checksum_offset = match self.kind {
             Some(SegmentKind::Tcp) => {
                 let number = [segment[4], segment[5], segment[6], segment[7]];
                 let number = u32::from_be_bytes(number).wrapping_add(done);
@@ -134,11 +134,11 @@ impl Segmenter {
                 6
             }
         };
-        put(segment, place, 0);
+        put(segment, checksum_offset, 0);
         let number = if self.kind == Some(SegmentKind::Tcp) { TCP_NUMBER } else { UDP_NUMBER };
         let pseudo = pseudo(&headers[self.network..], self.is_ip6, number, length);
         let sum = pseudo.bytes(segment).finish();
-        put(segment, place, if sum == 0 { 0xffff } else { sum });
+        put(segment, checksum_offset, if sum == 0 { 0xffff } else { sum });
     }
 }
 
@@ -221,14 +221,14 @@ mod tests {
         assert!(segmenter.load(&RxFrame::of(&whole, offload), 2048));
         let header = transport + if kind == SegmentKind::Tcp { 24 } else { 8 };
         let network = transport - if is_ip6 { IP6 } else { IP4 };
-        let mut place = [0; 2048];
+        let mut buffer = [0; 2048];
         let (mut came, mut count) = (Vec::new(), 0u16);
-        while let Some(length) = segmenter.take(&mut place) {
-            let frame = &place[..length];
+        while let Some(length) = segmenter.take(&mut buffer) {
+            let frame = &buffer[..length];
             assert_eq!(frame[..network], whole[..network]);
             let ip = &frame[network..transport];
-            let told = u16::from_be_bytes(if is_ip6 { [ip[4], ip[5]] } else { [ip[2], ip[3]] });
-            assert_eq!(usize::from(told), frame.len() - network - if is_ip6 { IP6 } else { 0 });
+            let length_field = u16::from_be_bytes(if is_ip6 { [ip[4], ip[5]] } else { [ip[2], ip[3]] });
+            assert_eq!(usize::from(length_field), frame.len() - network - if is_ip6 { IP6 } else { 0 });
             if !is_ip6 {
                 assert_eq!(packet::checksum::internet(ip), 0);
                 assert_eq!(u16::from_be_bytes([ip[4], ip[5]]), 0xfffeu16.wrapping_add(count));

@@ -32,7 +32,7 @@ pub(super) struct Offload {
 impl Offload {
     /// Parses the offload header. Numbers are in native byte order.
     pub(super) fn new(header: [u8; HEADER]) -> Offload {
-        let [flags, kind, _, _, size0, size1, start0, start1, place0, place1] = header;
+        let [flags, kind, _, _, size0, size1, start0, start1, offset0, offset1] = header;
         let number = |first, second| usize::from(u16::from_ne_bytes([first, second]));
         let kind = match kind & !CONGESTION {
             1 | 4 => Some(SegmentKind::Tcp),
@@ -41,22 +41,23 @@ impl Offload {
         };
         let size = number(size0, size1);
         Offload {
-            checksum: (flags & NEEDS_CHECKSUM != 0).then(|| (number(start0, start1), number(place0, place1))),
+            checksum: (flags & NEEDS_CHECKSUM != 0)
+                .then(|| (number(start0, start1), number(offset0, offset1))),
             segmentation: kind.filter(|_| size > 0).map(|kind| (kind, size)),
         }
     }
 
     /// The same offloads after `by` bytes were inserted before the bytes that they refer to.
     pub(super) fn shifted(self, by: usize) -> Offload {
-        Offload { checksum: self.checksum.map(|(start, place)| (start + by, place)), ..self }
+        Offload { checksum: self.checksum.map(|(start, field_offset)| (start + by, field_offset)), ..self }
     }
 
     /// Fills in the frame's checksum. The frame must be whole.
     pub(super) fn fill_in(self, frame: &mut [u8]) {
-        let Some((start, place)) = self.checksum else { return };
+        let Some((start, field_offset)) = self.checksum else { return };
         let Some(covered) = frame.get_mut(start..) else { return };
         let sum = checksum::internet(covered);
-        if let Some(field) = covered.get_mut(place..place + 2) {
+        if let Some(field) = covered.get_mut(field_offset..field_offset + 2) {
             // In UDP a checksum of 0 means "none"; the other protocols accept either value.
             let sum = if sum == 0 { 0xffff } else { sum };
             field.copy_from_slice(&sum.to_be_bytes());
@@ -71,8 +72,9 @@ mod tests {
 
     #[test]
     fn descriptions_are_read() {
-        let header = |flags, kind, [size, start, place]: [u16; 3]| {
-            let ([a, b], [c, d], [e, f]) = (size.to_ne_bytes(), start.to_ne_bytes(), place.to_ne_bytes());
+        let header = |flags, kind, [size, start, field_offset]: [u16; 3]| {
+            let ([a, b], [c, d], [e, f]) =
+                (size.to_ne_bytes(), start.to_ne_bytes(), field_offset.to_ne_bytes());
             Offload::new([flags, kind, 0, 0, a, b, c, d, e, f])
         };
         assert_eq!(header(0, 0, [0, 34, 16]), Offload::default());

@@ -181,12 +181,12 @@ impl PacketSocket {
         // SAFETY: an all-zero structure is valid; the kernel writes at most its size. Reading resets the counts to
         // zero.
         unsafe {
-            let mut told: libc::tpacket_stats = zeroed();
-            let mut size = size_of_val(&told) as libc::socklen_t;
-            let place = (&raw mut told).cast();
+            let mut statistics: libc::tpacket_stats = zeroed();
+            let mut size = size_of_val(&statistics) as libc::socklen_t;
+            let pointer = (&raw mut statistics).cast();
             let descriptor = self.socket.as_raw_fd();
-            libc::getsockopt(descriptor, libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &mut size);
-            told.tp_drops.into()
+            libc::getsockopt(descriptor, libc::SOL_PACKET, libc::PACKET_STATISTICS, pointer, &mut size);
+            statistics.tp_drops.into()
         }
     }
 
@@ -195,10 +195,10 @@ impl PacketSocket {
     pub fn take_error(&self) -> Option<io::Error> {
         let mut error = 0i32;
         let mut size = size_of_val(&error) as libc::socklen_t;
-        let place = (&raw mut error).cast();
+        let pointer = (&raw mut error).cast();
         // SAFETY: the kernel writes one integer.
         unsafe {
-            libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, place, &mut size);
+            libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, pointer, &mut size);
         }
         (error != 0).then(|| io::Error::from_raw_os_error(error))
     }
@@ -210,8 +210,8 @@ impl PacketSocket {
         unsafe {
             let mut address: libc::sockaddr_ll = zeroed();
             let mut size = size_of_val(&address) as libc::socklen_t;
-            let place = (&raw mut address).cast();
-            libc::getsockname(self.socket.as_raw_fd(), place, &mut size) == 0 && address.sll_ifindex <= 0
+            let pointer = (&raw mut address).cast();
+            libc::getsockname(self.socket.as_raw_fd(), pointer, &mut size) == 0 && address.sll_ifindex <= 0
         }
     }
 
@@ -277,9 +277,9 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
 /// applies.
 fn raise_buffer_size(socket: &OwnedFd, options: [i32; 2], memory: i32) {
     for option in options {
-        let (place, size) = ((&raw const memory).cast(), size_of_val(&memory) as libc::socklen_t);
+        let (pointer, size) = ((&raw const memory).cast(), size_of_val(&memory) as libc::socklen_t);
         // SAFETY: the kernel reads one integer.
-        if unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, size) } == 0 {
+        if unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, pointer, size) } == 0 {
             return;
         }
     }
@@ -287,10 +287,10 @@ fn raise_buffer_size(socket: &OwnedFd, options: [i32; 2], memory: i32) {
 
 /// Reads a frame that the kernel queued outside the ring.
 fn read_large_frame<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-    let place = buffer.as_mut_ptr().cast();
+    let pointer = buffer.as_mut_ptr().cast();
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the kernel writes at most the buffer's length.
-    let read = unsafe { libc::recv(socket.as_raw_fd(), place, buffer.len(), flags) };
+    let read = unsafe { libc::recv(socket.as_raw_fd(), pointer, buffer.len(), flags) };
     // A truncated frame reports a length greater than the buffer, so `get` returns `None`.
     buffer.get(HEADER..check(read).ok()?)
 }

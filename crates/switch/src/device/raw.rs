@@ -31,10 +31,10 @@ impl RawSocket {
             }
             socket
         };
-        let place = (Ipv4Addr::UNSPECIFIED, port);
+        let local = (Ipv4Addr::UNSPECIFIED, port);
         let port = match (i32::from(protocol), port) {
-            (libc::IPPROTO_TCP, 1..) => Some(TcpListener::bind(place)?.into()),
-            (libc::IPPROTO_UDP, 1..) => Some(UdpSocket::bind(place)?.into()),
+            (libc::IPPROTO_TCP, 1..) => Some(TcpListener::bind(local)?.into()),
+            (libc::IPPROTO_UDP, 1..) => Some(UdpSocket::bind(local)?.into()),
             _ => None,
         };
         Ok(RawSocket { socket, _port: port })
@@ -43,9 +43,9 @@ impl RawSocket {
     /// Receives a packet into `buffer` and returns its length, which is greater than the buffer if the packet was
     /// truncated. Returns `None` if no packet is available.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let place = buffer.as_mut_ptr().cast();
+        let pointer = buffer.as_mut_ptr().cast();
         // SAFETY: the kernel writes at most the buffer's length.
-        let read = unsafe { libc::recv(self.socket.as_raw_fd(), place, buffer.len(), libc::MSG_TRUNC) };
+        let read = unsafe { libc::recv(self.socket.as_raw_fd(), pointer, buffer.len(), libc::MSG_TRUNC) };
         match check(read) {
             Ok(length) => Ok(Some(length)),
             Err(error) if not_now(&error) => Ok(None),
@@ -61,8 +61,8 @@ impl RawSocket {
             address.sin_family = libc::AF_INET as u16;
             address.sin_addr.s_addr = u32::from(to).to_be();
             let size = size_of_val(&address) as libc::socklen_t;
-            let place = (&raw const address).cast();
-            libc::sendto(self.socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0, place, size)
+            let pointer = (&raw const address).cast();
+            libc::sendto(self.socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0, pointer, size)
         };
         match check(sent) {
             Ok(_) => Ok(true),

@@ -74,7 +74,7 @@ impl Mapping {
         let start =
             unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, socket.as_raw_fd(), 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(place) if start != libc::MAP_FAILED => Ok(Mapping { start: place, length }),
+            Some(pointer) if start != libc::MAP_FAILED => Ok(Mapping { start: pointer, length }),
             _ => Err(io::Error::last_os_error()),
         }
     }

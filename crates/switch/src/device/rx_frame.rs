@@ -130,11 +130,11 @@ mod tests {
         let bytes = [1; 20];
         let offload = Offload { checksum: Some((14, 2)), segmentation: None };
         let frame = RxFrame { tag: Some([0x81, 0, 0, 7]), ..RxFrame::of(&bytes, offload) };
-        let mut place = [0; 24];
-        assert!(frame.copy_to(&mut place));
-        assert_eq!(packet::checksum::internet(&[&[1, 1][..], &place[18..]].concat()), 0);
+        let mut buffer = [0; 24];
+        assert!(frame.copy_to(&mut buffer));
+        assert_eq!(packet::checksum::internet(&[&[1, 1][..], &buffer[18..]].concat()), 0);
         let cut = RxFrame { cut: 1, ..frame };
-        assert!(cut.copy_to(&mut place) && place[16..] == [1; 8]);
+        assert!(cut.copy_to(&mut buffer) && buffer[16..] == [1; 8]);
     }
 
     #[test]
@@ -142,13 +142,13 @@ mod tests {
         let bytes: [u8; 20] = std::array::from_fn(|byte| byte as u8);
         let plain = RxFrame { frame: &bytes, ..RxFrame::default() };
         let tagged = RxFrame { tag: Some([0x81, 0, 0, 7]), ..plain };
-        let mut place = [0; 24];
-        assert!(plain.copy_to(&mut place) && place[..20] == bytes);
-        assert!(tagged.copy_to(&mut place));
+        let mut buffer = [0; 24];
+        assert!(plain.copy_to(&mut buffer) && buffer[..20] == bytes);
+        assert!(tagged.copy_to(&mut buffer));
         assert_eq!(
-            (&place[..12], &place[12..16], &place[16..]),
+            (&buffer[..12], &buffer[12..16], &buffer[16..]),
             (&bytes[..12], &[0x81, 0, 0, 7][..], &bytes[12..])
         );
-        assert!(!tagged.copy_to(&mut place[..23]) && !plain.copy_to(&mut place[..19]));
+        assert!(!tagged.copy_to(&mut buffer[..23]) && !plain.copy_to(&mut buffer[..19]));
     }
 }
