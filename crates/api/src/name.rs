@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_name_is_shown_escaped_and_cut() {
+    fn rejected_names_are_shown_escaped_and_truncated() {
         let error =
             format!("\x1b[2J{}", "x".repeat(100_000)).parse::<BoxName>().map_err(|error| error.to_string());
         let text = error.expect_err("no name");

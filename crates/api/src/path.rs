@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_have_paths() {
+    fn handler_paths_are_parsed() {
         let path: HandlerPath = same("fw/inner/c.count");
         assert_eq!((path.configuration, path.handler.as_str()), (ConfigurationName::main(), "inner/c.count"));
         let path: HandlerPath = same("fw/second:c.count");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_have_places() {
+    fn capture_points_and_attachments_are_parsed() {
         assert!(matches!(same("fw:3"), CapturePoint::Box(_, 3)));
         assert!(matches!(same("lan/tap0"), CapturePoint::Switch(..)));
         for bad in ["", "fw", "fw:", "fw:x", "fw:256", "lan/", "/tap0", "a/b/c"] {

@@ -60,7 +60,7 @@ fn unix(name: &str, reply: String) -> (Client, JoinHandle<(String, String)>, Fol
 }
 
 #[test]
-fn a_call_is_a_request() {
+fn a_call_sends_a_request() {
     let text = r#"{"changes": [{"action": "create", "subject": "box/fw"}]}"#;
     let (client, server, _folder) = unix("call", reply(200, text));
     let changes = client.ask(&operation::REMOVE_STACK, &["edge"]).expect("a reply");
@@ -92,7 +92,7 @@ fn an_operation_without_a_body_sends_none() {
 }
 
 #[test]
-fn lines_are_read_as_they_come() {
+fn streamed_lines_are_read_as_they_arrive() {
     let line = |sequence: u64| {
         format!(
             "{{\"sequence\":{sequence},\"time\":\"2026-01-31T12:00:00.000Z\",\"kind\":\"box_created\",\
@@ -121,7 +121,7 @@ fn lines_are_read_as_they_come() {
 }
 
 #[test]
-fn what_is_no_daemon_is_found_out() {
+fn a_peer_that_is_no_daemon_is_reported() {
     let folder = Folder::new("no-daemon");
     let client =
         Client::new(Address::Unix(folder.0.join("socket")), &Credentials::default()).expect("a client");
@@ -146,7 +146,7 @@ fn what_is_no_daemon_is_found_out() {
 }
 
 #[test]
-fn over_tcp_there_is_a_token_and_a_certificate() {
+fn tcp_calls_use_tls_and_a_token() {
     let own = rcgen::generate_simple_self_signed(["localhost".to_string()]).expect("a certificate");
     let other = rcgen::generate_simple_self_signed(["localhost".to_string()]).expect("a certificate");
     let key = rustls::pki_types::PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
@@ -200,7 +200,7 @@ fn a_large_configuration_arrives_whole() {
 }
 
 #[test]
-fn a_refusal_before_the_end_of_a_body_is_read() {
+fn an_early_rejection_of_a_body_is_read() {
     let folder = Folder::new("early");
     let path = folder.0.join("socket");
     let listener = UnixListener::bind(&path).expect("a socket");

@@ -19,7 +19,7 @@ fn the_document_is_fresh() {
 }
 
 #[test]
-fn operations_are_told_apart() {
+fn operations_have_distinct_names_and_routes() {
     let mut names = BTreeSet::new();
     let mut operations = BTreeSet::new();
     for entry in TABLE {
@@ -34,7 +34,7 @@ fn operations_are_told_apart() {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     fn check(value: &serde_json::Value, document: &serde_json::Value) {
         match value {
             serde_json::Value::Object(members) => {

@@ -42,7 +42,7 @@ fn a_box_needs_a_name_and_a_configuration() {
 }
 
 #[test]
-fn ports_have_drivers() {
+fn port_drivers_are_parsed() {
     let request: AddPort = read(r#"{"name": "tap0", "driver": {"kind": "tap"}}"#);
     assert_eq!(request.driver, PortDriver::Tap { device: None });
     let request: AddPort =
@@ -80,7 +80,7 @@ fn replies_of_a_newer_daemon_are_read() {
 }
 
 #[test]
-fn statuses_are_those_of_http() {
+fn every_error_code_has_an_http_status() {
     for code in ErrorCode::ALL {
         assert!((400..=507).contains(&code.status()), "{code:?}");
     }

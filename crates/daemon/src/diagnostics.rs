@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_box_finds_is_bounded() {
+    fn diagnostics_of_a_box_are_bounded() {
         let diagnostic = |length| boundary::Diagnostic {
             severity: boundary::Severity::Error,
             line: 1,

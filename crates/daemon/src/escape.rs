@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_reaches_a_terminal() {
+    fn control_characters_are_escaped() {
         for (bytes, expected) in [
             (&b"10 packets"[..], "10 packets"),
             (b"\x1b[2J\x07a\r\nb\tc", "\\u{1b}[2J\\u{7}a\\r\\nb\tc"),

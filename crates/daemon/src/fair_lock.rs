@@ -123,7 +123,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn callers_wait_in_order_and_not_for_longer_than_they_want() {
+    fn waiters_are_served_in_order_or_time_out() {
         let lock = FairLock::new(Vec::new());
         let held = lock.lock();
         assert_eq!(lock.lock_within(Duration::from_millis(1)).err(), Some(LockTimeout));

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told() {
+    fn waiting_readers_are_notified() {
         let ring = History::new(HistoryLimits { entries: 3, bytes: 9, size_of: |_| 1 }, 0);
         let mut watch = ring.watch();
         assert!(!watch.has_changed().unwrap());

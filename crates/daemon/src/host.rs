@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_read() {
+    fn meminfo_is_parsed() {
         let text = "MemTotal:       24000000 kB\nMemAvailable:   23 kB\nHugePages_Total:       0\n";
         assert_eq!(memory(text, "MemTotal"), Size(24_000_000 << 10));
         assert_eq!((memory(text, "MemAvailable"), memory(text, "None")), (Size(23 << 10), Size(0)));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_of_ones_own_is_nobody_elses() {
+    fn a_reserved_processor_is_used_by_no_other_thread() {
         let cores = Arc::new(Processors::new());
         let all = cores.all.clone();
         if all.len() < 2 {

@@ -18,7 +18,7 @@ fn install(command: &str) -> Install {
 }
 
 #[test]
-fn a_box_lives() {
+fn a_box_is_created_suspended_stopped_and_removed() {
     in_each(|supervisor, sandbox| {
         let detail = supervisor.create_box(CreateBox { sandbox, ..process("fw", "mirror", &["-"]) }).unwrap();
         assert_eq!((detail.status.state, detail.status.sandbox), (BoxState::Running, sandbox));
@@ -55,7 +55,7 @@ fn a_box_lives() {
 }
 
 #[test]
-fn what_is_refused_leaves_no_trace() {
+fn a_rejected_box_leaves_no_trace() {
     let supervisor = supervisor();
     let refused = supervisor.create_box(process("fw", "dance\x1b[2J", &[])).unwrap_err();
     let OperationError::Refused(details) = &refused else { panic!("{refused:?}") };
@@ -78,7 +78,7 @@ fn what_is_refused_leaves_no_trace() {
 }
 
 #[test]
-fn configurations_are_swapped_or_stay() {
+fn a_rejected_configuration_leaves_the_old_one_running() {
     in_each(|supervisor, sandbox| {
         supervisor.create_box(CreateBox { sandbox, ..process("fw", "drop", &[]) }).unwrap();
         let (fw, main) = (name("fw"), ConfigurationName::main());
@@ -104,7 +104,7 @@ fn configurations_are_swapped_or_stay() {
 
 /// A box whose process is killed from outside, and one that is killed on request, restart at once.
 #[test]
-fn a_killed_box_is_back() {
+fn a_killed_box_restarts() {
     in_each(|supervisor, sandbox| {
         let fw = name("fw");
         supervisor.create_box(CreateBox { sandbox, ..process("fw", "mirror", &["-"]) }).unwrap();
@@ -139,7 +139,7 @@ fn allowed(pid: u32) -> String {
 /// A box with a reserved processor is pinned to it and polls, also after it was killed. The last processor is never
 /// reserved.
 #[test]
-fn a_dedicated_box_has_its_processor() {
+fn a_dedicated_box_keeps_its_processor() {
     // On a large machine two are enough to use up all but one.
     let mut two = CpuSet::new();
     let all = sched_getaffinity(None).unwrap();
@@ -193,7 +193,7 @@ fn a_dedicated_box_has_its_processor() {
 }
 
 #[test]
-fn a_crash_is_reported_and_followed_by_the_policy() {
+fn a_crash_is_reported_and_triggers_the_restart_policy() {
     in_each(|supervisor, sandbox| {
         let (fw, main) = (name("fw"), ConfigurationName::main());
         let never = CreateBox { sandbox, restart: Restart::Never, ..process("fw", "drop", &[]) };
@@ -218,7 +218,7 @@ fn a_crash_is_reported_and_followed_by_the_policy() {
 }
 
 #[test]
-fn a_box_in_a_loop_is_told_of_and_killed() {
+fn a_looping_box_can_be_killed() {
     in_each(|supervisor, sandbox| {
         let never = CreateBox { sandbox, restart: Restart::Never, ..process("fw", "drop", &[]) };
         supervisor.create_box(never).unwrap();
@@ -246,7 +246,7 @@ fn a_box_in_a_loop_is_told_of_and_killed() {
 /// A thread that waits for the reply of a looping box, for up to a minute, does not prevent others from stopping and
 /// removing it.
 #[test]
-fn a_box_in_a_loop_is_stopped_and_removed() {
+fn a_looping_box_can_be_stopped_and_removed() {
     in_each(|supervisor, sandbox| {
         let (fw, main) = (name("fw"), ConfigurationName::main());
         for stop in [true, false] {
@@ -278,7 +278,7 @@ fn a_box_in_a_loop_is_stopped_and_removed() {
 
 /// A change of a box that is already being changed fails soon, even if the first change takes a minute.
 #[test]
-fn a_box_that_is_being_changed_is_told_of() {
+fn a_concurrent_change_is_refused_soon() {
     let (supervisor, fw, main) = (supervisor(), name("fw"), ConfigurationName::main());
     supervisor.create_box(process("fw", "drop", &[])).unwrap();
     // The reply comes just before the loop, or never.
@@ -312,7 +312,7 @@ fn a_box_that_is_being_changed_is_told_of() {
 
 /// Of several concurrent removals of a box only one succeeds: the others must not remove a new box of the same name.
 #[test]
-fn a_box_is_removed_once() {
+fn only_one_of_several_removals_succeeds() {
     let (supervisor, fw) = (supervisor(), name("fw"));
     for _ in 0..10 {
         supervisor.create_box(process("fw", "drop", &[])).unwrap();
@@ -324,7 +324,8 @@ fn a_box_is_removed_once() {
     }
 }
 
-/// Asserts that box `fw` uses a fifth of a processor: the median of windows of a second. `before` runs before each window.
+/// Asserts that box `fw` uses a fifth of a processor: the median of windows of a second. `before` runs before each
+/// window.
 ///
 /// The time used is what the limit is applied to: the kernel's processor time of a process, the time in the guest of a
 /// virtual machine. Other load on the machine takes time from the box and from this thread, which spins. So the limit
@@ -377,7 +378,7 @@ fn processor_time_is_limited() {
 
 /// Virtual machines that never yield share their worker's time by weight.
 #[test]
-fn loops_share_a_worker_by_their_weights() {
+fn looping_vms_share_a_worker_by_weight() {
     const BOXES: [(&str, u32); 3] = [("less", 50), ("usual", 100), ("more", 300)];
     if !require(Capability::Kvm) {
         return;
@@ -394,7 +395,8 @@ fn loops_share_a_worker_by_their_weights() {
     }
     let used =
         || BOXES.map(|(box_name, _)| supervisor.show_box(&name(box_name)).unwrap().status.usage.own_ns);
-    // Each measurement ends when the worker has spent so much time on the boxes, however long that takes: many turns of each.
+    // Each measurement ends when the worker has spent so much time on the boxes, however long that takes: many turns of
+    // each.
     let measure = || {
         let before = used();
         let mut gained = [0; 3];
@@ -416,10 +418,10 @@ fn loops_share_a_worker_by_their_weights() {
     assert!((2.6..3.4).contains(&more_to_usual), "300 to 100: {measured:?}");
 }
 
-/// A stop at any moment of a start is refused because it comes too early, or leaves the box stopped. The box can be used
-/// afterwards either way.
+/// A stop at any moment of a start is refused because it comes too early, or leaves the box stopped. The box can be
+/// used afterwards either way.
 #[test]
-fn a_stop_while_booting() {
+fn a_box_can_be_stopped_while_it_boots() {
     in_each(|supervisor, sandbox| {
         let fw = name("fw");
         supervisor
@@ -463,7 +465,7 @@ fn a_stop_while_booting() {
 
 /// Boxes that write random bytes over all their shared memory do not affect others.
 #[test]
-fn boxes_that_scribble_harm_nobody() {
+fn boxes_that_scribble_do_not_affect_others() {
     in_each(|supervisor, sandbox| {
         supervisor.create_switch(api::CreateSwitch::new(support::switch("lan"))).unwrap();
         let main = ConfigurationName::main();
@@ -502,7 +504,7 @@ fn boxes_that_scribble_harm_nobody() {
 }
 
 #[test]
-fn everything_is_back_after_a_restart() {
+fn a_restarted_daemon_restores_everything() {
     let folder = Folder::new("restore");
     let settings = Settings { store: Some(folder.file("store")), ..settings() };
     let mac = {

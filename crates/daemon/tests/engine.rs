@@ -36,7 +36,7 @@ fn install(text: &str) -> Install {
 }
 
 #[test]
-fn a_chain_of_boxes_is_steered_under_traffic() {
+fn a_chain_of_boxes_is_reconfigured_under_traffic() {
     in_each(|supervisor, sandbox| {
         supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
         let source = "FastUDPSource(RATE 20000, LIMIT -1, LENGTH 60, SRCETH 2:0:0:0:0:1, SRCIP 10.0.0.1, \
@@ -86,7 +86,7 @@ fn a_chain_of_boxes_is_steered_under_traffic() {
 }
 
 #[test]
-fn files_are_shipped_and_configurations_stand_side_by_side() {
+fn a_box_runs_several_configurations_with_files() {
     in_each(|supervisor, sandbox| {
         let text = "FromDevice(0) -> Print(seen, MAXLENGTH 0) -> c :: Counter -> Discard;";
         supervisor.create_box(make(sandbox, "fw", text, &["-", "-"])).unwrap();
@@ -114,7 +114,7 @@ fn files_are_shipped_and_configurations_stand_side_by_side() {
 }
 
 #[test]
-fn checks_say_all_that_is_wrong() {
+fn a_check_reports_all_errors() {
     let settings = Settings::new(image::CLICKBOX, "clickbox");
     let supervisor = Supervisor::start(&settings).unwrap();
     let check = |text: &str, ports| {
@@ -138,9 +138,9 @@ fn checks_say_all_that_is_wrong() {
     assert!(supervisor.boxes().unwrap().is_empty());
 }
 
-/// A box whose configuration stops on its own, with each restart policy.
+/// A box with the policy `never` stays stopped after a stop, and crashed after it was killed.
 #[test]
-fn a_configuration_that_stops_is_followed_by_the_policy() {
+fn a_box_that_never_restarts_stays_stopped_or_crashed() {
     in_each(|supervisor, sandbox| {
         let text = "FromDevice(0) -> c :: Counter -> Discard;";
         let request = CreateBox { restart: Restart::Never, ..make(sandbox, "fw", text, &["-"]) };
@@ -154,10 +154,10 @@ fn a_configuration_that_stops_is_followed_by_the_policy() {
     });
 }
 
-/// At the second start of a recipe a template is created. Later boxes of the recipe are copies, each with its own
-/// random numbers, counters and diagnostics.
+/// At the second start of equal boxes a template is created. Later boxes are copies of it, each with its own random
+/// numbers, counters and diagnostics.
 #[test]
-fn boxes_start_as_copies_of_those_like_them() {
+fn equal_boxes_start_as_copies_of_a_template() {
     let text = "FromDevice(0) -> c :: Counter -> Discard; Idle -> IPFilter(allow udp, deny udp) -> Discard;
         dice :: Script(TYPE PASSIVE, return $(random 4000000000));";
     let busy = "InfiniteSource -> Discard;";

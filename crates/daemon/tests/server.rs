@@ -21,7 +21,7 @@ const BE_A_DAEMON: &str = "CLICKBOX_TEST_DAEMON";
 
 /// Not a test: the daemon that the other tests start.
 #[test]
-fn the_daemon_itself() {
+fn run_as_daemon() {
     let Some(folder) = std::env::var_os(BE_A_DAEMON).map(PathBuf::from) else { return };
     if folder.join("few-descriptors").exists() {
         let limit = rustix::process::Rlimit { current: Some(300), maximum: Some(300) };
@@ -55,7 +55,7 @@ struct Daemon {
 
 fn spawn(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_daemon_itself", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "run_as_daemon", "--nocapture", "--test-threads=1"])
         .env(BE_A_DAEMON, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -120,7 +120,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, ClientError>) -> ErrorCode {
 
 /// The API has no name for a box in a thread of the daemon.
 #[test]
-fn a_box_in_a_thread_of_the_daemon_is_refused() {
+fn thread_boxes_are_refused() {
     let folder = Folder::new("thread");
     let daemon = Daemon::start(&folder.0);
     for sandbox in ["none", "thread", "None"] {
@@ -135,7 +135,7 @@ fn a_box_in_a_thread_of_the_daemon_is_refused() {
 }
 
 #[test]
-fn a_box_is_made_and_asked_over_the_socket() {
+fn a_client_creates_and_uses_a_box_over_the_socket() {
     let folder = Folder::new("server");
     let mut daemon = Daemon::start(&folder.0);
     let client = daemon.client();
@@ -201,7 +201,7 @@ fn logs_events_and_captures_are_followed() {
 }
 
 #[test]
-fn nonsense_is_answered_and_survived() {
+fn malformed_requests_get_errors() {
     let folder = Folder::new("nonsense");
     let daemon = Daemon::start(&folder.0);
     let request = |method: &str, path: &str, body: &str| {
@@ -245,7 +245,7 @@ fn nonsense_is_answered_and_survived() {
 
 /// When the daemon is killed, its boxes end too; the next daemon restores them.
 #[test]
-fn a_killed_daemon_leaves_nothing_and_loses_no_definition() {
+fn a_killed_daemon_leaves_no_process_and_loses_no_definition() {
     let folder = Folder::new("killed");
     let mut daemon = Daemon::start(&folder.0);
     let client = daemon.client();
@@ -278,7 +278,7 @@ fn a_killed_daemon_leaves_nothing_and_loses_no_definition() {
 
 /// When descriptors run out, operations fail with a message, and work again when some are free.
 #[test]
-fn descriptors_run_out() {
+fn operations_fail_only_while_descriptors_are_short() {
     let folder = Folder::new("descriptors");
     std::fs::write(folder.file("few-descriptors"), b"").unwrap();
     let daemon = Daemon::start(&folder.0);
@@ -304,7 +304,7 @@ fn descriptors_run_out() {
 }
 
 #[test]
-fn tcp_needs_tls_and_the_token() {
+fn tcp_requires_tls_and_the_token() {
     let folder = Folder::new("tls");
     let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
     std::fs::write(folder.file("certificate"), made.cert.pem()).unwrap();
@@ -337,7 +337,7 @@ fn tcp_needs_tls_and_the_token() {
 
 /// Many silent clients do not lock out others for long.
 #[test]
-fn silent_callers_keep_nobody_out() {
+fn silent_clients_do_not_lock_out_others() {
     let folder = Folder::new("silent");
     let daemon = Daemon::start(&folder.0);
     let silent: Vec<UnixStream> =

@@ -153,7 +153,7 @@ fn has_pool(pid: u32) -> bool {
 /// Boxes at pipes, and boxes that request it, share a pool. If one in the middle of a chain is killed, or restarts more
 /// often than there are buffers, the others are unaffected, and it gets buffers of the pool again.
 #[test]
-fn a_chain_of_one_pool_outlives_its_middle() {
+fn a_chain_in_one_pool_survives_a_crash_of_its_middle() {
     support::in_each(|supervisor, sandbox| {
         for name in ["a", "b"] {
             let definition = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch(name)) };
@@ -206,7 +206,7 @@ fn a_chain_of_one_pool_outlives_its_middle() {
 }
 
 #[test]
-fn switches_know_addresses() {
+fn addresses_are_set_listed_and_removed() {
     let supervisor = supervisor();
     let lan = switch("lan");
     let definition = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(lan.clone()) };
@@ -245,7 +245,7 @@ fn switches_know_addresses() {
 
 /// A capture file is replayed into a switch, and what comes out at the other end is captured.
 #[test]
-fn captures_are_played_written_and_taken() {
+fn captures_are_replayed_written_and_streamed() {
     let folder = Folder::new("captures");
     let input = folder.file("in.pcap");
     let frames: Vec<Vec<u8>> = (0..50u8)
@@ -374,7 +374,7 @@ fn a_stack_is_applied_whole_or_not_at_all() {
 
 /// Many boxes at one switch: all exist, then all are removed.
 #[test]
-fn many_boxes_come_and_go() {
+fn many_boxes_are_created_and_removed() {
     let supervisor = supervisor();
     supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
     let start = Instant::now();

@@ -232,7 +232,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn frames_come_out_as_they_went_in() {
+    fn a_batch_returns_frames_unchanged() {
         let mut batch = Batch::new(4);
         for round in 0..3 {
             for length in [0, 1, 2048, 17] {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_completed_as_they_lie() {
+    fn frame_tails_are_copied_from_their_source() {
         let mut words: Vec<u64> = (0..4 * 256).collect();
         let expected: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let layout = RegionLayout::new(&[Slots::new(64).unwrap()]).unwrap();

@@ -17,8 +17,8 @@ pub trait Link: Send {
     /// Moves frames in both directions. Returns their number.
     fn step(&mut self) -> usize;
 
-    /// Prepares for sleep: from now on the runner's wake event reports new frames. Returns false if frames are already waiting; the
-    /// caller must then not sleep.
+    /// Prepares for sleep: from now on the runner's wake event reports new frames. Returns false if frames are already
+    /// waiting; the caller must then not sleep.
     fn prepare_sleep(&mut self) -> bool;
 
     /// Undoes [`prepare_sleep`](Self::prepare_sleep).

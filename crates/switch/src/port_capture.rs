@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_copied_until_enough_and_never_wait() {
+    fn captures_never_delay_frames_and_end_at_their_count() {
         let captures = Captures::default();
         let (sink, receiver, lost, _) = queue();
         captures.add(Capture::new(sink, Some(4), 6));

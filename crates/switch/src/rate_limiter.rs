@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cap_and_a_clock_that_goes_back_are_fine() {
+    fn unlimited_rates_and_backward_clocks_are_handled() {
         let mut free = RateLimiter::new(RateLimit::default(), 5);
         assert!((0..10_000).all(|_| free.allows(1500, 5)));
         let mut limiter =

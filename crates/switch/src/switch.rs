@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_learning_switch_floods_then_knows() {
+    fn a_learning_switch_floods_until_it_has_learned() {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
         for _ in 0..3 {
             switch.add_port(PortSettings::default(), 0).unwrap();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_in_a_switch_nothing_is_reached() {
+    fn a_frame_in_a_switch_with_one_port_has_no_route() {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
         switch.add_port(PortSettings::default(), 0).unwrap();
         check(&mut switch, 0, &[frame(2, 1, 60)], &[]);

@@ -92,7 +92,7 @@ fn a_mirroring_box_answers_through_the_bridge() {
 
 /// Two boxes connected without the switch: one sends until it gets the command to mirror, and no frame is lost.
 #[test]
-fn linked_boxes_pass_frames_on() {
+fn linked_boxes_exchange_frames() {
     in_each(|bridge, make| {
         let (mut sender, mut sink) = (make("send 60"), make("drop"));
         let port = |sandbox: &mut Sandbox| {
@@ -130,7 +130,7 @@ fn linked_boxes_pass_frames_on() {
 
 /// A box that stops consuming, one that scribbles over its memory and one that crashes: other boxes' frames pass.
 #[test]
-fn bad_boxes_lose_their_own_frames_only() {
+fn misbehaving_boxes_lose_only_their_own_frames() {
     in_each(|bridge, make| {
         let mut bad: Vec<Sandbox> = ["loop", "scribble 5", "fault null"].into_iter().map(make).collect();
         let bad_ports: Vec<PortId> = bad.iter_mut().map(|sandbox| attach(bridge, sandbox)).collect();

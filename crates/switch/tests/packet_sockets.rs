@@ -90,7 +90,7 @@ fn send(writer: &PacketSocket, frames: &[Vec<u8>]) -> Vec<usize> {
 }
 
 #[test]
-fn frames_of_all_lengths_cross_many_times_over() {
+fn frames_of_all_lengths_cross_intact() {
     if !joined_interfaces() {
         return;
     }
@@ -116,7 +116,7 @@ fn frames_of_all_lengths_cross_many_times_over() {
 }
 
 #[test]
-fn a_tag_is_put_back_and_long_frames_are_cut() {
+fn vlan_tags_are_restored_and_long_frames_truncated() {
     if !joined_interfaces() {
         return;
     }
@@ -131,7 +131,7 @@ fn a_tag_is_put_back_and_long_frames_are_cut() {
 }
 
 #[test]
-fn a_frame_too_long_for_the_interface_is_refused_alone() {
+fn only_frames_too_long_for_the_interface_are_refused() {
     if !joined_interfaces() {
         return;
     }
@@ -145,7 +145,7 @@ fn a_frame_too_long_for_the_interface_is_refused_alone() {
 }
 
 #[test]
-fn what_finds_no_room_is_lost_and_counted() {
+fn frames_that_find_the_ring_full_are_counted() {
     if !joined_interfaces() {
         return;
     }
@@ -173,7 +173,7 @@ fn what_finds_no_room_is_lost_and_counted() {
 }
 
 #[test]
-fn an_interface_that_was_down_goes_on() {
+fn a_socket_works_again_when_its_interface_is_up() {
     if !joined_interfaces() {
         return;
     }
@@ -199,7 +199,7 @@ fn an_interface_that_was_down_goes_on() {
 
 /// A new interface of the same name is a different one: the port must be reopened, and reports this from any call.
 #[test]
-fn a_port_whose_interface_is_gone_is_down() {
+fn a_port_is_down_when_its_interface_is_removed() {
     if !joined_interfaces() {
         return;
     }
@@ -221,7 +221,7 @@ fn a_port_whose_interface_is_gone_is_down() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_refused() {
+fn a_missing_interface_is_an_error() {
     for device in ["none-such", "a/b", ""] {
         assert!(PacketSocket::open(device, PacketSocketSettings::default()).is_err(), "{device}");
     }
@@ -248,7 +248,7 @@ fn receive_datagrams(port: &mut AfPacket, batch: &mut Batch, bytes: usize) -> Ve
 }
 
 #[test]
-fn what_the_kernel_left_for_a_card_to_do_is_done() {
+fn offloaded_checksums_and_segmentation_are_done() {
     if !joined_interfaces() {
         return;
     }

@@ -121,7 +121,7 @@ fn carry_by(from: &mut End, mut step: impl FnMut() -> usize, to: &mut End, count
 }
 
 #[test]
-fn a_pipe_is_whole_again_when_an_end_is_back() {
+fn a_pipe_recovers_when_an_end_is_replaced() {
     in_each(|maker| {
         let (mut left, mut right) = (maker.make("forward"), maker.make("forward"));
         let mut link = BoxLink::new(plug(&mut left, 1), plug(&mut right, 0));
@@ -205,7 +205,7 @@ fn a_box_that_scribbles_over_the_pool_is_replaced() {
 /// A frame to one box moves with its buffer, a frame to several is copied for each. All boxes receive what was sent,
 /// and no buffer is lost.
 #[test]
-fn a_switch_serves_boxes_of_one_pool() {
+fn a_switch_passes_buffers_within_a_pool() {
     in_each(|maker| {
         let mut boxes = [maker.make("forward"), maker.make("forward"), maker.make("forward")];
         let mut table = StaticTable::new();

@@ -76,7 +76,7 @@ fn a_bridge_of_pipes_learns_and_counts() {
 }
 
 #[test]
-fn a_full_port_loses_its_own_frames_only() {
+fn a_full_port_loses_only_its_own_frames() {
     let mut table = StaticTable::new();
     table.insert(MacAddr([2, 0, 0, 0, 0, 1]), switch::PortId(1)).unwrap();
     table.insert(MacAddr([2, 0, 0, 0, 0, 2]), switch::PortId(2)).unwrap();
@@ -116,7 +116,7 @@ impl std::io::Write for Shared {
 }
 
 #[test]
-fn a_capture_goes_through_into_another() {
+fn a_replayed_capture_is_written_unchanged() {
     let frames: Vec<Vec<u8>> = (0..1_000).map(|number| frame(2, 1, number)).collect();
     let first = Shared::default();
     send_all(&mut PcapWriter::new(first.clone()).unwrap(), &frames);
@@ -132,7 +132,7 @@ fn a_capture_goes_through_into_another() {
 
 /// A runner that sleeps is woken by a pipe and by its wake event.
 #[test]
-fn a_sleeping_worker_is_woken() {
+fn a_sleeping_runner_wakes_up() {
     let mut runner = learning();
     let (inside, mut outside) = Pipe::pair().unwrap();
     let port = runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
@@ -178,7 +178,7 @@ fn own_network() -> bool {
 
 /// Two switches of one thread sleep together, and wake for a frame at either and for the additional wake event.
 #[test]
-fn switches_of_one_thread_rest_together() {
+fn several_runners_sleep_in_one_wait() {
     let mut runners = [learning(), learning()];
     let mut ends: Vec<Pipe> = Vec::new();
     for runner in &mut runners {
@@ -228,7 +228,7 @@ impl Driver for Gone {
 
 /// A port whose other end comes back keeps its number, its counters and its addresses.
 #[test]
-fn a_port_goes_on_with_another_driver() {
+fn a_replaced_driver_keeps_its_port() {
     let mut runner = learning();
     let (inside, mut sender) = Pipe::pair().unwrap();
     runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
@@ -318,7 +318,7 @@ fn frames_cross_devices_of_the_kernel() {
 }
 
 #[test]
-fn devices_that_are_not_there_are_refused() {
+fn missing_devices_are_errors() {
     assert!(AfPacket::open("none-such").is_err() && AfPacket::open("a/b").is_err());
     assert!(Tap::open("").is_err());
 }

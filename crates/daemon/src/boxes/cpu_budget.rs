@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_kept_on_the_average() {
+    fn cpu_limits_hold_on_average() {
         for cores in [0.01, 0.05, 0.2, 0.5, 0.9] {
             let found = used(cores);
             assert!((found - cores).abs() < 0.02, "{cores}: {found}");

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_kept_within_bounds_and_have_no_name() {
+    fn output_files_are_bounded_and_unnamed() {
         let folder = std::env::temp_dir().join(format!("clickbox-outputs-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let output_store = OutputStore::new(folder.clone());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_bounds_is_counted() {
+    fn bytes_beyond_the_limit_are_counted() {
         let output_store = OutputStore::new(std::env::temp_dir());
         let outputs = Outputs::default();
         let piece = vec![7; 1 << 20];

@@ -78,7 +78,7 @@ mod tests {
     use boundary::{CrashCause, Registers};
 
     #[test]
-    fn ends_are_told_in_words() {
+    fn each_kind_of_end_has_a_cause() {
         for (end, cause) in [
             (ExitStatus::Vanished { status: -9 }, "killed by signal 9"),
             (ExitStatus::Vanished { status: 3 }, "exited with status 3"),

@@ -41,7 +41,7 @@ mod tests {
     use api::PortRequest;
 
     #[test]
-    fn weights_are_shares() {
+    fn weights_determine_shares() {
         let mut definition = CreateBox::new("fw".parse().unwrap(), "");
         for (ring, weight, quantum, nice) in [
             (256, 100, 256, 0),

@@ -11,7 +11,8 @@ use api::{ConfigurationName, CreateBox, File};
 use sandbox::{SandboxKind, Snapshot};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Everything that determines a freshly installed box, except what each copy gets for itself: port addresses, seeds, time.
+/// Everything that determines a freshly installed box, except what each copy gets for itself: port addresses, seeds,
+/// time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateKey {
     kind: SandboxKind,
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_wanted_at_the_second_start() {
+    fn a_template_is_requested_at_the_second_start() {
         let templates = Templates::default();
         let next = |text| templates.begin(key(text, 1));
         assert!(matches!(next("Idle;"), StartMode::Install(None)));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn few_recipes_are_kept_and_none_that_is_long() {
+    fn the_list_of_templates_is_bounded() {
         let templates = Templates::default();
         templates.begin(key("Idle;", 1));
         for number in 0..MAX_TEMPLATES {

@@ -121,7 +121,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_socket_is_its_users_and_one_daemons() {
+    fn a_socket_is_private_and_served_by_one_daemon() {
         let folder = std::env::temp_dir().join(format!("clickbox-socket-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_compared_whole() {
+    fn a_token_is_compared_as_a_whole() {
         let token = Token(Arc::from(&b"0123456789abcdef"[..]));
         assert!(token.matches(b"0123456789abcdef"));
         for wrong in [&b""[..], b"0123456789abcde", b"0123456789abcdeF", b"0123456789abcdef0"] {

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_counts_from_its_activation_on() {
+    fn a_swap_takes_effect_when_it_is_activated() {
         let mut store = Store::open(None, None).unwrap();
         let name: BoxName = "fw".parse().unwrap();
         let main = ConfigurationName::main();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_there_again() {
+    fn stored_boxes_are_read_back() {
         let folder = std::env::temp_dir().join(format!("clickbox-store-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("store");
@@ -330,7 +330,7 @@ mod tests {
 
     /// In version 2, boxes could run in a thread of the daemon.
     #[test]
-    fn boxes_without_a_sandbox_get_the_default_one() {
+    fn thread_boxes_are_migrated_to_the_default_sandbox() {
         let folder = std::env::temp_dir().join(format!("clickbox-store-2-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("store");

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_and_stacks_come_back() {
+    fn stored_switches_and_stacks_are_read_back() {
         let mut store = Store::open(None, None).unwrap();
         let mut switch = StoredSwitch {
             definition: CreateSwitch::new("lan".parse().unwrap()),

@@ -109,7 +109,7 @@ mod tests {
     use api::{PortRequest, Size};
 
     #[test]
-    fn differences_decide_what_is_done() {
+    fn differences_determine_the_change() {
         let mut there = CreateBox::new("fw".parse().unwrap(), "");
         there.ports = vec![PortRequest { mac: Some(api::MacAddr::new([2; 6])), ..PortRequest::default() }];
         let mut same = there.clone();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_switches_come_and_go() {
+    fn changed_switch_ports_are_removed_and_added() {
         let port = |name: &str| AddPort {
             name: name.parse().unwrap(),
             driver: api::PortDriver::Null {},

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_of_the_last_interval() {
+    fn rates_cover_the_last_interval() {
         let mut meter = RateMeter::default();
         let name: BoxName = "fw".parse().unwrap();
         let mut snapshot = TrafficSnapshot::default();

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_taken_apart() {
+    fn large_frames_are_segmented() {
         for is_ip6 in [false, true] {
             for kind in [SegmentKind::Tcp, SegmentKind::Udp] {
                 for tagged in [false, true] {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_taken_apart_is_refused() {
+    fn frames_that_cannot_be_segmented_are_refused() {
         let (whole, transport) = joined(false, SegmentKind::Tcp, false, 3000);
         let offload =
             Offload { checksum: Some((transport, 16)), segmentation: Some((SegmentKind::Tcp, 1448)) };

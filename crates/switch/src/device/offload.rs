@@ -71,7 +71,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn descriptions_are_read() {
+    fn offload_headers_are_parsed() {
         let header = |flags, kind, [size, start, field_offset]: [u16; 3]| {
             let ([a, b], [c, d], [e, f]) =
                 (size.to_ne_bytes(), start.to_ne_bytes(), field_offset.to_ne_bytes());

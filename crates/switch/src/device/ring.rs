@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_fill_blocks_that_the_kernel_takes() {
+    fn ring_layouts_meet_the_kernels_rules() {
         for (longest, memory) in [(14, 0), (2046, 1 << 22), (2048, 1), (65_535, 1 << 23), (200_000, 1 << 20)]
         {
             let layout = RingLayout::new(longest, memory);

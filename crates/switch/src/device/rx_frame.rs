@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_is_filled_in_behind_a_tag() {
+    fn a_checksum_is_completed_in_a_tagged_frame() {
         let bytes = [1; 20];
         let offload = Offload { checksum: Some((14, 2)), segmentation: None };
         let frame = RxFrame { tag: Some([0x81, 0, 0, 7]), ..RxFrame::of(&bytes, offload) };
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_goes_behind_the_addresses() {
+    fn a_vlan_tag_follows_the_addresses() {
         let bytes: [u8; 20] = std::array::from_fn(|byte| byte as u8);
         let plain = RxFrame { frame: &bytes, ..RxFrame::default() };
         let tagged = RxFrame { tag: Some([0x81, 0, 0, 7]), ..plain };

@@ -90,8 +90,8 @@ pub trait Driver: Send {
         false
     }
 
-    /// Prepares for sleep: from now on the descriptor or the runner's wake event reports new frames. Returns false if frames are already
-    /// waiting; the caller must then not sleep.
+    /// Prepares for sleep: from now on the descriptor or the runner's wake event reports new frames. Returns false if
+    /// frames are already waiting; the caller must then not sleep.
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         Ok(true)
     }

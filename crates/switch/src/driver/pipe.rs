@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_cross_in_order_until_it_is_full() {
+    fn frames_cross_a_pipe_in_order_until_it_is_full() {
         let (mut left, mut right) = Pipe::pair().unwrap();
         let mut batch = Batch::new(256);
         while batch.push(&[batch.len() as u8; 60]) {}

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_learned_moved_and_forgotten() {
+    fn addresses_are_learned_moved_and_expired() {
         let mut bridge = bridge(100);
         let (one, two, three) = (PortId(1), PortId(2), PortId(3));
         assert_eq!(bridge.decide(B, A, one, 0), Decision::Flood);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_teaches_no_more_than_its_limit() {
+    fn addresses_learned_per_port_are_limited() {
         let mut bridge = bridge(100);
         bridge.decide(B, A, PortId(1), 1);
         for number in 0..50_000 {

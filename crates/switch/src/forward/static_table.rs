@@ -97,7 +97,7 @@ mod tests {
     const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
     #[test]
-    fn frames_go_where_the_table_says() {
+    fn frames_follow_the_static_table() {
         let mut table = StaticTable::new();
         assert_eq!(table.insert(A, PortId(1)), Ok(None));
         let cases = [

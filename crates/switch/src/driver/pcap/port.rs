@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capture_is_played_as_often_as_wished_and_written() {
+    fn a_capture_is_replayed_the_requested_number_of_times() {
         let folder = std::env::temp_dir().join(format!("clickbox-replay-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (first, second) = (folder.join("first.pcap"), folder.join("second.pcap"));
