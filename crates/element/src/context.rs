@@ -9,32 +9,37 @@ use reason::Reason;
 
 use crate::arguments::{Args, Arguments, FromArgument, Setup};
 use crate::contract::Element;
+use crate::deferred::DeferredWrite;
+use crate::driver::Driver;
+use crate::element_state::ElementState;
 use crate::environment::{Descriptor, Environment};
 use crate::error::HandlerError;
 use crate::names::Names;
 use crate::outputs::Outputs;
 use crate::random::between;
+use crate::resources::{Resources, SetupRemark};
 use crate::runtime::Runtime;
 use crate::signal::{Direction, Signal};
+use crate::tap::LogTap;
 
 /// The interface to the router that an element has during a call.
 pub struct Context<'a> {
     runtime: &'a dyn Runtime,
+    resources: &'a Resources,
+    element: &'a ElementState,
     outputs: &'a mut Outputs,
-    groups: &'a [u16],
-    element: usize,
 }
 
 impl<'a> Context<'a> {
-    /// For one call of `element`. `groups` holds the group of each output port; ports beyond its length are in group 0.
+    /// For one call of `element`, which fills `outputs`.
     #[inline]
     pub fn new(
         runtime: &'a dyn Runtime,
+        resources: &'a Resources,
+        element: &'a ElementState,
         outputs: &'a mut Outputs,
-        groups: &'a [u16],
-        element: usize,
     ) -> Context<'a> {
-        Context { runtime, outputs, groups, element }
+        Context { runtime, resources, element, outputs }
     }
 
     /// The router, for elements that control it. The methods below cover the needs of packet elements.
@@ -44,30 +49,41 @@ impl<'a> Context<'a> {
 
     /// The index of the called element.
     pub fn element(&self) -> usize {
-        self.element
+        self.element.index
     }
 
     /// Its name.
     pub fn name(&self) -> String {
-        self.runtime.element_name(self.element)
+        self.element.name.clone()
+    }
+
+    /// The name of its class.
+    pub fn class_name(&self) -> &'static str {
+        self.element.class_name()
+    }
+
+    /// The heading of messages about it: its location, the operation `what`, its name and class.
+    pub fn message_heading(&self, what: &str) -> String {
+        let ElementState { index, name, .. } = self.element;
+        format!("{}: {what} ‘{name} :: {}’:", self.runtime.location(*index), self.class_name())
     }
 
     /// Wall-clock time; constant during one run of a task, a timer or a handler.
     #[inline]
     pub fn now(&self) -> Timestamp {
-        self.runtime.now()
+        self.resources.now()
     }
 
     /// Monotonic time, for intervals; constant during one run of a task, a timer or a handler.
     #[inline]
     pub fn steady(&self) -> Timestamp {
-        self.runtime.steady()
+        self.resources.steady()
     }
 
     /// A random number below 2^31. Every element has its own sequence, so results do not depend on batches. If a
     /// RandomSeed asks for Click's numbers, all elements share one sequence, and batches hold one packet.
     pub fn random(&self) -> u32 {
-        self.runtime.random(self.element)
+        self.resources.random.draw(&self.element.random)
     }
 
     /// A uniformly distributed random number from `low` to `high`; `low` if the range is empty.
@@ -77,17 +93,17 @@ impl<'a> Context<'a> {
 
     /// 64 random bits for the key of a hash table, independent of the numbers that `random` returns.
     pub fn hash_seed(&self) -> u64 {
-        self.runtime.hash_seed(self.element)
+        self.element.random.draw()
     }
 
     /// The environment.
     pub fn environment(&self) -> &'a dyn Environment {
-        self.runtime.environment()
+        self.resources.environment.as_ref()
     }
 
     /// Names defined by information elements.
     pub fn names(&self) -> &'a Names {
-        self.runtime.names()
+        &self.resources.names
     }
 
     /// The setup with which arguments of this element are parsed; `name` is the element's name.
@@ -131,43 +147,48 @@ impl<'a> Context<'a> {
 
     /// Writes a line to the log, like Click's chatter.
     pub fn log(&self, text: &str) {
-        self.runtime.log(text);
+        self.resources.log(text);
     }
 
     /// During setup: reports a warning about the element.
     pub fn warn(&self, text: &str) {
-        self.runtime.remark(self.element, false, None, text);
+        self.remark(true, None, text.into());
     }
 
     /// During setup: reports a warning about a location in a data file, `FILE:LINE`.
     pub fn warn_of(&self, location: &str, text: &str) {
-        self.runtime.remark(self.element, false, Some(location), text);
+        self.remark(true, Some(location.into()), format!("{location}: {text}"));
     }
 
     /// During setup: reports an error about the element that does not prevent it from running.
     pub fn note(&self, text: &str) {
-        self.runtime.remark(self.element, true, None, text);
+        self.remark(false, None, text.into());
+    }
+
+    fn remark(&self, is_warning: bool, data_location: Option<String>, text: String) {
+        let element = self.element.index;
+        self.resources.remarks.borrow_mut().push(SetupRemark { element, is_warning, data_location, text });
     }
 
     /// Number of connected inputs.
     pub fn inputs(&self) -> usize {
-        self.runtime.ports(self.element).0
+        self.element.ports.0
     }
 
     /// Number of connected outputs.
     #[inline]
     pub fn outputs(&self) -> usize {
-        self.runtime.ports(self.element).1
+        self.element.ports.1
     }
 
     /// Whether packets are pushed to input `port`.
     pub fn is_push_input(&self, port: usize) -> bool {
-        self.runtime.is_push_input(self.element, port)
+        self.runtime.is_push_input(self.element.index, port)
     }
 
     /// Whether output `port` pushes.
     pub fn is_push_output(&self, port: usize) -> bool {
-        self.runtime.is_push_output(self.element, port)
+        self.runtime.is_push_output(self.element.index, port)
     }
 }
 
@@ -175,7 +196,7 @@ impl<'a> Context<'a> {
 impl Context<'_> {
     #[inline]
     fn group(&self, port: usize) -> usize {
-        self.groups.get(port).copied().unwrap_or(0).into()
+        self.element.groups.get(port).copied().unwrap_or(0).into()
     }
 
     /// Emits a batch to output `port`. It is delivered after this call, behind earlier batches. If the output does not
@@ -237,7 +258,7 @@ impl Context<'_> {
     #[inline]
     pub fn pull(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
         let before = into.len();
-        self.runtime.pull(self.element, port, most, into);
+        self.runtime.pull(self.element.index, port, most, into);
         into.len() - before
     }
 
@@ -245,8 +266,8 @@ impl Context<'_> {
     /// input is fed directly by queues, it pulls all at once. Returns the number pulled.
     pub fn pull_burst(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
         let before = into.len();
-        if most < 2 || self.runtime.is_fed_by_storage(self.element, port) {
-            self.runtime.pull(self.element, port, most, into);
+        if most < 2 || self.runtime.is_fed_by_storage(self.element.index, port) {
+            self.runtime.pull(self.element.index, port, most, into);
         } else {
             while into.len() - before < most && self.pull(port, 1, into) > 0 {}
         }
@@ -256,7 +277,7 @@ impl Context<'_> {
     /// Pulls one packet from input `port`.
     pub fn pull_one(&mut self, port: usize) -> Option<Packet> {
         let mut batch = self.batch();
-        self.runtime.pull(self.element, port, 1, &mut batch);
+        self.runtime.pull(self.element.index, port, 1, &mut batch);
         let packet = batch.pop();
         self.recycle(batch);
         packet
@@ -265,36 +286,43 @@ impl Context<'_> {
     /// Forwards all further pulls at an output directly to an input, without calling this element. Such pulls can
     /// therefore arrive during a call of this element, as when its own detour leads back to it.
     pub fn forward_pulls(&self, output: usize, input: Option<usize>) {
-        self.runtime.forward_pulls(self.element, output, input);
+        self.runtime.forward_pulls(self.element.index, output, input);
     }
 
     /// Drops a packet and counts it under the reason.
     #[inline]
     pub fn drop(&mut self, packet: Packet, reason: Reason) {
         drop(packet);
-        self.runtime.count_drops(self.element, reason, 1);
+        self.element.count_drops(reason, 1);
     }
 
     /// Drops a batch and counts its packets under the reason.
     pub fn drop_batch(&mut self, batch: Batch, reason: Reason) {
-        self.runtime.count_drops(self.element, reason, batch.len() as u64);
+        self.element.count_drops(reason, batch.len() as u64);
         self.recycle(batch);
     }
 
     /// Declares a drop reason for a user's function of this element. `None` if the name is not [well
     /// formed](reason::is_user_name), or the router has too many.
     pub fn declare_reason(&self, name: &str) -> Option<Reason> {
-        self.runtime.declare_reason(self.element, name)
+        let reason = self.resources.user_reasons.declare(name)?;
+        self.element.drops.declare(reason);
+        Some(reason)
+    }
+
+    /// Counts packets that the element lost, under the reason.
+    pub fn count_drops(&self, reason: Reason, count: u64) {
+        self.element.count_drops(reason, count);
     }
 
     /// Counts a packet that could not be created because the pool is exhausted.
     pub fn count_exhausted(&mut self) {
-        self.runtime.count_drops(self.element, Reason::NO_BUFFER, 1);
+        self.element.count_drops(Reason::NO_BUFFER, 1);
     }
 
     /// A packet that holds a copy of `bytes`; if the pool is exhausted, that is counted.
     pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
-        let packet = self.runtime.pool().packet(bytes);
+        let packet = self.resources.pool.packet(bytes);
         if packet.is_none() {
             self.count_exhausted();
         }
@@ -306,7 +334,7 @@ impl Context<'_> {
     /// return to them during the call.
     pub fn deliver_singly(&mut self) {
         if self.batch_limit() == 1 && !self.outputs.is_empty() {
-            self.runtime.deliver(self.element, self.outputs);
+            self.runtime.deliver(self.element.index, self.outputs);
         }
     }
 
@@ -322,7 +350,7 @@ impl Context<'_> {
 
     /// The packet pool.
     pub fn pool(&self) -> &Pool {
-        self.runtime.pool()
+        &self.resources.pool
     }
 
     /// An empty batch with memory.
@@ -349,66 +377,66 @@ impl Context<'_> {
     /// Puts the task on the run queue.
     #[inline]
     pub fn schedule(&self) {
-        self.runtime.schedule(self.element);
+        self.runtime.schedule(self.element.index);
     }
 
     /// Takes the task off the run queue.
     pub fn unschedule(&self) {
-        self.runtime.unschedule(self.element);
+        self.runtime.unschedule(self.element.index);
     }
 
     /// Whether the task is on the run queue.
     pub fn is_scheduled(&self) -> bool {
-        self.runtime.is_scheduled(self.element)
+        self.runtime.is_scheduled(self.element.index)
     }
 
     /// How many consecutive turns the task may take at once: more than one if no other task is waiting.
     #[inline]
     pub fn take_turns(&self) -> usize {
-        self.runtime.take_turns(self.element)
+        self.runtime.take_turns(self.element.index)
     }
 
     /// Sets timer number `timer` to a point of steady time, replacing an earlier setting. Timers due at the same time
     /// run in the order in which their spans began. Setting a timer again after it expired continues from the start of
     /// its span.
     pub fn set_timer(&self, timer: usize, at: Timestamp) {
-        self.runtime.set_timer(self.element, timer, at);
+        self.runtime.set_timer(self.element.index, timer, at);
     }
 
     /// Sets timer number `timer` to expire after `span`.
     pub fn set_timer_after(&self, timer: usize, span: Timestamp) {
-        self.runtime.start_timer(self.element, timer, self.steady() + span);
+        self.runtime.start_timer(self.element.index, timer, self.steady() + span);
     }
 
     /// Cancels timer number `timer`.
     pub fn clear_timer(&self, timer: usize) {
-        self.runtime.clear_timer(self.element, timer);
+        self.runtime.clear_timer(self.element.index, timer);
     }
 
     /// When timer number `timer` expires, if it is set.
     pub fn timer(&self, timer: usize) -> Option<Timestamp> {
-        self.runtime.timer(self.element, timer)
+        self.runtime.timer(self.element.index, timer)
     }
 
     /// Sets whether listeners downstream (`Empty`) or upstream (`Full`) should try.
     #[inline]
     pub fn set_signal(&self, direction: Direction, active: bool) {
-        self.runtime.set_signal(self.element, direction, active);
+        self.runtime.set_signal(self.element.index, direction, active);
     }
 
     /// Finds the notifiers upstream of input `port` and listens to them.
     pub fn upstream_signal(&self, port: usize) -> Signal {
-        self.runtime.signal(self.element, port, Direction::Empty)
+        self.runtime.signal(self.element.index, port, Direction::Empty)
     }
 
     /// Finds the notifiers downstream of output `port` and listens to them.
     pub fn downstream_signal(&self, port: usize) -> Signal {
-        self.runtime.signal(self.element, port, Direction::Full)
+        self.runtime.signal(self.element.index, port, Direction::Full)
     }
 
     /// Requests a call of `ready` when the descriptor can be read or written.
     pub fn watch(&self, descriptor: Descriptor, read: bool, write: bool) {
-        self.runtime.watch(self.element, descriptor, read, write);
+        self.runtime.watch(self.element.index, descriptor, read, write);
     }
 }
 
@@ -416,27 +444,33 @@ impl Context<'_> {
 impl Context<'_> {
     /// Reads a handler; the path is resolved relative to this element.
     pub fn read_handler(&self, path: &str, parameter: &str) -> Result<String, HandlerError> {
-        self.runtime.read_handler(self.element, path, parameter)
+        self.runtime.read_handler(self.element.index, path, parameter)
     }
 
     /// Writes a handler at once. Fails as busy if its element is being called: see `defer_write`.
     pub fn write_handler(&self, path: &str, value: &str) -> Result<(), HandlerError> {
-        self.runtime.write_handler(self.element, path, value)
+        self.runtime.write_handler(self.element.index, path, value)
     }
 
     /// Writes a handler once this call has ended; a failure is logged.
     pub fn defer_write(&self, path: &str, value: &str) {
-        self.runtime.defer_write(self.element, path.into(), value.into());
+        let write = DeferredWrite { from: self.element.index, path: path.into(), value: value.into() };
+        self.resources.deferred.write(write);
     }
 
     /// Records a new value of an argument, so that `config` shows it at its position or after its keyword.
     pub fn record_argument(&self, position: Option<usize>, keyword: &str, value: &str) {
-        self.runtime.record_argument(self.element, position, keyword, value);
+        self.element.record_argument(position, keyword, value);
+    }
+
+    /// Records a new configuration, without side effects.
+    pub fn record_configuration(&self, config: &str) {
+        self.element.record_config(config);
     }
 
     /// The text of the element's configuration.
     pub fn configuration(&self) -> String {
-        self.runtime.configuration(self.element)
+        self.element.config().clone()
     }
 
     /// Reconfigures an element, as a write to its `config` does; on failure nothing changes.
@@ -448,18 +482,47 @@ impl Context<'_> {
         for warning in &setup.warnings {
             self.log(&format!("  warning: {warning}"));
         }
-        self.runtime.record_configuration(self.element, config);
+        self.record_configuration(config);
         Ok(())
     }
 
     /// The `T` exported by the element called `name`, as seen from this element.
     pub fn import<T: 'static>(&self, name: &str) -> Option<Rc<T>> {
-        let element = self.runtime.find(self.element, name)?;
+        let element = self.runtime.find(self.element.index, name)?;
         self.runtime.export(element)?.downcast().ok()
     }
+}
 
+/// The router as a whole.
+impl Context<'_> {
     /// Decrements the driver's count; the driver stops at 0.
     pub fn stop(&self) {
-        self.runtime.stop(1);
+        self.driver().stop(1);
+    }
+
+    /// The driver.
+    pub fn driver(&self) -> &Driver {
+        &self.resources.driver
+    }
+
+    /// Starts a copy of the log for this element. Its `woken` is called when there are lines.
+    pub fn tap(&self) -> Rc<LogTap> {
+        self.resources.tap(self.element.index)
+    }
+
+    /// Restarts every element's own random sequence from one seed.
+    pub fn reseed(&self, seed: u64) {
+        self.runtime.reseed(seed);
+        self.resources.random.stop();
+    }
+
+    /// Makes all elements share one random sequence: the one that Click starts from this seed.
+    pub fn share_random(&self, seed: u32) {
+        self.resources.random.start(seed);
+    }
+
+    /// Whether all elements share one random sequence.
+    pub fn shares_random(&self) -> bool {
+        self.resources.random.is_shared()
     }
 }

@@ -18,8 +18,13 @@ extern crate self as element;
 
 pub mod arguments;
 mod class;
+mod clock;
 mod context;
 mod contract;
+mod deferred;
+mod driver;
+mod drops;
+mod element_state;
 mod environment;
 mod error;
 mod filter;
@@ -29,6 +34,7 @@ mod names;
 pub mod number_format;
 mod outputs;
 mod random;
+mod resources;
 mod runtime;
 pub mod services;
 mod signal;
@@ -37,9 +43,14 @@ pub mod text;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
 pub use class::{ArgumentInfo, Class, ClassDocumentation, ClassInfo, Notifies, Phase, UNKNOWN_CLASS};
+pub use clock::Clock;
 pub use context::Context;
 pub use contract::{DynElement, Element};
+pub use deferred::{Deferred, DeferredWrite};
+pub use driver::Driver;
+pub use drops::{DropCounters, UserReasons};
 pub use element_derive::{Args, ArgumentGroup};
+pub use element_state::ElementState;
 pub use environment::{
     Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
     Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
@@ -49,9 +60,10 @@ pub use filter::{Filter, Verdict};
 pub use handler::{Handler, HandlerInfo, HandlerKind, NumberedHandlers};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
-pub use random::AdditiveRandom;
+pub use random::{AdditiveRandom, RandomSequence, SharedRandom};
 pub use reason::Reason;
-pub use runtime::{HandlerTarget, Runtime};
+pub use resources::{Resources, SetupRemark};
+pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
 

@@ -1,8 +1,68 @@
-//! The random number generator of the C library that Click uses: the same seed gives the same numbers.
+//! Random numbers of elements: a sequence per element, or the one that Click draws from.
 
 use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
 
-/// Size of the history: each number is the sum of the numbers 31 and 3 draws before it.
+/// The random sequence of one element (SplitMix64).
+#[derive(Debug)]
+pub struct RandomSequence(Cell<u64>);
+
+impl RandomSequence {
+    /// The sequence of the element with this index, in a router with this seed.
+    pub fn new(seed: u64, index: usize) -> RandomSequence {
+        RandomSequence(Cell::new(start(seed, index)))
+    }
+
+    /// Starts over with another seed.
+    pub fn restart(&self, seed: u64, index: usize) {
+        self.0.set(start(seed, index));
+    }
+
+    /// The next 64 bits.
+    #[inline]
+    pub fn draw(&self) -> u64 {
+        let state = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn start(seed: u64, index: usize) -> u64 {
+    seed ^ (index as u64 + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+/// The sequence that all elements of a router share, if a seed asks for Click's numbers.
+#[derive(Default)]
+pub struct SharedRandom(RefCell<Option<AdditiveRandom>>);
+
+impl SharedRandom {
+    /// Makes all elements share the sequence that Click starts from this seed.
+    pub fn start(&self, seed: u32) {
+        self.0.replace(Some(AdditiveRandom::new(seed)));
+    }
+
+    /// Lets every element draw from its own sequence.
+    pub fn stop(&self) {
+        self.0.take();
+    }
+
+    /// Whether all elements share one sequence.
+    pub fn is_shared(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// The next number below 2^31: of the shared sequence, or else of the element's own.
+    pub fn draw(&self, own: &RandomSequence) -> u32 {
+        match self.0.borrow_mut().as_mut() {
+            Some(shared) => shared.draw(),
+            None => (own.draw() >> 33) as u32,
+        }
+    }
+}
+
+/// Size of the history of [`AdditiveRandom`]: each number is the sum of the numbers 31 and 3 draws before it.
 const LAG: usize = 31;
 /// The distance of the second summand.
 const TAP: usize = 3;
@@ -11,7 +71,8 @@ const WARM_UP: usize = 310;
 /// Upper bound of the numbers, exclusive.
 const LIMIT: u32 = 1 << 31;
 
-/// An additive feedback generator (x^31 + x^3 + 1) of 31-bit numbers.
+/// The generator of the C library that Click uses: the same seed gives the same numbers. An additive feedback generator
+/// (x^31 + x^3 + 1) of 31-bit numbers.
 pub struct AdditiveRandom {
     state: Vec<u32>,
     at: usize,

@@ -9,17 +9,19 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
-use element::{Arguments, Environment, HandlerError, Message, Names, Runtime, Setup, SetupError};
+use element::{
+    Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Setup, SetupError,
+    SetupRemark,
+};
 use packet::{BatchTrace, MAX_BATCH, Pool, Timestamp};
 
-use crate::clock::Clock;
 use crate::configure_order;
 use crate::hookup::{Hookup, error, hook_up, named};
 use crate::node::{Node, Notifier, Port};
 use crate::order;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
-use crate::state::{NO_ELEMENT, RouterState, SetupDiagnostic};
+use crate::state::{NO_ELEMENT, RouterState};
 
 /// The default maximum number of packets in a batch. Headers and first bytes of 128 packets, three cache lines each,
 /// fit a 32 KB first-level cache. Twice as many do not, and make a plain forwarding path a third slower.
@@ -106,53 +108,36 @@ impl RouterState {
         for (index, ((element, class), ((inputs, outputs), (groups, serial)))) in
             graph.elements.iter().zip(classes).zip(ends.zip(orders)).enumerate()
         {
+            let counts = (inputs.len(), outputs.len());
+            let identity = (&*element.name, class, &*element.config);
             nodes.push(Node {
-                name: element.name.clone(),
-                class,
-                config: RefCell::new(element.config.clone()),
+                element: ElementState::new(index, identity, counts, groups, seed),
                 location: element.location.clone(),
                 object: RefCell::new(None),
                 inputs: inputs.into_iter().map(Port::new).collect(),
                 outputs: outputs.into_iter().map(Port::new).collect(),
-                groups,
                 serial,
-                drops: RefCell::default(),
-                user_reasons: RefCell::default(),
-                random: Cell::new(element_seed(seed, index)),
                 // Both signals start active: packets and room are assumed until an element reports otherwise.
                 empty: Notifier::active(),
                 full: Notifier::active(),
                 work: Cell::default(),
-                thread: Cell::new(0),
             });
         }
         let by_name: BTreeMap<_, _> =
-            nodes.iter().enumerate().map(|(index, node)| (node.name.clone(), index)).collect();
-        let clock = Clock::default();
-        clock.simulated.set(options.simulated);
+            nodes.iter().enumerate().map(|(index, node)| (node.element.name.clone(), index)).collect();
+        let pool = pool.unwrap_or_else(|| Pool::new(options.packets));
         Box::new(RouterState {
             schedule: RefCell::new(Schedule::new(nodes.len())),
-            pool: pool.unwrap_or_else(|| Pool::new(options.packets)),
+            resources: Resources::new(environment, pool, Clock::new(options.simulated)),
             nodes,
             graph,
             registry,
             options,
-            environment,
-            names: Names::new(),
-            user_reasons: RefCell::default(),
             missed: Cell::new(false),
             by_name,
             timers: RefCell::default(),
             watched: RefCell::default(),
-            woken: RefCell::default(),
-            deferred: RefCell::default(),
-            taps: RefCell::default(),
-            remarks: RefCell::default(),
-            run_count: Cell::new(1),
             turns_left: Cell::new(1),
-            driver: Cell::new(None),
-            clock,
-            shared_random: RefCell::default(),
             running: Cell::new(NO_ELEMENT),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
@@ -162,7 +147,7 @@ impl RouterState {
     }
 
     pub(crate) fn configure_order(&self) -> Vec<usize> {
-        let phases: Vec<_> = self.nodes.iter().map(|node| node.class.info.phase).collect();
+        let phases: Vec<_> = self.nodes.iter().map(|node| node.element.class.info.phase).collect();
         configure_order::order(&phases)
     }
 
@@ -180,12 +165,19 @@ impl RouterState {
         let mut found = Vec::new();
         let mut unbatched = false;
         for (position, index) in self.configure_order().into_iter().enumerate() {
-            let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else { continue };
-            let config = node.config.borrow();
-            let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
+            let Some(node) = self.nodes.get(index).filter(|node| !node.element.class.is_unknown()) else {
+                continue;
+            };
+            let config = node.element.config();
+            let mut setup = Setup::new(
+                &node.element.name,
+                node.element.ports,
+                &self.resources.names,
+                self.resources.environment.as_ref(),
+            );
             setup.checking = checking;
             setup.threads = self.options.threads;
-            let created = node.class.create(Arguments::new(&config), &mut setup);
+            let created = node.element.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
             for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
                 for text in texts {
@@ -235,7 +227,8 @@ impl RouterState {
 
     /// Turns the remarks of elements into diagnostics.
     fn report_remarks(&self, what: &str, problems: &mut Vec<Diagnostic>) {
-        for SetupDiagnostic { severity, element, data_location, text } in self.remarks.take() {
+        for SetupRemark { element, is_warning, data_location, text } in self.resources.remarks.take() {
+            let severity = if is_warning { Severity::Warning } else { Severity::Note };
             if let Some(node) = self.nodes.get(element) {
                 let message = self.context(what, element, &text);
                 let diagnostic = Diagnostic::new(severity, node.location.clone(), message);
@@ -264,20 +257,25 @@ impl RouterState {
     pub(crate) fn reconfigure(&self, index: usize, config: &str) -> Result<(), HandlerError> {
         let Some(node) = self.nodes.get(index) else { return Ok(()) };
         let result = self.call(index, |object, _| {
-            let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
+            let mut setup = Setup::new(
+                &node.element.name,
+                node.element.ports,
+                &self.resources.names,
+                self.resources.environment.as_ref(),
+            );
             let result = object.reconfigure(Arguments::new(config), &mut setup);
             for warning in &setup.warnings {
-                self.log(&format!("  warning: {warning}"));
+                self.resources.log(&format!("  warning: {warning}"));
             }
             result
         });
         match result {
             Some(Ok(())) => {
-                *node.config.borrow_mut() = config.to_string();
+                node.element.record_config(config);
                 Ok(())
             }
             Some(Err(error)) => Err(error.into()),
-            None => Err(HandlerError::Busy(node.name.clone())),
+            None => Err(HandlerError::Busy(node.element.name.clone())),
         }
     }
 }
@@ -289,9 +287,4 @@ fn introduced(what: &str, subject: &str, text: &str) -> String {
 
 fn has_errors(problems: &[Diagnostic]) -> bool {
     problems.iter().any(|problem| problem.severity == Severity::Error)
-}
-
-/// The seed of an element's random sequence.
-pub(crate) fn element_seed(seed: u64, index: usize) -> u64 {
-    seed ^ (index as u64 + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

@@ -35,7 +35,7 @@ impl RouterState {
             left -= 1;
             let count = delivery.batch.len();
             if left == 0 {
-                node.drop(Reason::ENDLESS_LOOP, count as u64);
+                node.element.count_drops(Reason::ENDLESS_LOOP, count as u64);
                 stack.drain(..).for_each(|delivery| outputs.recycle(delivery.batch));
                 break;
             }
@@ -46,11 +46,11 @@ impl RouterState {
                 Ok(Some(object)) => {
                     self.running.set(delivery.element);
                     self.current_batch.set(delivery.batch.trace());
-                    let mut cx = Context::new(self, outputs, &node.groups, delivery.element);
+                    let mut cx = Context::new(self, &self.resources, &node.element, outputs);
                     object.push(&mut cx, delivery.port, delivery.batch);
                 }
                 // An upstream element pushed to an element that is pulling from it: the call has not returned yet.
-                _ => node.drop(Reason::REENTERED, count as u64),
+                _ => node.element.count_drops(Reason::REENTERED, count as u64),
             }
             self.write_deferred();
             if !outputs.is_empty() {
@@ -70,7 +70,7 @@ impl RouterState {
                     port.add(batch.len());
                     stack.push(Delivery { element, port: to, batch });
                 }
-                _ => node.drop(Reason::NO_OUTPUT, batch.len() as u64),
+                _ => node.element.count_drops(Reason::NO_OUTPUT, batch.len() as u64),
             }
         });
     }

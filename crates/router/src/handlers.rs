@@ -46,7 +46,7 @@ impl RouterState {
     /// The path of a handler from the top level.
     fn full_path(&self, target: &HandlerTarget) -> String {
         match target.element.and_then(|element| self.nodes.get(element)) {
-            Some(node) => format!("{}.{}", node.name, target.handler),
+            Some(node) => format!("{}.{}", node.element.name, target.handler),
             None => target.handler.clone(),
         }
     }
@@ -111,7 +111,7 @@ impl RouterState {
             return self.router_handlers().map(|handler| handler.info.clone()).collect();
         };
         let Some(node) = self.nodes.get(index) else { return Vec::new() };
-        let mut handlers = node.class.handlers();
+        let mut handlers = node.element.class.handlers();
         // While the element is being called, only the handlers of its class are listed.
         if let Ok(object) = node.object.try_borrow() {
             handlers.extend(object.iter().flat_map(|object| object.more_handlers()));

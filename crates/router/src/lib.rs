@@ -15,7 +15,6 @@ extern crate alloc;
 
 mod build;
 mod check;
-mod clock;
 mod configure_order;
 mod deliver;
 mod handlers;

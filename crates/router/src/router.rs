@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::{Diagnostic, Graph};
-use element::{Environment, HandlerError, HandlerInfo, Runtime};
+use element::{Environment, HandlerError, HandlerInfo};
 use packet::{Pool, Timestamp};
 
 use crate::build::Options;
@@ -90,10 +90,10 @@ impl Router {
     pub fn run(&mut self, until: Option<Timestamp>) -> RunEnd {
         loop {
             self.switch_if_prepared();
-            if self.state.run_count.get() <= 0 && !self.driver_continues() {
+            if !self.state.resources.driver.is_running() && !self.driver_continues() {
                 return RunEnd::Stopped;
             }
-            if self.state.environment.is_interrupted() {
+            if self.state.resources.environment.is_interrupted() {
                 return RunEnd::Interrupted;
             }
             let worked = self.run_tasks();
@@ -106,8 +106,8 @@ impl Router {
             } else if self.rounds.is_multiple_of(4)
                 && let Some(until) = until
             {
-                self.state.clock.refresh();
-                if self.state.steady() >= until {
+                self.state.resources.clock.refresh();
+                if self.state.resources.steady() >= until {
                     return RunEnd::Paused;
                 }
             }
@@ -116,18 +116,18 @@ impl Router {
 
     /// Like `run`, for a span of steady time; `None` is unlimited.
     pub fn run_for(&mut self, span: Option<core::time::Duration>) -> RunEnd {
-        self.state.clock.refresh();
+        self.state.resources.clock.refresh();
         let span = span.map(|span| Timestamp::from_nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)));
-        self.run(span.map(|span| self.state.steady() + span))
+        self.run(span.map(|span| self.state.resources.steady() + span))
     }
 
     /// Asks the element that manages the driver, if there is one, whether to continue.
     pub(crate) fn driver_continues(&self) -> bool {
-        let Some(driver) = self.state.driver.get() else { return false };
-        self.state.clock.refresh();
+        let Some(driver) = self.state.resources.driver.manager() else { return false };
+        self.state.resources.clock.refresh();
         self.state.call(driver, |object, cx| object.stopped(cx));
         self.state.run_deferred();
-        self.state.run_count.get() > 0
+        self.state.resources.driver.is_running()
     }
 
     /// Runs tasks; returns whether any was ready. If all ready tasks only look for work, simulated time advances a
@@ -136,12 +136,12 @@ impl Router {
         let state = &self.state;
         let mut turns = TURNS;
         let mut worked = false;
-        let simulated = state.clock.simulated.get().is_some();
+        let simulated = state.resources.clock.simulated().is_some();
         let mut in_vain = 0;
-        while turns > 0 && state.run_count.get() > 0 {
+        while turns > 0 && state.resources.driver.is_running() {
             let Some(element) = state.schedule.borrow_mut().next() else { break };
             worked = true;
-            state.clock.refresh();
+            state.resources.clock.refresh();
             state.turns_left.set(turns);
             let found_work = state.call(element, |object, cx| object.task(cx));
             if let Some(node) = state.nodes.get(element) {
@@ -157,7 +157,7 @@ impl Router {
             if alone || simulated && in_vain > schedule.known() {
                 break;
             }
-            if state.environment.is_turn_over() {
+            if state.resources.environment.is_turn_over() {
                 break;
             }
         }
@@ -170,12 +170,11 @@ impl Router {
     /// Advances simulated time by one step, but not past a timer.
     fn advance_simulated_time(&self) {
         let state = &self.state;
-        state.clock.refresh();
-        let now = state.steady();
+        state.resources.clock.refresh();
+        let now = state.resources.steady();
         let next = state.timers.borrow().next().filter(|at| *at > now);
         let step = now + POLL;
-        state.clock.simulated.set(Some(next.map_or(step, |at| at.min(step))));
-        state.clock.refresh();
+        state.resources.clock.simulate(next.map_or(step, |at| at.min(step)));
     }
 
     /// Runs expired timers; returns whether there were any.
@@ -184,14 +183,14 @@ impl Router {
         if state.timers.borrow().next().is_none() {
             return false;
         }
-        state.clock.refresh();
-        let now = state.steady();
+        state.resources.clock.refresh();
+        let now = state.resources.steady();
         // Timers set for the current time during this loop run in the next round.
         let mut left = state.timers.borrow().due_count(now);
         let worked = left > 0;
-        while left > 0 && state.run_count.get() > 0 {
+        while left > 0 && state.resources.driver.is_running() {
             let Some((element, timer)) = state.timers.borrow_mut().take(now) else { break };
-            state.clock.refresh();
+            state.resources.clock.refresh();
             state.call(element, |object, cx| object.timer(cx, timer));
             state.run_deferred();
             left -= 1;
@@ -202,12 +201,12 @@ impl Router {
     /// Checks descriptors, and waits if there is nothing else to do.
     fn wait(&self, until: Option<Timestamp>) -> Option<RunEnd> {
         let state = &self.state;
-        state.clock.refresh();
-        let now = state.steady();
+        state.resources.clock.refresh();
+        let now = state.resources.steady();
         if until.is_some_and(|until| now >= until) {
             return Some(RunEnd::Paused);
         }
-        if state.run_count.get() <= 0 {
+        if !state.resources.driver.is_running() {
             return None;
         }
         let idle = state.is_idle();
@@ -221,25 +220,25 @@ impl Router {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        if state.clock.skips_waits() && idle {
+        if state.resources.clock.skips_waits() && idle {
             // Check descriptors once before the clock jumps.
             if let Some(deadline) = deadline {
-                state.clock.skip_to(deadline.max(now), state.environment.as_ref());
+                state.resources.clock.skip_to(deadline.max(now), state.resources.environment.as_ref());
                 if watched.is_empty() {
                     return None;
                 }
             }
         }
-        let jumped = state.clock.skips_waits() && deadline.is_some();
+        let jumped = state.resources.clock.skips_waits() && deadline.is_some();
         let until = if !idle || jumped {
             Some(Timestamp::ZERO)
         } else {
-            deadline.map(|deadline| state.clock.to_environment_time(deadline))
+            deadline.map(|deadline| state.resources.clock.to_environment_time(deadline))
         };
         if !idle && watched.is_empty() {
             return None;
         }
-        for descriptor in state.environment.wait(&watched, until) {
+        for descriptor in state.resources.environment.wait(&watched, until) {
             self.notify_watchers(descriptor);
         }
         None
@@ -247,7 +246,7 @@ impl Router {
 
     /// Reads a handler: `element.handler`, or `handler` of the router.
     pub fn read(&self, path: &str, parameter: &str) -> Result<String, HandlerError> {
-        self.state.clock.refresh();
+        self.state.resources.clock.refresh();
         let result = self.state.read_path(None, path, parameter);
         self.state.run_deferred();
         result
@@ -255,7 +254,7 @@ impl Router {
 
     /// Writes a handler. A write to `hotconfig` takes effect before this returns.
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), HandlerError> {
-        self.state.clock.refresh();
+        self.state.resources.clock.refresh();
         let result = self.state.write_path(None, path, value);
         self.state.run_deferred();
         self.switch_if_prepared();
@@ -272,12 +271,12 @@ impl Router {
 
     /// The names of the elements, in order.
     pub fn elements(&self) -> impl Iterator<Item = &str> {
-        self.state.nodes.iter().map(|node| &*node.name)
+        self.state.nodes.iter().map(|node| &*node.element.name)
     }
 
     /// The classes of the elements, in order.
     pub fn classes(&self) -> impl Iterator<Item = &'static str> {
-        self.state.nodes.iter().map(|node| node.class.info.name)
+        self.state.nodes.iter().map(|node| node.element.class.info.name)
     }
 
     /// The number of packets into and out of each element, summed over its ports, in element order.
@@ -292,12 +291,10 @@ impl Router {
     pub fn losses(&self) -> Vec<Loss> {
         let mut losses = Vec::new();
         for node in &self.state.nodes {
-            let drops = node.drops.borrow();
-            losses.extend(drops.iter().map(|(reason, packets)| Loss {
-                element: node.name.clone(),
-                reason: self.state.reason_name(*reason),
-                packets: *packets,
-            }));
+            node.element.drops.for_each(|reason, packets| {
+                let reason = self.state.reason_name(reason);
+                losses.push(Loss { element: node.element.name.clone(), reason, packets });
+            });
         }
         losses
     }
@@ -309,7 +306,7 @@ impl Router {
 
     /// The packet pool.
     pub fn pool(&self) -> &Pool {
-        &self.state.pool
+        &self.state.resources.pool
     }
 
     /// The maximum number of packets in a batch: 1 if an element acts on others while packets pass.
@@ -319,8 +316,8 @@ impl Router {
 
     /// Wall-clock time as elements see it.
     pub fn now(&self) -> Timestamp {
-        self.state.clock.refresh();
-        self.state.now()
+        self.state.resources.clock.refresh();
+        self.state.resources.now()
     }
 }
 

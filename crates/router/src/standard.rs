@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use element::{HandlerError, HandlerInfo, HandlerKind, Runtime};
+use element::{HandlerError, HandlerInfo, HandlerKind, Scheduler};
 
 use crate::handlers::is_read;
 use crate::node::Port;
@@ -49,9 +49,11 @@ const fn write<T>(
 
 /// Handlers of every element.
 pub(crate) static ELEMENT: &[StandardHandler<usize>] = &[
-    read("name", "The element's name.", |state, element| state.element_name(element)),
-    read("class", "The element's class.", |state, element| state.class_name(element)),
-    read("config", "The element's configuration.", |state, element| state.configuration(element)),
+    read("name", "The element's name.", |state, element| state.runtime().element_name(element).to_string()),
+    read("class", "The element's class.", |state, element| state.runtime().class_name(element).to_string()),
+    read("config", "The element's configuration.", |state, element| {
+        state.nodes.get(element).map_or_else(String::new, |node| node.element.config().clone())
+    }),
     write("config", "Changes the configuration while the element runs, if it can.", RouterState::reconfigure),
     read("ports", "The ports, and what each is connected to.", RouterState::ports_text),
     read("handlers", "The handlers: a name and r, w or rw a line.", |state, element| {
@@ -92,7 +94,7 @@ pub(crate) static TASK: &[StandardHandler<usize>] = &[
         Ok(())
     }),
     read("home_thread", "The thread that the task is assigned to.", |state, element| {
-        state.nodes.get(element).map_or(0, |node| node.thread.get()).to_string()
+        state.nodes.get(element).map_or(0, |node| node.element.thread.get()).to_string()
     }),
 ];
 
@@ -108,7 +110,7 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
     }),
     read("handlers", "The handlers of the router.", |state, ()| handlers_text(&state.list_handlers(None))),
     read("list", "The number of elements, then their names.", |state, ()| {
-        format!("{}\n", state.nodes.len()) + &lines(state.nodes.iter().map(|node| node.name.clone()))
+        format!("{}\n", state.nodes.len()) + &lines(state.nodes.iter().map(|node| node.element.name.clone()))
     }),
     read("packages", "Packages that were loaded: none.", |_, ()| String::new()),
     read("requirements", "What the configuration requires.", |state, ()| {
@@ -119,7 +121,7 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
     read(
         "timewarp",
         "How fast time goes: a factor, `nowait` if it is not waited for, or `simulation`.",
-        |state, ()| state.clock.warp_text(),
+        |state, ()| state.resources.clock.warp_text(),
     ),
     read("version", "The version of Click that is spoken.", |_, ()| ROUTER_VERSION.to_string()),
     write(
@@ -133,7 +135,7 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
         |state, (), value| state.set_time_warp(value),
     ),
     write("stop", "Takes the given number, or 1, off the driver's count.", |state, (), value| {
-        state.stop(value.trim().parse().unwrap_or(1));
+        state.resources.driver.stop(value.trim().parse().unwrap_or(1));
         Ok(())
     }),
 ];
@@ -154,7 +156,7 @@ impl RouterState {
         &self,
         element: usize,
     ) -> impl Iterator<Item = &'static StandardHandler<usize>> {
-        let class = self.nodes.get(element).map(|node| node.class);
+        let class = self.nodes.get(element).map(|node| node.element.class);
         let (task, live) = class.map_or((false, false), |class| (class.info.task, class.live_reconfigure));
         let exists = move |handler: &&StandardHandler<usize>| {
             live || handler.info.name != "config" || is_read(&handler.info)
@@ -194,13 +196,17 @@ impl RouterState {
     }
 
     fn losses_text(&self, index: usize) -> String {
-        let drops = self.nodes.get(index).map(|node| node.drops.borrow());
-        let drops = drops.iter().flat_map(|drops| drops.iter());
-        lines(drops.map(|(reason, count)| format!("{} {count}", self.reason_name(*reason))))
+        let mut text = String::new();
+        if let Some(node) = self.nodes.get(index) {
+            node.element.drops.for_each(|reason, count| {
+                let _ = writeln!(text, "{} {count}", self.reason_name(reason));
+            });
+        }
+        text
     }
 
     fn set_time_warp(&self, value: &str) -> Result<(), HandlerError> {
-        if self.clock.simulated.get().is_some() {
+        if self.resources.clock.simulated().is_some() {
             return Err(HandlerError::WrongKind { path: "timewarp".to_string(), read: false });
         }
         let speed = match value.trim() {
@@ -211,7 +217,11 @@ impl RouterState {
                 Err(_) => return Err(HandlerError::new("expected double")),
             },
         };
-        self.clock.set_warp(speed.unwrap_or(1.0), speed.is_none(), self.environment.as_ref());
+        self.resources.clock.set_warp(
+            speed.unwrap_or(1.0),
+            speed.is_none(),
+            self.resources.environment.as_ref(),
+        );
         Ok(())
     }
 
@@ -224,7 +234,7 @@ impl RouterState {
     fn changed_graph(&self) -> click_lang::Graph {
         let mut graph = self.graph.clone();
         for (element, node) in graph.elements.iter_mut().zip(&self.nodes) {
-            element.config.clone_from(&node.config.borrow());
+            element.config.clone_from(&node.element.config());
         }
         graph
     }
@@ -233,7 +243,7 @@ impl RouterState {
         let Some(node) = self.nodes.get(index) else { return String::new() };
         let mut text = String::new();
         let counts = (node.inputs.len(), node.outputs.len());
-        let (inputs, outputs) = ports::processing(node.class.info.processing, counts);
+        let (inputs, outputs) = ports::processing(node.element.class.info.processing, counts);
         for (kind, ports, declared, input) in
             [("input", &node.inputs, inputs, true), ("output", &node.outputs, outputs, false)]
         {
@@ -246,7 +256,7 @@ impl RouterState {
                     .peers
                     .iter()
                     .filter_map(|(peer, number)| {
-                        let name = &self.nodes.get(*peer)?.name;
+                        let name = &self.nodes.get(*peer)?.element.name;
                         Some(if input { format!("{name} [{number}]") } else { format!("[{number}] {name}") })
                     })
                     .collect();

@@ -2,21 +2,16 @@
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
-use alloc::rc::{Rc, Weak};
-use alloc::string::{String, ToString};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use click_lang::{Graph, Severity};
-use element::{
-    AdditiveRandom, Context, Descriptor, DynElement, Environment, HandlerError, LogTap, Names, Outputs,
-    Reason, Runtime,
-};
-use packet::{BatchTrace, Pool};
+use click_lang::Graph;
+use element::{Context, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime};
+use packet::BatchTrace;
 
 use crate::build::Options;
-use crate::clock::Clock;
 use crate::deliver::Delivery;
 use crate::node::{Node, Port};
 use crate::registry::Registry;
@@ -29,30 +24,14 @@ pub(crate) struct RouterState {
     pub(crate) graph: Graph,
     pub(crate) registry: Registry,
     pub(crate) options: Options,
-    pub(crate) environment: Rc<dyn Environment>,
-    pub(crate) pool: Pool,
-    pub(crate) names: Names,
-    /// The names of the drop reasons declared by users' functions, by number.
-    pub(crate) user_reasons: RefCell<Vec<Box<str>>>,
+    pub(crate) resources: Resources,
     pub(crate) by_name: BTreeMap<String, usize>,
     pub(crate) schedule: RefCell<Schedule>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) watched: RefCell<BTreeMap<Descriptor, Watchers>>,
-    /// Elements with a newly active signal, and handlers to be written, processed while nothing is being called.
-    pub(crate) woken: RefCell<Vec<usize>>,
-    pub(crate) deferred: RefCell<VecDeque<(usize, String, String)>>,
-    /// Elements that forward the log.
-    pub(crate) taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
-    /// The remarks of elements during setup.
-    pub(crate) remarks: RefCell<Vec<SetupDiagnostic>>,
     /// Whether a lookup hit an export of an element that could not be created.
     pub(crate) missed: Cell<bool>,
-    pub(crate) run_count: Cell<i64>,
     pub(crate) turns_left: Cell<usize>,
-    pub(crate) driver: Cell<Option<usize>>,
-    pub(crate) clock: Clock,
-    /// The random sequence that all elements share, if a seed asks for Click's.
-    pub(crate) shared_random: RefCell<Option<AdditiveRandom>>,
     /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
     pub(crate) current_batch: Cell<BatchTrace>,
@@ -66,16 +45,6 @@ pub(crate) struct RouterState {
 /// No element.
 pub(crate) const NO_ELEMENT: usize = usize::MAX;
 
-/// A remark of an element during setup.
-#[derive(Clone, Debug)]
-pub(crate) struct SetupDiagnostic {
-    pub(crate) severity: Severity,
-    pub(crate) element: usize,
-    /// The location in a data file that prefixes the text.
-    pub(crate) data_location: Option<String>,
-    pub(crate) text: String,
-}
-
 /// The elements that watch a descriptor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watchers {
@@ -84,6 +53,11 @@ pub(crate) struct Watchers {
 }
 
 impl RouterState {
+    /// The router as elements see it.
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        self
+    }
+
     #[inline]
     pub(crate) fn input(&self, element: usize, port: usize) -> Option<&Port> {
         self.nodes.get(element)?.inputs.get(port)
@@ -96,15 +70,15 @@ impl RouterState {
 
     /// Whether an element stores pushed packets until they are pulled.
     pub(crate) fn is_storage(&self, element: usize) -> bool {
-        self.nodes.get(element).is_some_and(|node| node.class.info.storage)
+        self.nodes.get(element).is_some_and(|node| node.element.class.info.storage)
     }
 
     /// The name of a reason, including reasons that users' functions declared.
     pub(crate) fn reason_name(&self, reason: Reason) -> Cow<'static, str> {
-        let declared = reason.user_number().and_then(|number| {
-            Some(Cow::Owned(self.user_reasons.borrow().get(usize::from(number))?.to_string()))
-        });
-        declared.unwrap_or(Cow::Borrowed(reason.name()))
+        match self.resources.user_reasons.name(reason) {
+            Some(declared) => Cow::Owned(declared.into()),
+            None => Cow::Borrowed(reason.name()),
+        }
     }
 
     /// Calls an element and delivers what it emits; `None` if it is already being called.
@@ -118,7 +92,8 @@ impl RouterState {
         let object = guard.as_mut()?;
         let mut outputs = self.take_outputs();
         let caller = self.running.replace(element);
-        let result = run(object.as_mut(), &mut Context::new(self, &mut outputs, &node.groups, element));
+        let result =
+            run(object.as_mut(), &mut Context::new(self, &self.resources, &node.element, &mut outputs));
         drop(guard);
         // Deferred writes of the call precede the delivery of its packets.
         self.write_deferred();
@@ -138,8 +113,7 @@ impl RouterState {
     pub(crate) fn run_deferred(&self) {
         self.write_deferred();
         loop {
-            let woken = self.woken.borrow_mut().pop();
-            let Some(element) = woken else { return };
+            let Some(element) = self.resources.deferred.take_woken() else { return };
             self.call(element, |object, cx| object.woken(cx));
             self.write_deferred();
         }
@@ -148,22 +122,21 @@ impl RouterState {
     /// Performs deferred writes in order, up to the first whose element is being called.
     pub(crate) fn write_deferred(&self) {
         loop {
-            let write = self.deferred.borrow_mut().pop_front();
-            let Some((from, path, value)) = write else { return };
-            match self.write_path(Some(from), &path, &value) {
+            let Some(write) = self.resources.deferred.take_write() else { return };
+            match self.write_path(Some(write.from), &write.path, &write.value) {
                 Ok(()) => {}
                 Err(HandlerError::Busy(_)) => {
-                    self.deferred.borrow_mut().push_front((from, path, value));
+                    self.resources.deferred.put_back(write);
                     return;
                 }
-                Err(error) => self.log(&error.of_call(false)),
+                Err(error) => self.resources.log(&error.of_call(false)),
             }
         }
     }
 
     /// The index of the element called `name`, as seen from the compound elements that contain `from`.
     pub(crate) fn find_from(&self, from: Option<usize>, name: &str) -> Option<usize> {
-        let mut scope = from.and_then(|from| self.nodes.get(from)).map_or("", |node| &node.name);
+        let mut scope = from.and_then(|from| self.nodes.get(from)).map_or("", |node| &node.element.name);
         while let Some((outer, _)) = scope.rsplit_once('/') {
             scope = outer;
             let mut path = String::with_capacity(scope.len() + 1 + name.len());

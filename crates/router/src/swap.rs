@@ -19,8 +19,14 @@ impl RouterState {
         graph: Graph,
         source: String,
     ) -> Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>> {
-        let options = Options { source, simulated: self.clock.simulated.get(), ..self.options.clone() };
-        RouterState::build(graph, self.registry, self.environment.clone(), options, Some(self.pool.clone()))
+        let options = Options { source, simulated: self.resources.clock.simulated(), ..self.options.clone() };
+        RouterState::build(
+            graph,
+            self.registry,
+            self.resources.environment.clone(),
+            options,
+            Some(self.resources.pool.clone()),
+        )
     }
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
@@ -46,10 +52,11 @@ impl RouterState {
 
     /// Takes over the state of the elements of `old`.
     fn inherit(&self, old: &RouterState) {
-        self.run_count.set(old.run_count.get().max(1));
+        self.resources.driver.set_count(old.resources.driver.count().max(1));
         for index in self.configure_order() {
             let Some(node) = self.nodes.get(index) else { continue };
-            let Some(before) = old.by_name.get(&node.name).and_then(|index| old.nodes.get(*index)) else {
+            let Some(before) = old.by_name.get(&node.element.name).and_then(|index| old.nodes.get(*index))
+            else {
                 continue;
             };
             let mut guard = before.object.borrow_mut();
@@ -79,7 +86,7 @@ impl Router {
     }
 
     fn switch_to(&mut self, successor: Box<RouterState>) {
-        successor.clock.continue_from(&self.state.clock);
+        successor.resources.clock.continue_from(&self.state.resources.clock);
         successor.inherit(&self.state);
         let old = core::mem::replace(&mut self.state, successor);
         clean_up(&old);

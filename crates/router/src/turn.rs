@@ -2,7 +2,7 @@
 
 use core::ops::Bound;
 
-use element::{Descriptor, Runtime};
+use element::Descriptor;
 use packet::{BatchTrace, Timestamp};
 
 use crate::router::Router;
@@ -23,13 +23,18 @@ impl Router {
     /// Runs ready tasks, timers and descriptors once, without waiting.
     pub fn turn(&mut self) -> Turn {
         self.switch_if_prepared();
-        if self.state.run_count.get() <= 0 && !self.driver_continues() {
+        if !self.state.resources.driver.is_running() && !self.driver_continues() {
             return Turn { worked: false, next: None, stopped: true };
         }
         let tasks = self.run_tasks();
         let timers = self.run_timers();
         let descriptors = self.poll_descriptors();
-        let next = self.state.timers.borrow().next().map(|next| self.state.clock.to_environment_time(next));
+        let next = self
+            .state
+            .timers
+            .borrow()
+            .next()
+            .map(|next| self.state.resources.clock.to_environment_time(next));
         Turn { worked: tasks || timers || descriptors, next, stopped: false }
     }
 
@@ -44,7 +49,7 @@ impl Router {
                 });
             let Some((descriptor, read, write)) = next else { return found };
             after = Bound::Excluded(descriptor);
-            if state.environment.is_ready(descriptor, read, write) {
+            if state.resources.environment.is_ready(descriptor, read, write) {
                 found = true;
                 self.notify_watchers(descriptor);
             }
@@ -60,7 +65,7 @@ impl Router {
                 return;
             };
             drop(watched);
-            state.clock.refresh();
+            state.resources.clock.refresh();
             state.call(element, |object, cx| object.ready(cx, descriptor));
             state.run_deferred();
         }
@@ -68,8 +73,7 @@ impl Router {
 
     /// Sets the driver's count to zero: nothing runs any more, but handlers still work.
     pub fn stop(&self) {
-        self.state.run_count.set(0);
-        self.state.driver.set(None);
+        self.state.resources.driver.halt();
     }
 
     /// The watched descriptors, and whether for reading or writing.
@@ -81,12 +85,13 @@ impl Router {
 
     /// Restarts all randomness, for a copy of a router that must not repeat the original's behaviour.
     pub fn reseed(&self, seed: u64) {
-        self.state.reseed(seed);
+        self.state.runtime().reseed(seed);
+        self.state.resources.random.stop();
     }
 
     /// Whether the configuration fixes the seed of its randomness, which a copy would not keep.
     pub fn is_seeded(&self) -> bool {
-        self.state.shared_random.borrow().is_some()
+        self.state.resources.random.is_shared()
     }
 
     /// The element being called and the last delivered batch: for a crash report. Allocates nothing, and works in the
@@ -94,7 +99,7 @@ impl Router {
     pub fn running(&self) -> Option<(&str, BatchTrace)> {
         let element = self.state.running.get();
         let node = self.state.nodes.get(element).filter(|_| element != NO_ELEMENT)?;
-        Some((&node.name, self.state.current_batch.get()))
+        Some((&node.element.name, self.state.current_batch.get()))
     }
 }
 

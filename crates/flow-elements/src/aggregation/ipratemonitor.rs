@@ -281,7 +281,7 @@ impl Element for IPRateMonitor {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         (self.began, self.folded) = (epoch(cx), epoch(cx));
-        self.draws = cx.runtime().shares_random();
+        self.draws = cx.shares_random();
         Ok(())
     }
 

@@ -132,7 +132,8 @@ impl FTPPortMapperArgs {
         }
         let (Some(control), Some(data)) = (control, data) else { return Err(problems) };
         let element = cx.runtime().find(cx.element(), &data_rewriter.0);
-        let exists = |input| element.is_some_and(|element| input < cx.runtime().ports(element).0);
+        let element = element.and_then(|element| cx.runtime().element(element));
+        let exists = |input| element.is_some_and(|element| input < element.ports.0);
         if !usize::try_from(*data_rewriter_input).is_ok_and(exists) {
             return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
         }
@@ -202,7 +203,7 @@ impl Filter for FTPPortMapper {
             let args: FTPPortMapperArgs = cx.arguments(value)?;
             mapper.rewriters = Some(args.rewriters(cx)?);
             mapper.args = args;
-            cx.runtime().record_configuration(cx.element(), value);
+            cx.record_configuration(value);
             Ok(())
         }),
     ];

@@ -12,7 +12,7 @@ pub(super) fn open(cx: &Context, name: &str, request: &DeviceRequest) -> Result<
 pub(super) fn report(cx: &Context, device: &str, result: Result<(), IoError>, last: &mut Option<IoError>) {
     let error = result.err();
     if let Some(error) = error.as_ref().filter(|error| last.as_ref() != Some(error)) {
-        let class = cx.runtime().class_name(cx.element());
+        let class = cx.class_name();
         cx.log(&format!("{class}({device}): {error}"));
     }
     *last = error.or_else(|| last.take());

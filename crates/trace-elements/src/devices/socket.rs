@@ -355,7 +355,7 @@ impl Socket {
         }
         drop(self.waiting.drain_front(sent));
         if lost > 0 {
-            cx.runtime().count_drops(cx.element(), Reason::NOT_SENT, lost);
+            cx.count_drops(Reason::NOT_SENT, lost);
         }
         if closed {
             let lost = core::mem::take(&mut self.waiting);

@@ -206,7 +206,7 @@ impl<A> TunnelDevice<A> {
         let Some(device) = &mut self.device else { return cx.drop(packet, Reason::CLOSED) };
         let name = device.name();
         let complain = |text: &str| {
-            cx.log(&format!("{}({name}): {text}", cx.runtime().class_name(cx.element())));
+            cx.log(&format!("{}({name}): {text}", cx.class_name()));
         };
         let length = if self.ethernet {
             let Some(length) = packet.len().checked_sub(ETHERNET_LENGTH) else {

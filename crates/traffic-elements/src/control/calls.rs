@@ -322,7 +322,7 @@ fn call_path(cx: &Context, target: &HandlerTarget) -> String {
 
 fn is_script(cx: &Context, target: &HandlerTarget) -> bool {
     let class = target.element.map(|element| cx.runtime().class_name(element));
-    class.is_some_and(|class| matches!(class.as_str(), "Script" | "DriverManager"))
+    class.is_some_and(|class| matches!(class, "Script" | "DriverManager"))
 }
 
 fn is_listed(cx: &Context, target: &HandlerTarget) -> bool {

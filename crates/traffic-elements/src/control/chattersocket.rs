@@ -100,7 +100,7 @@ impl Element for ChatterSocket {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         if self.channel == "default" {
-            self.tap = Some(cx.runtime().tap(cx.element()));
+            self.tap = Some(cx.tap());
         }
         self.listener.start(cx)
     }

@@ -93,7 +93,7 @@ impl Machine {
                 self.variables.set(variable, String::new());
             }
         }
-        let heading = cx.runtime().message_heading(cx.element(), "While initializing");
+        let heading = cx.message_heading("While initializing");
         self.under_heading(heading, |machine| machine.initialize_variables(cx));
     }
 
@@ -119,7 +119,7 @@ impl Machine {
 
     /// Continues the script by `steps` blocking instructions, and logs errors.
     pub(super) fn step(&mut self, cx: &mut Context, steps: i64) {
-        let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
+        let (name, class) = (cx.name(), cx.class_name());
         self.depth += 1;
         self.under_heading(format!("While executing ‘{name} :: {class}’:"), |machine| {
             machine.execute(cx, steps, StepCause::Step, 0)
@@ -304,13 +304,13 @@ impl Machine {
             }
         }
         if jumps >= MAX_JUMPS {
-            let class = cx.runtime().class_name(cx.element());
+            let class = cx.class_name();
             cx.log(&format!("{} :: {class}: too many jumps, giving up", cx.name()));
             self.position = self.instructions.len();
             cx.clear_timer(0);
         }
         if cause == StepCause::Driver {
-            cx.runtime().set_run_count(cx.runtime().run_count() + 1);
+            cx.driver().set_count(cx.driver().count() + 1);
         }
         jumps + 1
     }

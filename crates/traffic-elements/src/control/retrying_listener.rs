@@ -108,5 +108,5 @@ impl RetryingListener {
 
 /// An element's declaration, as in Click's messages.
 pub(super) fn declaration(cx: &Context) -> String {
-    format!("{} :: {}", cx.name(), cx.runtime().class_name(cx.element()))
+    format!("{} :: {}", cx.name(), cx.class_name())
 }

@@ -108,7 +108,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         if self.machine.script_type == ScriptType::Driver {
-            cx.runtime().attach_driver(cx.element());
+            cx.driver().set_manager(cx.element());
         }
         Ok(())
     }

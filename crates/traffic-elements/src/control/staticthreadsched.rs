@@ -78,7 +78,8 @@ impl Element for StaticThreadSched {
             if meant.is_empty() {
                 cx.note(&format!("‘{inside}’ does not name an element"));
             }
-            meant.into_iter().for_each(|element| runtime.assign(element, *thread));
+            let meant = meant.into_iter().filter_map(|element| runtime.element(element));
+            meant.for_each(|element| element.thread.set(*thread));
         }
         Ok(())
     }

@@ -54,9 +54,9 @@ pub struct RandomSeed {
 impl RandomSeed {
     fn apply(&self, cx: &Context) {
         let seed = self.seed.as_ref().map(|seed| seed.value);
-        cx.runtime().reseed(seed.map_or_else(|| cx.environment().seed(), u64::from));
+        cx.reseed(seed.map_or_else(|| cx.environment().seed(), u64::from));
         if let Some(seed) = seed {
-            cx.runtime().share_random(seed);
+            cx.share_random(seed);
         }
     }
 

@@ -34,13 +34,13 @@ impl WatchedQueues {
                         .ok_or_else(|| SetupError::new(format!("no element named ‘{name}’")))?;
                     let length = Length::of(cx, element)
                         .ok_or_else(|| SetupError::new(format!("‘{name}’ is not a Storage element")))?;
-                    queues.push((runtime.element_name(element), length));
+                    queues.push((runtime.element_name(element).to_string(), length));
                 }
             }
             None => {
                 for element in runtime.neighbours(cx.element(), Some(0), downstream) {
                     if let Some(length) = Length::of(cx, element) {
-                        queues.push((runtime.element_name(element), length));
+                        queues.push((runtime.element_name(element).to_string(), length));
                     }
                 }
             }

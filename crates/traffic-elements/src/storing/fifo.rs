@@ -114,7 +114,7 @@ impl<K: QueuePolicy> Fifo<K> {
         self.set_capacity(self.capacity);
         self.highwater = self.packets.len();
         if length > self.capacity {
-            let heading = cx.runtime().message_heading(cx.element(), "While hot-swapping state into");
+            let heading = cx.message_heading("While hot-swapping state into");
             let new = self.capacity;
             cx.log(&format!(
                 "{heading}\n  warning: some packets lost (old length {length}, new capacity {new})"

@@ -1,17 +1,18 @@
 //! Time as elements see it: read at most once per turn, simulated, or faster or slower than real time.
 
+use alloc::string::{String, ToString};
 use core::cell::Cell;
 
-use element::Environment;
 use packet::Timestamp;
+
+use crate::environment::Environment;
 
 /// Time as elements see it.
 #[derive(Default)]
-pub(crate) struct Clock {
+pub struct Clock {
     now: Cell<Option<Timestamp>>,
     steady: Cell<Option<Timestamp>>,
-    /// The current time, if it is simulated.
-    pub(crate) simulated: Cell<Option<Timestamp>>,
+    simulated: Cell<Option<Timestamp>>,
     warp: Cell<Option<Warp>>,
 }
 
@@ -29,14 +30,32 @@ struct Warp {
 }
 
 impl Clock {
+    /// A clock that starts with simulated time, if given.
+    pub fn new(simulated: Option<Timestamp>) -> Clock {
+        Clock { simulated: Cell::new(simulated), ..Clock::default() }
+    }
+
+    /// The current time, if it is simulated.
+    pub fn simulated(&self) -> Option<Timestamp> {
+        self.simulated.get()
+    }
+
+    /// Continues with simulated time from `time`.
+    pub fn simulate(&self, time: Timestamp) {
+        self.simulated.set(Some(time));
+        self.refresh();
+    }
+
     /// Makes the next access read the clock again.
-    pub(crate) fn refresh(&self) {
+    #[inline]
+    pub fn refresh(&self) {
         self.now.set(None);
         self.steady.set(None);
     }
 
     /// Wall-clock time.
-    pub(crate) fn now(&self, environment: &dyn Environment) -> Timestamp {
+    #[inline]
+    pub fn now(&self, environment: &dyn Environment) -> Timestamp {
         read(&self.now, || match (self.simulated.get(), self.warp.get()) {
             (Some(time), _) => time,
             (None, Some(warp)) => warp.now + warp.since(environment),
@@ -45,7 +64,8 @@ impl Clock {
     }
 
     /// Monotonic time.
-    pub(crate) fn steady(&self, environment: &dyn Environment) -> Timestamp {
+    #[inline]
+    pub fn steady(&self, environment: &dyn Environment) -> Timestamp {
         read(&self.steady, || match (self.simulated.get(), self.warp.get()) {
             (Some(time), _) => time,
             (None, Some(warp)) => warp.steady + warp.since(environment),
@@ -54,12 +74,12 @@ impl Clock {
     }
 
     /// Whether time jumps to the next event instead of waiting for it.
-    pub(crate) fn skips_waits(&self) -> bool {
+    pub fn skips_waits(&self) -> bool {
         self.simulated.get().is_some() || self.warp.get().is_some_and(|warp| warp.no_wait)
     }
 
     /// Advances to a later time, if time jumps.
-    pub(crate) fn skip_to(&self, to: Timestamp, environment: &dyn Environment) {
+    pub fn skip_to(&self, to: Timestamp, environment: &dyn Environment) {
         if self.simulated.get().is_some() {
             self.simulated.set(Some(to));
         } else if let Some(mut warp) = self.warp.get() {
@@ -72,7 +92,7 @@ impl Clock {
     }
 
     /// Converts router time to the environment's steady time.
-    pub(crate) fn to_environment_time(&self, time: Timestamp) -> Timestamp {
+    pub fn to_environment_time(&self, time: Timestamp) -> Timestamp {
         match self.warp.get().filter(|_| self.simulated.get().is_none()) {
             Some(warp) => warp.environment_steady + scaled(time - warp.steady, 1.0 / warp.speed),
             None => time,
@@ -80,8 +100,7 @@ impl Clock {
     }
 
     /// The value of the handler `timewarp`: `simulation`, `nowait`, or the speed.
-    pub(crate) fn warp_text(&self) -> alloc::string::String {
-        use alloc::string::ToString;
+    pub fn warp_text(&self) -> String {
         match (self.simulated.get(), self.warp.get()) {
             (Some(_), _) => "simulation".into(),
             (None, Some(warp)) if warp.no_wait => "nowait".into(),
@@ -90,7 +109,7 @@ impl Clock {
     }
 
     /// Sets the speed of time, or makes it jump.
-    pub(crate) fn set_warp(&self, speed: f64, no_wait: bool, environment: &dyn Environment) {
+    pub fn set_warp(&self, speed: f64, no_wait: bool, environment: &dyn Environment) {
         self.refresh();
         let (now, steady) = (self.now(environment), self.steady(environment));
         let environment_steady = environment.steady();
@@ -98,7 +117,7 @@ impl Clock {
     }
 
     /// Continues with the time and speed of another clock.
-    pub(crate) fn continue_from(&self, other: &Clock) {
+    pub fn continue_from(&self, other: &Clock) {
         self.simulated.set(other.simulated.get());
         self.warp.set(other.warp.get());
         self.refresh();
@@ -129,8 +148,8 @@ fn read(kept: &Cell<Option<Timestamp>>, look: impl FnOnce() -> Timestamp) -> Tim
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::environment::Descriptor;
     use alloc::vec::Vec;
-    use element::Descriptor;
 
     /// An environment whose time the test sets; wall-clock time is 1,000 s ahead of steady time.
     struct World(Cell<i64>);
@@ -170,7 +189,7 @@ mod tests {
         let successor = Clock::default();
         successor.continue_from(&clock);
         assert_eq!(successor.steady(&world).millis(), 1_002);
-        clock.simulated.set(Some(Timestamp::from_millis(5)));
+        clock.simulate(Timestamp::from_millis(5));
         clock.skip_to(Timestamp::from_millis(7), &world);
         assert_eq!((clock.steady(&world).millis(), clock.warp_text().as_str()), (7, "simulation"));
     }
