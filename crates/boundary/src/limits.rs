@@ -31,6 +31,10 @@ pub const MAX_REQUEST: usize = 64 << 20;
 /// Maximum bytes of a reply. Stops a box from filling the host's memory with a reply that never ends.
 pub const MAX_REPLY: usize = 16 << 20;
 
+/// Bytes of the reason that a box gives for an error; longer ones are cut. Stops a box from making its host keep and
+/// print as much text as a reply can have.
+pub const MAX_BOX_MESSAGE: usize = 64 << 10;
+
 /// Maximum bytes of an event (a log line, a piece of a file).
 pub const MAX_EVENT: usize = 64 << 10;
 

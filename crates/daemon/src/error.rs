@@ -142,8 +142,10 @@ impl OperationError {
     /// The error of a failed call to a box.
     pub(crate) fn call(name: &BoxName, error: CallError, time: Duration) -> Self {
         match error {
-            CallError::Refused(reason) => Self::HandlerRefused(EscapedText::new(reason.as_bytes())),
-            CallError::Missing(reason) => Self::NoHandler(name.clone(), EscapedText::new(reason.as_bytes())),
+            CallError::Refused(reason) => Self::HandlerRefused(EscapedText::new(reason.as_str().as_bytes())),
+            CallError::Missing(reason) => {
+                Self::NoHandler(name.clone(), EscapedText::new(reason.as_str().as_bytes()))
+            }
             CallError::Rejected(found) => Self::Refused(crate::diagnostics::diagnostics(found, None)),
             CallError::TimedOut => Self::Timeout(name.clone(), time),
             CallError::Ended => Self::Gone(name.clone()),

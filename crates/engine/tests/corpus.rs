@@ -70,8 +70,10 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
         (Ok(_), Some(_)) => return vec!["there was no error".into()],
         (Err(CallError::Refused(error)), wanted) => {
             let wanted = wanted.as_deref().unwrap_or("no error");
-            let missing = wanted.lines().filter(|line| !error.contains(line.trim()));
-            return missing.map(|line| format!("`{line}` is not in the error:\n{error}")).collect();
+            let missing = wanted.lines().filter(|line| !error.as_str().contains(line.trim()));
+            return missing
+                .map(|line| format!("`{line}` is not in the error:\n{}", error.as_str()))
+                .collect();
         }
         (Err(error), _) => return vec![format!("{error}: {:?}", sandbox.state())],
     };

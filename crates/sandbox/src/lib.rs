@@ -17,6 +17,7 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("boxes run on 64-bit x86 processors under Linux");
 
+mod box_message;
 mod cpu;
 mod error;
 mod event_fd;
@@ -43,6 +44,7 @@ pub mod fuzzing {
     pub use crate::image::survive as image;
 }
 
+pub use box_message::BoxMessage;
 pub use error::{CreateError, HostError, ImageError, SettingsError, SetupError, SystemError};
 pub use event_fd::EventFd;
 pub use host::{Host, SandboxKind, Target};

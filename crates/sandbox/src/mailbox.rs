@@ -1,5 +1,6 @@
 //! The host's end of a box's mailbox.
 
+use crate::box_message::BoxMessage;
 use crate::error::CreateError;
 use crate::lifecycle::Doorbell;
 use crate::lock::lock;
@@ -19,9 +20,9 @@ pub enum CallError {
     /// A reply cannot be decoded.
     Reply(boundary::DecodeError),
     /// The box refused, with this reason.
-    Refused(String),
+    Refused(BoxMessage),
     /// The box reports that it has no such configuration, element or handler.
-    Missing(String),
+    Missing(BoxMessage),
     /// The box rejected the configuration, with these diagnostics. They must be escaped before display.
     Rejected(Vec<Diagnostic>),
     /// No reply came in time.
@@ -35,7 +36,7 @@ impl fmt::Display for CallError {
         match self {
             Self::Channel(_) => write!(f, "the box violated the mailbox protocol"),
             Self::Reply(_) => write!(f, "the box's reply is invalid"),
-            Self::Refused(reason) | Self::Missing(reason) => write!(f, "{}", reason.escape_debug()),
+            Self::Refused(reason) | Self::Missing(reason) => reason.fmt(f),
             Self::Rejected(found) => {
                 write!(f, "the configuration was rejected")?;
                 found.iter().try_for_each(|diagnostic| write!(f, "; {}", diagnostic.message.escape_debug()))

@@ -1,5 +1,6 @@
 //! A box: its mailbox, its ports and its lifecycle.
 
+use crate::box_message::BoxMessage;
 use crate::error::{CreateError, SystemError};
 use crate::lifecycle::{Backend, ControlHandle, Doorbell, State, Usage};
 use crate::mailbox::{CallError, EventChannel, Mailbox};
@@ -139,11 +140,10 @@ impl Sandbox {
             if let Some(reply) = reply
                 && reply.number == number
             {
-                let text = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
                 return match Reply::decode(&reply).map_err(CallError::Reply)? {
                     Reply::Done(value) => Ok(value.to_vec()),
-                    Reply::Failed(reason) => Err(CallError::Refused(text(reason))),
-                    Reply::Missing(reason) => Err(CallError::Missing(text(reason))),
+                    Reply::Failed(reason) => Err(CallError::Refused(BoxMessage::new(reason))),
+                    Reply::Missing(reason) => Err(CallError::Missing(BoxMessage::new(reason))),
                     Reply::Rejected(found) => {
                         Err(CallError::Rejected(Diagnostic::decode(found).map_err(CallError::Reply)?))
                     }

@@ -66,7 +66,7 @@ fn requests_are_answered_whatever_their_size() {
         }
         let unknown = Request::Read { name: "", handler: "none", argument: b"" };
         assert!(
-            matches!(sandbox.call(&unknown, PATIENCE), Err(CallError::Refused(reason)) if reason.contains("none"))
+            matches!(sandbox.call(&unknown, PATIENCE), Err(CallError::Refused(reason)) if reason.as_str().contains("none"))
         );
         assert!(sandbox.install("", "dance", PATIENCE).is_err());
     });

@@ -177,7 +177,9 @@ impl Supervisor {
         let request = Request::Install { name, configuration: text };
         match instance.call(&request, INSTALL_TIMEOUT) {
             Ok(reply) => Ok(remarks(&reply, source)),
-            Err(CallError::Refused(reason)) => Err(OperationError::Refused(vec![refusal(&reason, source)])),
+            Err(CallError::Refused(reason)) => {
+                Err(OperationError::Refused(vec![refusal(reason.as_str(), source)]))
+            }
             Err(CallError::Rejected(found)) => Err(OperationError::Refused(diagnostics(found, source))),
             Err(error) => Err(OperationError::call(&managed.name, error, INSTALL_TIMEOUT)),
         }

@@ -57,7 +57,7 @@ impl Supervisor {
         match reply {
             Ok(reply) => Ok(remarks(&reply, source)),
             Err(CallError::Rejected(found)) => Ok(diagnostics(found, source)),
-            Err(CallError::Refused(reason) | CallError::Missing(reason)) => refused(&reason),
+            Err(CallError::Refused(reason) | CallError::Missing(reason)) => refused(reason.as_str()),
             Err(CallError::TimedOut) => {
                 refused(&format!("the check took longer than {} s", INSTALL_TIMEOUT.as_secs()))
             }
