@@ -7,7 +7,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The result of offering records to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +173,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.driver.descriptor()
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        self.driver.due_in()
     }
 
     fn take_missed(&mut self) -> u64 {

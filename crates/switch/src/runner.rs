@@ -265,6 +265,12 @@ impl<F: Forward> SwitchRunner<F> {
         sleeps
     }
 
+    /// The time until the next frame that the clock alone announces.
+    fn due_in(&self) -> Option<Duration> {
+        let slots = self.slots.iter().flatten().filter(|slot| slot.down.is_none());
+        slots.filter_map(|slot| slot.driver.due_in()).min()
+    }
+
     /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     fn end_sleep(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
@@ -302,7 +308,10 @@ pub fn wait<F: Forward>(runners: &mut [SwitchRunner<F>], wake_event: Option<Borr
         sleeps &= runner.prepare_sleep(&mut polls);
     }
     if sleeps {
-        let milliseconds = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
+        let due = runners.iter().filter_map(SwitchRunner::due_in).min();
+        let time = due.map_or(most, |due| due.min(most));
+        // Rounded up, so that the frame is due after the sleep.
+        let milliseconds = i32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
         // SAFETY: the list is live and has the stated length.
         unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
     }

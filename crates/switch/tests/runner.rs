@@ -8,11 +8,11 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use switch::driver::{AfPacket, Null, PcapReader, PcapWriter, Pipe, Tap};
+use switch::driver::{AfPacket, Null, PcapPort, PcapReader, PcapWriter, Pipe, Tap};
 use switch::driver::{Received, Sent};
 use switch::{
-    Batch, Driver, DriverError, LearningBridge, LearningSettings, PortSettings, Reason, StaticTable,
-    SwitchRunner,
+    Batch, CapturedDriver, Captures, Driver, DriverError, LearningBridge, LearningSettings, PortSettings,
+    Reason, StaticTable, SwitchRunner,
 };
 use test_support::{Capability, require, skip};
 
@@ -128,6 +128,37 @@ fn a_replayed_capture_is_written_unchanged() {
     while runner.step() > 0 {}
     let written = out.0.lock().unwrap().clone();
     assert_eq!(receive_all(&mut PcapReader::new(Cursor::new(written)).unwrap()), frames);
+}
+
+/// A runner sleeps until the next frame of a paced replay is due, and without end after the last one.
+#[test]
+fn a_runner_sleeps_until_a_paced_frame_is_due() {
+    let path = std::env::temp_dir().join(format!("clickbox-paced-{}.pcap", std::process::id()));
+    let frames: Vec<Vec<u8>> = (0..4).map(|number| frame(2, 1, number)).collect();
+    send_all(&mut PcapPort::open(None, Some(&path), 1, None).unwrap(), &frames);
+    let mut runner = learning();
+    let paced = PcapPort::open(Some(&path), None, 1, Some(20)).unwrap();
+    let port = runner
+        .add_port(
+            Box::new(CapturedDriver { driver: paced, captures: Captures::default() }),
+            PortSettings::default(),
+        )
+        .unwrap();
+    let start = Instant::now();
+    let mut sleeps = 0;
+    while runner.switch().counters(port).unwrap().received_frames < 4 {
+        if runner.step() == 0 {
+            runner.wait(TIMEOUT);
+            sleeps += 1;
+        }
+        assert!(start.elapsed() < TIMEOUT);
+    }
+    assert!(start.elapsed() >= Duration::from_millis(200), "four frames at 20 per second");
+    assert!(sleeps <= 4, "{sleeps} sleeps");
+    let (start, end) = (Instant::now(), Duration::from_millis(30));
+    runner.wait(end);
+    assert!(start.elapsed() >= end, "no frame is due");
+    std::fs::remove_file(&path).unwrap();
 }
 
 /// A runner that sleeps is woken by a pipe and by its wake event.

@@ -239,9 +239,4 @@ impl Network {
             }
         }
     }
-
-    /// Whether a port receives packets that become due by time alone.
-    pub(super) fn is_paced(&self) -> bool {
-        self.switches.iter().any(SwitchRecord::is_paced)
-    }
 }

@@ -6,54 +6,38 @@ use std::path::Path;
 use switch::Driver;
 use switch::driver::{AfPacket, Null, PcapPort, PortSlot, Tap};
 
-/// An opened port.
-pub(crate) struct OpenedPort {
-    /// The driver.
-    pub(crate) driver: Box<dyn Driver>,
-    /// Whether packets become due by time alone.
-    pub(crate) is_paced: bool,
-}
-
-impl std::fmt::Debug for OpenedPort {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenedPort").field("is_paced", &self.is_paced).finish_non_exhaustive()
-    }
-}
-
 /// Opens a port's device or file. Returns `None` for a pipe or a box, which the network connects itself.
-pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError> {
+pub(crate) fn open(port: &AddPort) -> Result<Option<Box<dyn Driver>>, OperationError> {
     let device = |device: &Option<Device>| match device {
         Some(device) => Ok(device.clone()),
         None => port.name.as_str().parse().map_err(|DeviceError| PortError::Name(port.name.clone())),
     };
-    let opened = |driver: Box<dyn Driver>| Ok(Some(OpenedPort { driver, is_paced: false }));
-    match &port.driver {
+    Ok(Some(match &port.driver {
         PortDriver::Tap { device: name } => {
             let name = device(name)?;
             let tap = Tap::open(name.as_str()).map_err(|error| PortError::Tap(name, error))?;
-            opened(Box::new(tap))
+            Box::new(tap)
         }
         PortDriver::AfPacket { device: name } => {
             let name = device(name)?;
             let socket = AfPacket::open(name.as_str()).map_err(|error| PortError::Interface(name, error))?;
-            opened(Box::new(socket))
+            Box::new(socket)
         }
-        PortDriver::Null {} => opened(Box::new(Null)),
+        PortDriver::Null {} => Box::new(Null),
         PortDriver::Pcap { read, write, repeat, rate } => {
             let (read, write) = (absolute(read.as_deref())?, absolute(write.as_deref())?);
             let Some(first) = read.or(write) else { return Err(RequestError::NoCaptureFile.into()) };
             let port = PcapPort::open(read, write, *repeat, *rate)
                 .map_err(|error| PortError::Capture(first.into(), error))?;
-            let is_paced = port.is_paced();
-            Ok(Some(OpenedPort { driver: Box::new(port), is_paced }))
+            Box::new(port)
         }
-        PortDriver::Pipe { .. } | PortDriver::Box { .. } => Ok(None),
-    }
+        PortDriver::Pipe { .. } | PortDriver::Box { .. } => return Ok(None),
+    }))
 }
 
 /// A placeholder for a device that cannot be opened now: receives nothing, and drops what is sent.
-pub(crate) fn placeholder() -> OpenedPort {
-    OpenedPort { driver: Box::new(PortSlot::<()>::default()), is_paced: false }
+pub(crate) fn placeholder() -> Box<dyn Driver> {
+    Box::new(PortSlot::<()>::default())
 }
 
 /// The path of a capture file, which must be absolute.

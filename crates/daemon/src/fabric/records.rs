@@ -41,19 +41,11 @@ pub(super) struct SwitchRecord {
     pub(super) default: Option<PortName>,
 }
 
-impl SwitchRecord {
-    /// Whether a port receives packets that become due by time alone.
-    pub(super) fn is_paced(&self) -> bool {
-        self.ports.values().any(|port| port.is_paced)
-    }
-}
-
 /// A port of a switch.
 #[derive(Debug)]
 pub(super) struct PortRecord {
     pub(super) id: PortId,
     pub(super) captures: Captures,
-    pub(super) is_paced: bool,
     /// Its driver, as the API describes it.
     pub(super) description: PortDriver,
     pub(super) limits: Limits,
@@ -66,7 +58,6 @@ pub(super) struct NewPort<'a> {
     /// Its driver, as the API describes it.
     pub(super) description: PortDriver,
     pub(super) driver: Box<dyn Driver>,
-    pub(super) is_paced: bool,
 }
 
 /// A named pipe, and the ports of boxes at its ends.

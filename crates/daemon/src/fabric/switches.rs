@@ -1,7 +1,6 @@
 //! Switches and their ports.
 
 use super::network::Network;
-use super::open_port::OpenedPort;
 use super::records::{AttachRequest, NewPort, PortLocation, PortRecord, SwitchRecord};
 use super::stats::PortStats;
 use crate::error::{OperationError, PortError, RequestError};
@@ -18,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switch::driver::{Pipe, PortSlot};
 use switch::{
-    CapturedDriver, Captures, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId,
+    CapturedDriver, Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId,
     PortSettings, RateLimit, StaticTable, SwitchError, SwitchRunner,
 };
 
@@ -127,26 +126,20 @@ impl Network {
         &mut self,
         switch: &SwitchName,
         port: &AddPort,
-        opened: Option<OpenedPort>,
+        opened: Option<Box<dyn Driver>>,
     ) -> Result<(), OperationError> {
-        let new = |name, description, driver, is_paced| NewPort {
-            name,
-            limits: &port.limits,
-            description,
-            driver,
-            is_paced,
-        };
+        let new = |name, description, driver| NewPort { name, limits: &port.limits, description, driver };
         match (&port.driver, opened) {
-            (description, Some(OpenedPort { driver, is_paced })) => {
-                self.insert(switch, new(&port.name, description.clone(), driver, is_paced))?;
+            (description, Some(driver)) => {
+                self.insert(switch, new(&port.name, description.clone(), driver))?;
             }
             (description @ PortDriver::Pipe { switch: other, port: far }, None) => {
                 self.number(other)?;
                 let (near_end, far_end) =
                     Pipe::pair().map_err(|error| OperationError::system("create a pipe", error))?;
                 let back = PortDriver::Pipe { switch: switch.clone(), port: port.name.clone() };
-                self.insert(switch, new(&port.name, description.clone(), Box::new(near_end), false))?;
-                let added = self.insert(other, new(far, back, Box::new(far_end), false));
+                self.insert(switch, new(&port.name, description.clone(), Box::new(near_end)))?;
+                let added = self.insert(other, new(far, back, Box::new(far_end)));
                 if let Err(failure) = added {
                     self.drop_port(switch, &port.name);
                     return Err(failure);
@@ -162,7 +155,7 @@ impl Network {
                     }
                 }
                 let slot = PortSlot::default();
-                self.insert(switch, new(&port.name, description.clone(), Box::new(slot.clone()), false))?;
+                self.insert(switch, new(&port.name, description.clone(), Box::new(slot.clone())))?;
                 self.move_port(&key, Some((switch.clone(), port.name.clone(), slot)));
             }
             (_, None) => return Err(RequestError::NoDevice.into()),
@@ -187,13 +180,7 @@ impl Network {
         let id = runner
             .add_port(driver, settings(new.limits))
             .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
-        let entry = PortRecord {
-            id,
-            captures,
-            is_paced: new.is_paced,
-            description: new.description,
-            limits: *new.limits,
-        };
+        let entry = PortRecord { id, captures, description: new.description, limits: *new.limits };
         record.ports.insert(new.name.clone(), entry);
         Ok(())
     }
@@ -211,10 +198,7 @@ impl Network {
         let slot = PortSlot::default();
         let description = PortDriver::Box { name: name.clone(), port: number };
         let driver = Box::new(slot.clone());
-        self.insert(
-            switch,
-            NewPort { name: &port, limits: &attach.limits, description, driver, is_paced: false },
-        )?;
+        self.insert(switch, NewPort { name: &port, limits: &attach.limits, description, driver })?;
         let (record, runner) = self.record_and_runner(switch)?;
         // A static switch gets the box's address here; a learning one learns it from frames.
         if let (ForwardingMode::Static(table), Some(entry)) =
@@ -247,11 +231,11 @@ impl Network {
     }
 
     /// Replaces the driver of a port whose device failed.
-    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, opened: OpenedPort) {
+    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, driver: Box<dyn Driver>) {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
-            let driver = CapturedDriver { driver: opened.driver, captures: entry.captures.clone() };
+            let driver = CapturedDriver { driver, captures: entry.captures.clone() };
             runner.set_driver(entry.id, Box::new(driver));
         }
     }

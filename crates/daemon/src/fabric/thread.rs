@@ -16,9 +16,6 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 /// Maximum sleep. Its only use is to recover if a box's process loses a wake-up.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Maximum sleep while packets become due by time alone.
-const PACED_WAIT: Duration = Duration::from_millis(1);
-
 /// A command that the thread runs between two rounds.
 type Command = Box<dyn FnOnce(&mut Network) + Send>;
 
@@ -95,8 +92,7 @@ fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>
         if network.runners.iter_mut().map(switch::SwitchRunner::step).sum::<usize>() > 0 {
             idle = Instant::now();
         } else if idle.elapsed() >= SPIN_TIME {
-            let most = if network.is_paced() { PACED_WAIT } else { MAX_WAIT };
-            switch::wait(&mut network.runners, Some(wake_event.as_fd()), most);
+            switch::wait(&mut network.runners, Some(wake_event.as_fd()), MAX_WAIT);
             idle = Instant::now();
         } else {
             std::hint::spin_loop();

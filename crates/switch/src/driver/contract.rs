@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// Why a driver cannot continue. Its port is then down.
 #[derive(Debug)]
@@ -104,6 +105,11 @@ pub trait Driver: Send {
         None
     }
 
+    /// The time until the next frame, if the clock alone announces it, as in a replay at a fixed rate.
+    fn due_in(&self) -> Option<Duration> {
+        None
+    }
+
     /// Frames lost since the last call because they were not received in time.
     fn take_missed(&mut self) -> u64 {
         0
@@ -145,6 +151,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (**self).descriptor()
+    }
+
+    fn due_in(&self) -> Option<Duration> {
+        (**self).due_in()
     }
 
     fn take_missed(&mut self) -> u64 {

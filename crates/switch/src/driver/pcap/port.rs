@@ -72,11 +72,6 @@ impl PcapPort {
         };
         Ok(Self { reader, writer: write.map(create).transpose()? })
     }
-
-    /// Whether packets become due by time alone, without an event that wakes a sleeping thread.
-    pub fn is_paced(&self) -> bool {
-        self.reader.as_ref().is_some_and(|reader| reader.rate.is_some())
-    }
 }
 
 impl CapturePlayer {
@@ -90,6 +85,15 @@ impl CapturePlayer {
                 usize::try_from(due.saturating_sub(u128::from(self.given))).unwrap_or(usize::MAX)
             }
         }
+    }
+
+    /// The time until the next packet is due. `None` if there is no rate, or no next packet.
+    fn due_in(&self) -> Option<Duration> {
+        let rate = self.rate.filter(|rate| *rate > 0 && !self.is_over())?;
+        let nanoseconds =
+            (u128::from(self.given) + 1) * Duration::from_secs(1).as_nanos() / u128::from(rate) + 1;
+        let due = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+        Some(due.saturating_sub(self.since.elapsed()))
     }
 
     fn is_over(&self) -> bool {
@@ -156,6 +160,10 @@ impl Driver for PcapPort {
         }
         Ok(self.reader.as_ref().is_none_or(|reader| reader.is_over() || reader.due() == 0))
     }
+
+    fn due_in(&self) -> Option<Duration> {
+        self.reader.as_ref()?.due_in()
+    }
 }
 
 #[cfg(test)]
@@ -189,7 +197,8 @@ mod tests {
         assert_eq!(count, 300);
         let (start, mut count) = (Instant::now(), 0);
         let mut paced = PcapPort::open(Some(&first), None, 0, Some(1000)).unwrap();
-        assert!(paced.is_paced() && !player.is_paced());
+        assert!(paced.due_in().is_some_and(|time| time <= Duration::from_millis(2)));
+        assert_eq!(player.due_in(), None);
         while count < 150 {
             let mut came = Batch::new(70);
             paced.receive(&mut came).unwrap();
