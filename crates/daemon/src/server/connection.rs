@@ -23,8 +23,9 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long connections may take to finish when the server shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Pause after accepting a connection failed, for example because descriptors ran out; they may be freed.
-pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// Pause after a connection could not be accepted, usually because descriptors ran out. A timer is needed: no event
+/// reports that a box, or another process, has freed some.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The connection slots of one kind.
 #[derive(Debug)]
@@ -35,13 +36,21 @@ impl ConnectionSlots {
         Self(Arc::new(Semaphore::new(MAX_CONNECTIONS)))
     }
 
-    /// Waits for a free slot, and then for a connection.
+    /// Waits for a free slot, and then for a connection. Returns `None` after a failure and a pause; the caller may
+    /// retry.
     pub(super) async fn accept<T>(
         &self,
         accept: impl Future<Output = io::Result<T>>,
-    ) -> io::Result<(OwnedSemaphorePermit, T)> {
-        let permit = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
-        Ok((permit, accept.await?))
+    ) -> Option<(OwnedSemaphorePermit, T)> {
+        // The semaphore is never closed.
+        let permit = self.0.clone().acquire_owned().await.ok()?;
+        match accept.await {
+            Ok(connection) => Some((permit, connection)),
+            Err(_) => {
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                None
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs the daemon from start to shutdown.
 
-use super::connection::{ACCEPT_RETRY_DELAY, ConnectionSlots, Connections};
+use super::connection::{ConnectionSlots, Connections};
 use super::listen::{ListenError, Socket};
 use super::routes::{ServerState, routes};
 use super::service_manager;
@@ -155,17 +155,17 @@ async fn serve(
         tokio::select! {
             () = &mut end => break,
             () = &mut watchdog => {}
-            accepted = near.accept(unix.accept()) => match accepted {
-                Ok((permit, (stream, _))) => connections.serve(permit, async { Some(stream) }, open.clone()),
-                Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
-            },
-            (accepted, acceptor) = over_tcp => match (accepted, &guarded) {
-                (Ok((permit, (stream, _))), Some(guarded)) => {
+            accepted = near.accept(unix.accept()) => {
+                if let Some((permit, (stream, _))) = accepted {
+                    connections.serve(permit, async { Some(stream) }, open.clone());
+                }
+            }
+            (accepted, acceptor) = over_tcp => {
+                if let (Some((permit, (stream, _))), Some(guarded)) = (accepted, &guarded) {
                     let open = async move { acceptor.accept(stream).await.ok() };
                     connections.serve(permit, open, guarded.clone());
                 }
-                _ => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
-            },
+            }
         }
     }
     service_manager::stopping();
