@@ -181,14 +181,14 @@ impl<M: SharedMemory> CrashPage<M> {
 
     /// Adds the first bytes of the batch's next packet. Returns true if there is no room for more packets.
     pub fn add_packet(&self, packet: &[u8]) -> bool {
-        let place = self.0.load_u64(BATCH + 8, Relaxed) as usize;
-        if place >= MAX_CRASH_BATCH {
+        let index = self.0.load_u64(BATCH + 8, Relaxed) as usize;
+        if index >= MAX_CRASH_BATCH {
             return true;
         }
-        let offset = SHOWN + place * SHOWN_SIZE;
+        let offset = SHOWN + index * SHOWN_SIZE;
         self.0.store_u64(offset, packet.len() as u64, Relaxed);
         self.0.write(offset + 8, packet.get(..MAX_CRASH_START).unwrap_or(packet));
-        self.0.store_u64(BATCH + 8, place as u64 + 1, Relaxed);
+        self.0.store_u64(BATCH + 8, index as u64 + 1, Relaxed);
         false
     }
 
@@ -213,8 +213,8 @@ impl<M: SharedMemory> CrashPage<M> {
             let length = usize::try_from(word(offset)).unwrap_or(limit).min(limit);
             page.get(offset + 8..offset + 8 + length).unwrap_or_default().to_vec()
         };
-        let shown = |place: usize| {
-            let offset = SHOWN + place * SHOWN_SIZE;
+        let shown = |index: usize| {
+            let offset = SHOWN + index * SHOWN_SIZE;
             CrashPacket { length: word(offset), start: bytes(offset, MAX_CRASH_START) }
         };
         let shown_count = usize::try_from(word(BATCH + 8)).unwrap_or(MAX_CRASH_BATCH).min(MAX_CRASH_BATCH);
@@ -265,8 +265,8 @@ mod tests {
         page.set_message(&[b'x'; 1000]);
         page.set_packet(&[7; 60]);
         page.set_batch(200);
-        for place in 0..200 {
-            assert_eq!(page.add_packet(&vec![8; place]), place >= MAX_CRASH_BATCH);
+        for index in 0..200 {
+            assert_eq!(page.add_packet(&vec![8; index]), index >= MAX_CRASH_BATCH);
         }
         let report = page.report().unwrap();
         assert_eq!((report.cause, report.registers), (CrashCause::Panic, Registers::default()));
@@ -274,10 +274,10 @@ mod tests {
         assert_eq!((report.message.len(), report.packet.len()), (MAX_CRASH_MESSAGE, 60));
         let batch = report.batch;
         assert_eq!((batch.count, batch.packets.len()), (200, MAX_CRASH_BATCH));
-        for (place, packet) in batch.packets.into_iter().enumerate() {
+        for (index, packet) in batch.packets.into_iter().enumerate() {
             assert_eq!(
                 packet,
-                CrashPacket { length: place as u64, start: vec![8; place.min(MAX_CRASH_START)] }
+                CrashPacket { length: index as u64, start: vec![8; index.min(MAX_CRASH_START)] }
             );
         }
     }

@@ -101,7 +101,7 @@ impl RegionLayout {
         let buffers = control::SIZE + ports.iter().map(rings).sum::<usize>();
         let buffers_size = slots_in_all * BUFFER_SIZE;
         let (mut receive, mut first) = (control::SIZE, 0u16);
-        let place = |&slots: &Slots| {
+        let lay_out = |&slots: &Slots| {
             let transmit = receive + slots.bytes();
             let port = PortLayout { slots, receive, transmit, buffers, buffers_size, first };
             receive += rings(&slots);
@@ -109,7 +109,7 @@ impl RegionLayout {
             first = first.wrapping_add(2 * slots.count() as u16);
             port
         };
-        let ports = ports.iter().map(place).collect();
+        let ports = ports.iter().map(lay_out).collect();
         let size = buffers + buffers_size.next_multiple_of(PAGE);
         Ok(Self { ports, size, extent: size })
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_pool_lies_behind_the_area() {
+    fn a_shared_pool_lies_behind_the_region() {
         let slots = [64, 2048].map(|slots| Slots::new(slots).unwrap());
         let (own, pooled) =
             (RegionLayout::new(&slots).unwrap(), RegionLayout::pooled(&slots, 6 << 20).unwrap());

@@ -34,11 +34,11 @@ impl BufferOwners {
     /// Assigns `count` free buffers to a box, or returns `None` if there are fewer.
     pub fn take(&self, holder: PoolMember, count: usize) -> Option<Vec<u16>> {
         let mut taken = Vec::with_capacity(count);
-        for (number, place) in (0u16..=u16::MAX).zip(&self.holders) {
+        for (number, owner) in (0u16..=u16::MAX).zip(&self.holders) {
             if taken.len() == count {
                 break;
             }
-            if place.compare_exchange(0, holder.get(), Relaxed, Relaxed).is_ok() {
+            if owner.compare_exchange(0, holder.get(), Relaxed, Relaxed).is_ok() {
                 taken.push(number);
             }
         }
@@ -53,8 +53,8 @@ impl BufferOwners {
 
     /// Frees all buffers of a box that has ended. Returns their number.
     pub fn give_back(&self, holder: PoolMember) -> usize {
-        let of_holder = |place: &&AtomicU16| place.load(Relaxed) == holder.get();
-        self.holders.iter().filter(of_holder).map(|place| place.store(0, Relaxed)).count()
+        let of_holder = |owner: &&AtomicU16| owner.load(Relaxed) == holder.get();
+        self.holders.iter().filter(of_holder).map(|owner| owner.store(0, Relaxed)).count()
     }
 
     /// Transfers a packet with its buffer from one box to another, in exchange for the buffer `spare`. Returns false,
@@ -75,13 +75,13 @@ impl BufferOwners {
     /// The owner of a buffer, 0 for none.
     #[inline(always)]
     fn holder(&self, buffer: u16) -> u16 {
-        self.holders.get(usize::from(buffer)).map_or(0, |place| place.load(Relaxed))
+        self.holders.get(usize::from(buffer)).map_or(0, |owner| owner.load(Relaxed))
     }
 
     #[inline(always)]
     fn set(&self, buffer: u16, holder: u16) {
-        if let Some(place) = self.holders.get(usize::from(buffer)) {
-            place.store(holder, Relaxed);
+        if let Some(owner) = self.holders.get(usize::from(buffer)) {
+            owner.store(holder, Relaxed);
         }
     }
 }

@@ -74,27 +74,27 @@ pub struct HostPort<Owner> {
 impl<Owner> HostPort<Owner> {
     /// The host's end of a new port in a zeroed region. Fills its rings with their initial buffers. `owner`, which
     /// keeps the region alive, is held as long as the port.
-    pub fn new(area: &Mapped, layout: &PortLayout, owner: Owner) -> Result<Self, RingError> {
-        let mut port = Self::at(area, layout, [0; 2], owner)?;
+    pub fn new(region: &Mapped, layout: &PortLayout, owner: Owner) -> Result<Self, RingError> {
+        let mut port = Self::at(region, layout, [0; 2], owner)?;
         port.to_box.fill(layout.first);
         // The box is the producer of the transmit ring, but the host fills it with its initial buffers.
-        let transmit = part(area, layout.transmit, layout.slots.bytes())?;
+        let transmit = part(region, layout.transmit, layout.slots.bytes())?;
         Producer::new(transmit, layout.slots)?.fill(layout.first.wrapping_add(layout.slots.count() as u16));
         Ok(port)
     }
 
     /// The host's end of a port whose rings (receive, transmit) were empty at these positions.
     pub fn at(
-        area: &Mapped,
+        region: &Mapped,
         layout: &PortLayout,
         positions: [u32; 2],
         owner: Owner,
     ) -> Result<Self, RingError> {
-        let ring = |offset| part(area, offset, layout.slots.bytes());
+        let ring = |offset| part(region, offset, layout.slots.bytes());
         Ok(Self {
             to_box: Producer::at(ring(layout.receive)?, layout.slots, positions[0])?,
             from_box: Consumer::at(ring(layout.transmit)?, layout.slots, positions[1])?,
-            buffers: part(area, layout.buffers, layout.buffers_size)?,
+            buffers: part(region, layout.buffers, layout.buffers_size)?,
             pool: PoolLayout::in_bytes(layout.buffers_size),
             member: None,
             owner,
@@ -104,14 +104,14 @@ impl<Owner> HostPort<Owner> {
     /// The host's end of a new port in a zeroed region, with the buffers of a shared pool in `buffers`. The rings start
     /// with `own`, the buffers assigned to the box, beginning with the receive ring.
     pub fn pooled(
-        area: &Mapped,
+        region: &Mapped,
         layout: &PortLayout,
         buffers: Mapped,
         (holders, holder): (Arc<BufferOwners>, PoolMember),
         own: &[u16],
         owner: Owner,
     ) -> Result<Self, RingError> {
-        let (slots, ring) = (layout.slots, |offset| part(area, offset, layout.slots.bytes()));
+        let (slots, ring) = (layout.slots, |offset| part(region, offset, layout.slots.bytes()));
         let first = usize::from(layout.first);
         let mut own = own.iter().copied().skip(first).take(2 * slots.count() as usize);
         let mut to_box = Producer::new(ring(layout.receive)?, slots)?;
@@ -342,9 +342,9 @@ impl<Owner> HostPort<Owner> {
         if let (Some(packet), Some((spare, start))) =
             (packet, spare.and_then(|spare| Some((spare, other.pool.buffer(spare).ok()?))))
         {
-            let place = usize::from(PoolLayout::packet_offset(spare, packet.len()));
+            let offset = usize::from(PoolLayout::packet_offset(spare, packet.len()));
             self.buffers.prefetch_reads(packet.start, packet.len().min(most));
-            other.buffers.prefetch_writes(start + place, packet.len().min(most));
+            other.buffers.prefetch_writes(start + offset, packet.len().min(most));
         }
     }
 
@@ -397,9 +397,9 @@ pub struct ForwardReport {
     pub wake_sender: bool,
 }
 
-fn part(area: &Mapped, offset: usize, size: usize) -> Result<Mapped, RingError> {
-    let missing = RingError::Region { needed: offset.saturating_add(size), found: area.size() };
-    area.part(offset, size).ok_or(missing)
+fn part(region: &Mapped, offset: usize, size: usize) -> Result<Mapped, RingError> {
+    let missing = RingError::Region { needed: offset.saturating_add(size), found: region.size() };
+    region.part(offset, size).ok_or(missing)
 }
 
 #[cfg(test)]
@@ -414,29 +414,29 @@ mod tests {
     use core::sync::atomic::Ordering::Relaxed;
 
     /// Runs `body` with a new region that has one port of 64 slots.
-    fn with_area(body: impl FnOnce(Mapped, PortLayout)) {
+    fn with_region(body: impl FnOnce(Mapped, PortLayout)) {
         let layout = RegionLayout::new(&[Slots::new(64).unwrap()]).unwrap();
         let mut words = vec![0u64; layout.size / 8];
         // SAFETY: the vector outlives `body` and is not touched meanwhile.
-        let area = unsafe { Mapped::new(NonNull::new(words.as_mut_ptr().cast()).unwrap(), layout.size) };
-        body(area, layout.ports[0]);
+        let region = unsafe { Mapped::new(NonNull::new(words.as_mut_ptr().cast()).unwrap(), layout.size) };
+        body(region, layout.ports[0]);
     }
 
     /// The box's side of the same port.
-    fn box_side(area: &Mapped, layout: &PortLayout) -> (Consumer<Mapped>, Producer<Mapped>) {
-        let ring = |offset| area.part(offset, layout.slots.bytes()).unwrap();
+    fn box_side(region: &Mapped, layout: &PortLayout) -> (Consumer<Mapped>, Producer<Mapped>) {
+        let ring = |offset| region.part(offset, layout.slots.bytes()).unwrap();
         let receive = Consumer::new(ring(layout.receive), layout.slots).unwrap();
         (receive, Producer::new(ring(layout.transmit), layout.slots).unwrap())
     }
 
     #[test]
     fn packets_pass_from_box_to_box() {
-        with_area(|left_area, layout| {
-            with_area(|right_area, _| {
-                let mut left = HostPort::new(&left_area, &layout, ()).unwrap();
-                let mut right = HostPort::new(&right_area, &layout, ()).unwrap();
-                let (_, mut sends) = box_side(&left_area, &layout);
-                let (mut receives, _) = box_side(&right_area, &layout);
+        with_region(|left_region, layout| {
+            with_region(|right_region, _| {
+                let mut left = HostPort::new(&left_region, &layout, ()).unwrap();
+                let mut right = HostPort::new(&right_region, &layout, ()).unwrap();
+                let (_, mut sends) = box_side(&left_region, &layout);
+                let (mut receives, _) = box_side(&right_region, &layout);
                 for number in 0..64u16 {
                     let spare = sends.spare().unwrap();
                     let at = left.pool.buffer(spare.buffer).unwrap();
@@ -473,13 +473,13 @@ mod tests {
         let mut memory = vec![GUARD; GUARDS + words + GUARDS];
         memory[GUARDS..GUARDS + words].fill(0);
         let base = NonNull::new(memory.as_mut_ptr()).unwrap();
-        // SAFETY: the vector outlives the area and is not touched before its last use.
-        let area = unsafe { Mapped::new(base.add(GUARDS).cast(), size) };
+        // SAFETY: the vector outlives the region and is not touched before its last use.
+        let region = unsafe { Mapped::new(base.add(GUARDS).cast(), size) };
         let mut random = Random::new(3);
         let mut buffer = [0; BUFFER_SIZE];
         let (mut sent, mut received, mut refused) = (0, 0, 0);
         for _ in 0..300 {
-            let mut port = HostPort::new(&area, &layout, ()).unwrap();
+            let mut port = HostPort::new(&region, &layout, ()).unwrap();
             for _ in 0..40 {
                 // Every other word goes to the indices of a ring, where it does most harm.
                 let (start, size) = match random.next() % 4 {
@@ -488,7 +488,7 @@ mod tests {
                     _ => (layout.receive, layout.buffers - layout.receive),
                 };
                 let offset = start + random.next() as usize % size;
-                area.store_u32(offset & !3, random.edge() as u32, Relaxed);
+                region.store_u32(offset & !3, random.edge() as u32, Relaxed);
                 match port.room(64).and_then(|_| port.send(&[1; 60])) {
                     Ok(done) => sent += usize::from(done),
                     Err(_) => refused += 1,
@@ -501,7 +501,7 @@ mod tests {
                 port.release();
             }
             for ring in [layout.receive, layout.transmit] {
-                area.write(ring, &[0; INDICES]);
+                region.write(ring, &[0; INDICES]);
             }
         }
         assert!(
@@ -523,18 +523,18 @@ mod tests {
         let all = NonNull::new(words.as_mut_ptr().cast()).unwrap();
         // SAFETY: the vector outlives `body` and is not touched meanwhile.
         let memory = unsafe { Mapped::new(all, words.len() * 8) };
-        let areas = [0, layout.size].map(|start| memory.part(start, layout.size).unwrap());
+        let regions = [0, layout.size].map(|start| memory.part(start, layout.size).unwrap());
         let buffers = memory.part(2 * layout.size, size).unwrap();
         let holders = Arc::new(BufferOwners::new(size));
         let port = |number: u16| {
             let holder = PoolMember::new(number + 1).unwrap();
             let own = holders.take(holder, layout.buffers()).unwrap();
             let member = (holders.clone(), holder);
-            HostPort::pooled(&areas[usize::from(number)], &layout.ports[0], buffers, member, &own, ())
+            HostPort::pooled(&regions[usize::from(number)], &layout.ports[0], buffers, member, &own, ())
                 .unwrap()
         };
         let ports = [0, 1].map(port);
-        body(ports, areas.map(|area| box_side(&area, &layout.ports[0])), buffers, holders.clone());
+        body(ports, regions.map(|region| box_side(&region, &layout.ports[0])), buffers, holders.clone());
     }
 
     #[test]
@@ -671,10 +671,10 @@ mod tests {
     }
 
     #[test]
-    fn a_port_outside_its_area_is_refused() {
-        with_area(|area, layout| {
-            let outside = PortLayout { buffers: area.size() - 8, ..layout };
-            assert!(HostPort::new(&area, &outside, Vec::<u8>::new()).is_err());
+    fn a_port_outside_its_region_is_refused() {
+        with_region(|region, layout| {
+            let outside = PortLayout { buffers: region.size() - 8, ..layout };
+            assert!(HostPort::new(&region, &outside, Vec::<u8>::new()).is_err());
         });
     }
 }

@@ -133,7 +133,7 @@ fn no_wake_up_of_the_consumer_is_lost() {
         });
         let sleeps = consumer.prepare_sleep().unwrap();
         let rung = sender.join().unwrap();
-        assert!(!sleeps || rung, "asleep beside a packet, and nobody rings");
+        assert!(!sleeps || rung, "asleep beside a packet, without a ring");
     });
 }
 
@@ -155,10 +155,7 @@ fn no_wake_up_is_lost_between_two_publications() {
             asleep = consumer.prepare_sleep().unwrap();
         }
         let rung = sender.join().unwrap();
-        assert!(
-            !asleep || rung || consumer.available(1) == Ok(0),
-            "asleep beside a packet, and nobody rings"
-        );
+        assert!(!asleep || rung || consumer.available(1) == Ok(0), "asleep beside a packet, without a ring");
     });
 }
 
@@ -175,7 +172,7 @@ fn no_wake_up_of_the_producer_is_lost() {
         });
         let sleeps = producer.prepare_sleep().unwrap();
         let rung = receiver.join().unwrap();
-        assert!(!sleeps || rung, "asleep beside free slots, and nobody rings");
+        assert!(!sleeps || rung, "asleep beside free slots, without a ring");
     });
 }
 

@@ -152,13 +152,13 @@ impl Host {
 
 /// A shared region that can be passed to a process, and its file.
 fn process_region(settings: &Settings) -> Result<(OwnedFd, Arc<SharedRegion>), CreateError> {
-    let layout = RegionPlan::new(settings, true)?;
-    if layout.membership.as_ref().is_some_and(|membership| membership.file().is_none()) {
+    let plan = RegionPlan::new(settings, true)?;
+    if plan.membership.as_ref().is_some_and(|membership| membership.file().is_none()) {
         return Err(CreateError::PoolTarget);
     }
-    let file = process::region_file(layout.area.size)?;
-    let mapping = Mapping::shared(&file, layout.area.size)?;
-    Ok((file, SharedRegion::new(mapping.mapped(), layout, Backing::Mapping(mapping))))
+    let file = process::region_file(plan.layout.size)?;
+    let mapping = Mapping::shared(&file, plan.layout.size)?;
+    Ok((file, SharedRegion::new(mapping.mapped(), plan, Backing::Mapping(mapping))))
 }
 
 /// The host's ends of a shared region that continues from a snapshot.
@@ -166,7 +166,7 @@ fn endpoints_at(
     region: &Arc<SharedRegion>,
     shared: &SharedState,
 ) -> Result<(Mailbox, Vec<HostPort>), CreateError> {
-    let ports = region.layout.area.ports.iter().zip(&shared.ports);
+    let ports = region.plan.layout.ports.iter().zip(&shared.ports);
     let ports = ports.map(|(port, at)| HostPort::at(&region.memory(), port, *at, region.clone()));
     Ok((Mailbox::at(region.clone(), shared.channels)?, ports.collect::<Result<_, _>>()?))
 }

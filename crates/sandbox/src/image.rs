@@ -5,7 +5,7 @@ use crate::memory::{HUGE_PAGE, PAGE};
 use boundary::{MemoryKind, MemoryRegion, VersionNote};
 
 /// Address of the shared region in a box; the image's shared part must end below it.
-pub(crate) const AREA_ADDRESS: u64 = 0x1000_0000;
+pub(crate) const REGION_ADDRESS: u64 = 0x1000_0000;
 
 /// Lowest address of private memory: variables and heap. Stack and page tables lie below it, above the longest shared
 /// region.
@@ -109,13 +109,13 @@ impl Image {
 
     /// Lowest address of the shared part.
     pub(crate) fn shared_start(&self) -> u64 {
-        self.shared.first().map_or(AREA_ADDRESS, |segment| segment.address)
+        self.shared.first().map_or(REGION_ADDRESS, |segment| segment.address)
     }
 
     /// The shared segments, each with the number of bytes that are mapped for it: rounded up to whole huge pages unless
     /// this would overlap another segment.
     pub(crate) fn shared_parts(&self) -> impl Iterator<Item = (&Segment, u64)> {
-        let ends = self.shared.iter().skip(1).map(|segment| segment.address).chain([AREA_ADDRESS]);
+        let ends = self.shared.iter().skip(1).map(|segment| segment.address).chain([REGION_ADDRESS]);
         self.shared.iter().zip(ends).map(|(segment, limit)| {
             let end = (segment.address + segment.size).next_multiple_of(HUGE_PAGE as u64);
             let end = if end <= limit { end } else { segment.end() };
@@ -125,7 +125,7 @@ impl Image {
 
     /// End address of the shared part as it is mapped.
     pub(crate) fn shared_end(&self) -> u64 {
-        self.shared_parts().last().map_or(AREA_ADDRESS, |(segment, size)| segment.address + size)
+        self.shared_parts().last().map_or(REGION_ADDRESS, |(segment, size)| segment.address + size)
     }
 
     /// The private memory of a box with `size` bytes, in whole pages: variables, the heap above them, and the stack
@@ -153,12 +153,14 @@ impl Segment {
     fn check(&self) -> Result<(), ImageError> {
         let fits = match self.write {
             true => self.address == PRIVATE_FLOOR && self.size <= MAX_DATA,
-            false => self.address >= SHARED_FLOOR && self.address < AREA_ADDRESS && self.size <= AREA_ADDRESS,
+            false => {
+                self.address >= SHARED_FLOOR && self.address < REGION_ADDRESS && self.size <= REGION_ADDRESS
+            }
         };
         let valid = fits
             && self.address.is_multiple_of(PAGE as u64)
             && self.bytes.len() as u64 <= self.size
-            && (self.write || self.end() <= AREA_ADDRESS)
+            && (self.write || self.end() <= REGION_ADDRESS)
             && !(self.write && self.execute);
         if valid { Ok(()) } else { Err(ImageError::Layout(self.address)) }
     }
@@ -182,7 +184,7 @@ pub fn survive(bytes: &[u8]) {
             assert!(segment.address >= end && size >= segment.bytes.len() as u64);
             end = segment.address + size;
         }
-        assert!(end == image.shared_end() && end <= AREA_ADDRESS);
+        assert!(end == image.shared_end() && end <= REGION_ADDRESS);
         let [data, heap, stack] = image.private_regions(8 << 20);
         assert!(stack.address + stack.size <= data.address && data.address + data.size <= heap.address);
         assert!(image.data.bytes.len() as u64 <= data.size);
@@ -219,7 +221,7 @@ mod tests {
         let mut state = 1u64;
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            [0, 64, 4096, SHARED_FLOOR, PRIVATE_FLOOR, AREA_ADDRESS, u64::MAX, state >> 33]
+            [0, 64, 4096, SHARED_FLOOR, PRIVATE_FLOOR, REGION_ADDRESS, u64::MAX, state >> 33]
                 [(state >> 61) as usize]
         };
         for _ in 0..20_000 {
@@ -233,7 +235,7 @@ mod tests {
     /// An image with one changed field in its program headers is refused, or its memory map makes sense.
     #[test]
     fn an_image_with_one_wrong_number_is_refused_or_read() {
-        const FIELDS: [u64; 8] = [0, 1, 4096, SHARED_FLOOR, PRIVATE_FLOOR, AREA_ADDRESS, 1 << 63, u64::MAX];
+        const FIELDS: [u64; 8] = [0, 1, 4096, SHARED_FLOOR, PRIVATE_FLOOR, REGION_ADDRESS, 1 << 63, u64::MAX];
         let original = image::PROBE;
         let table = u64_at(original, 32).unwrap() as usize;
         let count = usize::from(u16::from_le_bytes(word(original, 56).unwrap()));
@@ -256,7 +258,7 @@ mod tests {
     fn the_probe_is_read() {
         let image = Image::parse(image::PROBE).unwrap();
         assert_eq!(image.entry, image.shared_start());
-        assert!(image.shared.len() >= 2 && image.shared_end() < AREA_ADDRESS);
+        assert!(image.shared.len() >= 2 && image.shared_end() < REGION_ADDRESS);
         for (segment, size) in image.shared_parts() {
             let whole = |bytes: u64| bytes.is_multiple_of(HUGE_PAGE as u64);
             assert!(whole(segment.address) && whole(size), "{size:#x}");

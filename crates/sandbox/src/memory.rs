@@ -100,23 +100,23 @@ impl Mapping {
         if size < HUGE_PAGE {
             return Self::map(None, size, libc::MAP_SHARED, file);
         }
-        let place = Self::anonymous(size)?;
-        let mapping = Self::map(Some(&place), size, libc::MAP_SHARED, file)?;
-        let whole = place.size;
-        std::mem::forget(place);
+        let reserved = Self::anonymous(size)?;
+        let mapping = Self::map(Some(&reserved), size, libc::MAP_SHARED, file)?;
+        let whole = reserved.size;
+        std::mem::forget(reserved);
         // SAFETY: the rest of the reserved range, which the file does not cover, is not used.
         unsafe { libc::munmap(mapping.base.add(size).as_ptr().cast(), whole - size) };
         Ok(mapping)
     }
 
-    /// Creates a mapping: in place of `place`, which must be unused, or at an address that the kernel chooses.
-    fn map(place: Option<&Self>, size: usize, flags: i32, file: i32) -> Result<Self, SystemError> {
+    /// Creates a mapping: in place of `reserved`, which must be unused, or at an address that the kernel chooses.
+    fn map(reserved: Option<&Self>, size: usize, flags: i32, file: i32) -> Result<Self, SystemError> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let (address, fixed) = match place {
-            Some(place) => (place.base.as_ptr().cast(), libc::MAP_FIXED),
+        let (address, fixed) = match reserved {
+            Some(reserved) => (reserved.base.as_ptr().cast(), libc::MAP_FIXED),
             None => (std::ptr::null_mut(), 0),
         };
-        // SAFETY: a new mapping, which affects no existing memory except that of `place`, which is unused.
+        // SAFETY: a new mapping, which affects no existing memory except that of `reserved`, which is unused.
         let at = unsafe { libc::mmap(address, size, protection, flags | fixed, file, 0) };
         match NonNull::new(at.cast::<u8>()) {
             Some(base) if at != libc::MAP_FAILED => Ok(Self { base, size }),

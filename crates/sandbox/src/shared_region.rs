@@ -26,14 +26,14 @@ pub(crate) enum Backing {
 #[derive(Debug)]
 pub struct SharedRegion {
     memory: Mapped,
-    pub(crate) layout: RegionPlan,
+    pub(crate) plan: RegionPlan,
     backing: Backing,
 }
 
 /// The layout of a region, without its memory.
 #[derive(Debug)]
 pub(crate) struct RegionPlan {
-    pub(crate) area: RegionLayout,
+    pub(crate) layout: RegionLayout,
     /// The membership in the shared pool that holds the buffers, if there is one.
     pub(crate) membership: Option<Membership>,
 }
@@ -44,34 +44,35 @@ impl RegionPlan {
         let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
         match &settings.pool {
             Some(pool) if shares => {
-                let area = RegionLayout::pooled(&slots, POOL_SIZE)?;
-                let membership = Some(pool.join(area.buffers())?);
-                Ok(Self { area, membership })
+                let layout = RegionLayout::pooled(&slots, POOL_SIZE)?;
+                let membership = Some(pool.join(layout.buffers())?);
+                Ok(Self { layout, membership })
             }
-            _ => Ok(Self { area: RegionLayout::new(&slots)?, membership: None }),
+            _ => Ok(Self { layout: RegionLayout::new(&slots)?, membership: None }),
         }
     }
 
     /// Offset of the shared pool in the region's addresses, if there is one.
     pub(crate) fn pool_offset(&self) -> Option<usize> {
-        self.membership.as_ref().map(|_| self.area.extent - POOL_SIZE)
+        self.membership.as_ref().map(|_| self.layout.extent - POOL_SIZE)
     }
 
     /// The memory regions in the box's boot info, with this region at `address`, and the pool.
     pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
-        let area = MemoryRegion { kind: MemoryKind::SharedRegion, address, size: self.area.extent as u64 };
+        let region =
+            MemoryRegion { kind: MemoryKind::SharedRegion, address, size: self.layout.extent as u64 };
         let pool = self.pool_offset().map(|offset| MemoryRegion {
             kind: MemoryKind::Pool,
             address: address + offset as u64,
             size: POOL_SIZE as u64,
         });
-        [area].into_iter().chain(pool).collect()
+        [region].into_iter().chain(pool).collect()
     }
 }
 
 impl SharedRegion {
-    pub(crate) fn new(memory: Mapped, layout: RegionPlan, backing: Backing) -> Arc<Self> {
-        Arc::new(Self { memory, layout, backing })
+    pub(crate) fn new(memory: Mapped, plan: RegionPlan, backing: Backing) -> Arc<Self> {
+        Arc::new(Self { memory, plan, backing })
     }
 
     /// The host's ends of the ports of a new region.
@@ -83,19 +84,19 @@ impl SharedRegion {
             }
             None => HostPort::new(&self.memory, layout, self.clone()),
         };
-        Ok(self.layout.area.ports.iter().map(port).collect::<Result<_, _>>()?)
+        Ok(self.plan.layout.ports.iter().map(port).collect::<Result<_, _>>()?)
     }
 
     /// The box's membership in a shared pool, if there is one.
     pub(crate) fn membership(&self) -> Option<&Membership> {
-        self.layout.membership.as_ref()
+        self.plan.membership.as_ref()
     }
 
     /// Collapses the touched pages of the region, and of the box's buffers in a shared pool, into huge pages, unless
     /// they have huge pages from the start.
     pub(crate) fn collapse(&self) {
         if let Backing::Mapping(mapping) = &self.backing {
-            mapping.collapse(0, self.layout.area.size);
+            mapping.collapse(0, self.plan.layout.size);
         }
         if let Some(membership) = self.membership() {
             membership.collapse();
@@ -118,24 +119,24 @@ impl SharedRegion {
         };
         let channel = |offset| still(offset, control::CHANNEL_SIZE);
         let channels = [channel(control::REQUESTS)?, channel(control::REPLIES)?, channel(control::EVENTS)?];
-        let rings = self.layout.area.ports.iter().map(|port| {
+        let rings = self.plan.layout.ports.iter().map(|port| {
             let size = port.slots.bytes();
             Ok([still(port.receive, size)?, still(port.transmit, size)?])
         });
         let ports = rings.collect::<Result<_, SnapshotError>>()?;
         let status = self.status().map_err(|_| SnapshotError::NotRunning)?;
-        let area = match &self.backing {
+        let pages = match &self.backing {
             Backing::Part(part) => part.touched_pages(),
             Backing::Mapping(_) => Ok(memory::pages(&self.memory)),
         };
-        let area = area.map_err(|cause| SystemError { action: "read a box's memory", cause })?;
+        let pages = pages.map_err(|cause| SystemError { action: "read a box's memory", cause })?;
         let (generation, clone_safe) = (status.generation(), status.is_clone_safe());
-        Ok(SharedState { area, channels, ports, generation, clone_safe })
+        Ok(SharedState { pages, channels, ports, generation, clone_safe })
     }
 
     /// Fills a new region with the contents of another.
     pub(crate) fn restore(&self, shared: &SharedState) {
-        memory::write_pages(&self.memory, &shared.area);
+        memory::write_pages(&self.memory, &shared.pages);
     }
 
     pub(crate) fn memory(&self) -> Mapped {
@@ -181,7 +182,7 @@ impl SharedRegion {
             clock_unix_ns,
             seeds: cpu::seeds().map_err(system)?,
             regions: regions.to_vec(),
-            ports: self.layout.area.ports.iter().zip(&settings.ports).map(port).collect(),
+            ports: self.plan.layout.ports.iter().zip(&settings.ports).map(port).collect(),
         };
         info.write(&self.memory)?;
         self.status()?.set_quantum(settings.quantum);

@@ -27,7 +27,7 @@ pub struct Snapshot {
 
 /// The state that a box shares with its host.
 pub(crate) struct SharedState {
-    pub(crate) area: Pages,
+    pub(crate) pages: Pages,
     /// Positions of the mailbox's channels: requests, replies, events.
     pub(crate) channels: [u32; 3],
     /// Positions of each port's rings: receive, transmit.
@@ -43,7 +43,7 @@ impl Snapshot {
             PrivateState::Vm { dense, sparse, .. } => (dense.len() + sparse.len()) * PAGE,
             PrivateState::Process { size, .. } => *size,
         };
-        private + self.shared.area.len() * PAGE
+        private + self.shared.pages.len() * PAGE
     }
 
     /// Whether the box reported that a copy is equivalent to a fresh installation: it has derived nothing from its

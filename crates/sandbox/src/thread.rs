@@ -106,19 +106,19 @@ pub fn create(entry: Entry, settings: &Settings) -> Result<Sandbox, CreateError>
 }
 
 /// A zeroed shared region for a thread box.
-fn shared_region(layout: RegionPlan) -> Result<Arc<SharedRegion>, CreateError> {
+fn shared_region(plan: RegionPlan) -> Result<Arc<SharedRegion>, CreateError> {
     static ARENA: OnceLock<Option<Arc<Arena>>> = OnceLock::new();
     let arena = ARENA.get_or_init(|| Arena::new(SPACE, ArenaKind::Dense).ok());
-    let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(layout.area.size, PAGE)?;
-    Ok(SharedRegion::new(part.mapped(), layout, Backing::Part(part)))
+    let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(plan.layout.size, PAGE)?;
+    Ok(SharedRegion::new(part.mapped(), plan, Backing::Part(part)))
 }
 
 impl ThreadBackend {
     fn new(entry: Entry, region: &Arc<SharedRegion>, settings: &Settings) -> Result<Self, CreateError> {
         let memory = region.memory();
         let address =
-            memory.pointer(0, region.layout.area.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
-        let size = region.layout.area.size as u64;
+            memory.pointer(0, region.plan.layout.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
+        let size = region.plan.layout.size as u64;
         let whole = MemoryRegion { kind: MemoryKind::SharedRegion, address, size };
         region.write_boot_info(settings, PlatformKind::Thread, &[whole])?;
         let shared = ThreadShared {

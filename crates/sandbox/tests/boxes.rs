@@ -6,7 +6,7 @@ use boundary::{CrashCause, Event, Request, Stats};
 use sandbox::{CallError, ExitStatus, Sandbox, Settings, State};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{PATIENCE, begin, ended, exchange, in_each, settings, until};
+use support::{WAIT_TIMEOUT, begin, ended, exchange, in_each, settings, until};
 
 fn frame(number: usize, length: usize) -> Vec<u8> {
     let mut frame: Vec<u8> = (0..length).map(|byte| (byte * 31 + number) as u8).collect();
@@ -17,12 +17,12 @@ fn frame(number: usize, length: usize) -> Vec<u8> {
 
 /// The box's own counters.
 fn stats(sandbox: &mut Sandbox) -> Stats {
-    Stats::decode(&sandbox.call(&Request::Stats, PATIENCE).unwrap()).unwrap()
+    Stats::decode(&sandbox.call(&Request::Stats, WAIT_TIMEOUT).unwrap()).unwrap()
 }
 
 #[test]
 fn packets_come_back_mirrored() {
-    in_each(&settings(1), |place, mut sandbox| {
+    in_each(&settings(1), |kind, mut sandbox| {
         begin(&mut sandbox, "mirror");
         let mut port = sandbox.take_port(0).unwrap();
         let lengths = [60, 64, 1514, 2048, 14];
@@ -30,12 +30,12 @@ fn packets_come_back_mirrored() {
             (0..5_000).map(|number| frame(number, lengths[number % lengths.len()])).collect();
         let received = exchange(&sandbox.doorbell(), (&mut port, None), &packets, packets.len());
         for (sent, received) in packets.iter().zip(&received) {
-            assert_eq!(received[..6], sent[6..12], "{place}");
-            assert_eq!(received[6..12], sent[..6], "{place}");
-            assert_eq!(received[12..], sent[12..], "{place}");
+            assert_eq!(received[..6], sent[6..12], "{kind}");
+            assert_eq!(received[6..12], sent[..6], "{kind}");
+            assert_eq!(received[12..], sent[12..], "{kind}");
         }
         let stats = stats(&mut sandbox);
-        assert_eq!(stats.ports[0].received_packets, 5_000, "{place}");
+        assert_eq!(stats.ports[0].received_packets, 5_000, "{kind}");
         assert_eq!(stats.ports[0].sent_bytes, packets.iter().map(|packet| packet.len() as u64).sum::<u64>());
     });
 }
@@ -60,63 +60,63 @@ fn requests_are_answered_whatever_their_size() {
         for size in [0, 1, 4096, 65_536, 100_003] {
             let value: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
             let write = Request::Write { name: "", handler: "value", value: &value };
-            assert_eq!(sandbox.call(&write, PATIENCE), Ok(Vec::new()));
+            assert_eq!(sandbox.call(&write, WAIT_TIMEOUT), Ok(Vec::new()));
             let read = Request::Read { name: "", handler: "value", argument: b"" };
-            assert_eq!(sandbox.call(&read, PATIENCE), Ok(value));
+            assert_eq!(sandbox.call(&read, WAIT_TIMEOUT), Ok(value));
         }
         let unknown = Request::Read { name: "", handler: "none", argument: b"" };
         assert!(
-            matches!(sandbox.call(&unknown, PATIENCE), Err(CallError::Refused(reason)) if reason.as_str().contains("none"))
+            matches!(sandbox.call(&unknown, WAIT_TIMEOUT), Err(CallError::Refused(reason)) if reason.as_str().contains("none"))
         );
-        assert!(sandbox.install("", "dance", PATIENCE).is_err());
+        assert!(sandbox.install("", "dance", WAIT_TIMEOUT).is_err());
     });
 }
 
 /// Withdrawn requests are not executed later, and take no memory.
 #[test]
 fn what_was_given_up_is_not_done_later() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         begin(&mut sandbox, "drop");
         sandbox.suspend();
         let long = vec![7; 100_000];
         let write = |value| Request::Write { name: "", handler: "value", value };
         for value in [&long[..], b"late", &long, b"later"] {
-            assert_eq!(sandbox.call(&write(value), Duration::ZERO), Err(CallError::TimedOut), "{place}");
+            assert_eq!(sandbox.call(&write(value), Duration::ZERO), Err(CallError::TimedOut), "{kind}");
         }
         sandbox.resume();
         // A part of the first request was already sent.
         let read = Request::Read { name: "", handler: "value", argument: b"" };
-        assert_eq!(sandbox.call(&read, PATIENCE).unwrap(), long, "{place}");
+        assert_eq!(sandbox.call(&read, WAIT_TIMEOUT).unwrap(), long, "{kind}");
     });
 }
 
 /// A control handle works while another thread waits for a reply, which wakes that thread.
 #[test]
 fn a_box_is_controlled_while_a_request_is_in_progress() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         begin(&mut sandbox, "drop");
         let (control, events) = (sandbox.control_handle(), sandbox.events());
         sandbox.suspend();
         // Long enough that the caller sleeps.
         let pause = Duration::from_millis(20);
         std::thread::scope(|scope| {
-            let caller = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
-            assert_eq!(control.wait(pause), None, "{place}");
-            assert_eq!(control.state(), State::Suspended, "{place}");
-            assert!(control.usage().time < PATIENCE, "{place}");
+            let caller = scope.spawn(|| sandbox.call(&Request::Stats, WAIT_TIMEOUT));
+            assert_eq!(control.wait(pause), None, "{kind}");
+            assert_eq!(control.state(), State::Suspended, "{kind}");
+            assert!(control.usage().time < WAIT_TIMEOUT, "{kind}");
             let start = Instant::now();
             control.resume();
-            assert!(caller.join().unwrap().is_ok(), "{place}");
-            assert!(start.elapsed() < PATIENCE / 2, "{place}: {:?}", start.elapsed());
+            assert!(caller.join().unwrap().is_ok(), "{kind}");
+            assert!(start.elapsed() < WAIT_TIMEOUT / 2, "{kind}: {:?}", start.elapsed());
         });
         while events.next_event().unwrap().is_some() {}
         sandbox.suspend();
         std::thread::scope(|scope| {
-            let caller = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
-            assert_eq!(control.wait(pause), None, "{place}");
+            let caller = scope.spawn(|| sandbox.call(&Request::Stats, WAIT_TIMEOUT));
+            assert_eq!(control.wait(pause), None, "{kind}");
             control.kill();
-            assert_eq!(control.wait(PATIENCE), Some(ExitStatus::Killed), "{place}");
-            assert_eq!(caller.join().unwrap(), Err(CallError::Ended), "{place}");
+            assert_eq!(control.wait(WAIT_TIMEOUT), Some(ExitStatus::Killed), "{kind}");
+            assert_eq!(caller.join().unwrap(), Err(CallError::Ended), "{kind}");
         });
     });
 }
@@ -138,7 +138,7 @@ fn console_lines_arrive() {
 /// An idle box is woken by its alarm, without other events, and idles until then; also after it was suspended.
 #[test]
 fn a_box_is_woken_by_its_alarm() {
-    in_each(&settings(1), |place, mut sandbox| {
+    in_each(&settings(1), |kind, mut sandbox| {
         begin(&mut sandbox, "alarm 2000");
         let alarms = |sandbox: &mut Sandbox, count: usize| {
             let start = Instant::now();
@@ -154,8 +154,8 @@ fn a_box_is_woken_by_its_alarm() {
         };
         alarms(&mut sandbox, 1);
         let (before, took) = (sandbox.usage().time, alarms(&mut sandbox, 10));
-        assert!(took >= Duration::from_millis(15), "{place}: ten alarms in {took:?}");
-        assert!(sandbox.usage().time - before < took, "{place}: it was never idle");
+        assert!(took >= Duration::from_millis(15), "{kind}: ten alarms in {took:?}");
+        assert!(sandbox.usage().time - before < took, "{kind}: it was never idle");
         sandbox.suspend();
         sandbox.resume();
         alarms(&mut sandbox, 2);
@@ -176,18 +176,18 @@ fn faults_end_in_reports() {
         ("fault non-canonical", 13),
     ];
     for (command, expected) in cases {
-        in_each(&settings(0), |place, mut sandbox| {
+        in_each(&settings(0), |kind, mut sandbox| {
             let ExitStatus::Crashed(report) = crash(&mut sandbox, command) else {
-                panic!("{place}: {command}: no report")
+                panic!("{kind}: {command}: no report")
             };
             let CrashCause::Exception { vector, .. } = report.cause else {
-                panic!("{place}: {command}: {report:?}")
+                panic!("{kind}: {command}: {report:?}")
             };
-            assert_eq!(vector, expected, "{place}: {command}");
-            assert!(report.registers.rip != 0 && report.registers.rsp != 0, "{place}: {command}");
+            assert_eq!(vector, expected, "{kind}: {command}");
+            assert!(report.registers.rip != 0 && report.registers.rsp != 0, "{kind}: {command}");
             assert_eq!(report.element, b"probe");
             if command == "fault null" {
-                assert_eq!(report.address, 8, "{place}");
+                assert_eq!(report.address, 8, "{kind}");
             }
         });
     }
@@ -196,7 +196,7 @@ fn faults_end_in_reports() {
 fn crash(sandbox: &mut Sandbox, command: &str) -> ExitStatus {
     sandbox.start().unwrap();
     // The reply may come before the end, or not.
-    match sandbox.install("", command, PATIENCE) {
+    match sandbox.install("", command, WAIT_TIMEOUT) {
         Ok(()) | Err(CallError::Ended) => ended(sandbox),
         Err(error) => panic!("{command}: {error}"),
     }
@@ -204,14 +204,14 @@ fn crash(sandbox: &mut Sandbox, command: &str) -> ExitStatus {
 
 #[test]
 fn panics_and_used_up_memory_end_in_reports() {
-    in_each(&settings(0), |place, mut sandbox| {
-        let ExitStatus::Crashed(report) = crash(&mut sandbox, "panic") else { panic!("{place}: no report") };
+    in_each(&settings(0), |kind, mut sandbox| {
+        let ExitStatus::Crashed(report) = crash(&mut sandbox, "panic") else { panic!("{kind}: no report") };
         assert_eq!(report.cause, CrashCause::Panic);
-        assert!(String::from_utf8_lossy(&report.message).contains("told to"), "{place}: {report:?}");
+        assert!(String::from_utf8_lossy(&report.message).contains("as commanded"), "{kind}: {report:?}");
     });
-    in_each(&settings(0), |place, mut sandbox| {
-        let ExitStatus::Crashed(report) = crash(&mut sandbox, "memory") else { panic!("{place}: no report") };
-        assert_eq!(report.cause, CrashCause::OutOfMemory, "{place}: {report:?}");
+    in_each(&settings(0), |kind, mut sandbox| {
+        let ExitStatus::Crashed(report) = crash(&mut sandbox, "memory") else { panic!("{kind}: no report") };
+        assert_eq!(report.cause, CrashCause::OutOfMemory, "{kind}: {report:?}");
     });
 }
 
@@ -219,11 +219,11 @@ fn panics_and_used_up_memory_end_in_reports() {
 #[test]
 fn what_is_not_allowed_ends_the_box() {
     for command in ["fault system-call", "fault other-port"] {
-        in_each(&settings(0), |place, mut sandbox| {
+        in_each(&settings(0), |kind, mut sandbox| {
             let end = crash(&mut sandbox, command);
             assert!(
                 matches!(end, ExitStatus::Crashed(_) | ExitStatus::Vanished { .. }),
-                "{place}: {command}: {end:?}"
+                "{kind}: {command}: {end:?}"
             );
         });
     }
@@ -231,56 +231,56 @@ fn what_is_not_allowed_ends_the_box() {
 
 #[test]
 fn an_endless_loop_is_killed() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         sandbox.start().unwrap();
-        let _ = sandbox.install("", "loop", PATIENCE);
+        let _ = sandbox.install("", "loop", WAIT_TIMEOUT);
         until("it has used time", || sandbox.usage().time >= Duration::from_millis(2));
-        assert_eq!(sandbox.state(), State::Running, "{place}");
+        assert_eq!(sandbox.state(), State::Running, "{kind}");
         let start = Instant::now();
         sandbox.kill();
         assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed));
-        assert!(start.elapsed() < Duration::from_secs(1), "{place}: {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(1), "{kind}: {:?}", start.elapsed());
     });
 }
 
 /// If a box that does not reply is killed, the thread that waits for its reply is notified at once.
 #[test]
-fn whoever_waits_for_a_box_that_is_ended_is_told() {
-    in_each(&settings(0), |place, mut sandbox| {
+fn a_caller_learns_of_the_end_of_its_box() {
+    in_each(&settings(0), |kind, mut sandbox| {
         sandbox.start().unwrap();
         let remote = sandbox.control_handle();
         let _ = sandbox.install("", "loop", Duration::from_millis(20));
         let start = Instant::now();
         std::thread::scope(|scope| {
-            let asked = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
+            let asked = scope.spawn(|| sandbox.call(&Request::Stats, WAIT_TIMEOUT));
             remote.kill();
-            assert_eq!(asked.join().unwrap(), Err(CallError::Ended), "{place}");
+            assert_eq!(asked.join().unwrap(), Err(CallError::Ended), "{kind}");
         });
-        assert!(start.elapsed() < PATIENCE / 2, "{place}: {:?}", start.elapsed());
-        assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed), "{place}");
+        assert!(start.elapsed() < WAIT_TIMEOUT / 2, "{kind}: {:?}", start.elapsed());
+        assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed), "{kind}");
     });
 }
 
 /// The end of each box is reported: by the bell for virtual machines, by a descriptor for processes.
 #[test]
-fn an_end_is_told() {
+fn an_end_is_reported() {
     let exit_event = Arc::new(sandbox::EventFd::new().unwrap());
     let settings = Settings { exit_event: Some(exit_event.clone()), ..settings(0) };
-    in_each(&settings, |place, mut sandbox| {
+    in_each(&settings, |kind, mut sandbox| {
         begin(&mut sandbox, "drop");
         let process = sandbox.end_descriptor().map(sandbox::EventFd::from);
-        assert!(!exit_event.rang(), "{place}");
+        assert!(!exit_event.rang(), "{kind}");
         sandbox.stop();
         // A process's descriptor is readable, though nothing can be read from it.
-        let told = process.is_some() || exit_event.wait(PATIENCE);
-        assert!(told, "{place}: nobody was told");
-        assert_eq!(ended(&mut sandbox), ExitStatus::Stopped, "{place}");
+        let reported = process.is_some() || exit_event.wait(WAIT_TIMEOUT);
+        assert!(reported, "{kind}: its end is not reported");
+        assert_eq!(ended(&mut sandbox), ExitStatus::Stopped, "{kind}");
     });
 }
 
 #[test]
 fn a_suspended_box_stands_still_and_goes_on() {
-    in_each(&settings(1), |place, mut sandbox| {
+    in_each(&settings(1), |kind, mut sandbox| {
         begin(&mut sandbox, "mirror");
         let mut port = sandbox.take_port(0).unwrap();
         sandbox.suspend();
@@ -289,7 +289,7 @@ fn a_suspended_box_stands_still_and_goes_on() {
         port.publish();
         sandbox.doorbell().ring();
         std::thread::sleep(Duration::from_millis(20));
-        assert_eq!(port.available(1), Ok(0), "{place}");
+        assert_eq!(port.available(1), Ok(0), "{kind}");
         sandbox.resume();
         until("the packet comes back", || port.available(1).unwrap() == 1);
         assert_eq!(sandbox.state(), State::Running);
@@ -299,27 +299,27 @@ fn a_suspended_box_stands_still_and_goes_on() {
 /// A box's memory usage is what it has touched, and includes a value that it was given.
 #[test]
 fn private_memory_is_what_the_box_touched() {
-    in_each(&Settings::new(8 << 20), |place, mut sandbox| {
+    in_each(&Settings::new(8 << 20), |kind, mut sandbox| {
         begin(&mut sandbox, "drop");
         let before = sandbox.private_memory().unwrap();
-        assert!((16 << 10..1 << 20).contains(&before), "{place}: {before}");
+        assert!((16 << 10..1 << 20).contains(&before), "{kind}: {before}");
         let write = Request::Write { name: "", handler: "value", value: &vec![1; 1 << 20] };
-        sandbox.call(&write, PATIENCE).unwrap();
+        sandbox.call(&write, WAIT_TIMEOUT).unwrap();
         let after = sandbox.private_memory().unwrap();
-        assert!((before + (1 << 20)..before + (4 << 20)).contains(&after), "{place}: {before}, {after}");
+        assert!((before + (1 << 20)..before + (4 << 20)).contains(&after), "{kind}: {before}, {after}");
         sandbox.kill();
-        assert_eq!(sandbox.private_memory().unwrap(), 0, "{place}");
+        assert_eq!(sandbox.private_memory().unwrap(), 0, "{kind}");
     });
 }
 
 #[test]
 fn a_box_stops_when_it_is_asked() {
-    in_each(&settings(1), |place, mut sandbox| {
+    in_each(&settings(1), |kind, mut sandbox| {
         begin(&mut sandbox, "mirror");
         sandbox.stop();
-        assert_eq!(ended(&mut sandbox), ExitStatus::Stopped, "{place}");
+        assert_eq!(ended(&mut sandbox), ExitStatus::Stopped, "{kind}");
         let late = sandbox.install("", "mirror", Duration::from_millis(50));
-        assert_eq!(late, Err(CallError::Ended), "{place}");
+        assert_eq!(late, Err(CallError::Ended), "{kind}");
     });
 }
 
@@ -327,18 +327,18 @@ fn a_box_stops_when_it_is_asked() {
 fn a_box_rings_when_its_host_sleeps() {
     let settings = settings(1);
     let bell = settings.wake_event.clone().unwrap();
-    in_each(&settings, |place, mut sandbox| {
+    in_each(&settings, |kind, mut sandbox| {
         begin(&mut sandbox, "mirror");
         let mut port = sandbox.take_port(0).unwrap();
         bell.rang();
         for number in 0..20 {
-            assert_eq!(port.prepare_sleep(), Ok(true), "{place}");
+            assert_eq!(port.prepare_sleep(), Ok(true), "{kind}");
             port.room(1).unwrap();
             assert!(port.send(&frame(number, 60)).unwrap());
             if port.publish() {
                 sandbox.doorbell().ring();
             }
-            assert!(bell.wait(PATIENCE), "{place}: packet {number} came without a ring");
+            assert!(bell.wait(WAIT_TIMEOUT), "{kind}: packet {number} came without a ring");
             assert_eq!(port.available(1), Ok(1));
             port.receive(&mut [0; 2048]).unwrap();
             port.release();

@@ -9,23 +9,23 @@ use boundary::limits::BUFFER_SIZE;
 use sandbox::{ExitStatus, Sandbox, State, Target, Worker};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-use support::{PATIENCE, begin, ended, exchange, host, in_each, settings, until};
+use support::{WAIT_TIMEOUT, begin, ended, exchange, host, in_each, settings, until};
 use test_support::{Capability, require};
 
 /// A box writes random words over all its shared memory, while the host keeps using its ends.
 #[test]
 fn a_scribbling_box_harms_only_itself() {
     for seed in [3, 77, 1234] {
-        in_each(&settings(1), |place, mut sandbox| {
+        in_each(&settings(1), |kind, mut sandbox| {
             sandbox.start().unwrap();
-            let _ = sandbox.install("", &format!("scribble {seed}"), PATIENCE);
+            let _ = sandbox.install("", &format!("scribble {seed}"), WAIT_TIMEOUT);
             let mut port = sandbox.take_port(0).unwrap();
             let mut buffer = [0; BUFFER_SIZE];
             let start = Instant::now();
             let mut faults = 0;
             let enough = Duration::from_millis(150);
             // On a slow machine the box may not have begun to scribble by then.
-            while start.elapsed() < enough || (faults == 0 && start.elapsed() < PATIENCE) {
+            while start.elapsed() < enough || (faults == 0 && start.elapsed() < WAIT_TIMEOUT) {
                 let mut fault = |result: Result<(), PortFault>| faults += u32::from(result.is_err());
                 fault(port.room(64).map(drop));
                 fault(port.send(&[5; 60]).map(drop));
@@ -39,7 +39,7 @@ fn a_scribbling_box_harms_only_itself() {
                 sandbox.state();
                 let _ = sandbox.is_ready();
             }
-            assert!(faults > 0, "{place}: the scribbling was never met");
+            assert!(faults > 0, "{kind}: the scribbling was never met");
             sandbox.kill();
             assert!(matches!(sandbox.state(), State::Ended(_)));
         });
@@ -51,8 +51,8 @@ fn a_scribbling_box_harms_only_itself() {
 fn neighbours_lose_nothing() {
     let settings = settings(1);
     let bad = ["loop", "fault null", "scribble 9", "busy", "memory"];
-    let check = |place: Target, name: &str| {
-        let make = || host().create(place, &settings).unwrap();
+    let check = |target: Target, name: &str| {
+        let make = || host().create(target, &settings).unwrap();
         let mut good = make();
         begin(&mut good, "mirror");
         let mut neighbours: Vec<Sandbox> = bad.iter().map(|_| make()).collect();
@@ -90,7 +90,7 @@ fn a_loop_shares_its_worker() {
     // The first turns may be long if allocating memory pages is slow.
     until("ten answers need no turn too long", || {
         let before = polite.usage().overruns;
-        (0..10).for_each(|_| polite.install("", "drop", PATIENCE).unwrap());
+        (0..10).for_each(|_| polite.install("", "drop", WAIT_TIMEOUT).unwrap());
         polite.usage().overruns == before
     });
 }
@@ -109,7 +109,7 @@ fn one_that_rings_without_end_shares_its_worker() {
     let _ = ringing.install("", "ring", Duration::from_millis(100));
     begin(&mut polite, "drop");
     until("it is called out again and again", || ringing.usage().overruns >= 5);
-    (0..100).for_each(|_| polite.install("", "drop", PATIENCE).unwrap());
+    (0..100).for_each(|_| polite.install("", "drop", WAIT_TIMEOUT).unwrap());
     ringing.suspend();
     ringing.resume();
     ringing.kill();
@@ -124,10 +124,10 @@ fn a_process_that_vanishes_is_noticed() {
         let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
         begin(&mut sandbox, "drop");
         let end = std::fs::File::from(sandbox.end_descriptor().unwrap());
-        let _ = sandbox.install("", call, PATIENCE);
+        let _ = sandbox.install("", call, WAIT_TIMEOUT);
         let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one live entry.
-        assert_eq!(unsafe { libc::poll(&mut poll, 1, PATIENCE.as_millis() as i32) }, 1);
+        assert_eq!(unsafe { libc::poll(&mut poll, 1, WAIT_TIMEOUT.as_millis() as i32) }, 1);
         assert_eq!(ended(&mut sandbox), ExitStatus::Vanished { status: -31 }, "{call}: SIGSYS by the filter");
     }
 }

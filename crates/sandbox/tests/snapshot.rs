@@ -4,7 +4,7 @@ mod support;
 
 use boundary::Request;
 use sandbox::{CreateError, PortSettings, SnapshotError, State, Target, Worker};
-use support::{PATIENCE, begin, exchange, host, settings};
+use support::{WAIT_TIMEOUT, begin, exchange, host, settings};
 use test_support::{Capability, require};
 
 fn write(value: &[u8]) -> Request<'_> {
@@ -21,48 +21,48 @@ fn copies_go_on_where_the_snapshot_was_taken() {
     check(Target::Process);
 }
 
-fn check(place: Target) {
+fn check(target: Target) {
     let settings = settings(1);
-    let mut original = host().create(place, &settings).unwrap();
-    assert!(matches!(original.snapshot(PATIENCE), Err(SnapshotError::NotRunning)));
+    let mut original = host().create(target, &settings).unwrap();
+    assert!(matches!(original.snapshot(WAIT_TIMEOUT), Err(SnapshotError::NotRunning)));
     begin(&mut original, "mirror");
     let value = vec![42; 50_000];
-    original.call(&write(&value), PATIENCE).unwrap();
+    original.call(&write(&value), WAIT_TIMEOUT).unwrap();
     let mut port = original.take_port(0).unwrap();
     let packets: Vec<_> = (0..700u16).map(|number| [&[9; 58], &number.to_be_bytes()[..]].concat()).collect();
     exchange(&original.doorbell(), (&mut port, None), &packets, packets.len());
     // The line that the box prints at installation is still in transit.
-    assert!(matches!(original.snapshot(PATIENCE), Err(SnapshotError::Busy)));
+    assert!(matches!(original.snapshot(WAIT_TIMEOUT), Err(SnapshotError::Busy)));
     assert!(original.event().unwrap().is_some());
-    let snapshot = original.snapshot(PATIENCE).unwrap();
+    let snapshot = original.snapshot(WAIT_TIMEOUT).unwrap();
     assert!(snapshot.size() < 2 << 20, "{snapshot:?}");
-    original.call(&write(b"later"), PATIENCE).unwrap();
+    original.call(&write(b"later"), WAIT_TIMEOUT).unwrap();
 
     let other = PortSettings { mac: [2, 0, 0, 0, 0, 9], ..settings.ports[0] };
     let wished = sandbox::Settings { ports: vec![other], ..settings.clone() };
     for _ in 0..3 {
-        let mut copy = host().restore(place, &snapshot, &wished).unwrap();
+        let mut copy = host().restore(target, &snapshot, &wished).unwrap();
         copy.start().unwrap();
-        assert_eq!(copy.call(&READ, PATIENCE).as_ref(), Ok(&value));
-        copy.call(&write(b"mine"), PATIENCE).unwrap();
+        assert_eq!(copy.call(&READ, WAIT_TIMEOUT).as_ref(), Ok(&value));
+        copy.call(&write(b"mine"), WAIT_TIMEOUT).unwrap();
         let mut port = copy.take_port(0).unwrap();
         let received = exchange(&copy.doorbell(), (&mut port, None), &packets, packets.len());
         assert!(received.iter().zip(&packets).all(|(came, went)| came[12..] == went[12..]));
         assert_eq!(copy.state(), State::Running);
     }
-    assert_eq!(original.call(&READ, PATIENCE), Ok(b"later".to_vec()));
+    assert_eq!(original.call(&READ, WAIT_TIMEOUT), Ok(b"later".to_vec()));
     exchange(&original.doorbell(), (&mut port, None), &packets, packets.len());
 }
 
 #[test]
-fn a_snapshot_stays_in_its_kind_of_place() {
+fn a_snapshot_stays_in_its_kind_of_sandbox() {
     if !require(Capability::Kvm) {
         return;
     }
     let worker = Worker::start().unwrap();
     let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
     sandbox.start().unwrap();
-    let snapshot = sandbox.snapshot(PATIENCE).unwrap();
+    let snapshot = sandbox.snapshot(WAIT_TIMEOUT).unwrap();
     let other = host().restore(Target::Vm(&worker), &snapshot, &settings(0));
     assert!(matches!(other, Err(CreateError::SnapshotTarget)));
 }

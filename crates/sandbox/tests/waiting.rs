@@ -7,7 +7,7 @@ mod support;
 use boundary::Request;
 use sandbox::{CallError, ExitStatus, Sandbox, Settings, SnapshotError, State, Target};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, begin, host, in_each, settings, until};
+use support::{WAIT_TIMEOUT, begin, host, in_each, settings, until};
 
 /// How long a box takes for a reply: the caller sleeps long before. A caller that polled every 0.1 ms would sleep about
 /// 3,000 times.
@@ -61,59 +61,59 @@ fn begin_silent(sandbox: &mut Sandbox, command: &str) {
 
 #[test]
 fn a_late_reply_wakes_its_caller() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         begin(&mut sandbox, &format!("late {}", REPLY_DELAY.as_micros()));
         let start = Instant::now();
-        let (reply, sleeps, _) = call(&mut sandbox, PATIENCE);
-        assert!(reply.is_ok() && start.elapsed() >= REPLY_DELAY, "{place}: {reply:?}");
-        assert!(sleeps <= MAX_SLEEPS, "{place}: {sleeps} sleeps");
+        let (reply, sleeps, _) = call(&mut sandbox, WAIT_TIMEOUT);
+        assert!(reply.is_ok() && start.elapsed() >= REPLY_DELAY, "{kind}: {reply:?}");
+        assert!(sleeps <= MAX_SLEEPS, "{kind}: {sleeps} sleeps");
     });
 }
 
 /// A long request and a long reply need many frames: caller and box wake each other for room and for frames.
 #[test]
 fn long_messages_wake_both_sides() {
-    in_each(&Settings::new(64 << 20), |place, mut sandbox| {
+    in_each(&Settings::new(64 << 20), |kind, mut sandbox| {
         begin(&mut sandbox, "drop");
         let value: Vec<u8> = (0..8 << 20).map(|byte: u32| (byte >> 3) as u8).collect();
         let write = Request::Write { name: "", handler: "value", value: &value };
-        assert_eq!(sandbox.call(&write, PATIENCE), Ok(Vec::new()), "{place}");
+        assert_eq!(sandbox.call(&write, WAIT_TIMEOUT), Ok(Vec::new()), "{kind}");
         let read = Request::Read { name: "", handler: "value", argument: b"" };
-        assert!(sandbox.call(&read, PATIENCE).as_ref() == Ok(&value), "{place}");
+        assert!(sandbox.call(&read, WAIT_TIMEOUT).as_ref() == Ok(&value), "{kind}");
     });
 }
 
 /// A box that never rings makes its caller wait until the time is over, and costs nothing meanwhile.
 #[test]
 fn a_box_that_never_rings_is_late() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         begin(&mut sandbox, "mute 20000");
         let start = Instant::now();
         let (reply, sleeps, time) = call(&mut sandbox, HOSTILE_TIMEOUT);
         // The last look at the channel finds a reply, if the busy machine has let the box send it.
-        assert!(matches!(reply, Ok(_) | Err(CallError::TimedOut)), "{place}: {reply:?}");
-        assert!(sleeps <= MAX_SLEEPS && time < MAX_CPU_TIME, "{place}: {sleeps} sleeps, {time:?}");
-        assert!(start.elapsed() < PATIENCE, "{place}: {:?}", start.elapsed());
+        assert!(matches!(reply, Ok(_) | Err(CallError::TimedOut)), "{kind}: {reply:?}");
+        assert!(sleeps <= MAX_SLEEPS && time < MAX_CPU_TIME, "{kind}: {sleeps} sleeps, {time:?}");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "{kind}: {:?}", start.elapsed());
     });
 }
 
 /// A caller stops listening to a box that rings without having anything to say, but still notices its end.
 #[test]
 fn a_box_that_rings_without_end_is_not_listened_to() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         begin(&mut sandbox, "ring-mailbox");
         let (reply, _, time) = call(&mut sandbox, HOSTILE_TIMEOUT);
-        assert_eq!(reply, Err(CallError::TimedOut), "{place}");
-        assert!(time < MAX_CPU_TIME, "{place}: the caller used {time:?}");
+        assert_eq!(reply, Err(CallError::TimedOut), "{kind}");
+        assert!(time < MAX_CPU_TIME, "{kind}: the caller used {time:?}");
         let control = sandbox.control_handle();
         std::thread::scope(|scope| {
-            let caller = scope.spawn(|| call(&mut sandbox, PATIENCE));
+            let caller = scope.spawn(|| call(&mut sandbox, WAIT_TIMEOUT));
             control.kill();
             let (reply, _, time) = caller.join().unwrap();
-            assert_eq!(reply, Err(CallError::Ended), "{place}");
-            assert!(time < MAX_CPU_TIME, "{place}: the caller used {time:?}");
+            assert_eq!(reply, Err(CallError::Ended), "{kind}");
+            assert!(time < MAX_CPU_TIME, "{kind}: the caller used {time:?}");
         });
-        assert_eq!(control.state(), State::Ended(ExitStatus::Killed), "{place}");
+        assert_eq!(control.state(), State::Ended(ExitStatus::Killed), "{kind}");
     });
 }
 
@@ -124,12 +124,12 @@ fn the_end_of_a_process_wakes_its_caller() {
     begin(&mut sandbox, "loop");
     let (start, pid) = (Instant::now(), sandbox.process_id().unwrap());
     std::thread::scope(|scope| {
-        let caller = scope.spawn(|| call(&mut sandbox, PATIENCE));
+        let caller = scope.spawn(|| call(&mut sandbox, WAIT_TIMEOUT));
         // SAFETY: the process is this program's child, which is not reaped before this test asks for its state.
         assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
         let (reply, sleeps, _) = caller.join().unwrap();
         assert_eq!(reply, Err(CallError::Ended));
-        assert!(sleeps <= MAX_SLEEPS && start.elapsed() < PATIENCE / 2, "{sleeps} {:?}", start.elapsed());
+        assert!(sleeps <= MAX_SLEEPS && start.elapsed() < WAIT_TIMEOUT / 2, "{sleeps} {:?}", start.elapsed());
     });
     assert_eq!(sandbox.state(), State::Ended(ExitStatus::Vanished { status: -libc::SIGKILL }));
 }
@@ -141,7 +141,7 @@ fn a_caller_may_come_before_the_box() {
         let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
         let control = sandbox.control_handle();
         std::thread::scope(|scope| {
-            let caller = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
+            let caller = scope.spawn(|| sandbox.call(&Request::Stats, WAIT_TIMEOUT));
             match starts {
                 true => control.start().unwrap(),
                 false => control.kill(),
@@ -154,25 +154,25 @@ fn a_caller_may_come_before_the_box() {
 
 #[test]
 fn a_snapshot_waits_until_the_box_is_idle() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         begin_silent(&mut sandbox, &format!("work {}", REPLY_DELAY.as_micros()));
-        let (error, sleeps, _) = snapshot_error(&mut sandbox, PATIENCE);
-        assert!(error.is_none(), "{place}: {error:?}");
-        assert!(sleeps <= MAX_SLEEPS, "{place}: {sleeps} sleeps");
+        let (error, sleeps, _) = snapshot_error(&mut sandbox, WAIT_TIMEOUT);
+        assert!(error.is_none(), "{kind}: {error:?}");
+        assert!(sleeps <= MAX_SLEEPS, "{kind}: {sleeps} sleeps");
     });
 }
 
 /// A box becomes idle and busy again all the time; no moment of that is missed.
 #[test]
 fn a_box_that_is_idle_for_moments_is_copied() {
-    in_each(&settings(0), |place, mut sandbox| {
+    in_each(&settings(0), |kind, mut sandbox| {
         begin_silent(&mut sandbox, "drop");
         for turn in 0..200 {
             let start = Instant::now();
-            sandbox.install("", "late 0", PATIENCE).unwrap();
+            sandbox.install("", "late 0", WAIT_TIMEOUT).unwrap();
             until("the box prints its line", || sandbox.event().unwrap().is_some());
-            let snapshot = sandbox.snapshot(PATIENCE);
-            assert!(snapshot.is_ok(), "{place}, turn {turn}: {snapshot:?} after {:?}", start.elapsed());
+            let snapshot = sandbox.snapshot(WAIT_TIMEOUT);
+            assert!(snapshot.is_ok(), "{kind}, turn {turn}: {snapshot:?} after {:?}", start.elapsed());
         }
     });
 }
@@ -181,21 +181,21 @@ fn a_box_that_is_idle_for_moments_is_copied() {
 #[test]
 fn a_box_that_is_never_idle_is_not_copied() {
     for command in ["busy", "loop", "ring-mailbox"] {
-        in_each(&settings(0), |place, mut sandbox| {
+        in_each(&settings(0), |kind, mut sandbox| {
             begin_silent(&mut sandbox, command);
             let (error, sleeps, time) = snapshot_error(&mut sandbox, HOSTILE_TIMEOUT);
-            assert!(matches!(error, Some(SnapshotError::NotIdle)), "{place}: {command}: {error:?}");
-            assert!(time < MAX_CPU_TIME, "{place}: {command}: {sleeps} sleeps, {time:?}");
+            assert!(matches!(error, Some(SnapshotError::NotIdle)), "{kind}: {command}: {error:?}");
+            assert!(time < MAX_CPU_TIME, "{kind}: {command}: {sleeps} sleeps, {time:?}");
             if command != "ring-mailbox" {
-                assert!(sleeps <= MAX_SLEEPS, "{place}: {command}: {sleeps} sleeps");
+                assert!(sleeps <= MAX_SLEEPS, "{kind}: {command}: {sleeps} sleeps");
                 let (control, start) = (sandbox.control_handle(), Instant::now());
                 std::thread::scope(|scope| {
-                    let copier = scope.spawn(|| snapshot_error(&mut sandbox, PATIENCE).0);
+                    let copier = scope.spawn(|| snapshot_error(&mut sandbox, WAIT_TIMEOUT).0);
                     control.kill();
                     let error = copier.join().unwrap();
-                    assert!(matches!(error, Some(SnapshotError::NotRunning)), "{place}: {error:?}");
+                    assert!(matches!(error, Some(SnapshotError::NotRunning)), "{kind}: {error:?}");
                 });
-                assert!(start.elapsed() < PATIENCE / 2, "{place}: {command}: {:?}", start.elapsed());
+                assert!(start.elapsed() < WAIT_TIMEOUT / 2, "{kind}: {command}: {:?}", start.elapsed());
             }
         });
     }

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 /// Bytes of stack that the host is asked for. Code that isn't optimised needs more.
 const STACK_SIZE: u64 = if cfg!(debug_assertions) { 256 << 10 } else { 128 << 10 };
 
-// A virtual machine begins with the area's address in rdi and the stack pointer at the top of its stack;
+// A virtual machine begins with the shared region's address in rdi and the stack pointer at the top of its stack;
 // a process begins with rdi zero on the kernel's stack.
 global_asm!(
     ".section .text.start, \"ax\"",
@@ -53,13 +53,13 @@ unsafe extern "Rust" {
     safe fn run(boot: Boot) -> !;
 }
 
-extern "C" fn begin(area: usize) -> ! {
+extern "C" fn begin(region: usize) -> ! {
     memory::link();
-    if area != 0 {
-        exit::set_exit_method(ExitMethod::PortWrite, area);
+    if region != 0 {
+        exit::set_exit_method(ExitMethod::PortWrite, region);
         enter();
     }
-    exit::set_exit_method(ExitMethod::SystemCall, process::map_area());
+    exit::set_exit_method(ExitMethod::SystemCall, process::map_region());
     let Some(control) = exit::part(0, control::SIZE) else { exit::crash() };
     let region = |kind| BootInfo::find_region(&control, kind);
     let (Some(heap), Some(stack)) = (region(MemoryKind::Heap), region(MemoryKind::Stack)) else {
@@ -87,15 +87,15 @@ extern "C" fn enter() -> ! {
     // SAFETY: the heap's region is mapped, its memory is new, and nothing else lies in it.
     unsafe { heap::set(free.address as usize, free.size as usize) };
     let Some(base) = NonNull::new(whole.address as *mut u8) else { refuse(&control) };
-    // SAFETY: the area is mapped there for ever, as long as the boot info tells, but for the hole before a shared pool,
+    // SAFETY: the region is mapped there for ever, with the length in the boot info, but for the hole before a shared pool,
     // in which no part of its layout lies; references into it are those of loans only.
-    let area = unsafe { Mapped::new(base, whole.size as usize) };
-    match BootInfo::read(&area) {
+    let memory = unsafe { Mapped::new(base, whole.size as usize) };
+    match BootInfo::read(&memory) {
         Ok(info) => {
             exit::set_tsc_hz(info.tsc_hz);
             // SAFETY: the region stays mapped as long as the box lives, this runs once, and the rest of this crate
             // reaches the control pages only. The host is elsewhere.
-            let region = unsafe { BoxRegion::new(area) };
+            let region = unsafe { BoxRegion::new(memory) };
             run(Boot { info, region })
         }
         Err(_) => refuse(&control),

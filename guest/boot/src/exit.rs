@@ -17,14 +17,14 @@ pub(crate) enum ExitMethod {
     SystemCall,
 }
 
-/// Address of the shared area; the fault entries read it too.
-pub(crate) static AREA: AtomicUsize = AtomicUsize::new(0);
+/// Address of the shared region; the fault entries read it too.
+pub(crate) static REGION: AtomicUsize = AtomicUsize::new(0);
 static IN_PROCESS: AtomicBool = AtomicBool::new(false);
 /// Rate of the time stamp counter, per second.
 static TSC_HZ: AtomicU64 = AtomicU64::new(1);
 
-pub(crate) fn set_exit_method(platform: ExitMethod, area: usize) {
-    AREA.store(area, Relaxed);
+pub(crate) fn set_exit_method(platform: ExitMethod, region: usize) {
+    REGION.store(region, Relaxed);
     IN_PROCESS.store(platform == ExitMethod::SystemCall, Relaxed);
 }
 
@@ -38,7 +38,7 @@ fn exit_method() -> ExitMethod {
 
 /// A part of the control area, if there is one yet.
 pub(crate) fn part(offset: usize, size: usize) -> Option<Mapped> {
-    let base = NonNull::new(AREA.load(Relaxed) as *mut u8)?;
+    let base = NonNull::new(REGION.load(Relaxed) as *mut u8)?;
     // SAFETY: the platform maps at least the control area there, for ever; no reference to it is ever made.
     unsafe { Mapped::new(base, control::SIZE) }.part(offset, size)
 }

@@ -26,7 +26,7 @@ unsafe extern "C" {
     pub(crate) fn fault_table();
 }
 
-// Each entry pushes its vector, with a zero in the place of the error code where the processor pushes
+// Each entry pushes its vector, with a zero instead of the error code where the processor pushes
 // none. A second fault finds the state set and leaves at once.
 global_asm!(
     ".section .text.fault, \"ax\"",
@@ -48,7 +48,7 @@ global_asm!(
     ".balign 16",
     "2:",
     "push rax",
-    "mov rax, qword ptr [{area}]",
+    "mov rax, qword ptr [{region}]",
     "add rax, {page}",
     "cmp qword ptr [rax + {state}], 0",
     "jne 3f",
@@ -88,7 +88,7 @@ global_asm!(
     "out dx, al",
     "jmp 3b",
     ".text",
-    area = sym exit::AREA,
+    region = sym exit::REGION,
     page = const control::CRASH,
     state = const fault::STATE,
     exception = const fault::EXCEPTION,

@@ -60,8 +60,8 @@ fn require(step: i32, result: isize) -> usize {
     result as usize
 }
 
-/// Maps the shared area where its boot info wants it, and tells the address.
-pub(crate) fn map_area() -> usize {
+/// Maps the shared region where its boot info wants it, and returns the address.
+pub(crate) fn map_region() -> usize {
     let shared = |descriptor: i32, address, size, fixed| {
         call(MMAP, [address, size, READ_WRITE, MAP_SHARED | fixed, descriptor as usize, 0])
     };
@@ -73,15 +73,15 @@ pub(crate) fn map_area() -> usize {
     let fixed = |step, descriptor, region: MemoryRegion| {
         require(step, shared(descriptor, region.address as usize, region.size as usize, MAP_FIXED))
     };
-    let area = match region(MemoryKind::SharedRegion) {
-        Some(area) => fixed(2, exit::REGION_DESCRIPTOR, area),
+    let address = match region(MemoryKind::SharedRegion) {
+        Some(region) => fixed(2, exit::REGION_DESCRIPTOR, region),
         None => exit(exit::SETUP_STATUS + 3),
     };
-    // A pool that is shared with others lies in the area's addresses, over what the area's file has not.
+    // A pool that is shared with others has addresses of the region that the region's file does not cover.
     if let Some(pool) = region(MemoryKind::Pool) {
         fixed(15, exit::POOL_DESCRIPTOR, pool);
     }
-    area
+    address
 }
 
 /// Maps heap and stack, catches exceptions, closes all descriptors and gives up all system calls but
@@ -269,7 +269,7 @@ extern "C" fn restore() -> ! {
 
 /// Order of the registers that the kernel saves from its `ucontext` on: r8 to r15, rdi, rsi, rbp, rbx,
 /// rdx, rax, rcx, rsp, rip, flags, segments, error, vector, (mask), address. Here each crash register's
-/// place in it: rip, rsp, flags, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8 to r15.
+/// index in it: rip, rsp, flags, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8 to r15.
 const SAVED: [usize; fault::REGISTER_COUNT] = [16, 15, 17, 13, 11, 14, 12, 9, 8, 10, 0, 1, 2, 3, 4, 5, 6, 7];
 /// Bytes of a `ucontext` before its registers.
 const CONTEXT_HEADER: usize = 40;
@@ -287,8 +287,8 @@ extern "C" fn on_signal(_signal: i32, _info: usize, context: usize) -> ! {
         if page.begin(cause) {
             page.0.store_u64(fault::ERROR_CODE, saved(SAVED_ERROR), Relaxed);
             page.0.store_u64(fault::ADDRESS, saved(SAVED_ADDRESS), Relaxed);
-            for (register, place) in SAVED.into_iter().enumerate() {
-                page.0.store_u64(fault::REGISTERS + 8 * register, saved(place), Relaxed);
+            for (register, index) in SAVED.into_iter().enumerate() {
+                page.0.store_u64(fault::REGISTERS + 8 * register, saved(index), Relaxed);
             }
             add_context(&page);
         }

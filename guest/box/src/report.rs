@@ -34,7 +34,7 @@ fn add(page: &CrashPage<Mapped>) {
         regions.iter().flatten().any(holds)
     };
     for place in 0..crash_context.batch.count() {
-        // SAFETY: nothing else runs any more, and heap and area stay mapped.
+        // SAFETY: nothing else runs any more, and heap and shared region stay mapped.
         let packet = unsafe { crash_context.batch.packet(place, is_mapped) }.unwrap_or_default();
         if place == 0 {
             page.set_packet(packet);

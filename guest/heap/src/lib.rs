@@ -120,7 +120,7 @@ impl Heap {
         let unused = self.front;
         let block = self.take(layout);
         if !block.is_null() && (block as usize) < unused {
-            // SAFETY: the block is as long as its layout, and nobody has it yet.
+            // SAFETY: the block is as long as its layout, and not handed out yet.
             unsafe { block.write_bytes(0, layout.size()) };
         }
         block
@@ -367,7 +367,7 @@ mod tests {
             }
             // What is not touched keeps what a test has left there: a box's memory is zero.
             let front = heap.front.next_multiple_of(PAGE);
-            // SAFETY: the byte lies in the heap's region, and is nobody's.
+            // SAFETY: the byte lies in the heap's region, and is not in use.
             unsafe { (front as *mut u8).add(5_000).write(9) };
             let block = heap.take_zeroed(Layout::from_size_align(200_000, 4096).unwrap());
             // SAFETY: the block is live and longer.

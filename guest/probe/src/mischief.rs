@@ -51,7 +51,7 @@ pub(crate) fn take_all_memory() {
     }
 }
 
-/// Writes random words over the area.
+/// Writes random words over the shared region.
 pub(crate) struct Scribbler {
     random: u64,
 }
@@ -68,14 +68,14 @@ impl Scribbler {
         self.random
     }
 
-    pub(crate) fn scribble(&mut self, area: &Mapped) -> ! {
+    pub(crate) fn scribble(&mut self, region: &Mapped) -> ! {
         loop {
             let value = self.next();
             // Half of the words go where indices, frames and pages are, half anywhere.
-            let span = if value & 1 == 0 { 0x1_4000 } else { area.size() };
+            let span = if value & 1 == 0 { 0x1_4000 } else { region.size() };
             let offset = self.next() as usize % span;
             let word = if value & 2 == 0 { value >> 32 } else { value & 0xff };
-            area.store_u32(offset & !3, word as u32, Relaxed);
+            region.store_u32(offset & !3, word as u32, Relaxed);
         }
     }
 }

@@ -34,10 +34,10 @@ fn publish(transmit: &mut Producer<Mapped>) {
 }
 
 impl Port {
-    /// The port that a boot info describes, or nothing when it doesn't lie in the area.
-    pub(crate) fn new(area: &Mapped, info: &PortInfo) -> Option<Self> {
-        let ring = |offset: u32| area.part(offset as usize, info.slots.bytes());
-        let buffers = area.part(info.buffers as usize, info.buffers_size as usize)?;
+    /// The port that a boot info describes, or nothing when it isn't inside the region.
+    pub(crate) fn new(region: &Mapped, info: &PortInfo) -> Option<Self> {
+        let ring = |offset: u32| region.part(offset as usize, info.slots.bytes());
+        let buffers = region.part(info.buffers as usize, info.buffers_size as usize)?;
         Some(Self {
             receive: Consumer::new(ring(info.receive)?, info.slots).ok()?,
             transmit: Producer::new(ring(info.transmit)?, info.slots).ok()?,

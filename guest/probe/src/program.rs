@@ -175,7 +175,7 @@ impl Program {
                 boot::ring_mailbox();
             },
             Command::Fault(kind) => mischief::fault(kind),
-            Command::Panic => panic!("told to"),
+            Command::Panic => panic!("as commanded"),
             Command::Memory => mischief::take_all_memory(),
             Command::Scribble(seed) => Scribbler::new(seed).scribble(&self.region),
         }

@@ -71,14 +71,14 @@ impl Platform for Nowhere {
 /// What the image of a box does.
 ///
 /// # Safety
-/// `size` bytes are mapped at `area` until the program ends, and used by nothing else.
+/// `size` bytes are mapped at `region` until the program ends, and used by nothing else.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn serve(area: NonNull<u8>, size: usize) -> bool {
+pub unsafe extern "C" fn serve(region: NonNull<u8>, size: usize) -> bool {
     // SAFETY: the caller's promise is the same.
-    let area = unsafe { Mapped::new(area, size) };
-    let Ok(info) = BootInfo::read(&area) else { return false };
+    let memory = unsafe { Mapped::new(region, size) };
+    let Ok(info) = BootInfo::read(&memory) else { return false };
     // SAFETY: as above.
-    let region = unsafe { BoxRegion::new(area) };
+    let region = unsafe { BoxRegion::new(memory) };
     Engine::new(&info, region, Rc::new(Nowhere), Registry::new(elements::REGISTRY))
         .is_ok_and(|mut engine| engine.run().is_ok())
 }

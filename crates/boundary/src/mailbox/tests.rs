@@ -226,7 +226,7 @@ fn random_payloads_are_refused_or_read() {
             assert_eq!(Diagnostic::decode(&Diagnostic::encode(&diagnostics)), Ok(diagnostics));
         }
     }
-    // A reply's bytes are read by whoever asked, so none is refused.
+    // A reply's bytes are for the caller to read, so none is refused.
     let done = KINDS.iter().position(|kind| *kind == MessageKind::Done);
     assert!(read.iter().all(|count| *count > 0), "{read:?}");
     assert!(

@@ -2,7 +2,7 @@
 
 use super::cursor::{CorruptIndex, Reader, RingError, Slots};
 use super::descriptor::Descriptor;
-use super::producer::place;
+use super::producer::slot_offset;
 use crate::memory::SharedMemory;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -52,7 +52,7 @@ impl<M: SharedMemory> Consumer<M> {
     pub fn exchange(&mut self, spare: u16) -> Option<Descriptor> {
         let descriptor = self.peek()?;
         let left = Descriptor { buffer: spare, ..Descriptor::default() };
-        self.memory.store_u64(place(self.reader.tail() & self.mask), left.to_bits(), Relaxed);
+        self.memory.store_u64(slot_offset(self.reader.tail() & self.mask), left.to_bits(), Relaxed);
         self.reader.advance(1);
         Some(descriptor)
     }
@@ -64,7 +64,7 @@ impl<M: SharedMemory> Consumer<M> {
         let descriptor = self.peek()?;
         if let Some(spare) = judge(descriptor) {
             let left = Descriptor { buffer: spare, ..Descriptor::default() };
-            self.memory.store_u64(place(self.reader.tail() & self.mask), left.to_bits(), Relaxed);
+            self.memory.store_u64(slot_offset(self.reader.tail() & self.mask), left.to_bits(), Relaxed);
         }
         self.reader.advance(1);
         Some(descriptor)
@@ -76,7 +76,7 @@ impl<M: SharedMemory> Consumer<M> {
     pub fn peek_ahead(&self, distance: u32) -> Option<Descriptor> {
         let slot = self.reader.tail().wrapping_add(distance) & self.mask;
         (self.reader.known() > distance)
-            .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
+            .then(|| Descriptor::from_bits(self.memory.load_u64(slot_offset(slot), Relaxed)))
     }
 
     /// Replaces the buffer in a slot whose descriptor was taken at this [`position`](Self::position). Must be called
@@ -84,7 +84,7 @@ impl<M: SharedMemory> Consumer<M> {
     #[inline(always)]
     pub fn replace_buffer(&self, position: u32, spare: u16) {
         let left = Descriptor { buffer: spare, ..Descriptor::default() };
-        self.memory.store_u64(place(position & self.mask), left.to_bits(), Relaxed);
+        self.memory.store_u64(slot_offset(position & self.mask), left.to_bits(), Relaxed);
     }
 
     /// Lets the producer reuse the slots that were taken. Returns true if the producer sleeps and the caller must wake
@@ -112,7 +112,7 @@ impl<M: SharedMemory> Consumer<M> {
 
     #[inline(always)]
     fn peek(&self) -> Option<Descriptor> {
-        let word = || self.memory.load_u64(place(self.reader.tail() & self.mask), Relaxed);
+        let word = || self.memory.load_u64(slot_offset(self.reader.tail() & self.mask), Relaxed);
         (self.reader.known() > 0).then(|| Descriptor::from_bits(word()))
     }
 }

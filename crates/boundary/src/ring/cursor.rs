@@ -49,7 +49,7 @@ impl fmt::Display for CorruptIndex {
 
 impl core::error::Error for CorruptIndex {}
 
-/// Why a ring cannot be placed in a region.
+/// Why a region cannot hold a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingError {
     /// The number of slots is not a power of two from 64 to 2048.

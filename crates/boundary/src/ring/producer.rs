@@ -43,7 +43,7 @@ impl<M: SharedMemory> Producer<M> {
     pub fn fill_with(&mut self, buffers: impl Iterator<Item = u16>) {
         for (slot, buffer) in (0..=self.mask).zip(buffers) {
             self.memory.store_u64(
-                place(slot),
+                slot_offset(slot),
                 Descriptor { buffer, ..Descriptor::default() }.to_bits(),
                 Relaxed,
             );
@@ -68,7 +68,7 @@ impl<M: SharedMemory> Producer<M> {
     /// while buffers are [borrowed](Self::borrow).
     #[inline(always)]
     pub fn spare(&self) -> Option<Descriptor> {
-        let word = || self.memory.load_u64(place(self.writer.head() & self.mask), Relaxed);
+        let word = || self.memory.load_u64(slot_offset(self.writer.head() & self.mask), Relaxed);
         (self.writer.has_room() && self.borrowed == 0).then(|| Descriptor::from_bits(word()))
     }
 
@@ -83,7 +83,7 @@ impl<M: SharedMemory> Producer<M> {
         }
         let slot = self.writer.head().wrapping_add(self.borrowed) & self.mask;
         self.borrowed += 1;
-        Some(Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
+        Some(Descriptor::from_bits(self.memory.load_u64(slot_offset(slot), Relaxed)))
     }
 
     /// The number of free slots whose buffers were borrowed.
@@ -97,7 +97,7 @@ impl<M: SharedMemory> Producer<M> {
     pub fn peek_ahead(&self, distance: u32) -> Option<Descriptor> {
         let slot = self.writer.head().wrapping_add(distance) & self.mask;
         (self.writer.room() > distance)
-            .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
+            .then(|| Descriptor::from_bits(self.memory.load_u64(slot_offset(slot), Relaxed)))
     }
 
     /// Puts a descriptor into the next slot; it becomes visible with [`publish`](Self::publish). Returns false if no
@@ -106,7 +106,7 @@ impl<M: SharedMemory> Producer<M> {
     pub fn push(&mut self, descriptor: Descriptor) -> bool {
         let room = self.writer.has_room();
         if room {
-            self.memory.store_u64(place(self.writer.head() & self.mask), descriptor.to_bits(), Relaxed);
+            self.memory.store_u64(slot_offset(self.writer.head() & self.mask), descriptor.to_bits(), Relaxed);
             self.writer.advance(1);
             self.borrowed = self.borrowed.saturating_sub(1);
         }
@@ -142,6 +142,6 @@ impl<M: SharedMemory> Producer<M> {
 }
 
 #[inline(always)]
-pub(super) const fn place(slot: u32) -> usize {
+pub(super) const fn slot_offset(slot: u32) -> usize {
     HEADER + slot as usize * 8
 }

@@ -77,7 +77,7 @@ fn a_full_ring_takes_no_more_and_buffers_are_exchanged() {
     assert_eq!(producer.spare().unwrap().buffer, 1001);
 }
 
-/// A producer that borrows buffers from free slots still fills every slot, and each buffer is in exactly one place.
+/// A producer that borrows buffers from free slots still fills every slot, and each buffer is held exactly once.
 #[test]
 fn borrowed_buffers_are_in_one_place_each() {
     let mut words = Vec::new();
@@ -102,16 +102,16 @@ fn borrowed_buffers_are_in_one_place_each() {
         }
         assert_eq!(producer.borrowed() as usize, held.len(), "{round}");
         producer.publish();
-        let mut places: Vec<u16> = held.clone();
+        let mut buffers: Vec<u16> = held.clone();
         for slot in 0..64 {
             // A slot whose buffer was borrowed refers to one that is elsewhere.
             let free = (slot + 64 - producer.position() % 64) % 64;
             if free >= producer.borrowed() {
-                places.push(Descriptor::from_bits(memory.load_u64(256 + slot as usize * 8, Relaxed)).buffer);
+                buffers.push(Descriptor::from_bits(memory.load_u64(256 + slot as usize * 8, Relaxed)).buffer);
             }
         }
-        places.sort_unstable();
-        assert!(places.iter().copied().eq(0..64), "{round}: {places:?}");
+        buffers.sort_unstable();
+        assert!(buffers.iter().copied().eq(0..64), "{round}: {buffers:?}");
         for _ in 0..consumer.available(1).unwrap().min(random.next() as u32 % 70) {
             consumer.pop().unwrap();
         }

@@ -31,18 +31,18 @@ pub(crate) fn program() -> Result<BpfProgram, SetupError> {
     filter.and_then(BpfProgram::try_from).map_err(SetupError::Filter)
 }
 
-/// Writes a filter to the place where the image expects it.
-pub(crate) fn write(program: &BpfProgram, area: &Mapped) -> Result<(), SetupError> {
+/// Writes a filter to the part of the shared region from which the image installs it.
+pub(crate) fn write(program: &BpfProgram, region: &Mapped) -> Result<(), SetupError> {
     if program.len() > control::FILTER_LENGTH {
         return Err(SetupError::FilterLength(program.len()));
     }
-    area.store_u64(control::FILTER, program.len() as u64, Relaxed);
+    region.store_u64(control::FILTER, program.len() as u64, Relaxed);
     for (index, step) in program.iter().enumerate() {
         let word = u64::from(step.code)
             | u64::from(step.jt) << 16
             | u64::from(step.jf) << 24
             | u64::from(step.k) << 32;
-        area.store_u64(control::FILTER + 8 + 8 * index, word, Relaxed);
+        region.store_u64(control::FILTER + 8 + 8 * index, word, Relaxed);
     }
     Ok(())
 }

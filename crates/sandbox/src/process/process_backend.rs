@@ -3,7 +3,7 @@
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::event_fd::EventFd;
-use crate::image::AREA_ADDRESS;
+use crate::image::REGION_ADDRESS;
 use crate::lifecycle::{Backend, ExitStatus, Usage};
 use crate::lock::lock;
 use crate::poll;
@@ -58,7 +58,7 @@ impl ProcessBackend {
         settings: &Settings,
     ) -> Result<Self, CreateError> {
         let own = program.image.private_regions(settings.memory);
-        let regions: Vec<_> = own.into_iter().chain(region.layout.regions(AREA_ADDRESS)).collect();
+        let regions: Vec<_> = own.into_iter().chain(region.plan.regions(REGION_ADDRESS)).collect();
         region.write_boot_info(settings, PlatformKind::Process, &regions)?;
         filter::write(&program.filter, &region.memory())?;
         Ok(Self {
@@ -173,7 +173,7 @@ impl Backend for ProcessBackend {
         let Life::Made(file) = &*life else { return Ok(()) };
         let order = SpawnRequest {
             image: copied(&self.program.file)?,
-            area: copied(file)?,
+            region: copied(file)?,
             pool: self.region.membership().and_then(Membership::file).map(copied).transpose()?,
             snapshot: self.snapshot.as_ref().map(copied).transpose()?,
             wake_event: self.settings.wake_event.as_ref().map(copied).transpose()?,

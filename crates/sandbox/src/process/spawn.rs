@@ -58,7 +58,7 @@ static SCHEDULING: Scheduling = Scheduling {
 /// What a new process is created from.
 pub(crate) struct SpawnRequest {
     pub(crate) image: OwnedFd,
-    pub(crate) area: OwnedFd,
+    pub(crate) region: OwnedFd,
     pub(crate) wake_event: Option<OwnedFd>,
     pub(crate) mailbox_event: OwnedFd,
     /// The memory of the box that it is a copy of.
@@ -116,7 +116,7 @@ impl Drop for Spawner {
 /// The child's inputs, and where it stores its failure. The child shares this memory until it executes the image.
 struct ChildSetup {
     image: i32,
-    area: i32,
+    region: i32,
     wake_event: i32,
     mailbox_event: i32,
     snapshot: i32,
@@ -127,7 +127,7 @@ struct ChildSetup {
 fn make(order: &SpawnRequest, stack: &mut [u8]) -> Result<Spawned, SetupError> {
     let mut setup = ChildSetup {
         image: order.image.as_raw_fd(),
-        area: order.area.as_raw_fd(),
+        region: order.region.as_raw_fd(),
         wake_event: order.wake_event.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         mailbox_event: order.mailbox_event.as_raw_fd(),
         snapshot: order.snapshot.as_ref().map_or(-1, AsRawFd::as_raw_fd),
@@ -195,21 +195,21 @@ fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
             let high =
                 |descriptor| step("move a descriptor", libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
             let maybe = |descriptor| if descriptor < 0 { Ok(-1) } else { high(descriptor) };
-            let (image, area, mailbox_event) =
-                (high(setup.image)?, high(setup.area)?, high(setup.mailbox_event)?);
+            let (image, region, mailbox_event) =
+                (high(setup.image)?, high(setup.region)?, high(setup.mailbox_event)?);
             let (wake_event, snapshot, pool) =
                 (maybe(setup.wake_event)?, maybe(setup.snapshot)?, maybe(setup.pool)?);
-            let places = [
-                (area, REGION_DESCRIPTOR),
+            let inherited = [
+                (region, REGION_DESCRIPTOR),
                 (wake_event, WAKE_EVENT_DESCRIPTOR),
                 (mailbox_event, MAILBOX_EVENT_DESCRIPTOR),
                 (snapshot, SNAPSHOT_DESCRIPTOR),
                 (pool, POOL_DESCRIPTOR),
             ];
-            for (descriptor, place) in places {
-                libc::close(place);
+            for (descriptor, number) in inherited {
+                libc::close(number);
                 if descriptor >= 0 {
-                    step("pass a descriptor", libc::dup2(descriptor, place).into())?;
+                    step("pass a descriptor", libc::dup2(descriptor, number).into())?;
                 }
             }
             let rest = (POOL_DESCRIPTOR + 1) as u32;

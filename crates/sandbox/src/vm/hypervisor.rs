@@ -41,13 +41,13 @@ impl Hypervisor {
         let shared = Mapping::anonymous(shared_size)?;
         shared.prefer_huge_pages();
         let memory = shared.mapped();
-        let place = |address| (address - shared_address) as usize;
-        memory.write(place(descriptors), &tables::descriptor_page(&image.note));
+        let offset = |address| (address - shared_address) as usize;
+        memory.write(offset(descriptors), &tables::descriptor_page(&image.note));
         for (segment, size) in image.shared_parts() {
-            memory.write(place(segment.address), &segment.bytes);
+            memory.write(offset(segment.address), &segment.bytes);
             if segment.execute {
                 let rest = size as usize - segment.bytes.len();
-                memory.write(place(segment.address) + segment.bytes.len(), &vec![BREAKPOINT; rest]);
+                memory.write(offset(segment.address) + segment.bytes.len(), &vec![BREAKPOINT; rest]);
             }
         }
         Ok(Some(Self { kvm, features, image: image.clone(), shared, shared_address, shared_size }))

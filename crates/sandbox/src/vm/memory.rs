@@ -9,14 +9,14 @@
 //! Each slot adds to the creation time of a machine, so there is no third. The page tables arrange the pieces in the
 //! box's addresses:
 //!
-//! //! ```text
-//! //! box's addresses:   area ...   guard | stack | variables | heap ...
-//! //! first piece:       area | tables | top of the stack | variables | start of the heap
-//! //! second piece:      rest of the heap | rest of the stack
-//! //! ```
+//! ```text
+//! box's addresses:   region ... guard | stack | variables | heap ...
+//! first piece:       region | tables | top of the stack | variables | start of the heap
+//! second piece:      rest of the heap | rest of the stack
+//! ```
 
 use crate::error::CreateError;
-use crate::image::{AREA_ADDRESS, Image};
+use crate::image::{Image, REGION_ADDRESS};
 use crate::memory::{Arena, HUGE_PAGE, PAGE, Part};
 use crate::pool::POOL_SIZE;
 use crate::shared_region::{Backing, RegionPlan, SharedRegion};
@@ -56,7 +56,7 @@ pub(crate) struct VmMemory {
 
 /// Physical address of the first piece. It equals the shared region's address in the box, so that large regions can be
 /// mapped by huge pages.
-pub(crate) const FIRST_ADDRESS: u64 = AREA_ADDRESS;
+pub(crate) const FIRST_ADDRESS: u64 = REGION_ADDRESS;
 
 impl VmMemory {
     /// Allocates and fills memory for an image: a shared region, and `size` private bytes.
@@ -64,12 +64,12 @@ impl VmMemory {
         image: &Image,
         descriptors: u64,
         size: usize,
-        layout: RegionPlan,
+        plan: RegionPlan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<(Self, Arc<SharedRegion>), CreateError> {
         let page = PAGE as u64;
-        let region_size = layout.area.size as u64;
+        let region_size = plan.layout.size as u64;
         let own @ [data, heap, stack] = image.private_regions(size);
         let (dense_heap, dense_stack) = (heap.size.min(DENSE_HEAP), stack.size.min(DENSE_STACK));
         let (stack_rest, heap_rest) = (stack.size - dense_stack, heap.size - dense_heap);
@@ -92,9 +92,9 @@ impl VmMemory {
             size: page,
             access: Access::Processor,
         });
-        ranges.push(write(AREA_ADDRESS, FIRST_ADDRESS, region_size));
-        if let Some(offset) = layout.pool_offset() {
-            ranges.push(write(AREA_ADDRESS + offset as u64, POOL_ADDRESS, POOL_SIZE as u64));
+        ranges.push(write(REGION_ADDRESS, FIRST_ADDRESS, region_size));
+        if let Some(offset) = plan.pool_offset() {
+            ranges.push(write(REGION_ADDRESS + offset as u64, POOL_ADDRESS, POOL_SIZE as u64));
         }
         let above_stack = dense_stack + data.size + dense_heap;
         let fixed = ranges.len();
@@ -112,9 +112,9 @@ impl VmMemory {
         // A region of at least a huge page is aligned to one.
         let align = if region_size >= HUGE_PAGE as u64 { HUGE_PAGE } else { PAGE };
         let first = dense.take((region_size + tables_size + above_stack) as usize, align)?;
-        let area = first.part(0, layout.area.size)?;
+        let region = first.part(0, plan.layout.size)?;
         let private = Self {
-            dense: first.part(layout.area.size, first.size - layout.area.size)?,
+            dense: first.part(plan.layout.size, first.size - plan.layout.size)?,
             sparse: match stack_rest + heap_rest {
                 0 => None,
                 rest => Some(sparse.take(rest as usize, PAGE)?),
@@ -123,11 +123,11 @@ impl VmMemory {
             tables_address,
             sparse_address,
             stack_top: data.address,
-            regions: own.into_iter().chain(layout.regions(AREA_ADDRESS)).collect(),
+            regions: own.into_iter().chain(plan.regions(REGION_ADDRESS)).collect(),
         };
         let memory = private.dense.mapped();
         memory.write(0, &tables);
         memory.write((tables_size + dense_stack) as usize, &image.data.bytes);
-        Ok((private, SharedRegion::new(area.mapped(), layout, Backing::Part(area))))
+        Ok((private, SharedRegion::new(region.mapped(), plan, Backing::Part(region))))
     }
 }

@@ -1,7 +1,7 @@
 //! A virtual machine.
 
 use crate::error::{CreateError, SystemError};
-use crate::image::AREA_ADDRESS;
+use crate::image::REGION_ADDRESS;
 use crate::memory::{Arena, PAGE, Part};
 use crate::pool::POOL_SIZE;
 use crate::settings::Settings;
@@ -76,19 +76,13 @@ impl VirtualMachine {
     pub(crate) fn new(
         hypervisor: &Arc<Hypervisor>,
         settings: &Settings,
-        layout: RegionPlan,
+        plan: RegionPlan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<Self, CreateError> {
         kick::install()?;
-        let (private, region) = VmMemory::new(
-            &hypervisor.image,
-            hypervisor.descriptors(),
-            settings.memory,
-            layout,
-            dense,
-            sparse,
-        )?;
+        let (private, region) =
+            VmMemory::new(&hypervisor.image, hypervisor.descriptors(), settings.memory, plan, dense, sparse)?;
         region.write_boot_info(settings, PlatformKind::Vm, &private.regions)?;
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
         let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
@@ -141,7 +135,7 @@ impl VirtualMachine {
         let start = kvm_regs {
             rip: hypervisor.image.entry,
             rsp: self.private.stack_top,
-            rdi: AREA_ADDRESS,
+            rdi: REGION_ADDRESS,
             rflags: RFLAGS,
             ..kvm_regs::default()
         };

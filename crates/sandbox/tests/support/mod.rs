@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use test_support::{Capability, require};
 
-/// A timeout long enough for a loaded machine; only a failure takes this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Bounds every wait in a test, also on a busy machine: only a failure takes this long.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The host that all tests of a program share.
 pub(crate) fn host() -> &'static Host {
@@ -36,14 +36,14 @@ pub(crate) fn settings(ports: usize) -> Settings {
 /// Starts a box and gives it a command.
 pub(crate) fn begin(sandbox: &mut Sandbox, command: &str) {
     sandbox.start().unwrap();
-    sandbox.install("", command, PATIENCE).unwrap();
+    sandbox.install("", command, WAIT_TIMEOUT).unwrap();
 }
 
 /// Waits until `done` returns true.
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "waited in vain until {what}");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn exchange(
     let start = Instant::now();
     let mut from = from;
     while received.len() < expected || sent < packets.len() {
-        assert!(start.elapsed() < PATIENCE, "{sent} sent, {} received", received.len());
+        assert!(start.elapsed() < WAIT_TIMEOUT, "{sent} sent, {} received", received.len());
         to.room(packets.len() as u32).unwrap();
         while sent < packets.len() && to.send(&packets[sent]).unwrap() {
             sent += 1;
