@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::pool::PoolState;
+use crate::slot::PoolState;
 use crate::{BatchTrace, Packet};
 
 /// The maximum number of packets in a batch.

@@ -1,7 +1,7 @@
 //! Packets as a crash report shows them.
 
 use crate::Packet;
-use crate::pool::Slot;
+use crate::slot::Slot;
 use core::ptr::null;
 
 /// The batch that an element was processing, for a crash report.

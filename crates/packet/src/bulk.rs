@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use crate::cache_line::{CACHE_LINE, CacheLine};
 use crate::packet::Packet;
-use crate::pool::{BufferHome, CAPACITY, HEADER, NONE, PoolState, Slot};
+use crate::slot::{BufferHome, CAPACITY, HEADER, NONE, PoolState, Slot};
 
 impl PoolState {
     /// Adds `count` packets like the one of `template` to `into`, with bytes of their own or sharing its bytes; returns

@@ -24,6 +24,7 @@ mod packet;
 mod pool;
 mod prefetch;
 mod simd;
+mod slot;
 mod time;
 pub mod view;
 
@@ -31,9 +32,10 @@ pub use address::{AddressError, Ip4Prefix, Ip6Prefix, Ip6Text, MacAddr};
 pub use batch::{Batch, MAX_BATCH};
 pub use batch_trace::BatchTrace;
 pub use packet::{Packet, PacketType};
-pub use pool::{CAPACITY, HEADROOM, MAX_CAPACITY, Pool};
+pub use pool::{HEADROOM, Pool};
 pub use prefetch::prefetch;
 pub use simd::equal_lanes;
+pub use slot::{CAPACITY, MAX_CAPACITY};
 pub use time::{SECOND, Timestamp};
 pub use view::{
     ArpView, ArpViewMut, EtherType, EthernetView, EthernetViewMut, Icmp4View, Icmp4ViewMut, Icmp6View,

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 
 use crate::Timestamp;
 use crate::annotation::{self, Field};
-use crate::pool::{BufferHome, MAX_CAPACITY, NONE, PoolState, Slot};
+use crate::slot::{BufferHome, MAX_CAPACITY, NONE, PoolState, Slot};
 
 /// How a frame was addressed, as the link layer saw it; the values are Click's and Linux's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
