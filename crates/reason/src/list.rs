@@ -1,7 +1,44 @@
 //! The list itself. New reasons go to its end.
 
-/// Declares the reasons: a constant of [`Reason`](crate::Reason) for each, and the tables of their texts, apart, so that a
-/// box image has only the names.
+use crate::Reason;
+
+impl Reason {
+    /// All reasons on the list, in its order.
+    pub fn all() -> impl ExactSizeIterator<Item = Reason> {
+        (0..NAMES.len() as u16).map(Reason)
+    }
+
+    /// The reason on the list with this name.
+    pub fn find(name: &str) -> Option<Reason> {
+        NAMES.iter().position(|known| *known == name).map(|index| Reason(index as u16))
+    }
+
+    /// Its name; that of [`Reason::UNDECLARED`] for a user function's reason, whose name only its router knows.
+    pub fn name(self) -> &'static str {
+        self.of(&NAMES)
+    }
+
+    /// What it means, in a sentence.
+    pub fn summary(self) -> &'static str {
+        self.of(&SUMMARIES)
+    }
+
+    /// What an operator can do about it, in a sentence or two.
+    pub fn remedy(self) -> &'static str {
+        self.of(&REMEDIES)
+    }
+
+    fn of(self, texts: &'static [&'static str]) -> &'static str {
+        texts.get(usize::from(self.0)).or(texts.first()).copied().unwrap_or_default()
+    }
+}
+
+/// Reasons for which the framework drops packets on behalf of any element. No class declares them.
+pub const FRAMEWORK: &[Reason] =
+    &[Reason::NO_BUFFER, Reason::NO_OUTPUT, Reason::NO_PUSH, Reason::REENTERED, Reason::ENDLESS_LOOP];
+
+/// Declares the reasons: a constant of [`Reason`] for each, and the tables of their texts, apart, so that a box image
+/// has only the names.
 macro_rules! reasons {
     ($($constant:ident $name:literal: $summary:literal, $remedy:literal;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "named as the constants below")]
@@ -9,16 +46,16 @@ macro_rules! reasons {
             $($constant),*
         }
 
-        impl crate::Reason {
+        impl Reason {
             $(
                 #[doc = $summary]
-                pub const $constant: crate::Reason = crate::Reason(Index::$constant as u16);
+                pub const $constant: Reason = Reason(Index::$constant as u16);
             )*
         }
 
-        pub(crate) static NAMES: [&str; [$($name),*].len()] = [$($name),*];
-        pub(crate) static SUMMARIES: [&str; NAMES.len()] = [$($summary),*];
-        pub(crate) static REMEDIES: [&str; NAMES.len()] = [$($remedy),*];
+        static NAMES: [&str; [$($name),*].len()] = [$($name),*];
+        static SUMMARIES: [&str; NAMES.len()] = [$($summary),*];
+        static REMEDIES: [&str; NAMES.len()] = [$($remedy),*];
     };
 }
 
