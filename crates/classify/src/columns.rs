@@ -10,10 +10,8 @@ use alloc::vec::Vec;
 use packet::MAX_BATCH;
 
 use crate::diagram::{Comparison, Diagram, END, HEADER_WORDS, Step};
+use crate::expression::DROP;
 use crate::headers::{Base, Headers};
-
-/// The output number that means drop.
-pub const DROP: u32 = u32::MAX;
 
 /// One word of every packet of a batch.
 type Column = [u32; MAX_BATCH];

@@ -11,8 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::columns::DROP;
-use crate::expression::Rule;
+use crate::expression::{DROP, Rule};
 use crate::headers::Base;
 use crate::index::Index;
 use crate::map::common_bits;

@@ -192,6 +192,9 @@ impl Expression {
     }
 }
 
+/// The output number that means drop.
+pub const DROP: u32 = u32::MAX;
+
 /// A condition and the action for packets that meet it and no earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {

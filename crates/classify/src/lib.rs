@@ -31,8 +31,8 @@ mod spans;
 mod terms;
 mod text;
 
-pub use columns::{Columns, DROP, Decision};
-pub use expression::{Expression, Relation, Rule, Test, first_match};
+pub use columns::{Columns, Decision};
+pub use expression::{DROP, Expression, Relation, Rule, Test, first_match};
 pub use filter::{RuleDiagnostic, RuleDiagnosticKind, classifier_rules, filter_rules};
 pub use headers::{Base, Headers};
 pub use names::{NameKind, Names, NoNames};

@@ -14,9 +14,9 @@ use alloc::vec::Vec;
 
 use packet::MAX_BATCH;
 
-use crate::columns::{Columns, DROP, Decision};
+use crate::columns::{Columns, Decision};
 use crate::diagram::Diagram;
-use crate::expression::{Expression, Rule, first_match};
+use crate::expression::{DROP, Expression, Rule, first_match};
 use crate::headers::Headers;
 use crate::index::Index;
 use crate::slots::{NONE, Slots};

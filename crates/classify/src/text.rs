@@ -28,8 +28,8 @@
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-use crate::columns::DROP;
 use crate::diagram::{Diagram, END, Step};
+use crate::expression::DROP;
 use crate::headers::Base;
 use crate::program::Program;
 use crate::slots::NONE;

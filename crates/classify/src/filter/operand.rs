@@ -8,7 +8,8 @@ use super::diagnostic::RuleDiagnosticKind;
 use super::parse::Parser;
 use super::primitive::Primitive;
 use super::vocabulary::{
-    Field, ICMP, ICMP_TYPE, Kind, Layer, Mask, Operator, TCP, UDP, kind_named, kind_text, protocol_text,
+    Field, ICMP, ICMP_TYPE, Kind, Layer, Mask, Meaning, Operator, TCP, UDP, kind_named, kind_text,
+    protocol_text,
 };
 use super::words;
 use crate::names::{self, NameKind, TCP_OR_UDP};
@@ -21,18 +22,6 @@ const NAMES: [(NameKind, Kind, &[u32]); 5] = [
     (NameKind::TcpFlag, Kind::TcpFlag, &[TCP, TCP_OR_UDP]),
     (NameKind::IcmpType, ICMP_TYPE, &[ICMP]),
 ];
-
-/// The meaning of a word where a qualifier or a value is expected.
-pub(super) enum Meaning {
-    /// No meaning.
-    Unknown,
-    /// A meaning that does not fit here, or several.
-    Wrong(RuleDiagnosticKind),
-    /// The quantity to test.
-    Kind(Kind),
-    /// A named value and its kind.
-    Value(Kind, u32),
-}
 
 impl Parser<'_> {
     /// `[POS]`, `[POS:LEN]` or `[POS,LAST]`, counted in bytes.

@@ -12,9 +12,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::diagnostic::RuleDiagnosticKind;
-use super::operand::Meaning;
 use super::primitive::Primitive;
-use super::vocabulary::{Direction, Field, Kind, Layer, Operator};
+use super::vocabulary::{Direction, Field, Kind, Layer, Meaning, Operator};
 use crate::expression::Expression;
 use crate::names::Names;
 

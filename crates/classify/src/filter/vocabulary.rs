@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 
 use packet::protocol;
 
+use super::diagnostic::RuleDiagnosticKind;
 use crate::names::{TCP_OR_UDP, TRANSPORT};
 
 /// Protocol numbers in rules. Numbers above 255 are pseudo-protocols.
@@ -135,4 +136,16 @@ pub(super) enum Mask {
     Number(u32),
     Address(u32),
     Ether([u8; 6]),
+}
+
+/// The meaning of a word where a qualifier or a value is expected.
+pub(super) enum Meaning {
+    /// No meaning.
+    Unknown,
+    /// A meaning that does not fit here, or several.
+    Wrong(RuleDiagnosticKind),
+    /// The quantity to test.
+    Kind(Kind),
+    /// A named value and its kind.
+    Value(Kind, u32),
 }
