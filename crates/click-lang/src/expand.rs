@@ -1,7 +1,7 @@
 //! Expansion: replaces each use of a compound by the compound's parts.
 
 use crate::class::{Class, ClassId, Compound, Link, PartKind, SourceSpan};
-use crate::compile::Compilation;
+use crate::compilation::Compilation;
 use crate::lower::Naming;
 use crate::tree::Span;
 use crate::tunnel::{self, FlatKind};

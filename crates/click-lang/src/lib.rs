@@ -32,6 +32,7 @@
 extern crate alloc;
 
 mod class;
+mod compilation;
 mod compile;
 pub mod config;
 mod connect;
@@ -44,6 +45,7 @@ mod lexer;
 mod limits;
 mod location;
 mod lower;
+mod options;
 mod parser;
 mod source;
 mod suggest;
@@ -51,11 +53,12 @@ pub mod tree;
 mod tunnel;
 mod variables;
 
-pub use compile::{Compiled, Library, Options, Reader, compile};
+pub use compile::{Compiled, compile};
 pub use diagnostics::{Diagnostic, Severity, plain_quotes};
 pub use flatten::flatten;
 pub use format::format;
 pub use graph::{Connection, Element, Graph, Port, Requirement};
 pub use limits::Limits;
 pub use location::Location;
+pub use options::{Library, Options, Reader};
 pub use suggest::nearest;

@@ -1,7 +1,7 @@
 //! The compounds being lowered, from the top level inwards, and their parts.
 
 use crate::class::{Compound, Part, PartKind, SourceSpan};
-use crate::compile::Compilation;
+use crate::compilation::Compilation;
 use crate::tree::{Span, SyntaxError};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;

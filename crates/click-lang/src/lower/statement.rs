@@ -2,7 +2,7 @@
 
 use super::level::{Level, Lowering};
 use crate::class::{Class, ClassId, Compound, SourceSpan};
-use crate::compile::Compilation;
+use crate::compilation::Compilation;
 use crate::tree::{ClassUse, Span, Statement, StatementKind, Tree};
 use crate::{Requirement, config, lexer};
 use alloc::format;
