@@ -8,7 +8,6 @@ use packet::{Batch, Packet, Pool, Timestamp};
 use reason::Reason;
 
 use crate::arguments::{Args, Arguments, FromArgument, Setup};
-use crate::contract::Element;
 use crate::deferred::DeferredWrite;
 use crate::driver::Driver;
 use crate::element_state::ElementState;
@@ -471,19 +470,6 @@ impl Context<'_> {
     /// The text of the element's configuration.
     pub fn configuration(&self) -> String {
         self.element.config().clone()
-    }
-
-    /// Reconfigures an element, as a write to its `config` does; on failure nothing changes.
-    pub fn reconfigure<E: Element>(&self, element: &mut E, config: &str) -> Result<(), HandlerError> {
-        let name = self.name();
-        let mut setup = self.setup(&name);
-        let args = E::Args::parse(Arguments::new(config), &mut setup)?;
-        element.reconfigure(args, &mut setup)?;
-        for warning in &setup.warnings {
-            self.log(&format!("  warning: {warning}"));
-        }
-        self.record_configuration(config);
-        Ok(())
     }
 
     /// The `T` exported by the element called `name`, as seen from this element.

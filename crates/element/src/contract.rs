@@ -1,5 +1,6 @@
 //! The element interface: as its author implements it, and as the router holds it.
 
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +13,8 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
-use crate::handler::{self, Found, Handler, HandlerInfo, HandlerKind, NumberedHandlers};
+use crate::handler::{self, Found, Handler, NumberedHandlers};
+use crate::handler_info::{HandlerInfo, HandlerKind};
 
 /// An element with full access to ports, its task, timers and descriptors. Most elements implement
 /// [`Filter`](crate::Filter) instead.
@@ -108,6 +110,21 @@ pub trait Element: Sized + 'static {
 
     /// The router stops for good: flush and close.
     fn cleanup(&mut self, _cx: &mut Context) {}
+}
+
+impl Context<'_> {
+    /// Reconfigures an element, as a write to its `config` does; on failure nothing changes.
+    pub fn reconfigure<E: Element>(&self, element: &mut E, config: &str) -> Result<(), HandlerError> {
+        let name = self.name();
+        let mut setup = self.setup(&name);
+        let args = E::Args::parse(Arguments::new(config), &mut setup)?;
+        element.reconfigure(args, &mut setup)?;
+        for warning in &setup.warnings {
+            self.log(&format!("  warning: {warning}"));
+        }
+        self.record_configuration(config);
+        Ok(())
+    }
 }
 
 /// A type-erased [`Element`], created only by [`Class::create`](crate::Class::create).

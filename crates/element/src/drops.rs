@@ -6,7 +6,7 @@ use core::cell::RefCell;
 
 use reason::{FRAMEWORK, Reason, is_user_name};
 
-use crate::class::Class;
+use crate::class_info::ClassInfo;
 
 /// The maximum number of drop reasons that users' functions may declare per router: bounds what a configuration can add
 /// to the metrics.
@@ -29,7 +29,7 @@ impl DropCounters {
 
     /// Counts dropped packets of an element of `class`.
     #[inline]
-    pub fn add(&self, class: &Class, reason: Reason, count: u64) {
+    pub fn add(&self, class: &ClassInfo, reason: Reason, count: u64) {
         if count == 0 {
             return;
         }
@@ -42,11 +42,11 @@ impl DropCounters {
 
     /// Adds a counter for a new reason; an undeclared reason is counted as such.
     #[cold]
-    fn add_first(&self, counts: &mut Vec<(Reason, u64)>, class: &Class, reason: Reason, count: u64) {
-        let is_declared = class.info.drops.contains(&reason)
+    fn add_first(&self, counts: &mut Vec<(Reason, u64)>, class: &ClassInfo, reason: Reason, count: u64) {
+        let is_declared = class.drops.contains(&reason)
             || FRAMEWORK.contains(&reason)
             || self.declared.borrow().contains(&reason);
-        debug_assert!(is_declared, "{} drops packets as {}: undeclared", class.info.name, reason.name());
+        debug_assert!(is_declared, "{} drops packets as {}: undeclared", class.name, reason.name());
         let reason = if is_declared { reason } else { Reason::UNDECLARED };
         match counts.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, sum)) => *sum += count,

@@ -6,7 +6,7 @@ use core::cell::{Cell, Ref, RefCell};
 
 use reason::Reason;
 
-use crate::class::Class;
+use crate::class_info::ClassInfo;
 use crate::drops::DropCounters;
 use crate::random::RandomSequence;
 use crate::text;
@@ -19,7 +19,7 @@ pub struct ElementState {
     /// Its name.
     pub name: String,
     /// Its class.
-    pub class: &'static Class,
+    pub class: &'static ClassInfo,
     /// The numbers of connected inputs and outputs.
     pub ports: (usize, usize),
     /// The order group of each output port; ports beyond its length are in group 0.
@@ -38,7 +38,7 @@ impl ElementState {
     /// the router.
     pub fn new(
         index: usize,
-        (name, class, config): (&str, &'static Class, &str),
+        (name, class, config): (&str, &'static ClassInfo, &str),
         ports: (usize, usize),
         groups: Vec<u16>,
         seed: u64,
@@ -58,7 +58,7 @@ impl ElementState {
 
     /// The name of its class.
     pub fn class_name(&self) -> &'static str {
-        self.class.info.name
+        self.class.name
     }
 
     /// The text of its configuration.

@@ -5,9 +5,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::arguments::ArgumentError;
 use crate::context::Context;
-use crate::error::HandlerError;
+use crate::error::{ArgumentError, HandlerError};
+use crate::handler_info::{HandlerInfo, HandlerKind};
 
 /// A handler of an element of type `E`.
 pub struct Handler<E: 'static> {
@@ -30,32 +30,6 @@ enum Call<E> {
     Read(fn(&E) -> String),
     ReadWith(fn(&mut E, &mut Context, &str) -> Result<String, HandlerError>),
     Write(fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>),
-}
-
-/// The kind of a handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandlerKind {
-    /// Returns a value.
-    Read,
-    /// Returns a value for a parameter.
-    ReadWithParameter,
-    /// Takes a value.
-    Write,
-}
-
-/// The description of a handler, for the reference and the router.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandlerInfo {
-    /// Its name; a read and a write handler may share one.
-    pub name: Cow<'static, str>,
-    /// Its kind.
-    pub kind: HandlerKind,
-    /// Whether reading it is cheap and has no side effects, so that a monitor may read it often.
-    pub calm: bool,
-    /// Whether only the configuration itself may call it, not control connections or the command line.
-    pub hidden: bool,
-    /// One sentence.
-    pub summary: &'static str,
 }
 
 /// Handlers that exist once per port or argument, `active0`, `active1` and so on, for reading and writing.

@@ -18,6 +18,7 @@ extern crate self as element;
 
 pub mod arguments;
 mod class;
+mod class_info;
 mod clock;
 mod context;
 mod contract;
@@ -29,6 +30,7 @@ mod environment;
 mod error;
 mod filter;
 mod handler;
+mod handler_info;
 pub mod iana;
 mod names;
 pub mod number_format;
@@ -42,7 +44,8 @@ mod tap;
 pub mod text;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
-pub use class::{ArgumentInfo, Class, ClassDocumentation, ClassInfo, Notifies, Phase, UNKNOWN_CLASS};
+pub use class::{Class, UNKNOWN_CLASS};
+pub use class_info::{ArgumentInfo, ClassDocumentation, ClassInfo, Notifies, Phase};
 pub use clock::Clock;
 pub use context::Context;
 pub use contract::{DynElement, Element};
@@ -57,7 +60,8 @@ pub use environment::{
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use filter::{Filter, Verdict};
-pub use handler::{Handler, HandlerInfo, HandlerKind, NumberedHandlers};
+pub use handler::{Handler, NumberedHandlers};
+pub use handler_info::{HandlerInfo, HandlerKind};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
 pub use random::{AdditiveRandom, RandomSequence, SharedRandom};

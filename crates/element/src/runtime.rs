@@ -13,7 +13,7 @@ use packet::{Batch, Timestamp};
 use crate::element_state::ElementState;
 use crate::environment::Descriptor;
 use crate::error::HandlerError;
-use crate::handler::HandlerInfo;
+use crate::handler_info::HandlerInfo;
 use crate::outputs::Outputs;
 use crate::signal::{Direction, Signal};
 

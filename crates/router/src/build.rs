@@ -13,58 +13,17 @@ use element::{
     Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Setup, SetupError,
     SetupRemark,
 };
-use packet::{BatchTrace, MAX_BATCH, Pool, Timestamp};
+use packet::{BatchTrace, MAX_BATCH, Pool};
 
 use crate::configure_order;
-use crate::hookup::{Hookup, error, hook_up, named};
+use crate::diagnostics::{error, introduced, named};
+use crate::hookup::{Hookup, hook_up};
 use crate::node::{Node, Notifier, Port};
+use crate::options::Options;
 use crate::order;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::state::{NO_ELEMENT, RouterState};
-
-/// The default maximum number of packets in a batch. Headers and first bytes of 128 packets, three cache lines each,
-/// fit a 32 KB first-level cache. Twice as many do not, and make a plain forwarding path a third slower.
-pub const DEFAULT_BATCH: usize = 128;
-
-/// Options of a router.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The maximum number of packets in a batch, 1 to 256. Results do not depend on it.
-    pub batch: usize,
-    /// The maximum number of live packets.
-    pub packets: usize,
-    /// The start of simulated time. Simulated time advances only when there is nothing to do.
-    pub simulated: Option<Timestamp>,
-    /// The seed of all randomness; if absent, the environment provides one.
-    pub seed: Option<u64>,
-    /// The number of threads that tasks may be assigned to. One thread runs them all.
-    pub threads: usize,
-    /// Whether the `hotconfig` handler may be written.
-    pub allow_reconfigure: bool,
-    /// The configuration text, for the `config` handler.
-    pub source: String,
-    /// Elements added to each configuration that is written to `hotconfig`.
-    pub added: Vec<click_lang::Element>,
-    /// Whether a run ends when nothing more can happen, instead of waiting to be stopped.
-    pub stop_when_idle: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            batch: DEFAULT_BATCH,
-            packets: 1 << 18,
-            simulated: None,
-            seed: None,
-            threads: 1,
-            allow_reconfigure: true,
-            source: String::new(),
-            added: Vec::new(),
-            stop_when_idle: true,
-        }
-    }
-}
 
 impl RouterState {
     /// Checks the graph, then creates and initialises its elements. Returns the warnings, or all diagnostics if there
@@ -109,9 +68,10 @@ impl RouterState {
             graph.elements.iter().zip(classes).zip(ends.zip(orders)).enumerate()
         {
             let counts = (inputs.len(), outputs.len());
-            let identity = (&*element.name, class, &*element.config);
+            let identity = (&*element.name, class.info, &*element.config);
             nodes.push(Node {
                 element: ElementState::new(index, identity, counts, groups, seed),
+                class,
                 location: element.location.clone(),
                 object: RefCell::new(None),
                 inputs: inputs.into_iter().map(Port::new).collect(),
@@ -147,7 +107,7 @@ impl RouterState {
     }
 
     pub(crate) fn configure_order(&self) -> Vec<usize> {
-        let phases: Vec<_> = self.nodes.iter().map(|node| node.element.class.info.phase).collect();
+        let phases: Vec<_> = self.nodes.iter().map(|node| node.element.class.phase).collect();
         configure_order::order(&phases)
     }
 
@@ -165,7 +125,7 @@ impl RouterState {
         let mut found = Vec::new();
         let mut unbatched = false;
         for (position, index) in self.configure_order().into_iter().enumerate() {
-            let Some(node) = self.nodes.get(index).filter(|node| !node.element.class.is_unknown()) else {
+            let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else {
                 continue;
             };
             let config = node.element.config();
@@ -177,7 +137,7 @@ impl RouterState {
             );
             setup.checking = checking;
             setup.threads = self.options.threads;
-            let created = node.element.class.create(Arguments::new(&config), &mut setup);
+            let created = node.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
             for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
                 for text in texts {
@@ -278,11 +238,6 @@ impl RouterState {
             None => Err(HandlerError::Busy(node.element.name.clone())),
         }
     }
-}
-
-/// A text below a line that names its subject.
-fn introduced(what: &str, subject: &str, text: &str) -> String {
-    format!("{what} ‘{subject}’:\n  {}", text.replace('\n', "\n  "))
 }
 
 fn has_errors(problems: &[Diagnostic]) -> bool {

@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Graph, Severity};
 use element::Environment;
 
-use crate::build::Options;
-use crate::hookup::{Hookup, hook_up_all, named};
+use crate::diagnostics::named;
+use crate::hookup::{Hookup, hook_up_all};
+use crate::options::Options;
 use crate::registry::Registry;
 use crate::state::RouterState;
 

@@ -3,14 +3,7 @@
 use element::{Context, Outputs, Reason};
 use packet::Batch;
 
-use crate::state::RouterState;
-
-/// A batch on its way to an input.
-pub(crate) struct Delivery {
-    element: usize,
-    port: usize,
-    batch: Batch,
-}
+use crate::state::{Delivery, RouterState};
 
 /// The maximum number of deliveries per turn. It ends a loop of elements that drops nothing.
 const MOST_DELIVERIES: usize = 1 << 22;

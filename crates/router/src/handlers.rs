@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use element::{HandlerError, HandlerInfo, HandlerKind, HandlerTarget};
+use element::{HandlerError, HandlerInfo, HandlerTarget};
 
 use crate::standard::StandardHandler;
 use crate::state::RouterState;
@@ -111,23 +111,18 @@ impl RouterState {
             return self.router_handlers().map(|handler| handler.info.clone()).collect();
         };
         let Some(node) = self.nodes.get(index) else { return Vec::new() };
-        let mut handlers = node.element.class.handlers();
+        let mut handlers = node.class.handlers();
         // While the element is being called, only the handlers of its class are listed.
         if let Ok(object) = node.object.try_borrow() {
             handlers.extend(object.iter().flat_map(|object| object.more_handlers()));
         }
         for StandardHandler { info, .. } in self.element_handlers(index) {
-            if !handlers.iter().any(|own| own.name == info.name && is_read(own) == is_read(info)) {
+            if !handlers.iter().any(|own| own.name == info.name && own.is_read() == info.is_read()) {
                 handlers.push(info.clone());
             }
         }
         handlers
     }
-}
-
-/// Whether this is a read handler; a write handler may have the same name.
-pub(crate) fn is_read(info: &HandlerInfo) -> bool {
-    info.kind != HandlerKind::Write
 }
 
 /// Replaces the handler's name in an element's error by the full path.

@@ -5,9 +5,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use click_lang::{Diagnostic, Graph, Location, Severity};
+use click_lang::{Diagnostic, Graph};
 use element::{Class, UNKNOWN_CLASS};
 
+use crate::diagnostics::named;
 use crate::ports::{self, PortMode};
 use crate::processing;
 use crate::registry::Registry;
@@ -101,29 +102,6 @@ fn resolve(
     }
     connect(graph, &mut hookup);
     hookup
-}
-
-/// An error, with a location if there is one.
-pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
-    let severity = Severity::Error;
-    Diagnostic {
-        severity,
-        location,
-        message,
-        related: Vec::new(),
-        hint: None,
-        bare: false,
-        printed: None,
-        data_location: None,
-    }
-}
-
-/// An element's name in messages.
-pub(crate) fn named(graph: &Graph, element: usize) -> String {
-    graph
-        .elements
-        .get(element)
-        .map_or_else(String::new, |element| format!("{} :: {}", element.name, element.class))
 }
 
 fn count_ports(

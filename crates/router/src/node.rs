@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::Location;
-use element::{DynElement, ElementState, SignalCell};
+use element::{Class, DynElement, ElementState, SignalCell};
 
 use crate::hookup::{PortLinks, PortRef};
 
 /// One element and its state in the router.
 pub(crate) struct Node {
     pub(crate) element: ElementState,
+    pub(crate) class: &'static Class,
     pub(crate) location: Location,
     /// `None` until the element is created; borrowed during its calls.
     pub(crate) object: RefCell<Option<Box<dyn DynElement>>>,

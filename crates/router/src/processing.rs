@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use click_lang::{Diagnostic, Graph, Location};
 use element::Class;
 
-use crate::hookup::{error, named};
+use crate::diagnostics::{error, named};
 use crate::ports::{self, FlowCode, PortMode};
 
 /// The modes of an element's inputs and outputs.

@@ -10,8 +10,8 @@ use click_lang::{Diagnostic, Graph};
 use element::{Environment, HandlerError, HandlerInfo};
 use packet::{Pool, Timestamp};
 
-use crate::build::Options;
 use crate::node::Port;
+use crate::options::Options;
 use crate::registry::Registry;
 use crate::state::RouterState;
 
@@ -276,7 +276,7 @@ impl Router {
 
     /// The classes of the elements, in order.
     pub fn classes(&self) -> impl Iterator<Item = &'static str> {
-        self.state.nodes.iter().map(|node| node.element.class.info.name)
+        self.state.nodes.iter().map(|node| node.element.class.name)
     }
 
     /// The number of packets into and out of each element, summed over its ports, in element order.

@@ -119,7 +119,7 @@ impl Signals for RouterState {
         let notifier = if direction == Direction::Empty { &node.empty } else { &node.full };
         if notifier.cell.set(active) {
             for &listener in notifier.listeners.borrow().iter() {
-                if self.nodes.get(listener).is_some_and(|node| node.element.class.info.task) {
+                if self.nodes.get(listener).is_some_and(|node| node.element.class.task) {
                     self.schedule(listener);
                 } else {
                     self.resources.deferred.wake(listener);

@@ -58,7 +58,7 @@ impl RouterState {
     /// The element's notifier, if it gives that signal.
     fn notifier(&self, element: usize, direction: Direction) -> Option<&Notifier> {
         let node = self.nodes.get(element)?;
-        match (direction, node.element.class.info.notifies) {
+        match (direction, node.element.class.notifies) {
             (Direction::Empty, Notifies::Empty | Notifies::EmptyAndFull) => Some(&node.empty),
             (Direction::Full, Notifies::Full | Notifies::EmptyAndFull) => Some(&node.full),
             _ => None,
@@ -92,7 +92,7 @@ impl RouterState {
     fn is_unfed(&self, element: usize, direction: Direction) -> bool {
         let node = self.nodes.get(element).filter(|node| node.inputs.is_empty());
         direction == Direction::Empty
-            && node.is_some_and(|node| ports::port_counts(node.element.class.info.ports, (1, 1)).0 > 0)
+            && node.is_some_and(|node| ports::port_counts(node.element.class.ports, (1, 1)).0 > 0)
     }
 
     /// The ports connected to an input (`Empty`) or output (`Full`), if this side moves the packets.
@@ -108,7 +108,7 @@ impl RouterState {
     /// The ports on the far side of an element where packets come from, or go to, in the same mode.
     fn onward(&self, element: usize, port: usize, direction: Direction) -> Vec<usize> {
         let Some(node) = self.nodes.get(element) else { return Vec::new() };
-        let flow = FlowCode::parse(node.element.class.info.flow);
+        let flow = FlowCode::parse(node.element.class.flow);
         let reaches = |input, output| flow.connects(input, output);
         match direction {
             Direction::Empty => (0..node.inputs.len())

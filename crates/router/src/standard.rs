@@ -8,7 +8,6 @@ use core::fmt::Write;
 
 use element::{HandlerError, HandlerInfo, HandlerKind, Scheduler};
 
-use crate::handlers::is_read;
 use crate::node::Port;
 use crate::ports::{self, PortMode};
 use crate::router::ROUTER_VERSION;
@@ -156,10 +155,10 @@ impl RouterState {
         &self,
         element: usize,
     ) -> impl Iterator<Item = &'static StandardHandler<usize>> {
-        let class = self.nodes.get(element).map(|node| node.element.class);
+        let class = self.nodes.get(element).map(|node| node.class);
         let (task, live) = class.map_or((false, false), |class| (class.info.task, class.live_reconfigure));
         let exists = move |handler: &&StandardHandler<usize>| {
-            live || handler.info.name != "config" || is_read(&handler.info)
+            live || handler.info.name != "config" || handler.info.is_read()
         };
         ELEMENT.iter().chain(if task { TASK } else { &[] }).filter(exists)
     }
@@ -243,7 +242,7 @@ impl RouterState {
         let Some(node) = self.nodes.get(index) else { return String::new() };
         let mut text = String::new();
         let counts = (node.inputs.len(), node.outputs.len());
-        let (inputs, outputs) = ports::processing(node.element.class.info.processing, counts);
+        let (inputs, outputs) = ports::processing(node.element.class.processing, counts);
         for (kind, ports, declared, input) in
             [("input", &node.inputs, inputs, true), ("output", &node.outputs, outputs, false)]
         {
@@ -298,7 +297,7 @@ fn call_write<T: Copy + 'static>(
 
 /// The error for a handler that can't be read or written: it has only the other kind, or it does not exist.
 fn refusal(handlers: &[HandlerInfo], handler: &str, read: bool) -> HandlerError {
-    match handlers.iter().any(|info| info.name == handler && !(read && is_read(info))) {
+    match handlers.iter().any(|info| info.name == handler && !(read && info.is_read())) {
         true => HandlerError::WrongKind { path: handler.to_string(), read },
         false => HandlerError::NoHandler(handler.to_string()),
     }
@@ -310,7 +309,7 @@ fn handlers_text(handlers: &[HandlerInfo]) -> String {
     names.sort_unstable();
     names.dedup();
     names.iter().fold(String::new(), |mut text, name| {
-        let has = |read| handlers.iter().any(|info| info.name == *name && is_read(info) == read);
+        let has = |read| handlers.iter().any(|info| info.name == *name && info.is_read() == read);
         let parameter =
             handlers.iter().any(|info| info.name == *name && info.kind == HandlerKind::ReadWithParameter);
         let _ = writeln!(

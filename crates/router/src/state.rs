@@ -9,11 +9,10 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::Graph;
 use element::{Context, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime};
-use packet::BatchTrace;
+use packet::{Batch, BatchTrace};
 
-use crate::build::Options;
-use crate::deliver::Delivery;
 use crate::node::{Node, Port};
+use crate::options::Options;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::timers::Timers;
@@ -40,6 +39,13 @@ pub(crate) struct RouterState {
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,
     /// A checked and initialised router, which takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<RouterState>>>,
+}
+
+/// A batch on its way to an input.
+pub(crate) struct Delivery {
+    pub(crate) element: usize,
+    pub(crate) port: usize,
+    pub(crate) batch: Batch,
 }
 
 /// No element.
@@ -70,7 +76,7 @@ impl RouterState {
 
     /// Whether an element stores pushed packets until they are pulled.
     pub(crate) fn is_storage(&self, element: usize) -> bool {
-        self.nodes.get(element).is_some_and(|node| node.element.class.info.storage)
+        self.nodes.get(element).is_some_and(|node| node.element.class.storage)
     }
 
     /// The name of a reason, including reasons that users' functions declared.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use click_lang::{Diagnostic, Graph};
 use element::HandlerError;
 
-use crate::build::Options;
+use crate::options::Options;
 use crate::router::{Router, clean_up};
 use crate::state::RouterState;
 

@@ -9,9 +9,10 @@ use core::str::FromStr;
 use packet::address::{ip4_mask, parse_ip4, parse_ip6};
 use packet::{Ip4Prefix, Ip6Prefix, MacAddr};
 
+use crate::error::ArgumentError;
 use crate::names::NameKind;
 
-use super::parser::{ArgumentError, FromArgument};
+use super::parser::FromArgument;
 use super::setup::Setup;
 
 /// An IPv4 prefix, or an address as a prefix of that one address.

@@ -2,11 +2,12 @@
 
 use alloc::string::String;
 
-use super::parser::{ArgumentError, FromArgument};
+use super::parser::FromArgument;
 use super::setup::Setup;
 use crate::context::Context;
+use crate::error::ArgumentError;
 use crate::error::{HandlerError, SetupError};
-use crate::handler::HandlerKind;
+use crate::handler_info::HandlerKind;
 use crate::text;
 
 /// A write handler and its value: `element.handler value`, or `handler value` for a handler of the router.

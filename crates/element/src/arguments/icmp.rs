@@ -1,10 +1,11 @@
 //! ICMP types and codes.
 
+use crate::error::ArgumentError;
 use crate::iana;
 use crate::names::NameKind;
 
 use super::numbers::integer;
-use super::parser::{ArgumentError, FromArgument};
+use super::parser::FromArgument;
 use super::setup::Setup;
 
 /// An ICMP type, by number or name.

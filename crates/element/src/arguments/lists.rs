@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
+use crate::error::ArgumentError;
 use crate::text;
 
-use super::parser::{ArgumentError, FromArgument};
+use super::parser::FromArgument;
 use super::setup::Setup;
 
 /// Zero or more values separated by spaces: `BADSRC 10.0.0.255 10.0.1.255`.

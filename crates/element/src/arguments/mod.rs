@@ -12,11 +12,12 @@ mod quantities;
 mod setup;
 mod values;
 
+pub use crate::error::ArgumentError;
 pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
 pub use call::HandlerCall;
 pub use icmp::IcmpType;
 pub use lists::SpaceSeparated;
-pub use parser::{Args, ArgumentError, ArgumentGroup, Arguments, FromArgument};
+pub use parser::{Args, ArgumentGroup, Arguments, FromArgument};
 pub use probability::Probability;
 pub use quantities::{Bandwidth, Rate, Real, SignedTime};
 pub use setup::Setup;

@@ -2,7 +2,9 @@
 
 use alloc::string::ToString;
 
-use super::parser::{ArgumentError, FromArgument};
+use crate::error::ArgumentError;
+
+use super::parser::FromArgument;
 use super::setup::Setup;
 
 impl FromArgument for bool {

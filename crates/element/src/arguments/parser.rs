@@ -3,10 +3,9 @@
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
-use crate::class::{ArgumentInfo, ClassDocumentation, ClassInfo};
-use crate::error::{Message, SetupError};
+use crate::class_info::{ArgumentInfo, ClassDocumentation, ClassInfo};
+use crate::error::{ArgumentError, Message, SetupError};
 use crate::text;
 
 use super::setup::Setup;
@@ -51,53 +50,6 @@ pub trait FromArgument: Sized {
 
     /// Parses the text, which is trimmed but still has its quotes.
     fn from_argument(text: &str, setup: &Setup) -> Result<Self, ArgumentError>;
-}
-
-/// An error in an argument's text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ArgumentError {
-    /// The text has the wrong syntax.
-    Syntax,
-    /// The number is out of range.
-    OutOfRange(String),
-    /// Anything else.
-    Other(String),
-    /// The syntax is valid but the value is not. Reported without the keyword, and only if the syntax of all arguments
-    /// is valid.
-    Semantic(String),
-    /// Like `Semantic`, but the message starts with the keyword.
-    SemanticWithKeyword(String),
-}
-
-impl ArgumentError {
-    /// An error in a value whose syntax is valid, with the caller's text.
-    pub fn semantic(text: impl fmt::Display) -> ArgumentError {
-        ArgumentError::Semantic(text.to_string())
-    }
-
-    /// Whether this is a syntax error.
-    pub(crate) fn is_syntactic(&self) -> bool {
-        !matches!(self, ArgumentError::Semantic(_) | ArgumentError::SemanticWithKeyword(_))
-    }
-
-    /// An error with the caller's text.
-    pub fn new(text: impl fmt::Display) -> ArgumentError {
-        ArgumentError::Other(text.to_string())
-    }
-}
-
-impl core::error::Error for ArgumentError {}
-
-impl fmt::Display for ArgumentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ArgumentError::Syntax => f.write_str("parse error"),
-            ArgumentError::OutOfRange(bound) => write!(f, "out of range, bound {bound}"),
-            ArgumentError::Other(text)
-            | ArgumentError::Semantic(text)
-            | ArgumentError::SemanticWithKeyword(text) => f.write_str(text),
-        }
-    }
 }
 
 /// The argument texts of one element, taken as its fields ask for them.

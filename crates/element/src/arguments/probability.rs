@@ -1,6 +1,7 @@
 //! Probabilities in fixed point.
 
-use super::{ArgumentError, FromArgument, Real, Setup};
+use super::{FromArgument, Real, Setup};
+use crate::error::ArgumentError;
 use crate::number_format;
 use alloc::string::String;
 

@@ -2,8 +2,10 @@
 
 use packet::Timestamp;
 
+use crate::error::ArgumentError;
+
 use super::decimal;
-use super::parser::{ArgumentError, FromArgument};
+use super::parser::FromArgument;
 use super::setup::Setup;
 
 /// A bandwidth in bytes a second. Text: a number of bytes, or a number with `bps` (bits) or `Bps` (bytes), optionally

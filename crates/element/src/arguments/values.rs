@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 
 use packet::annotation;
 
+use crate::error::ArgumentError;
 use crate::names::NameKind;
 use crate::text;
 use crate::{iana, services};
 
 use super::numbers::integer;
-use super::parser::{ArgumentError, FromArgument};
+use super::parser::FromArgument;
 use super::setup::Setup;
 
 impl FromArgument for String {
