@@ -15,83 +15,83 @@ use crate::time::Time;
 use crate::traffic::{Rates, Traffic};
 use crate::value::Value;
 
-/// What a box runs in.
+/// The kind of sandbox that a box runs in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
     /// A virtual machine if KVM is usable, else a process.
     #[default]
     Auto,
-    /// A virtual machine; refused if KVM is not usable.
+    /// A virtual machine. Refused if KVM is not usable.
     Vm,
     /// A process without privileges, in namespaces of its own.
     Process,
 }
 
-/// What happens when a box ends without a request.
+/// The restart policy: whether a box restarts when it ends without a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// It stays stopped.
+    /// Never restart.
     Never,
-    /// It restarts after a crash: at once the first time, then after growing delays.
+    /// Restart after a crash: at once after the first, then after growing delays.
     #[default]
     OnFailure,
-    /// It restarts after every end that was not requested. A configuration that stops by itself does not end its box.
+    /// Restart whenever the box ends without a request. A configuration that stops by itself does not end its box.
     Always,
 }
 
 /// The definition of a box to create.
 ///
-/// The configuration is checked first. If it or anything else is rejected, no box is created.
+/// The daemon checks the configuration first. If anything is rejected, no box is created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateBox {
-    /// Its name.
+    /// The name of the box.
     pub name: BoxName,
-    /// Its main configuration, in Click's language.
+    /// The text of the main configuration, in Click's language.
     pub configuration: String,
-    /// The name of the configuration in diagnostics, such as its file's name.
+    /// The name of the configuration in diagnostics, such as a file name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Files for the configuration.
+    /// Files that the configuration reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// What it runs in.
+    /// The sandbox that the box runs in.
     #[serde(default)]
     pub sandbox: Sandbox,
-    /// Private memory: variables, heap and stack. Pages are allocated when the box touches them.
+    /// The size of the private memory, for variables, heap and stack. Pages are allocated when the box touches them.
     #[serde(default = "default_memory")]
     pub memory: Size,
-    /// Slots of each ring of its ports.
+    /// The number of slots in each ring of the ports.
     #[serde(default)]
     pub ring: Ring,
-    /// Its ports, at most 16: the N-th is `FromDevice(N)` and `ToDevice(N)`.
+    /// The ports, at most 16. Port N is `FromDevice(N)` and `ToDevice(N)` in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortRequest>,
-    /// Its share of CPU time when boxes compete.
+    /// The share of CPU time when boxes compete.
     #[serde(default)]
     pub cpu_weight: Weight,
-    /// Maximum CPU time that it gets, even if CPUs are idle; absent: no limit.
+    /// The maximum CPU time, even if CPUs are idle. Absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_limit: Option<Cores>,
-    /// Whether it gets a CPU of its own, on which it polls, for low latency. Rejected if no CPU is free.
+    /// Whether the box gets a CPU of its own, on which it polls, for low latency. Refused if no CPU is free.
     #[serde(default)]
     pub dedicated: bool,
-    /// Whether it shares a packet pool with its owner's other boxes that set this (zero copy). Each box of a pool can
-    /// read and change the packets of all. Boxes joined by a pipe always share one.
+    /// Whether the box shares a packet pool with the other boxes of its owner that set this (zero copy). Each box of a
+    /// pool can read and change the packets of all its boxes. Boxes at a pipe always share a pool.
     #[serde(default)]
     pub share_packets: bool,
-    /// What happens when it ends without a request.
+    /// The restart policy.
     #[serde(default)]
     pub restart: Restart,
-    /// Its owner.
+    /// The owner of the box. Only boxes of one owner can share a pipe or a packet pool.
     #[serde(default)]
     pub owner: Owner,
-    /// Labels chosen by the caller.
+    /// Labels, chosen by the caller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether to start it; otherwise it is only defined.
+    /// Whether to start the box. Otherwise it is only defined.
     #[serde(default = "yes")]
     pub start: bool,
 }
@@ -129,133 +129,133 @@ fn yes() -> bool {
     true
 }
 
-/// A port of a box to be.
+/// A port of a box to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortRequest {
-    /// What it is attached to.
+    /// The switch or pipe to attach the port to.
     #[serde(default)]
     pub attach: Attachment,
-    /// Its Ethernet address; absent: the daemon assigns one, and keeps it.
+    /// The Ethernet address. Absent: the daemon assigns a random one, which the port keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<MacAddr>,
-    /// The limits on what it sends.
+    /// Limits on the frames that the box sends.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
 }
 
-/// What a box is doing.
+/// The state of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BoxState {
-    /// It is defined and was never started.
+    /// Defined, and never started.
     Created,
-    /// It runs, or waits for packets and timers.
+    /// Running, or waiting for packets and timers.
     Running,
-    /// It is suspended on request.
+    /// Suspended on request.
     Suspended,
-    /// It was stopped on request, or ended without an error.
+    /// Stopped on request, or ended without an error.
     Stopped,
-    /// It crashed and will not restart: its policy forbids it, or it crashed too often in a row.
+    /// Crashed, and not restarted: the policy forbids it, or the box crashed too often in a row.
     Crashed,
-    /// It crashed and waits for its restart.
+    /// Crashed, and waiting to be restarted.
     Waiting,
-    /// Something that this version does not know.
+    /// A state that this version of the client does not know.
     #[serde(other)]
     Unknown,
 }
 
-/// A box, in a list.
+/// The status of a box.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoxStatus {
-    /// Its name.
+    /// The name of the box.
     pub name: BoxName,
-    /// Its owner.
+    /// The owner of the box.
     pub owner: Owner,
-    /// Labels chosen by the caller.
+    /// Labels, chosen by the caller.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// The stack that it belongs to.
+    /// The stack that the box belongs to.
     #[serde(default)]
     pub stack: Option<crate::StackName>,
-    /// What it is doing.
+    /// The state of the box.
     pub state: BoxState,
-    /// What it runs in: never `auto`, unless it was never started.
+    /// The sandbox that the box runs in. `auto` only before the first start.
     pub sandbox: Sandbox,
-    /// Its process, or the thread that runs its virtual machine; absent when it doesn't run.
+    /// The process ID. Absent for a virtual machine, and while the box does not run.
     #[serde(default)]
     pub pid: Option<u32>,
-    /// When it was created.
+    /// When the box was created.
     pub created: Time,
-    /// When it was last started.
+    /// When the box was last started.
     #[serde(default)]
     pub started: Option<Time>,
-    /// Milliseconds since it was last started; 0 when it doesn't run.
+    /// Milliseconds since the last start; 0 while the box does not run.
     pub uptime_ms: u64,
-    /// Milliseconds that its last start took, from the request to the installed configuration.
+    /// Duration of the last start in milliseconds, until all configurations were installed.
     #[serde(default)]
     pub boot_ms: Option<f64>,
-    /// How often it was restarted after a crash.
+    /// Number of restarts after crashes.
     pub restarts: u32,
-    /// Names of its configurations, in the order of their installation.
+    /// Names of the configurations, in the order of their installation.
     pub configurations: Vec<ConfigurationName>,
-    /// Private memory that it may take.
+    /// The size of the private memory.
     pub memory: Size,
-    /// Slots of its rings.
+    /// The number of slots in each ring.
     pub ring: Ring,
-    /// Its share of processors.
+    /// The share of CPU time when boxes compete.
     pub cpu_weight: Weight,
-    /// Maximum CPU time that it gets.
+    /// The maximum CPU time.
     #[serde(default)]
     pub cpu_limit: Option<Cores>,
-    /// Whether it gets a CPU of its own.
+    /// Whether the box has a CPU of its own.
     pub dedicated: bool,
-    /// Whether it shares a packet pool with its owner's other boxes.
+    /// Whether the box shares a packet pool with other boxes of its owner.
     #[serde(default)]
     pub share_packets: bool,
-    /// The number of its own CPU; absent if it does not run, or has no CPU of its own.
+    /// The number of the box's own CPU. Absent if it has none, and while it does not run.
     #[serde(default)]
     pub processor: Option<u32>,
-    /// What happens when it ends without a request.
+    /// The restart policy.
     pub restart: Restart,
-    /// Resources that it has used since its creation, across restarts.
+    /// Resources used since the box was created, across restarts.
     pub usage: Usage,
-    /// Its traffic since its creation.
+    /// Traffic since the box was created.
     pub traffic: Traffic,
-    /// Its current rates.
+    /// Current rates.
     pub rates: Rates,
-    /// Its dropped packets by reason since its creation, inside it and at its ports.
+    /// Dropped packets by reason since the box was created, in the box and at its ports.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
 }
 
-/// A box, in full.
+/// All details of a box.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoxDetail {
-    /// The fields of the list entry.
+    /// The status of the box.
     #[serde(flatten)]
     pub status: BoxStatus,
-    /// Its ports, in order.
+    /// The ports, by number.
     pub ports: Vec<PortStatus>,
-    /// Its configurations, in the order of their installation.
+    /// The configurations, in the order of their installation.
     pub installed: Vec<ConfigurationStatus>,
-    /// Its last crash.
+    /// The report of the last crash.
     #[serde(default)]
     pub crash: Option<CrashReport>,
 }
 
-/// A port of a box.
+/// The status of a box's port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PortStatus {
-    /// Its number: N in `FromDevice(N)`.
+    /// The number of the port: N in `FromDevice(N)`.
     pub number: u8,
-    /// What it is attached to.
+    /// The switch or pipe that the port is attached to.
     pub attach: Attachment,
-    /// Its Ethernet address.
+    /// The Ethernet address of the port.
     pub mac: MacAddr,
-    /// What passed it.
+    /// Traffic through the port.
     pub traffic: Traffic,
-    /// Packets lost at it, by reason, on either side.
+    /// Packets dropped at the port by reason, in both directions.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
 }
@@ -263,57 +263,57 @@ pub struct PortStatus {
 /// Resources that a box has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Its own CPU time in nanoseconds.
+    /// CPU time of the box in nanoseconds.
     pub own_ns: u64,
-    /// CPU time that the switches spent on its packets, in nanoseconds.
+    /// CPU time that the switches spent on the box's packets, in nanoseconds.
     pub switch_ns: u64,
-    /// Turns that it had on a worker; 0 in a process.
+    /// Number of turns on a worker; 0 for a process.
     #[serde(default)]
     pub turns: u64,
-    /// Turns from which it had to be preempted.
+    /// Number of turns that the worker ended by preemption.
     #[serde(default)]
     pub overstays: u64,
-    /// Private memory that it has touched, in bytes.
+    /// Private memory in use, in bytes.
     #[serde(default)]
     pub memory: Size,
-    /// Bytes of its heap in use, as the box reports.
+    /// Heap in use in bytes, as the box reports it.
     #[serde(default)]
     pub heap: Size,
-    /// Maximum bytes of its heap that were in use, as the box reports.
+    /// Maximum heap that was in use in bytes, as the box reports it.
     #[serde(default)]
     pub heap_peak: Size,
-    /// Console lines and pieces of files that were dropped because the event channel was full.
+    /// Log lines and pieces of files that were dropped because the event channel was full.
     #[serde(default)]
     pub lost_events: u64,
 }
 
-/// The report of a crash. All texts are escaped.
+/// The report of a crash. Texts from the box are escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashReport {
     /// When the crash was detected.
     pub time: Time,
-    /// What happened, such as `page fault (error 0x4)`, `panic`, `killed by signal 9`.
+    /// The cause, such as `page fault (error 0x4)`, `panic` or `killed by signal 9`.
     pub cause: String,
-    /// The faulting address, if there is one.
+    /// The address that caused a page fault.
     #[serde(default)]
     pub address: Option<u64>,
-    /// The configuration that ran.
+    /// The configuration that was running.
     #[serde(default)]
     pub configuration: Option<String>,
-    /// The element that ran.
+    /// The element that was running.
     #[serde(default)]
     pub element: Option<String>,
-    /// The message of a panic.
+    /// The message of the panic; empty for other causes.
     #[serde(default)]
     pub message: String,
-    /// Registers at an exception, the instruction pointer first; empty otherwise.
+    /// The registers at an exception, the instruction pointer first; empty for other causes.
     #[serde(default)]
     pub registers: Vec<Register>,
-    /// The first bytes of the packet, or of the first packet of the batch, that the element was processing; empty if
+    /// The first bytes of the packet that the element was processing, or of the first packet of its batch. Absent if
     /// there was none.
     #[serde(default)]
     pub packet: Option<Value>,
-    /// The batch that the element was processing: any of these packets may have been the cause. Absent if there was
+    /// The batch that the element was processing. Any of its packets may have caused the crash. Absent if there was
     /// none.
     #[serde(default)]
     pub batch: Option<CrashBatch>,
@@ -322,64 +322,64 @@ pub struct CrashReport {
 /// The batch that an element was processing when its box crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashBatch {
-    /// How many.
+    /// Number of packets in the batch.
     pub count: u64,
-    /// The first of them.
+    /// The first packets of the batch.
     pub packets: Vec<CrashPacket>,
 }
 
 /// A packet of the batch that an element was processing when its box crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashPacket {
-    /// Bytes of the whole packet.
+    /// Length of the packet in bytes.
     pub length: u64,
-    /// The first of them.
+    /// The first bytes of the packet.
     pub start: Value,
 }
 
-/// A register.
+/// A register at an exception.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Register {
-    /// Its name.
+    /// The name of the register.
     pub name: String,
-    /// Its value, as `0x` and hexadecimal digits, because JSON numbers are too short for it.
+    /// The value as `0x` and hexadecimal digits, because JSON numbers are not exact beyond 53 bits.
     pub value: String,
 }
 
 /// A file that a box writes, for example with `ToDump`. The daemon keeps it until the box is removed, within limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrittenFile {
-    /// Its name as the configuration has it. It is a name in the box, never a path of the host.
+    /// The name of the file in the configuration. It is not a path on the host.
     pub name: String,
-    /// Bytes that are kept.
+    /// Number of stored bytes.
     pub bytes: Size,
-    /// Bytes that were left out, because the box wrote too fast or too much.
+    /// Number of bytes that were dropped, because the box wrote too fast or too much.
     pub lost: Size,
 }
 
-/// A line that a box wrote to its console, or that the daemon wrote about it.
+/// A line of a box's log, written by the box or, about the box, by the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {
     /// When the line was received.
     pub time: Time,
-    /// The configuration that wrote it; absent for lines of the daemon.
+    /// The configuration that wrote the line. Absent for lines of the daemon.
     #[serde(default)]
     pub configuration: Option<String>,
-    /// The line, escaped, without its end.
+    /// The line, escaped, without a line break.
     pub text: String,
-    /// The number of lines lost before this one.
+    /// Number of lines that were lost before this one.
     #[serde(default)]
     pub lost: u64,
 }
 
-/// The lines of a log to return.
+/// Which lines of a log to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogQuery {
     /// Whether to wait for new lines.
     #[serde(default)]
     pub follow: bool,
-    /// The number of existing lines to return; absent: all that are kept.
+    /// The number of existing lines to return. Absent: all that are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u32>,
 }

@@ -7,28 +7,29 @@ use crate::name::ConfigurationName;
 use crate::time::Time;
 use crate::value::Value;
 
-/// A file that is sent with a configuration, for example for `FromDump(NAME)`.
+/// A file for a configuration, for example for `FromDump(NAME)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its name in the configuration. It is a name inside the box, never a path of the host.
+    /// The name of the file in the configuration. It is not a path on the host.
     pub name: String,
-    /// Its contents.
+    /// The contents of the file.
     pub contents: Value,
 }
 
-/// A configuration to install. It replaces the one of the same name, whose state it takes over.
+/// A configuration to install. It replaces the configuration of the same name and takes over its state.
 ///
-/// It is checked first. If it is rejected, nothing changes.
+/// The daemon checks it first. If it is rejected, nothing changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Install {
-    /// The text in Click's language.
+    /// The text of the configuration, in Click's language.
     pub configuration: String,
-    /// The name of the text in diagnostics, such as its file's name.
+    /// The name of the configuration in diagnostics, such as a file name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Files for it. Files of the box's earlier configurations stay, unless one of these has the same name.
+    /// Files that the configuration reads. Files of the box's earlier configurations stay, unless one of these has the
+    /// same name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
 }
@@ -37,15 +38,15 @@ pub struct Install {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// The text in Click's language.
+    /// The text of the configuration, in Click's language.
     pub configuration: String,
-    /// The name of the text in diagnostics.
+    /// The name of the configuration in diagnostics, such as a file name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Files for it.
+    /// Files that the configuration reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// The number of ports that the box would have; absent: as many as a box may have.
+    /// The number of ports of the box. Absent: the maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<u8>,
 }
@@ -57,11 +58,11 @@ pub struct CheckReply {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Its severity.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The configuration can't run.
+    /// The configuration cannot run.
     Error,
     /// The configuration runs, but probably not as intended.
     Warning,
@@ -69,23 +70,23 @@ pub enum Severity {
     Note,
 }
 
-/// A diagnostic of a configuration, the same as an entry of `clickbox check --json`.
+/// A diagnostic of a configuration. `clickbox check --json` prints the same objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
-    /// Its severity.
+    /// The severity.
     pub severity: Severity,
-    /// The name of the text, where it is known.
+    /// The name of the configuration or file, if it is known.
     #[serde(default)]
     pub file: Option<String>,
-    /// The line, from 1.
+    /// The line, counted from 1.
     #[serde(default)]
     pub line: Option<u32>,
-    /// The column, from 1.
+    /// The column, counted from 1.
     #[serde(default)]
     pub column: Option<u32>,
-    /// The message. It may quote the configuration, so it is escaped.
+    /// The message. Quoted parts of the configuration are escaped.
     pub message: String,
-    /// How to correct it.
+    /// How to correct the configuration.
     #[serde(default)]
     pub hint: Option<String>,
     /// Related locations.
@@ -96,53 +97,53 @@ pub struct Diagnostic {
 /// A location that is related to a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Related {
-    /// The name of the text.
+    /// The name of the configuration or file.
     pub file: String,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// How it is related.
+    /// How the location is related.
     pub message: String,
 }
 
-/// A configuration that runs in a box.
+/// The status of an installed configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigurationStatus {
-    /// Its name.
+    /// The name of the configuration.
     pub name: ConfigurationName,
-    /// When it was installed or last replaced.
+    /// When the configuration was installed or last replaced.
     pub installed: Time,
-    /// How often it was replaced.
+    /// Number of times that the configuration was replaced.
     pub swaps: u32,
-    /// Warnings of its check.
+    /// Warnings of the check.
     #[serde(default)]
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The text of a configuration as it was installed.
+/// The text of an installed configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigurationText {
     /// The text.
     pub configuration: String,
-    /// Its name in diagnostics.
+    /// The name of the configuration in diagnostics.
     #[serde(default)]
     pub source: Option<String>,
-    /// Names of the files that came with it.
+    /// Names of the files that were sent with it.
     #[serde(default)]
     pub files: Vec<String>,
 }
 
-/// A handler that a box has.
+/// A handler of a box.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandlerInfo {
-    /// The configuration.
+    /// The configuration that the handler belongs to.
     pub configuration: ConfigurationName,
-    /// The element; empty for a handler of the router itself.
+    /// The element that the handler belongs to; empty for a handler of the router itself.
     pub element: String,
-    /// The handler's name.
+    /// The name of the handler.
     pub handler: String,
-    /// Whether it can be read.
+    /// Whether the handler can be read.
     pub read: bool,
-    /// Whether it can be written.
+    /// Whether the handler can be written.
     pub write: bool,
 }
 
@@ -161,14 +162,14 @@ impl HandlerInfo {
     }
 }
 
-/// The reply of a read handler.
+/// The value of a read handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandlerValue {
     /// The value as the box returned it, not escaped.
     pub value: Value,
 }
 
-/// The value for a write handler.
+/// A value to write to a handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandlerWrite {
@@ -177,7 +178,7 @@ pub struct HandlerWrite {
     pub value: Value,
 }
 
-/// The argument of a read handler that takes one.
+/// The argument for a read handler that takes one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandlerArgument {

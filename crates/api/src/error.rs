@@ -22,7 +22,8 @@ pub enum ErrorCode {
     /// A configuration, a handler's value or a stack was rejected; `details` has the diagnostics. Nothing changed.
     /// Status 422.
     Refused,
-    /// The subject is in a state that does not allow this, such as a stopped box whose handler is read. Status 409.
+    /// The state of the subject does not allow the operation; for example, handlers of a stopped box cannot be read.
+    /// Status 409.
     Busy,
     /// The token is missing or wrong. Status 401.
     Forbidden,
@@ -30,7 +31,7 @@ pub enum ErrorCode {
     TooLarge,
     /// A limit of the daemon or of the host is reached. Status 429.
     Limit,
-    /// The definition can't be stored, for example because the disk is full. Nothing changed. Status 507.
+    /// The definition cannot be stored, for example because the disk is full. Nothing changed. Status 507.
     Store,
     /// The daemon itself failed; the message gives the cause, if it is known. Status 500.
     Internal,
@@ -78,7 +79,8 @@ impl ErrorCode {
     ];
 }
 
-/// The precise reason of a failure, if a client can do more than show the message, such as list the existing boxes.
+/// The precise reason of a failure. It is set where a client can do more than show the message, for example list the
+/// existing boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -111,15 +113,15 @@ pub enum ErrorReason {
 pub struct ApiError {
     /// The kind of the failure, for programs.
     pub code: ErrorCode,
-    /// The precise reason, if a client can do something about it.
+    /// The precise reason, where a client can react to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ErrorReason>,
-    /// What the reason is about, in the form that events use: `box/fw`, `switch/lan/tap0`, `stack/web`.
+    /// What the reason is about, in the same form as in events: `box/fw`, `switch/lan/tap0`, `stack/web`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What went wrong, for people. Text that comes from a box is escaped.
+    /// A message for people. Texts from boxes are escaped.
     pub message: String,
-    /// What is wrong with a configuration; empty for other failures.
+    /// The diagnostics of a rejected configuration; empty for other failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Diagnostic>,
 }

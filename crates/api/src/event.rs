@@ -5,29 +5,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// An event.
+/// An event in the daemon's journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Its number. Numbers increase by one, and continue with a gap after a restart of the daemon.
+    /// The number of the event. Numbers increase by one; after a restart of the daemon they continue with a gap.
     pub sequence: u64,
-    /// When it happened.
+    /// When the event happened.
     pub time: Time,
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// Its subject: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `stack/NAME`, `daemon`.
+    /// What the event is about: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `stack/NAME` or `daemon`.
     pub subject: String,
-    /// A sentence about it, escaped.
+    /// A description in one sentence. Texts from boxes are escaped.
     pub message: String,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
     /// A box was created.
     BoxCreated,
-    /// A box runs: for the first time, after a stop, or after a crash.
+    /// A box started: for the first time, after a stop, or after a crash.
     BoxStarted,
     /// A box was stopped, or ended without an error.
     BoxStopped,
@@ -69,23 +69,24 @@ pub enum EventKind {
     StackRemoved,
     /// The daemon started and restored its definitions.
     DaemonStarted,
-    /// The daemon shuts down.
+    /// The daemon is shutting down.
     DaemonStopping,
-    /// Events between the previous one and this one are no longer kept.
+    /// Earlier events are no longer kept.
     EventsLost,
     /// A kind that this version of the client does not know.
     #[serde(other)]
     Unknown,
 }
 
-/// The events to return.
+/// Which events to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
     /// Whether to wait for new events.
     #[serde(default)]
     pub follow: bool,
-    /// Only events after this number; absent: all that are kept, or with `follow` only new ones.
+    /// The number of the last event that the client already has. Absent: return all events that are kept, or with
+    /// `follow` only new ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }

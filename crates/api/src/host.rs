@@ -7,34 +7,34 @@ use crate::boxes::Sandbox;
 use crate::size::Size;
 use crate::time::Time;
 
-/// The daemon and the capabilities of its host.
+/// The status of the daemon and of its host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostStatus {
-    /// Version of the daemon.
+    /// The version of the daemon.
     pub version: String,
     /// The name of the image that boxes run.
     pub image: String,
     /// When the daemon started.
     pub started: Time,
-    /// Its process.
+    /// The process ID of the daemon.
     pub pid: u32,
-    /// The available sandboxes; `auto` means the first.
+    /// The available sandboxes. `auto` selects the first.
     pub sandboxes: Vec<Sandbox>,
-    /// Virtual machines.
+    /// Whether boxes can run in virtual machines.
     pub kvm: Kvm,
-    /// The version of control groups on the host. The daemon enforces limits without them.
+    /// The version of control groups on the host. The daemon does not need them: it enforces limits itself.
     pub cgroup: CgroupVersion,
-    /// Processors that the daemon may use.
+    /// Number of CPUs that the daemon may use.
     pub cores: u32,
-    /// Workers, which share the virtual machines that have no CPU of their own.
+    /// Number of workers, which run the virtual machines that have no CPU of their own.
     pub workers: u32,
-    /// Memory of the machine.
+    /// Total memory of the host.
     pub memory: Size,
     /// Memory that is free or can be reclaimed.
     pub memory_available: Size,
     /// The number of boxes, switches, ports and stacks.
     pub counts: Counts,
-    /// Capabilities that the daemon lacks, each with a sentence on how to provide it.
+    /// Privileges and features that the daemon lacks: for each a sentence with the remedy.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
@@ -44,34 +44,34 @@ pub struct HostStatus {
 pub struct Kvm {
     /// Whether KVM is usable.
     pub usable: bool,
-    /// Why not.
+    /// Why KVM is not usable.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// The version of control groups on the host. The daemon enforces limits without them.
+/// The version of control groups on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupVersion {
-    /// No control groups.
+    /// The host has no control groups.
     None,
-    /// The first version.
+    /// Control groups, version 1.
     V1,
-    /// The second version.
+    /// Control groups, version 2.
     V2,
 }
 
 /// The number of boxes, switches, ports and stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
-    /// Boxes that are defined.
+    /// Number of boxes.
     pub boxes: u32,
-    /// Boxes of them that run.
+    /// Number of boxes that run.
     pub running: u32,
-    /// Switches.
+    /// Number of switches.
     pub switches: u32,
-    /// Ports of all switches.
+    /// Number of ports of all switches.
     pub ports: u32,
-    /// Stacks.
+    /// Number of stacks.
     pub stacks: u32,
 }

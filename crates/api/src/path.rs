@@ -46,15 +46,15 @@ impl From<NameError> for PathError {
     }
 }
 
-/// A handler of a box: `box/element.handler`, or `box/configuration:element.handler` for one of a configuration other
-/// than `main`. `box/handler` is one of the router itself, such as `box/list`.
+/// A handler of a box: `box/element.handler`, or `box/configuration:element.handler` for a configuration other than
+/// `main`. `box/handler` is a handler of the router itself, such as `box/list`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerPath {
     /// The box.
     pub name: BoxName,
     /// The configuration.
     pub configuration: ConfigurationName,
-    /// `element.handler`; element names of compound elements have slashes in them.
+    /// `element.handler`. Names of elements in compound elements contain slashes.
     pub handler: String,
 }
 
@@ -106,13 +106,14 @@ impl fmt::Display for HandlerPath {
 /// What a port of a box is attached to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Attachment {
-    /// Nothing, written `-`: what is sent there is dropped and counted. A port of a switch can take it later.
+    /// Nothing, written `-`. Packets sent there are dropped and counted. The port can be attached to a switch later.
     #[default]
     Nothing,
-    /// A switch, by its name. The switch gets a port of the name `BOX.N`, N being the number of the box's port.
+    /// A switch, written as its name. The switch gets a port `BOX.N`, where N is the number of the box's port.
     Switch(SwitchName),
-    /// A pipe, written `pipe:NAME`: one box's transmit ring is the other's receive ring. The first box that names it
-    /// makes it, the second one (of the same owner) takes the other end, and a third is refused.
+    /// A pipe, written `pipe:NAME`. It connects two ports: what one box sends, the other receives. The first box that
+    /// names the pipe creates it, the second one takes the other end, and a third is refused. Both must have the same
+    /// owner.
     Pipe(PipeName),
 }
 
@@ -145,7 +146,7 @@ as_text!(
     "What a port of a box is attached to: the name of a switch, pipe:NAME, or - for nothing."
 );
 
-/// Where packets are captured: `box:N`, the N-th port of a box, or `switch/port`.
+/// A port to capture packets at: `box:N` for port N of a box, or `switch/port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CapturePoint {
     /// A port of a box.
@@ -183,16 +184,16 @@ as_text!(
     "Where packets are captured: BOX:N, the N-th port of a box, or SWITCH/PORT."
 );
 
-/// Which packets are wanted, and how much of them.
+/// Where to capture packets, and how much of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureQuery {
-    /// Where.
+    /// The port.
     pub port: CapturePoint,
-    /// Bytes of each packet to keep; absent: all.
+    /// The maximum number of bytes to keep of each packet. Absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snap: Option<u32>,
-    /// Number of packets after which the capture ends; absent: it ends when the caller disconnects or the port is
+    /// The number of packets after which the capture ends. Absent: it ends when the client disconnects or the port is
     /// removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,

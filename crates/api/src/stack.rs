@@ -8,14 +8,14 @@ use crate::name::{BoxName, StackName, SwitchName};
 use crate::switches::CreateSwitch;
 use crate::time::Time;
 
-/// The definition of a stack. It contains files with their contents; chains and pipes are attachments of ports.
+/// The definition of a stack. It includes all configurations and files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stack {
-    /// Its switches, which are created before its boxes.
+    /// The switches. They are created before the boxes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<CreateSwitch>,
-    /// Its boxes.
+    /// The boxes. Their ports define how they are connected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boxes: Vec<CreateBox>,
 }
@@ -24,58 +24,58 @@ pub struct Stack {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyQuery {
-    /// Seconds after which the stack is rolled back unless it is confirmed; absent: it needs no confirmation.
+    /// Seconds after which the stack is rolled back unless it is confirmed. Absent: no confirmation is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within: Option<u32>,
 }
 
-/// The changes that were made, or would be, in this order.
+/// The changes that were made, or would be made, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
-    /// The changes; empty when everything matches the definition.
+    /// The changes; empty if everything matches the definition.
     pub changes: Vec<Change>,
 }
 
-/// A change.
+/// A change of a box, a switch or a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The action.
     pub action: ChangeAction,
-    /// Its subject: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`.
+    /// What is changed: `box/NAME`, `switch/NAME` or `switch/NAME/PORT`.
     pub subject: String,
-    /// What differs, in words, such as `memory 8M -> 16M`; several are separated by semicolons.
+    /// The differences, such as `memory 8M -> 16M`, separated by semicolons.
     #[serde(default)]
     pub detail: String,
 }
 
-/// The action on a box, switch or port when a stack is applied.
+/// What is done to a box, a switch or a port when a stack is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAction {
-    /// It is created.
+    /// Create it.
     Create,
-    /// Its configuration is replaced, with its state and without packet loss.
+    /// Replace its configuration. The new one takes over the state; no packets are lost.
     Reload,
-    /// It is changed while it runs, for example its weight.
+    /// Change it while it runs, for example its weight.
     Change,
-    /// It is removed and created again, for example for other memory or ports. Its state is lost.
+    /// Remove it and create it again, for example with more memory. Its state is lost.
     Replace,
-    /// It is removed.
+    /// Remove it.
     Remove,
 }
 
-/// A stack that was applied.
+/// The status of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StackStatus {
-    /// Its name.
+    /// The name of the stack.
     pub name: StackName,
-    /// When it was last applied.
+    /// When the stack was last applied.
     pub applied: Time,
-    /// When it is rolled back unless it is confirmed; absent: it needs no confirmation.
+    /// When the stack is rolled back unless it is confirmed. Absent: it needs no confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_until: Option<Time>,
-    /// Its boxes.
+    /// The boxes of the stack.
     pub boxes: Vec<BoxName>,
-    /// Its switches.
+    /// The switches of the stack.
     pub switches: Vec<SwitchName>,
 }

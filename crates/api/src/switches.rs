@@ -14,15 +14,15 @@ use crate::text::as_text;
 use crate::time::Time;
 use crate::traffic::{Rates, Traffic};
 
-/// How a switch finds the port of a frame.
+/// How a switch forwards frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchMode {
-    /// It learns addresses from the sources of frames; frames to unknown addresses go to all ports.
+    /// The switch learns addresses from the sources of frames. Frames to unknown addresses go to all ports.
     #[default]
     Learning,
-    /// It has a fixed table. Frames to other addresses go to the `default` port, or are dropped. Frames to group
-    /// addresses go to all ports.
+    /// The switch has a fixed table. Frames to unknown addresses go to the `default` port, or are dropped if there is
+    /// none. Frames to group addresses go to all ports.
     Static,
 }
 
@@ -30,18 +30,18 @@ pub enum SwitchMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSwitch {
-    /// Its name.
+    /// The name of the switch.
     pub name: SwitchName,
-    /// How it finds ports.
+    /// How the switch forwards frames.
     #[serde(default)]
     pub mode: SwitchMode,
     /// Seconds after which a learned address expires.
     #[serde(default = "default_age")]
     pub age_seconds: u32,
-    /// Maximum number of addresses learned from one port, so that no port can fill the table with forged ones.
+    /// The maximum number of addresses learned from one port, so that no port can fill the table with forged ones.
     #[serde(default = "default_addresses")]
     pub addresses_per_port: u32,
-    /// Its ports at creation.
+    /// The ports to create.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<AddPort>,
 }
@@ -72,66 +72,66 @@ fn default_addresses() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddPort {
-    /// Its name.
+    /// The name of the port.
     pub name: PortName,
-    /// What is behind it.
+    /// The device, file, switch or box behind the port.
     pub driver: PortDriver,
-    /// Addresses at this port, for a static switch. This is the same as adding each of them.
+    /// Ethernet addresses behind the port, for a static switch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<MacAddr>,
-    /// Whether frames to unknown addresses go to it, in a static switch. The last such port counts.
+    /// Whether the port receives frames to unknown addresses, in a static switch. The last such port is used.
     #[serde(default)]
     pub default: bool,
-    /// The limits on what it sends.
+    /// Limits on the frames that enter the switch through the port.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
 }
 
-/// What is behind a port of a switch. In JSON an object: `{"kind": "tap", "device": "tap0"}`.
+/// The device, file, switch or box behind a port of a switch: an object such as `{"kind": "tap", "device": "tap0"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PortDriver {
-    /// A tap device of the host, created if it does not exist.
+    /// A tap device on the host. It is created if it does not exist.
     Tap {
-        /// Its name; absent: the port's name.
+        /// The name of the device. Absent: the name of the port.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<Device>,
     },
-    /// A network interface of the host, through packet sockets. The host still receives its packets.
+    /// A network interface of the host, through a packet socket. The host still receives the interface's packets.
     AfPacket {
-        /// Its name; absent: the port's name.
+        /// The name of the interface. Absent: the name of the port.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<Device>,
     },
-    /// Capture files on the daemon's host; at least one of the two.
+    /// Capture files on the daemon's host: one to replay, one to write, or both.
     Pcap {
-        /// The absolute path of a capture to read packets from.
+        /// The absolute path of a capture to replay.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         read: Option<String>,
-        /// The absolute path of a capture to write sent packets to; the file must not exist.
+        /// The absolute path of a capture to write sent frames to. The file must not exist.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         write: Option<String>,
-        /// How often the capture is replayed; 0: until the port is removed.
+        /// How often to replay the capture; 0: until the port is removed.
         #[serde(default = "once")]
         repeat: u32,
-        /// Packets read per second; absent: as fast as the switch takes them.
+        /// Packets to replay per second. Absent: as fast as the switch forwards them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<u64>,
     },
-    /// Discards what is sent to it, and receives nothing.
+    /// Nothing: sent frames are discarded, and none are received.
     Null {},
     /// A port of another switch, or of the same one. Both ends are created and removed together.
     Pipe {
         /// The other switch.
         switch: SwitchName,
-        /// The name of the port there.
+        /// The name of the port at the other switch.
         port: PortName,
     },
-    /// A detached port of a box.
+    /// A port of a box that is attached to nothing.
     Box {
         /// The box.
         name: BoxName,
-        /// The port's number in the box.
+        /// The number of the box's port.
         port: u8,
     },
 }
@@ -140,7 +140,7 @@ fn once() -> u32 {
     1
 }
 
-/// The name of a network device of the host: 1 to 15 bytes without white space and slashes.
+/// The name of a network device on the host: 1 to 15 bytes without white space, slashes and colons.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device(String);
 
@@ -181,20 +181,20 @@ impl fmt::Display for Device {
 
 as_text!(Device, "Device", "^[!-.0-9;-~]{1,15}$", "The name of a network device of the daemon's host.");
 
-/// Limits on what a port sends, and its share of the switch.
+/// Limits on the frames that enter a switch through a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Its share of the switch when ports compete.
+    /// The share of the switch when ports compete.
     #[serde(default)]
     pub weight: Weight,
-    /// Maximum frames per second that it may send. The excess is dropped as `capped`.
+    /// The maximum number of frames per second. The excess is dropped as `capped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames: Option<u64>,
-    /// Maximum bits per second that it may send.
+    /// The maximum number of bits per second. The excess is dropped as `capped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<u64>,
-    /// The only source address that it may send from; absent: any.
+    /// The only accepted source address. Absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<MacAddr>,
 }
@@ -206,97 +206,98 @@ impl Limits {
     }
 }
 
-/// A switch, in a list.
+/// The status of a switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchStatus {
-    /// Its name.
+    /// The name of the switch.
     pub name: SwitchName,
-    /// How it finds ports.
+    /// How the switch forwards frames.
     pub mode: SwitchMode,
     /// Seconds after which a learned address expires.
     pub age_seconds: u32,
-    /// Maximum number of addresses learned from one port.
+    /// The maximum number of addresses learned from one port.
     pub addresses_per_port: u32,
-    /// The stack that it belongs to.
+    /// The stack that the switch belongs to.
     #[serde(default)]
     pub stack: Option<StackName>,
-    /// When it was created.
+    /// When the switch was created.
     pub created: Time,
-    /// Number of its ports.
+    /// Number of ports.
     pub ports: u32,
-    /// Addresses that it knows.
+    /// Number of addresses in the table.
     pub addresses: u32,
-    /// The traffic of all ports together.
+    /// Traffic of all ports together.
     pub traffic: Traffic,
-    /// Its current rates; `cores` is the CPU time of the switch itself.
+    /// Current rates. `cores` is the CPU time of the switch itself.
     pub rates: Rates,
-    /// Lost frames by reason, all ports together.
+    /// Dropped frames of all ports by reason.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
 }
 
-/// A switch, in full.
+/// All details of a switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchDetail {
-    /// The fields of the list entry.
+    /// The status of the switch.
     #[serde(flatten)]
     pub status: SwitchStatus,
-    /// Its ports, by name.
+    /// The ports, by name.
     pub port_list: Vec<SwitchPort>,
 }
 
-/// A port of a switch.
+/// The status of a switch's port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchPort {
-    /// Its name.
+    /// The name of the port.
     pub name: PortName,
-    /// What is behind it.
+    /// The device, file, switch or box behind the port.
     pub driver: PortDriver,
-    /// The limits on what it sends.
+    /// Limits on the frames that enter the switch through the port.
     pub limits: Limits,
-    /// Whether frames to unknown addresses go to it, in a static switch.
+    /// Whether the port receives frames to unknown addresses, in a static switch.
     #[serde(default)]
     pub default: bool,
-    /// Why it does not work, for example because its device or box is gone; absent while it works.
+    /// Why the port does not work, for example because its device was removed or its box has ended. Absent while it
+    /// works.
     #[serde(default)]
     pub fault: Option<String>,
-    /// Its traffic.
+    /// Traffic through the port.
     pub traffic: Traffic,
-    /// Its current rates.
+    /// Current rates.
     pub rates: Rates,
-    /// Lost frames by reason.
+    /// Dropped frames by reason.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
 }
 
-/// The port of an address in a static switch.
+/// The port to assign an address to, in a static switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetAddress {
-    /// The port.
+    /// The name of the port.
     pub port: PortName,
 }
 
-/// An address that a switch knows.
+/// An entry of a switch's address table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AddressEntry {
     /// The address.
     pub mac: MacAddr,
-    /// The port that it is at.
+    /// The port behind which the address is.
     pub port: PortName,
-    /// How the switch knows it.
+    /// How the switch got the address.
     pub kind: AddressKind,
-    /// Seconds since it was last seen; absent for a static address.
+    /// Seconds since a frame came from the address. Absent for a static address.
     #[serde(default)]
     pub age_seconds: Option<u32>,
 }
 
-/// How a switch knows an address.
+/// How a switch got an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressKind {
-    /// It was set.
+    /// It was assigned.
     Static,
-    /// It was learned.
+    /// It was learned from a frame.
     Learned,
 }

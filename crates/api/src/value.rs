@@ -9,7 +9,8 @@ use serde::de::Error;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Any bytes. In JSON a string if they are UTF-8, else `{"base64": "..."}`; both forms are read for either.
+/// Any bytes. The daemon writes them as a JSON string if they are UTF-8, else as `{"base64": "..."}`. Requests may use
+/// either form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Value(pub Vec<u8>);
 
@@ -80,7 +81,7 @@ impl JsonSchema for Value {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Any bytes: a string if they are UTF-8, else in base64.",
+            "description": "Any bytes: a string if they are valid UTF-8, else base64.",
             "oneOf": [
                 { "type": "string" },
                 {
