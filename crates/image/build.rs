@@ -12,7 +12,7 @@ use std::process::Command;
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 45] = [
+const SOURCES: [&str; 47] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -39,6 +39,8 @@ const SOURCES: [&str; 45] = [
     "crates/lookup/src",
     "crates/packet/Cargo.toml",
     "crates/packet/src",
+    "crates/random/Cargo.toml",
+    "crates/random/src",
     "crates/reason/Cargo.toml",
     "crates/reason/src",
     "crates/router/Cargo.toml",

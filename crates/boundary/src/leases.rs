@@ -147,9 +147,9 @@ impl BufferLeases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::hostile::Random;
     use crate::ring::Slots;
     use core::ptr::NonNull;
+    use random::Random;
 
     /// A region of `bytes` bytes that lives as long as the test's process.
     fn region(bytes: usize) -> BoxRegion {

@@ -90,7 +90,7 @@ impl BufferOwners {
 mod tests {
     use super::*;
     use crate::limits::BUFFER_SIZE;
-    use crate::memory::hostile::Random;
+    use random::Random;
 
     fn holder(number: u16) -> PoolMember {
         PoolMember::new(number).unwrap()

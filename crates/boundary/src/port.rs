@@ -406,12 +406,13 @@ fn part(region: &Mapped, offset: usize, size: usize) -> Result<Mapped, RingError
 mod tests {
     use super::*;
     use crate::layout::RegionLayout;
-    use crate::memory::hostile::Random;
+    use crate::memory::hostile::edge;
     use crate::ring::Slots;
     use alloc::vec;
     use alloc::vec::Vec;
     use core::ptr::NonNull;
     use core::sync::atomic::Ordering::Relaxed;
+    use random::Random;
 
     /// Runs `body` with a new region that has one port of 64 slots.
     fn with_region(body: impl FnOnce(Mapped, PortLayout)) {
@@ -488,7 +489,7 @@ mod tests {
                     _ => (layout.receive, layout.buffers - layout.receive),
                 };
                 let offset = start + random.next() as usize % size;
-                region.store_u32(offset & !3, random.edge() as u32, Relaxed);
+                region.store_u32(offset & !3, edge(&mut random) as u32, Relaxed);
                 match port.room(64).and_then(|_| port.send(&[1; 60])) {
                     Ok(done) => sent += usize::from(done),
                     Err(_) => refused += 1,

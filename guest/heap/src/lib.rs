@@ -290,13 +290,8 @@ mod tests {
     #[test]
     fn blocks_are_apart_aligned_and_come_back() {
         with_heap(64 << 20, |heap| {
-            let mut random = 0x1234_5678_9abc_def1u64;
-            let mut next = move || {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                random as usize
-            };
+            let mut random = random::Random::new(1);
+            let mut next = move || random.next() as usize;
             let mut blocks: Vec<(NonNull<u8>, Layout, u8)> = Vec::new();
             let check = |block: &(NonNull<u8>, Layout, u8)| {
                 // SAFETY: the block is live and as long as its layout.

@@ -6,6 +6,7 @@ use boundary::{Mapped, SharedMemory};
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
+use random::Random;
 
 /// Faults.
 pub(crate) fn fault(kind: Fault) {
@@ -53,27 +54,20 @@ pub(crate) fn take_all_memory() {
 
 /// Writes random words over the shared region.
 pub(crate) struct Scribbler {
-    random: u64,
+    random: Random,
 }
 
 impl Scribbler {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { random: seed | 1 }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
+        Self { random: Random::new(seed) }
     }
 
     pub(crate) fn scribble(&mut self, region: &Mapped) -> ! {
         loop {
-            let value = self.next();
+            let value = self.random.next();
             // Half of the words go where indices, frames and pages are, half anywhere.
             let span = if value & 1 == 0 { 0x1_4000 } else { region.size() };
-            let offset = self.next() as usize % span;
+            let offset = self.random.next() as usize % span;
             let word = if value & 2 == 0 { value >> 32 } else { value & 0xff };
             region.store_u32(offset & !3, word as u32, Relaxed);
         }

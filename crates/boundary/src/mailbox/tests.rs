@@ -4,11 +4,12 @@ use super::*;
 use crate::codec::Encoder;
 use crate::limits::{MAX_CHUNK, MAX_REPLY, MAX_REQUEST};
 use crate::memory::Mapped;
-use crate::memory::hostile::{Hostile, Random};
+use crate::memory::hostile::{Hostile, edge};
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
+use random::Random;
 
 /// Runs `body` with both ends of a channel in fresh memory.
 fn with_channel(body: impl FnOnce(FrameWriter<Mapped>, FrameReader<Mapped>)) {
@@ -161,11 +162,15 @@ fn a_hostile_peer_is_harmless() {
         for _ in 0..30 {
             memory.begin();
             match random.next() % 4 {
-                0 => drop(reader.receive(&mut Vec::new(), random.edge() as usize)),
+                0 => drop(reader.receive(&mut Vec::new(), edge(&mut random) as usize)),
                 1 => drop(reader.release()),
                 2 => {
-                    let frame =
-                        Frame { kind: MessageKind::Read, number: 0, total: random.edge() as u32, last: true };
+                    let frame = Frame {
+                        kind: MessageKind::Read,
+                        number: 0,
+                        total: edge(&mut random) as u32,
+                        last: true,
+                    };
                     let _ = writer.send(frame, &vec![0; random.next() as usize % 5000]);
                 }
                 _ => drop(writer.prepare_sleep()),
@@ -200,7 +205,7 @@ fn random_payloads_are_refused_or_read() {
                 payload
                     .extend_from_slice(&Encoder::default().bytes(&vec![b'a'; random.next() as usize % 5]).0);
             } else {
-                payload.extend_from_slice(&random.edge().to_le_bytes()[..1 + random.next() as usize % 8]);
+                payload.extend_from_slice(&edge(&mut random).to_le_bytes()[..1 + random.next() as usize % 8]);
             }
         }
         for (index, kind) in KINDS.into_iter().enumerate() {

@@ -4,34 +4,18 @@ use super::access::SharedMemory;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::sync::atomic::Ordering;
+use random::Random;
 
-/// The seeded generator of the tests (xorshift64*).
-#[derive(Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A value that is often close to the edges of what a check accepts.
-    pub(crate) fn edge(&mut self) -> u64 {
-        let value = self.next();
-        match value >> 61 {
-            0 => value & 0x7,
-            1 => value & 0xfff,
-            2 => !(value & 0xff),
-            3 => 1 << (value & 63),
-            4 => (1u64 << (value & 63)) - 1,
-            _ => value,
-        }
+/// A value that is often close to the edges of what a check accepts.
+pub(crate) fn edge(random: &mut Random) -> u64 {
+    let value = random.next();
+    match value >> 61 {
+        0 => value & 0x7,
+        1 => value & 0xfff,
+        2 => !(value & 0xff),
+        3 => 1 << (value & 63),
+        4 => (1u64 << (value & 63)) - 1,
+        _ => value,
     }
 }
 
@@ -62,7 +46,7 @@ impl Hostile {
     fn load(&self, offset: usize, size: usize) -> u64 {
         assert!(offset.is_multiple_of(size) && offset + size <= self.size, "load outside: {offset}");
         self.loads.borrow_mut().push((offset, size));
-        self.random.borrow_mut().edge()
+        edge(&mut self.random.borrow_mut())
     }
 
     fn store(&self, offset: usize, size: usize) {
@@ -101,7 +85,7 @@ unsafe impl SharedMemory for &Hostile {
         }
         self.loads.borrow_mut().push((offset, into.len()));
         for chunk in into.chunks_mut(8) {
-            let value = self.random.borrow_mut().edge().to_le_bytes();
+            let value = edge(&mut self.random.borrow_mut()).to_le_bytes();
             chunk.copy_from_slice(&value[..chunk.len()]);
         }
     }

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::limits::{BUFFER_SIZE, MAX_SLOTS};
-use crate::memory::hostile::{Hostile, Random};
+use crate::memory::hostile::{Hostile, edge};
 use crate::memory::{Mapped, SharedMemory};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
+use random::Random;
 
 const SLOTS: Slots = match Slots::new(64) {
     Ok(slots) => slots,
@@ -181,19 +182,19 @@ fn a_hostile_peer_is_harmless() {
     for seed in 0..4_000 {
         let memory = Hostile::new(SLOTS.bytes(), seed);
         let mut random = Random::new(seed);
-        let start = random.edge() as u32;
+        let start = edge(&mut random) as u32;
         let mut producer = Producer::at(&memory, SLOTS, start).unwrap();
         let mut consumer = Consumer::at(&memory, SLOTS, start).unwrap();
         let mut taken = vec![];
         for _ in 0..50 {
             memory.begin();
             match random.next() % 10 {
-                0 => drop(producer.free(random.edge() as u32).map(|free| assert!(free <= 64))),
+                0 => drop(producer.free(edge(&mut random) as u32).map(|free| assert!(free <= 64))),
                 1 => drop(producer.push(Descriptor::from_bits(random.next()))),
                 2 => drop(producer.publish()),
                 3 => drop(producer.prepare_sleep()),
                 4 => drop(producer.spare().map(|spare| taken.push(spare))),
-                5 => drop(consumer.available(random.edge() as u32).map(|there| assert!(there <= 64))),
+                5 => drop(consumer.available(edge(&mut random) as u32).map(|there| assert!(there <= 64))),
                 6 => drop(consumer.pop().map(|popped| taken.push(popped))),
                 7 => drop(consumer.exchange(3).map(|popped| taken.push(popped))),
                 8 => drop(consumer.release()),

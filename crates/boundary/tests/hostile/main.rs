@@ -8,17 +8,13 @@ mod memory;
 mod pages;
 mod ring;
 
-/// Inputs of different lengths from a seeded generator (xorshift64*).
+use random::Random;
+
+/// Inputs of different lengths from a seeded generator.
 fn inputs(count: u64) -> impl Iterator<Item = Vec<u8>> {
     (1..=count).map(|seed| {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut next = || {
-            state ^= state >> 12;
-            state ^= state << 25;
-            state ^= state >> 27;
-            (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
-        };
-        (0..seed % 700).map(|_| next()).collect()
+        let mut random = Random::new(seed);
+        (0..seed % 700).map(|_| random.below(256) as u8).collect()
     })
 }
 
