@@ -9,6 +9,12 @@ use std::rc::Rc;
 use case::{Case, cases};
 use support::{BATCHES, Memory, expectations, run_with};
 
+/// A line of an error, without the location that starts a heading.
+fn without_location(line: &str) -> &str {
+    let line = line.trim();
+    line.find("While ").and_then(|start| line.get(start..)).unwrap_or(line)
+}
+
 fn check(case: &Case, batch: usize) -> Vec<String> {
     let memory = Rc::new(Memory::default());
     for (name, content) in &case.files {
@@ -18,18 +24,29 @@ fn check(case: &Case, batch: usize) -> Vec<String> {
         Ok(run) if case.error.is_none() => run,
         Ok(_) => return vec!["there was no error".into()],
         Err(error) => {
-            let wanted = case.error.as_deref().unwrap_or("no error");
-            let missing = wanted.lines().filter(|line| !error.contains(line.trim()));
-            return missing.map(|line| format!("`{line}` is not in the error:\n{error}")).collect();
+            let wanted = case.error.as_deref().unwrap_or("no error").lines().map(str::trim);
+            let is_equal = error.lines().map(without_location).eq(wanted);
+            return if is_equal { Vec::new() } else { vec![format!("the error is:\n{error}")] };
         }
     };
+    // Before handlers are read, because these may log, too.
+    let console = run.memory.console();
     let mut failures = expectations(&run, &case.expect);
-    if let Some(wanted) = &case.console {
-        let console = run.memory.console();
-        if console.trim_end() != wanted.trim_end() {
-            failures.push(format!("the console has:\n{console}"));
+    if console.trim_end() != case.console.trim_end() {
+        failures.push(format!("the console has:\n{console}"));
+    }
+    for (name, text) in run.memory.files() {
+        let is_input = case.files.iter().any(|(input, content)| *input == name && *content == text);
+        let is_output = case
+            .outputs
+            .iter()
+            .any(|(output, content)| *output == name && content.trim_end() == text.trim_end());
+        if !is_input && !is_output {
+            failures.push(format!("the file `{name}` has:\n{text}"));
         }
     }
+    let missing = case.outputs.iter().filter(|(name, _)| run.memory.file(name).is_none());
+    failures.extend(missing.map(|(name, _)| format!("there is no file `{name}`")));
     failures
 }
 

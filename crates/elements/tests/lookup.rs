@@ -315,7 +315,8 @@ fn packets_follow_the_table() {
 
 #[test]
 fn packets_without_a_route_are_counted_and_the_first_ones_logged() {
-    let lost = "own.count = 200\nothers.count = 0\nr.losses = no_route 400";
+    let lost =
+        "own.count = 200\nredirected.count = 0\nkept.count = 0\nothers.count = 0\nr.losses = no_route 400";
     for (class, name) in [("RadixIPLookup", "IPRouteTable"), ("LinearIPLookup", "LinearIPLookup")] {
         let logged = ["11.0.0.0", "0.0.0.0", "11.0.0.0", "0.0.0.0", "11.0.0.0"];
         let console = logged.map(|address| format!("{name}: no route for {address}")).join("\n");
@@ -335,7 +336,7 @@ fn ip6_packets_follow_the_table() {
             r[2] -> wide :: Counter -> Discard; next[0] -> redirected :: Counter -> Discard;
             next[1] -> kept :: Counter -> Discard";
         let run = run(config, batch).expect("a sound configuration");
-        let expect = "redirected.count = 200\nkept.count = 0\nwide.count = 200\nr.losses = no_route 200";
+        let expect = "redirected.count = 200\nkept.count = 0\nothers.count = 0\nwide.count = 200\nr.losses = no_route 200";
         assert_eq!(expectations(&run, expect), [""; 0], "batches of {batch}");
     }
 }

@@ -41,12 +41,13 @@ fn loops_give_what_single_packets_give() {
 
 #[test]
 fn a_write_comes_before_the_packet_that_asked_for_it() {
-    let config = "InfiniteSource(LIMIT 10, STOP true) -> Counter(COUNT_CALL 4 s.switch 1) -> s :: Switch(0);
+    let config =
+        "InfiniteSource(LIMIT 10, STOP true) -> all :: Counter(COUNT_CALL 4 s.switch 1) -> s :: Switch(0);
         s[0] -> before :: Counter -> Discard; s[1] -> after :: Counter -> Discard;";
     for batch in BATCHES {
         let run = run(config, batch).expect("it runs");
         assert_eq!(run.router.batch(), 1, "who acts on others takes packets one by one");
-        assert_eq!(expectations(&run, "before.count = 3\nafter.count = 7"), [""; 0]);
+        assert_eq!(expectations(&run, "all.count = 10\nbefore.count = 3\nafter.count = 7"), [""; 0]);
     }
 }
 
@@ -140,4 +141,17 @@ fn errors_follow_configuration_order() {
     let lines: Vec<&str> =
         told.lines().map(str::trim).filter(|line| !line.contains("While configuring")).collect();
     assert_eq!(lines, wanted, "{told}");
+}
+
+#[test]
+fn results_that_a_test_does_not_list_are_differences() {
+    let config = "InfiniteSource(LIMIT 7, STOP true) -> c :: Counter -> q :: SimpleQueue(3) -> Idle;";
+    let run = run(config, 256).expect("it runs");
+    let all = ["c.count = 7", "q.length = 3", "q.losses = overflow 4"];
+    assert_eq!(expectations(&run, &all.join("\n")), [""; 0]);
+    for (index, unlisted) in all.iter().enumerate() {
+        let listed = [&all[..index], &all[index + 1..]].concat().join("\n");
+        assert_eq!(expectations(&run, &listed), [format!("not listed: {unlisted}")]);
+    }
+    assert_eq!(expectations(&run, "c.count = 7\nq.length = 3\nq.losses = overflow 5").len(), 1);
 }

@@ -1,8 +1,13 @@
 //! The cases of `testdata/corpus`: a configuration, and what it must have done.
 //!
-//! A file has sections, each begun by a line: `%config`, then any of `%expect` (`path = value` lines, `\n` for line
-//! ends), `%console` (the lines written to the log), `%error` (lines of which each must stand in the error that the
-//! configuration must give) and `%file NAME` (a file that it finds).
+//! A file has sections, each started by a line:
+//!
+//! - `%config`: the configuration;
+//! - `%expect`: `path = value` lines, with `\n` for line ends;
+//! - `%console`: the lines written to the log, none by default;
+//! - `%error`: the lines of the error with which the configuration is rejected, without file names and line numbers;
+//! - `%file NAME`: a file that the configuration reads;
+//! - `%output NAME`: the text of a file that it writes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +16,12 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Case {
     pub(crate) config: String,
     pub(crate) expect: String,
-    pub(crate) console: Option<String>,
+    pub(crate) console: String,
     pub(crate) error: Option<String>,
     pub(crate) files: Vec<(String, String)>,
+    /// Names and contents of the files that the configuration writes, except those of `files`.
+    #[allow(dead_code, reason = "boxes do not return files")]
+    pub(crate) outputs: Vec<(String, String)>,
 }
 
 fn parse(text: &str) -> Result<Case, String> {
@@ -24,26 +32,30 @@ fn parse(text: &str) -> Result<Case, String> {
             section = name.trim().to_string();
             match section.split_once(' ') {
                 Some(("file", name)) => case.files.push((name.trim().to_string(), String::new())),
-                _ if section == "console" => case.console = Some(String::new()),
+                Some(("output", name)) => case.outputs.push((name.trim().to_string(), String::new())),
                 _ if section == "error" => case.error = Some(String::new()),
                 _ => {}
             }
             continue;
         }
-        let place = match section.as_str() {
+        let part = match section.as_str() {
             "config" => &mut case.config,
             "expect" => &mut case.expect,
-            "console" => case.console.get_or_insert_default(),
+            "console" => &mut case.console,
             "error" => case.error.get_or_insert_default(),
             name if name.starts_with("file ") => match case.files.last_mut() {
                 Some((_, content)) => content,
                 None => return Err("a file without a name".into()),
             },
+            name if name.starts_with("output ") => match case.outputs.last_mut() {
+                Some((_, content)) => content,
+                None => return Err("an output without a name".into()),
+            },
             "" if line.trim().is_empty() || line.starts_with("//") => continue,
             other => return Err(format!("unknown section `{other}`")),
         };
-        place.push_str(line);
-        place.push('\n');
+        part.push_str(line);
+        part.push('\n');
     }
     Ok(case)
 }

@@ -50,6 +50,13 @@ impl Memory {
         self.files.borrow().get(path).map(|file| file.borrow().clone())
     }
 
+    /// All files, with their contents as text.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        let files = self.files.borrow();
+        let text = |file: &File| String::from_utf8_lossy(&file.borrow()).into_owned();
+        files.iter().map(|(name, file)| (name.clone(), text(file))).collect()
+    }
+
     /// Puts a file where configurations find it.
     pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
         self.files.borrow_mut().insert(path.into(), Rc::new(RefCell::new(bytes.to_vec())));
@@ -192,22 +199,17 @@ pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result
     Ok(Run { router, memory })
 }
 
-/// Checks `path = value` lines against handlers; says what differs. An element that lost packets and whose `losses` are
-/// not among the lines is a difference too.
+/// Checks `path = value` lines against handlers, and returns the differences. What a configuration shows must be listed:
+/// the losses of each element, the count of each `Counter`, and the length of each queue that is not empty.
 pub(crate) fn expectations(run: &Run, expect: &str) -> Vec<String> {
     let mut failures = Vec::new();
-    let mut unlisted: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for loss in run.router.losses() {
-        unlisted.entry(loss.element).or_default().push(format!("{} {}", loss.reason, loss.packets));
-    }
+    let mut unlisted = visible(run);
     for line in expect.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
         let Some((path, wanted)) = line.split_once('=') else {
             failures.push(format!("`{line}` is not of the form `path = value`"));
             continue;
         };
-        if let Some(element) = path.trim().strip_suffix(".losses") {
-            unlisted.remove(element);
-        }
+        unlisted.remove(path.trim());
         match run.router.read(path.trim(), "") {
             Ok(value) if value.trim().replace('\n', "\\n") == wanted.trim() => {}
             Ok(value) => {
@@ -216,9 +218,24 @@ pub(crate) fn expectations(run: &Run, expect: &str) -> Vec<String> {
             Err(error) => failures.push(format!("{}: {error}", path.trim())),
         }
     }
-    let lines = unlisted
-        .iter()
-        .map(|(element, losses)| format!("not listed: {element}.losses = {}", losses.join("\\n")));
-    failures.extend(lines);
+    failures.extend(unlisted.iter().map(|(path, value)| format!("not listed: {path} = {value}")));
     failures
+}
+
+/// The handlers that show what a run has done, with their values.
+fn visible(run: &Run) -> BTreeMap<String, String> {
+    let read =
+        |path: String| run.router.read(&path, "").ok().map(|value| (path, value.trim().replace('\n', "\\n")));
+    let list = run.router.read("list", "").unwrap_or_default();
+    let mut visible = BTreeMap::new();
+    for element in list.lines().skip(1) {
+        let is_counter = read(format!("{element}.class")).is_some_and(|(_, class)| class == "Counter");
+        let is_queue = read(format!("{element}.highwater_length")).is_some();
+        visible.extend(is_counter.then(|| read(format!("{element}.count"))).flatten());
+        visible.extend(
+            is_queue.then(|| read(format!("{element}.length"))).flatten().filter(|(_, length)| length != "0"),
+        );
+        visible.extend(read(format!("{element}.losses")).filter(|(_, losses)| !losses.is_empty()));
+    }
+    visible
 }

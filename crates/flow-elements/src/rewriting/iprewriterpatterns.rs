@@ -19,6 +19,7 @@ use super::pattern::Pattern;
 /// ```
 /// ```expect
 /// rw.patterns = 1.0.0.1 2000-3000 - - [1]\n1.0.0.1 2000-3000 - - [1]
+/// c.count = 4
 /// ```
 #[derive(Args)]
 #[element(

@@ -10,6 +10,7 @@ use element::prelude::*;
 /// ```
 /// ```expect
 /// c.byte_count = 120
+/// c.count = 2
 /// ```
 #[derive(Args)]
 #[element(name = "Align", group = "changing", order_insensitive, see = "AlignmentInfo", drops = "too_long")]

@@ -19,6 +19,9 @@ use element::prelude::*;
 /// a.byte_count = 2
 /// b.byte_count = 4
 /// c.byte_count = 0
+/// a.count = 1
+/// b.count = 1
+/// c.count = 1
 /// ```
 #[derive(Args)]
 #[element(

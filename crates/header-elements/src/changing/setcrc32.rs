@@ -14,6 +14,8 @@ use packet::checksum::crc32;
 /// ```expect
 /// a.byte_count = 128
 /// b.byte_count = 120
+/// a.count = 2
+/// b.count = 2
 /// ```
 #[derive(Args)]
 #[element(name = "SetCRC32", group = "changing", order_insensitive, see = "CheckCRC32", drops = "too_long")]

@@ -13,6 +13,8 @@ use element::prelude::*;
 /// t.nbytes = 20
 /// short.byte_count = 40
 /// long.byte_count = 120
+/// long.count = 2
+/// short.count = 2
 /// ```
 #[derive(Args)]
 #[element(name = "Truncate", group = "changing", order_insensitive, see = "Strip, Pad, CheckLength")]

@@ -28,6 +28,8 @@ use super::vlan::{self, Tag, TagArguments};
 /// right.byte_count = 128
 /// stripped.byte_count = 92
 /// wrong.count = 0
+/// right.count = 2
+/// stripped.count = 2
 /// ```
 #[derive(Args)]
 #[element(

@@ -19,6 +19,8 @@ use super::vlan::set_annotation;
 /// right.byte_count = 32
 /// tagged.byte_count = 40
 /// wrong.count = 0
+/// right.count = 2
+/// tagged.count = 2
 /// ```
 #[derive(Args)]
 #[element(name = "VLANDecap", group = "ethernet", order_insensitive, see = "VLANEncap, StripEtherVLANHeader")]

@@ -27,6 +27,8 @@ use super::vlan::{self, Tag, TagArguments};
 /// tagged.byte_count = 128
 /// plain.byte_count = 120
 /// wrong.count = 0
+/// plain.count = 2
+/// tagged.count = 2
 /// ```
 #[derive(Args)]
 #[element(

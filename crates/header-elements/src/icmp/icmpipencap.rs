@@ -20,6 +20,7 @@ use super::encapsulation::{Encapsulation, EncapsulationArguments, MessageTemplat
 /// e.dst = 10.0.0.2
 /// i.drops = 0
 /// c.byte_count = 112
+/// c.count = 2
 /// ```
 #[derive(Args)]
 #[element(name = "ICMPIPEncap", group = "icmp", see = "ICMPPingEncap, ICMPError", drops = "too_long")]

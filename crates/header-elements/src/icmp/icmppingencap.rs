@@ -20,6 +20,7 @@ use super::encapsulation::{Encapsulation, EncapsulationArguments, MessageTemplat
 /// e.src = 10.0.0.1
 /// i.drops = 0
 /// c.byte_count = 72
+/// c.count = 2
 /// ```
 #[derive(Args)]
 #[element(

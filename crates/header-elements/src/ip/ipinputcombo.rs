@@ -20,6 +20,7 @@ use crate::changing::strip;
 /// ```expect
 /// i.drops = 0
 /// c.byte_count = 40
+/// c.count = 2
 /// ```
 #[derive(Args)]
 #[element(

@@ -16,6 +16,7 @@ use element::prelude::*;
 /// ```
 /// ```expect
 /// c.byte_count = 32
+/// c.count = 2
 /// ```
 #[derive(Args)]
 #[element(

@@ -16,6 +16,8 @@ use element::prelude::*;
 /// ```expect
 /// inner.byte_count = 32
 /// outer.byte_count = 72
+/// inner.count = 2
+/// outer.count = 2
 /// ```
 #[derive(Args)]
 #[element(

@@ -13,6 +13,7 @@ use element::prelude::*;
 /// ```
 /// ```expect
 /// c.byte_count = 108
+/// c.count = 3
 /// ```
 #[derive(Args)]
 #[element(

@@ -26,6 +26,7 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
 /// f.fragments = 6
 /// t.drops = 0
 /// c.byte_count = 272
+/// c.count = 6
 /// ```
 #[derive(Args)]
 #[element(

@@ -14,6 +14,7 @@ use element::{HandlerInfo, HandlerKind};
 /// ```
 /// ```expect
 /// proxy.c.count = 4
+/// c.count = 4
 /// ```
 /// ## Differences
 /// In Click this class is only a base class and cannot appear in a configuration.

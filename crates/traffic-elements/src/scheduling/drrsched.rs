@@ -15,6 +15,7 @@ use element::{Direction, Signal};
 /// ```
 /// ```expect
 /// c.byte_count = 1600
+/// c.count = 12
 /// ```
 #[derive(Args)]
 #[element(

@@ -29,6 +29,7 @@ const ONE_HALF: u32 = 0x8000;
 /// r.max_thresh = 30
 /// q.drops = 0
 /// r.losses = early_drop 139
+/// q.length = 61
 /// ```
 #[derive(Args)]
 #[element(

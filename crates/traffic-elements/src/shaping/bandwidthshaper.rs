@@ -9,11 +9,13 @@ use super::gaprate::GapRate;
 /// Limits a pull path to a bandwidth of RATE, with packets evenly spaced.
 /// ```click
 /// InfiniteSource(LENGTH 1000) -> s :: BandwidthShaper(80kBps) -> TimedUnqueue(1ms) -> c :: Counter -> Discard;
-/// InfiniteSource -> TimedUnqueue(1s) -> Counter(COUNT_CALL 2 stop) -> Discard;
+/// InfiniteSource -> TimedUnqueue(1s) -> seconds :: Counter(COUNT_CALL 2 stop) -> Discard;
 /// ```
 /// ```expect
 /// s.rate = 640kbps
 /// c.byte_count = 81000
+/// c.count = 81
+/// seconds.count = 2
 /// ```
 #[derive(Args)]
 #[element(

@@ -33,6 +33,7 @@ use element::arguments::Probability;
 /// r.min_thresh = 5
 /// q.drops = 0
 /// r.losses = early_drop 159
+/// q.length = 41
 /// ```
 #[derive(Args)]
 #[element(

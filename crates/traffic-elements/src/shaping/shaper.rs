@@ -9,11 +9,12 @@ use super::gaprate::GapRate;
 /// Pulls on output 1, if it exists, take packets at times when output 0 would get none.
 /// ```click
 /// InfiniteSource -> s :: Shaper(100) -> TimedUnqueue(1ms) -> c :: Counter -> Discard;
-/// InfiniteSource -> TimedUnqueue(1s) -> Counter(COUNT_CALL 2 stop) -> Discard;
+/// InfiniteSource -> TimedUnqueue(1s) -> seconds :: Counter(COUNT_CALL 2 stop) -> Discard;
 /// ```
 /// ```expect
 /// s.rate = 100
 /// c.count = 101
+/// seconds.count = 2
 /// ```
 #[derive(Args)]
 #[element(

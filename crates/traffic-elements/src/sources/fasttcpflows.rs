@@ -23,6 +23,7 @@ const MIN_FLOW_LENGTH: u32 = 3;
 /// ```
 /// ```expect
 /// c.byte_count = 1200
+/// c.count = 20
 /// ```
 #[derive(Args)]
 #[element(

@@ -19,6 +19,7 @@ const MAX_FLOWS: u32 = 1 << 20;
 /// ```
 /// ```expect
 /// c.byte_count = 1200
+/// c.count = 20
 /// ```
 #[derive(Args)]
 #[element(

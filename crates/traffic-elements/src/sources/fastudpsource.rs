@@ -17,6 +17,7 @@ use super::metered::{self, RateControl};
 /// ```
 /// ```expect
 /// c.byte_count = 600
+/// c.count = 10
 /// ```
 #[derive(Args)]
 #[element(

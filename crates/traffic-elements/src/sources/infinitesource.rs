@@ -24,6 +24,7 @@ use super::production;
 /// ```expect
 /// source.count = 1000
 /// counter.byte_count = 60000
+/// counter.count = 1000
 /// ```
 #[derive(Args)]
 #[element(

@@ -15,6 +15,7 @@ const MAX_LENGTH: i32 = 64 * 1024;
 /// ```
 /// ```expect
 /// c.byte_count = 1000
+/// c.count = 10
 /// ```
 #[derive(Args)]
 #[element(

@@ -15,6 +15,8 @@ use crate::shaping::rated::{ByteRate, Bytes, RateArguments, RateLimit};
 /// ```
 /// ```expect
 /// c.byte_count = 50000
+/// c.count = 50
+/// q.length = 429
 /// ```
 #[derive(Args)]
 #[element(

@@ -25,6 +25,7 @@ const MIN_BANDWIDTH: u32 = 100;
 /// l.latency = 100ms
 /// l.bandwidth = 10000
 /// c.count = 3
+/// q.length = 5
 /// ```
 #[derive(Args)]
 #[element(

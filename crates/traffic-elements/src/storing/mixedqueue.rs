@@ -19,6 +19,7 @@ use super::fifo::{Fifo, QueuePolicy};
 /// ```expect
 /// q.drops = 1
 /// q.losses = overflow 1
+/// c.count = 2
 /// ```
 #[derive(Args)]
 #[element(

@@ -14,6 +14,7 @@ use super::fifo::{Fifo, QueuePolicy};
 /// q.highwater_length = 4
 /// q.drops = 6
 /// q.losses = overflow 6
+/// c.count = 4
 /// ```
 #[derive(Args)]
 #[element(

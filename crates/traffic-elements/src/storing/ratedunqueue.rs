@@ -15,6 +15,7 @@ use crate::shaping::rated::{PacketRate, Packets, RateArguments, RateLimit};
 /// ```expect
 /// u.rate = 100
 /// c.count = 50
+/// q.length = 440
 /// ```
 #[derive(Args)]
 #[element(

@@ -17,6 +17,8 @@ use element::prelude::*;
 /// ```expect
 /// a.count = 0
 /// d.count = 3
+/// b.count = 0
+/// c.count = 0
 /// ```
 #[derive(Args)]
 #[element(

@@ -14,6 +14,7 @@ use element::prelude::*;
 /// s.switch = 1
 /// c.byte_count = 30
 /// s.losses = switched_off 3
+/// c.count = 3
 /// ```
 #[derive(Args)]
 #[element(
