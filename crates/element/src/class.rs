@@ -57,11 +57,14 @@ pub static UNKNOWN_CLASS: Class = Class {
 macro_rules! classes {
     ($($element:ty),* $(,)?) => {
         /// The classes of this group, in the order of the reference.
-        pub static CLASSES: &[$crate::Class] = &[$($crate::Class::of::<$element>()),*];
+        // An array: a static that refers to it refers to these classes. A slice would be copied, and with it the code of
+        // the classes, into each crate whose statics name it.
+        pub static CLASSES: [$crate::Class; [$(stringify!($element)),*].len()] =
+            [$($crate::Class::of::<$element>()),*];
 
         /// The documentation of each of the classes, in the same order.
-        pub static DOCUMENTATION: &[&$crate::ClassDocumentation] =
-            &[$(<<$element as $crate::Element>::Args as $crate::Args>::DOCUMENTATION),*];
+        pub static DOCUMENTATION: [&$crate::ClassDocumentation; [$(stringify!($element)),*].len()] =
+            [$(<<$element as $crate::Element>::Args as $crate::Args>::DOCUMENTATION),*];
     };
 }
 
