@@ -146,7 +146,8 @@ pub(crate) fn passing(test: &Test, field: Field) -> Option<Spans> {
             }
         }
     }
-    if mask == 0 && !test.negated {
+    // Without any byte of the field: a comparison of no bits passes, and so does `not > x` for the largest x.
+    if test.decide(0, available - 1) {
         spans.push(field.absent(), field.absent());
     }
     (spans.len() <= MAX_SPANS).then_some(spans)
@@ -224,6 +225,8 @@ mod tests {
             (0xf0f0, 0x4040, Relation::Greater),
             (0x3fff, 0, Relation::Equal),
             (0xff00, 0x1200, Relation::Greater),
+            (0xffff, 0xffff, Relation::Greater),
+            (0x0300, 0x0300, Relation::Greater),
             (0, 0, Relation::Equal),
         ];
         for (mask, value, relation) in tests {
