@@ -4,6 +4,7 @@
 use capture::{
     CaptureError, Decoder, LinkType, MAX_CAPTURED, PacketOptions, Parser, PcapEncoder, PcapngEncoder, Verdict,
 };
+use random::Random;
 
 /// A record, copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,21 +163,15 @@ fn every_truncation_gives_the_records_before_it() {
 
 #[test]
 fn random_bytes_after_a_valid_header_do_not_panic() {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for round in 0..2_000 {
         let sound = if round % 2 == 0 { pcap() } else { pcapng() };
-        let keep = random() as usize % sound.len();
+        let keep = random.below(sound.len() as u32) as usize;
         let mut capture = sound[..keep].to_vec();
         // Small numbers are plausible types and lengths.
         capture.extend(
-            (0..random() % 200)
-                .map(|_| if random() % 3 == 0 { random() as u8 } else { (random() % 8) as u8 }),
+            (0..random.below(200))
+                .map(|_| if random.below(3) == 0 { random.next() as u8 } else { random.below(8) as u8 }),
         );
         whole(&capture);
         if round % 20 == 0 {

@@ -5,6 +5,7 @@ use classify::{
     filter_rules, first_match, pattern_rules,
 };
 use element::{iana, services};
+use random::Random;
 
 /// The names assigned by IANA.
 struct AssignedNames;
@@ -21,19 +22,20 @@ impl Names for AssignedNames {
     }
 }
 
-/// Xorshift: small, seeded, the same everywhere.
-struct Random(u64);
+/// Makes random rules and packets.
+struct Generator(Random);
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+impl Generator {
+    fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 11) % bound
+    fn next(&mut self) -> u64 {
+        self.0.next()
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0.below_u64(limit)
     }
 
     fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
@@ -168,7 +170,7 @@ fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::
 }
 
 /// Compiles the rules and compares every packet's decision with the reference.
-fn check(texts: &[String], random: &mut Random, packets: usize) {
+fn check(texts: &[String], random: &mut Generator, packets: usize) {
     let rules = parse(texts);
     let program = Program::new(rules.clone(), Layout::Ip);
     let mut reached = vec![false; rules.len()];
@@ -189,7 +191,7 @@ fn check(texts: &[String], random: &mut Random, packets: usize) {
 
 #[test]
 fn random_expressions_agree() {
-    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut random = Generator::new(0x1234_5678_9abc_def1);
     for round in 0..600 {
         let count = 1 + random.below(6);
         let texts: Vec<String> = (0..count)
@@ -201,7 +203,7 @@ fn random_expressions_agree() {
 
 #[test]
 fn large_rule_sets_agree() {
-    let mut random = Random(0xfeed_beef_0123_4567);
+    let mut random = Generator::new(0xfeed_beef_0123_4567);
     for size in [50, 300, 1000] {
         let mut texts: Vec<String> = (0..size)
             .map(|_| {
@@ -217,7 +219,7 @@ fn large_rule_sets_agree() {
 
 #[test]
 fn firewall_of_thousands_of_rules_agrees() {
-    let mut random = Random(0xabcd_ef01_2345_6789);
+    let mut random = Generator::new(0xabcd_ef01_2345_6789);
     let mut texts: Vec<String> = (0..2500)
         .map(|_| {
             let source = format!("src {}", random.address());
@@ -250,7 +252,7 @@ fn every_length_of_every_prefix_is_handled() {
     .map(String::from)
     .into();
     let rules = parse(&texts);
-    let mut random = Random(77);
+    let mut random = Generator::new(77);
     for first in 0..rules.len() {
         let rules = rules[first..].to_vec();
         let program = Program::new(rules.clone(), Layout::Ip);
@@ -311,7 +313,7 @@ fn follow(text: &str, headers: &Headers) -> Option<u32> {
 
 #[test]
 fn texts_of_programs_mean_what_the_rules_mean() {
-    let mut random = Random(0x0dd_ba11);
+    let mut random = Generator::new(0x0dd_ba11);
     let mut followed = 0;
     for round in 0..400 {
         let count = 1 + random.below(5);
@@ -369,11 +371,11 @@ fn summary(texts: &[&str]) -> classify::Summary {
 
 #[test]
 fn patterns_of_bytes_agree_at_every_length() {
-    let mut random = Random(0x0bad_cafe);
+    let mut random = Generator::new(0x0bad_cafe);
     for round in 0..300 {
         let texts: Vec<String> = (0..1 + random.below(8))
             .map(|_| {
-                let clause = |random: &mut Random| {
+                let clause = |random: &mut Generator| {
                     let (offset, value) = (random.below(20), random.next() & 0x0101_0101_0101);
                     let digits = 2 * (1 + random.below(6)) as usize;
                     let no = random.pick(&["", "", "!"]);
@@ -415,7 +417,7 @@ fn the_strategy_follows_the_size() {
     assert_eq!(of_patterns(&["12/0806 20/0001", "12/0806 20/0002", "12/0800", "-"]), Strategy::Diagram);
     assert_eq!(of_patterns(&["42/474554202f6576696c", "-"]), Strategy::Diagram);
     let of_rules = |count: u64| {
-        let mut random = Random(1 + count);
+        let mut random = Generator::new(1 + count);
         let mut rule = || {
             let (source, destination) = (random.address(), random.address());
             format!("deny src {source} and dst {destination} and src port > {}", random.below(65535))
@@ -465,7 +467,7 @@ fn unreachable_rules_are_named() {
 
 #[test]
 fn hostile_rule_sets_stay_small() {
-    let mut random = Random(99);
+    let mut random = Generator::new(99);
     // Exponentially many terms, hundreds of fields, scattered masks and overlapping ranges.
     let wide =
         (0..40).map(|i| format!("(ip[{i}] 1 or transp[{}] 2)", i % 30)).collect::<Vec<_>>().join(" and ");
@@ -486,7 +488,7 @@ fn hostile_rule_sets_stay_small() {
 
 #[test]
 fn any_text_is_read_without_a_panic() {
-    let mut random = Random(5);
+    let mut random = Generator::new(5);
     let words = [
         "allow",
         "deny",

@@ -1,22 +1,12 @@
 //! Packet operations, compared with a plain vector of bytes.
 
 use packet::{Batch, MAX_CAPACITY, Packet, Pool};
+use random::Random;
 
 /// A packet and its expected contents.
 struct Pair {
     packet: Packet,
     bytes: Vec<u8>,
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
 }
 
 fn step(pairs: &mut Vec<Pair>, pool: &Pool, random: &mut Random) {
@@ -28,8 +18,8 @@ fn step(pairs: &mut Vec<Pair>, pool: &Pool, random: &mut Random) {
         }
         return;
     }
-    let index = random.below(pairs.len());
-    let amount = random.below(200);
+    let index = random.below(pairs.len() as u32) as usize;
+    let amount = random.below(200) as usize;
     let pair = &mut pairs[index];
     match choice {
         1 => drop(pairs.swap_remove(index)),
@@ -75,7 +65,7 @@ fn step(pairs: &mut Vec<Pair>, pool: &Pool, random: &mut Random) {
 fn packets_hold_what_was_written() {
     for seed in 1..30 {
         let pool = Pool::new(40);
-        let (mut pairs, mut random) = (Vec::new(), Random(seed));
+        let (mut pairs, mut random) = (Vec::new(), Random::new(seed));
         for _ in 0..2000 {
             step(&mut pairs, &pool, &mut random);
             for pair in &pairs {

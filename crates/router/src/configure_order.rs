@@ -112,20 +112,20 @@ fn pivot(count: usize, at: impl Fn(usize) -> Phase) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use random::Random;
+
     use super::*;
 
     #[test]
     fn any_phases_are_sorted() {
-        let mut state = 1u32;
+        let mut random = Random::new(1);
         for count in 0..120 {
             for kinds in 1..5 {
-                let phases: Vec<Phase> = (0..count)
-                    .map(|_| {
-                        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                        [Phase::Normal, Phase::Late, Phase::Names, Phase::Information]
-                            [(state >> 16) as usize % kinds]
-                    })
-                    .collect();
+                let mut phase = || {
+                    [Phase::Normal, Phase::Late, Phase::Names, Phase::Information]
+                        [random.below(kinds) as usize]
+                };
+                let phases: Vec<Phase> = (0..count).map(|_| phase()).collect();
                 let order = order(&phases);
                 assert!(order.is_sorted_by_key(|element| phases[*element]), "{phases:?}");
                 let mut all = order.clone();
