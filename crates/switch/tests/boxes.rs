@@ -55,7 +55,7 @@ fn frame(destination: MacAddr, source: MacAddr, number: u16) -> Vec<u8> {
 const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const THEIRS: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
-/// Sends frames through a pipe to a box that mirrors them, with the worker asleep in between, and receives all of them
+/// Sends frames through a pipe to a box that mirrors them, with the runner asleep in between, and receives all of them
 /// again.
 #[test]
 fn a_mirroring_box_answers_through_the_bridge() {

@@ -16,8 +16,8 @@ use std::time::Instant;
 pub(super) type Stored = (StoredConfiguration, Vec<File>);
 
 impl Supervisor {
-    /// Creates and starts a box with its stored configurations. The caller holds `busy`. On failure the box does not
-    /// run, and its phase is unchanged.
+    /// Creates and starts a box with its stored configurations. The caller holds the box's `change` lock. On failure the
+    /// box does not run, and its phase is unchanged.
     pub(super) fn boot(&self, managed: &Arc<ManagedBox>) -> Result<(), OperationError> {
         if self.0.is_ending() {
             return Err(OperationError::Ending);

@@ -1,4 +1,4 @@
-//! The thread that notices the ends of boxes, restarts them when due, and collects their messages.
+//! The monitor: the thread that notices the ends of boxes, restarts them when due, and collects their messages.
 
 use super::state::Supervisor;
 use crate::boxes::{Instance, ManagedBox, Phase, StoreResult};
@@ -19,7 +19,7 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Starts the thread. It ends when the last supervisor is dropped.
-    pub(super) fn watch(&self) -> io::Result<()> {
+    pub(super) fn start_monitor(&self) -> io::Result<()> {
         let core = Arc::downgrade(&self.0);
         let run = move || {
             let (mut pause, mut metered) = (MIN_POLL_INTERVAL, Instant::now());
@@ -28,7 +28,7 @@ impl Supervisor {
                 pause = supervisor.round(pause, &mut metered);
             }
         };
-        std::thread::Builder::new().name("watch".into()).spawn(run).map(drop)
+        std::thread::Builder::new().name("monitor".into()).spawn(run).map(drop)
     }
 
     /// Waits once and handles the events. Returns the next wait time.
@@ -72,7 +72,7 @@ impl Supervisor {
         managed.instance().is_some_and(|instance| self.store_messages(managed, &instance))
     }
 
-    /// Collects a box's messages, unless another thread talks to it. Returns whether there were any.
+    /// Stores the pending messages of an instance of a box. Returns whether there were any.
     pub(super) fn store_messages(&self, managed: &ManagedBox, instance: &Instance) -> bool {
         let messages = instance.events(MAX_EVENTS_PER_ROUND);
         for message in &messages {

@@ -230,7 +230,7 @@ impl Supervisor {
             events_until: Mutex::new(until),
             ending: AtomicBool::new(false),
         }));
-        supervisor.watch().map_err(|error| OperationError::system("start the watching thread", error))?;
+        supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
         supervisor.restore()?;
         supervisor.roll_back_unconfirmed()?;
         let message = format!("the daemon {} started", env!("CARGO_PKG_VERSION"));

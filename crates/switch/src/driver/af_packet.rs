@@ -120,7 +120,7 @@ impl Driver for AfPacket {
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
-        // A device that went down polls as ready until its error is read, which would keep the worker awake. It may
+        // A device that went down polls as ready until its error is read, which would keep the runner awake. It may
         // come up again.
         if self.interface.take_error().is_some() {
             self.check()?;
@@ -133,7 +133,7 @@ impl Driver for AfPacket {
     }
 
     fn take_missed(&mut self) -> u64 {
-        // Also checked here, so that a worker that never sleeps notices it.
+        // Also checked here, so that a runner that never sleeps notices it.
         self.is_gone |= self.interface.is_gone();
         self.interface.take_dropped()
     }

@@ -10,7 +10,7 @@ use std::io;
 pub enum PcapError {
     /// The file cannot be opened or read.
     System(io::Error),
-    /// The path is a pipe, a device or a folder: reading it could block the worker.
+    /// The path is a pipe, a device or a folder: reading it could block the switch.
     NotAFile,
     /// The file ends within its header.
     Truncated,
