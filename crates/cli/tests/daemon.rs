@@ -13,7 +13,7 @@ const FIREWALL: &str = "source :: InfiniteSource(LIMIT 5) -> UDPIPEncap(10.1.2.3
     -> filter :: IPFilter(allow all) -> c :: Counter -> Discard;\n";
 
 #[test]
-fn a_box_from_its_creation_to_its_end() {
+fn a_box_is_created_used_and_removed() {
     let daemon = Daemon::start("life");
     let file = daemon.file("fw.click", FIREWALL);
     daemon.check(&["ps"], 0, &["clickbox create"]);
@@ -73,7 +73,7 @@ fn a_box_from_its_creation_to_its_end() {
 
 /// The files that a box writes can be read by other tools, and their names are not host paths.
 #[test]
-fn what_a_box_writes_is_fetched() {
+fn files_that_a_box_writes_are_fetched() {
     let daemon = Daemon::start("files");
     let file = daemon.file(
         "dump.click",
@@ -281,7 +281,7 @@ fn an_unconfirmed_stack_is_rolled_back() {
 }
 
 #[test]
-fn one_socket_has_one_daemon() {
+fn a_socket_is_served_by_one_daemon() {
     let daemon = Daemon::start("one");
     let socket = daemon.socket();
     daemon.check(
@@ -293,7 +293,7 @@ fn one_socket_has_one_daemon() {
 }
 
 #[test]
-fn the_demonstration_leaves_nothing_though_its_reader_is_gone() {
+fn the_demonstration_cleans_up_without_a_reader() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
         .args(["demo", "--seconds", "0", "--rate", "5000", "--sandbox", "process"])
         .stdin(Stdio::null())
@@ -308,7 +308,7 @@ fn the_demonstration_leaves_nothing_though_its_reader_is_gone() {
 }
 
 #[test]
-fn the_demonstration_tells_what_became_of_each_packet() {
+fn the_demonstration_accounts_for_each_packet() {
     let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
         .args(["demo", "--seconds", "0", "--rate", "5000", "--sandbox", "process"])
         .stdin(Stdio::null())
@@ -334,7 +334,7 @@ fn the_demonstration_tells_what_became_of_each_packet() {
 }
 
 #[test]
-fn the_service_manager_hears_of_start_life_and_end() {
+fn the_service_manager_is_notified_of_start_health_and_end() {
     let path = std::env::temp_dir().join(format!("clickbox-notify-{}", std::process::id()));
     let socket = UnixDatagram::bind(&path).expect("a socket");
     socket.set_read_timeout(Some(TIMEOUT)).expect("a time limit");

@@ -108,7 +108,7 @@ fn activated(listener: &UnixListener, folder: &std::path::Path) -> Child {
 }
 
 #[test]
-fn a_daemon_takes_the_socket_that_it_is_given() {
+fn a_daemon_serves_an_inherited_socket() {
     let folder = std::env::temp_dir().join(format!("clickbox-activated-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let listener = UnixListener::bind(folder.join("socket")).expect("a socket");
@@ -144,7 +144,7 @@ fn a_daemon_takes_the_socket_that_it_is_given() {
 /// Creates boxes without end: all requests are answered, the limit is reported, and nothing is left over.
 /// `CLICKBOX_TEST_CREATES` is their number.
 #[test]
-fn creates_in_a_row_end_at_the_limit() {
+fn creating_boxes_fails_at_the_limit() {
     let most = std::env::var("CLICKBOX_TEST_CREATES").map_or(150, |text| text.parse().expect("a number"));
     let daemon = Daemon::start("creates");
     let client = Client::new(Address::Unix(daemon.socket()), &Credentials::default());

@@ -15,7 +15,7 @@ fn count(value: &Value) -> u64 {
 
 /// A box can't use more memory than its limit, whatever its configuration does.
 #[test]
-fn a_box_takes_no_more_memory_than_it_was_given() {
+fn a_box_uses_at_most_its_memory() {
     let daemon = Daemon::start("memory");
     // A queue that is never emptied, for more packets than fit into the memory.
     let file = daemon.file(
@@ -65,7 +65,7 @@ fn ratio(daemon: &Daemon, figure: fn(&str, &Daemon) -> u64, enough: u64) -> f64 
 
 /// A box with three times the weight gets about three times as much CPU time when both compete.
 #[test]
-fn weights_divide_what_is_wanted_by_both() {
+fn weights_divide_contended_cpu_time() {
     // Everything that this thread starts runs on one core, so that it competes.
     let mut one = CpuSet::new();
     one.set(rustix::thread::sched_getcpu());
@@ -108,7 +108,7 @@ fn weights_divide_what_is_wanted_by_both() {
 
 /// The usage of a box includes its own time, and the switch's time for what it sends, also through a pipe.
 #[test]
-fn a_pipe_costs_whom_it_serves() {
+fn boxes_are_charged_for_their_pipes() {
     let daemon = Daemon::start("pipes");
     daemon.file("source.click", "InfiniteSource(LENGTH 64) -> ToDevice(0);\n");
     daemon.file("sink.click", "FromDevice(0) -> c :: Counter -> Discard;\n");

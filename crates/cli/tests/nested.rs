@@ -75,7 +75,7 @@ impl Choice {
 }
 
 #[test]
-fn boxes_run_by_the_rules_of_hardware() {
+fn boxes_run_on_an_emulated_processor() {
     let words = std::env::var("CLICKBOX_NESTED").ok();
     if words.is_none() && !is_required(Capability::Nested) {
         skip(Capability::Nested, "set CLICKBOX_NESTED=1 to emulate a processor with SVM");

@@ -467,7 +467,7 @@ fn corrupt(pid: u64, dice: &mut Dice) {
 }
 
 #[test]
-fn storms_of_kills_and_corruption_harm_no_other_box() {
+fn kills_and_corruption_do_not_affect_other_boxes() {
     let boxes = number("CLICKBOX_TEST_BOXES", 8);
     let Some(stage) = Stage::new("storms", boxes) else { return };
     let lanes = [Lane::new(boxes), Lane::new(boxes)];
