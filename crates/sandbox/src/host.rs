@@ -21,15 +21,6 @@ const DENSE_SPACE: usize = 64 << 30;
 /// Reserved address space for heaps.
 const SPARSE_SPACE: usize = 1 << 40;
 
-/// A kind of sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SandboxKind {
-    /// A virtual machine.
-    Vm,
-    /// A process.
-    Process,
-}
-
 /// What runs a box.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {

@@ -1,10 +1,10 @@
 //! Packet pools that boxes of one owner share.
 
 use crate::error::CreateError;
-use crate::host::SandboxKind;
 use crate::lock::lock;
 use crate::memory::{HUGE_PAGE, Mapping};
 use crate::process;
+use crate::sandbox_kind::SandboxKind;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
 use boundary::{BufferOwners, Mapped, PoolMember};
 use std::collections::BTreeSet;
