@@ -29,7 +29,7 @@ fn check(class: &str, config: &str, commands: &[&str], expected: &[&str]) {
 fn check_error(class: &str, config: &str, expected: &str) {
     let text = format!("r :: {class}({config}); r[0] -> r");
     let error = run(&text, 7).err().unwrap_or_default();
-    assert!(error.contains(expected), "{class}({config}): `{error}`");
+    assert_eq!(error, format!("test:1: While configuring ‘r :: {class}’:\n  {expected}"), "{config}");
 }
 
 const CHANGEABLE: [&str; 4] = ["RadixIPLookup", "DirectIPLookup", "RangeIPLookup", "LinearIPLookup"];

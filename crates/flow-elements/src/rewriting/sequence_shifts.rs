@@ -162,6 +162,9 @@ mod tests {
     fn a_flow_keeps_a_bounded_number_of_shifts() {
         let mut shifts = SequenceShifts::default();
         (0..10_000).for_each(|at| assert!(shifts.add(at % 3 == 0, at * 10, 1)));
-        assert!(shifts.steps.len() <= MAX_SHIFTS);
+        assert_eq!(shifts.steps.len(), MAX_SHIFTS);
+        // The oldest shifts are discarded, but numbers after them keep their effect.
+        assert_eq!((shifts.newest(true), shifts.newest(false)), (3_334, 6_666));
+        assert_eq!((shifts.sequence(true, 100_000), shifts.sequence(false, 100_000)), (103_334, 106_666));
     }
 }

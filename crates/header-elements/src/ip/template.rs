@@ -86,20 +86,24 @@ mod tests {
     use packet::Ip4View;
 
     #[test]
-    fn checksums_are_right() {
+    fn headers_are_complete() {
         let mut template = HeaderTemplate::new(17, Ipv4Addr::new(10, 0, 0, 1)).with(0xb8, 0x4000, 7);
-        for length in [28, 0xffff] {
+        for (identification, length) in [(0, 28), (1, 0xffff)] {
             let mut bytes = [0xaa; 20];
             template.write(&mut bytes, length, Ipv4Addr::new(255, 254, 253, 252));
-            let header = Ip4View::new(&bytes).unwrap();
-            assert!(header.checksum_is_right());
-            assert_eq!((header.total_length(), header.ttl(), header.dscp()), (length, 7, 46));
+            let ([high, low], [first, second]) = (length.to_be_bytes(), [bytes[10], bytes[11]]);
+            let start = [0x45, 0xb8, high, low, 0, identification, 0x40, 0, 7, 17, first, second];
+            assert_eq!(bytes, *[&start[..], &[10, 0, 0, 1, 255, 254, 253, 252]].concat());
+            assert!(Ip4View::new(&bytes).unwrap().checksum_is_right());
         }
         template.set_source(Ipv4Addr::BROADCAST);
         let mut bytes = [0; 20];
         template.write(&mut bytes, 20, Ipv4Addr::UNSPECIFIED);
+        assert_eq!(bytes[..10], [0x45, 0xb8, 0, 20, 0, 2, 0x40, 0, 7, 17]);
+        assert_eq!(bytes[12..], [255, 255, 255, 255, 0, 0, 0, 0]);
         assert!(Ip4View::new(&bytes).unwrap().checksum_is_right());
-        assert_eq!(Ip4View::new(&bytes).unwrap().identification(), 2);
-        template.write(&mut [0; 19], 20, Ipv4Addr::UNSPECIFIED);
+        let mut short = [0; 19];
+        template.write(&mut short, 20, Ipv4Addr::UNSPECIFIED);
+        assert_eq!(short, [0; 19]);
     }
 }

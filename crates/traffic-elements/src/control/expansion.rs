@@ -194,7 +194,7 @@ mod tests {
         for beginning in ["$(", "${"] {
             // Too many to search for the end of each, which would take hours.
             let text = beginning.repeat(1 << 21);
-            assert!(expand(&text, &mut Named, false).len() >= MAX_TEXT);
+            assert!(expand(&text, &mut Named, false) == text);
         }
     }
 }

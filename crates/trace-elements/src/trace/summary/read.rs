@@ -321,7 +321,7 @@ fn split(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MAX_LINE, Writer};
+    use super::super::Writer;
     use super::*;
     use alloc::string::ToString;
     use packet::Pool;
@@ -408,8 +408,13 @@ mod tests {
         let text = write(dump, "payload payload_len payload_md5 ip_len", false, None);
         let lines: Vec<_> =
             core::str::from_utf8(&text).unwrap().lines().skip(2).map(ToString::to_string).collect();
-        assert_eq!(lines[0], "\"hi there\\n\" 9 sy@Uze03MHB84qQruJ_zma 37");
-        assert!(lines[1].starts_with("\"\\000 \\\"quoted\\\"\" 10 "), "{}", lines[1]);
+        assert_eq!(
+            lines,
+            [
+                "\"hi there\\n\" 9 sy@Uze03MHB84qQruJ_zma 37",
+                "\"\\000 \\\"quoted\\\"\" 10 YxjIwbj2xXBOtsZpxoEyAc 50"
+            ]
+        );
     }
 
     #[test]
@@ -479,18 +484,23 @@ mod tests {
             }
         }
         let mut reader = Reader::new();
+        let mut notices = Vec::new();
         for _ in 0..100 {
             reader.feed(&[b'x'; 10_000]);
-            while reader.item().is_some() {}
+            while let Some(Item::Notice { text, .. }) = reader.item() {
+                notices.push(text);
+            }
         }
-        assert!(reader.splitter.held() <= MAX_LINE + 10_000);
+        assert_eq!(notices, ["line too long"]);
+        assert_eq!(reader.splitter.held(), 0);
         let numbers = "!data ip_len ip_hl tcp_off wire_len payload_len payload udp_len\n";
-        for number in ["0", "1", "65535", "4294967295"] {
-            read(
-                format!("{numbers}{number} 255 255 {number} {number} \"abc\" {number}\n").as_bytes(),
-                50,
-                true,
-            );
-        }
+        let lengths = ["0", "1", "65535", "4294967295"].map(|number| {
+            let dump = format!("{numbers}{number} 255 255 {number} {number} \"abc\" {number}\n");
+            let (builders, notices) = read(dump.as_bytes(), 50, true);
+            assert_eq!(notices, Vec::<String>::new());
+            builders.iter().map(|builder| builder.bytes.len()).collect::<Vec<_>>()
+        });
+        // Two headers of 60 bytes and the payload, or the length that an IP header can hold.
+        assert_eq!(lengths, [[123], [123], [65_535], [65_535]]);
     }
 }
