@@ -1,6 +1,6 @@
 //! Compiler diagnostics in the form that the mailbox carries.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use click_lang::{Diagnostic, Severity};
 use core::fmt::Write;
@@ -32,10 +32,4 @@ fn convert(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {
         message,
         hint: diagnostic.hint.clone().unwrap_or_default(),
     }
-}
-
-/// Formats diagnostics as one text, in the format of Click.
-pub(crate) fn text(diagnostics: &[Diagnostic]) -> String {
-    let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
-    lines.join("\n")
 }

@@ -5,47 +5,62 @@ use crate::diagnostics;
 use crate::engine::Engine;
 use crate::environment::BoxEnvironment;
 use crate::error::EngineError;
-use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use boundary::{Reply, Request, Stats};
+use boundary::{DecodeError, Reply, Request, Stats};
 use click_lang::Diagnostic;
+use core::fmt;
 use element::{HandlerError, Reason};
 
-/// Why a request was not done.
+/// Why a request failed.
 enum RequestError {
-    /// It failed, for this reason.
-    Failed(String),
-    /// The requested object does not exist.
-    Missing(String),
+    /// The request can't be decoded.
+    Decode(DecodeError),
+    /// The box has no configuration of this name; the empty name is that of the main one.
+    NoConfiguration(String),
+    /// The value of a handler is not UTF-8.
+    NotText,
+    /// A handler can't be called, or rejected the call.
+    Handler(HandlerError),
     /// The configuration was rejected.
     Rejected(Vec<boundary::Diagnostic>),
 }
 
 impl RequestError {
-    fn no_configuration(name: &str) -> RequestError {
-        RequestError::Missing(match name {
-            "" => "the box has no main configuration".into(),
-            _ => format!("the box has no configuration ‘{name}’"),
-        })
+    /// The reply to the request of this number.
+    fn encode(&self, number: u32) -> boundary::Message {
+        match self {
+            Self::Rejected(found) => Reply::Rejected(&boundary::Diagnostic::encode(found)).encode(number),
+            Self::NoConfiguration(_)
+            | Self::Handler(HandlerError::NoElement(_) | HandlerError::NoHandler(_)) => {
+                Reply::Missing(self.to_string().as_bytes()).encode(number)
+            }
+            Self::Decode(_) | Self::NotText | Self::Handler(_) => {
+                Reply::Failed(self.to_string().as_bytes()).encode(number)
+            }
+        }
     }
 }
 
-impl From<Vec<Diagnostic>> for RequestError {
-    fn from(found: Vec<Diagnostic>) -> RequestError {
-        RequestError::Failed(diagnostics::text(&found))
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decode(error) => write!(f, "invalid request: {error}"),
+            Self::NoConfiguration(name) if name.is_empty() => {
+                f.write_str("the box has no main configuration")
+            }
+            Self::NoConfiguration(name) => write!(f, "the box has no configuration ‘{name}’"),
+            Self::NotText => f.write_str("the value of a handler must be UTF-8 text"),
+            Self::Handler(error) => error.fmt(f),
+            Self::Rejected(_) => f.write_str("the configuration was rejected"),
+        }
     }
 }
 
 impl From<HandlerError> for RequestError {
     fn from(error: HandlerError) -> RequestError {
-        match error {
-            HandlerError::NoElement(_) | HandlerError::NoHandler(_) => {
-                RequestError::Missing(error.to_string())
-            }
-            other => RequestError::Failed(other.to_string()),
-        }
+        RequestError::Handler(error)
     }
 }
 
@@ -56,17 +71,11 @@ impl Engine {
         while let Some(message) = self.inbox.poll(&mut self.requests)? {
             let answer = match Request::decode(&message) {
                 Ok(request) => self.answer(&request),
-                Err(error) => Err(RequestError::Failed(format!("invalid request: {error}"))),
+                Err(error) => Err(RequestError::Decode(error)),
             };
             let reply = match &answer {
                 Ok(value) => Reply::Done(value).encode(message.number),
-                Err(RequestError::Failed(reason)) => Reply::Failed(reason.as_bytes()).encode(message.number),
-                Err(RequestError::Missing(reason)) => {
-                    Reply::Missing(reason.as_bytes()).encode(message.number)
-                }
-                Err(RequestError::Rejected(found)) => {
-                    Reply::Rejected(&boundary::Diagnostic::encode(found)).encode(message.number)
-                }
+                Err(error) => error.encode(message.number),
             };
             self.outbox.push(reply);
             served = true;
@@ -90,9 +99,9 @@ impl Engine {
         match *request {
             Request::Install { name, configuration } => self.install(name, configuration),
             Request::Remove { name } => {
-                let place = self.configurations.iter().position(|it| it.name == name);
-                let place = place.ok_or_else(|| RequestError::no_configuration(name))?;
-                self.configurations.remove(place).add_drops(&mut self.drops);
+                let index = self.configurations.iter().position(|it| it.name == name);
+                let index = index.ok_or_else(|| RequestError::NoConfiguration(name.into()))?;
+                self.configurations.remove(index).add_drops(&mut self.drops);
                 Ok(Vec::new())
             }
             Request::Read { name, handler, argument } => {
@@ -113,7 +122,7 @@ impl Engine {
 
     fn configuration(&mut self, name: &str) -> Result<&mut Configuration, RequestError> {
         let found = self.configurations.iter_mut().find(|configuration| configuration.name == name);
-        found.ok_or_else(|| RequestError::no_configuration(name))
+        found.ok_or_else(|| RequestError::NoConfiguration(name.into()))
     }
 
     fn install(&mut self, name: &str, text: &str) -> Result<Vec<u8>, RequestError> {
@@ -159,6 +168,5 @@ impl Engine {
 
 /// Handlers take text.
 fn text(bytes: &[u8]) -> Result<&str, RequestError> {
-    core::str::from_utf8(bytes)
-        .map_err(|_| RequestError::Failed("the value of a handler must be UTF-8 text".into()))
+    core::str::from_utf8(bytes).map_err(|_| RequestError::NotText)
 }
