@@ -1,11 +1,12 @@
-//! The error of a measurement.
+//! The error of measurements.
+
+use std::fmt;
 
 use boundary::{LayoutError, PortFault, RingError};
 use sandbox::{CallError, CreateError, HostError, SnapshotError, SystemError};
-use std::fmt;
 use switch::SwitchError;
 
-/// The error of a measurement.
+/// Why a measurement failed.
 #[derive(Debug)]
 pub enum MeasureError {
     /// This host can't run boxes.
@@ -52,9 +53,7 @@ pub enum MeasureError {
 impl fmt::Display for MeasureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoKvm => f.write_str(
-                "virtual machines need /dev/kvm, which can't be opened here: use --sandbox process",
-            ),
+            Self::NoKvm => f.write_str("virtual machines need /dev/kvm, which can't be opened here"),
             Self::NoEntry => f.write_str("boxes in threads can run only the engine"),
             Self::Control(_) => f.write_str("a request to a box failed"),
             Self::Port(_) => f.write_str("a box violated the protocol of its port"),
@@ -64,6 +63,7 @@ impl fmt::Display for MeasureError {
             Self::Daemon(_) => f.write_str("the daemon can't be started"),
             Self::Client(_) => f.write_str("a request to the daemon failed"),
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
+            // Their messages name the operation.
             Self::Host(error) => error.fmt(f),
             Self::Create(error) => error.fmt(f),
             Self::Snapshot(error) => error.fmt(f),
@@ -77,14 +77,14 @@ impl fmt::Display for MeasureError {
 }
 
 impl std::error::Error for MeasureError {
-    /// The cause, or where the message is the cause's own, the source of that.
+    /// The cause. If the message is the cause's, the cause's own cause.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Control(error) => Some(error),
             Self::Port(error) => Some(error),
-            Self::Engine(error) => Some(error),
+            Self::Engine(error) => Some(error.as_ref()),
             Self::Daemon(error) | Self::Folder(error) => Some(error),
-            Self::Client(error) => Some(error),
+            Self::Client(error) => Some(error.as_ref()),
             Self::Host(error) => error.source(),
             Self::Create(error) => error.source(),
             Self::Snapshot(error) => error.source(),

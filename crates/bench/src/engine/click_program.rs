@@ -16,8 +16,13 @@ const MAX_OUTPUT: u64 = 1 << 16;
 pub enum RunError {
     /// It could not be started, or its output could not be read.
     Start(io::Error),
-    /// It failed with this message.
-    Failed(String),
+    /// It failed.
+    Failed {
+        /// Its exit status.
+        status: ExitStatus,
+        /// What it printed.
+        output: String,
+    },
     /// It exceeded this time limit and was killed.
     Timeout(Duration),
     /// It did not print its time.
@@ -30,11 +35,14 @@ impl std::fmt::Display for RunError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Start(_) => f.write_str("cannot be started"),
-            Self::Failed(text) => {
+            Self::Failed { status, output } => {
                 // The first lines name the error, the others its consequences.
                 let text: Vec<&str> =
-                    text.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
-                write!(f, "fails: {}", text.join(" "))
+                    output.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+                match text.as_slice() {
+                    [] => write!(f, "fails: {status}"),
+                    text => write!(f, "fails: {}", text.join(" ")),
+                }
             }
             Self::Timeout(limit) => write!(f, "takes longer than {} s", limit.as_secs()),
             Self::NoTime => f.write_str("does not print the time with -t"),
@@ -134,8 +142,8 @@ impl ClickProgram {
         let output = text(child.stdout.take())?;
         let messages = text(child.stderr.take())?;
         if !status.success() {
-            let text = if messages.is_empty() { output } else { messages };
-            return Err(RunError::Failed(if text.is_empty() { status.to_string() } else { text }));
+            let output = if messages.is_empty() { output } else { messages };
+            return Err(RunError::Failed { status, output });
         }
         let seconds = output.lines().chain(messages.lines()).find_map(seconds).ok_or(RunError::NoTime)?;
         let values: Vec<u64> = output.lines().filter_map(|line| line.trim().parse().ok()).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 use super::click_program::{ClickProgram, RunError};
-use super::configuration::{Chain, Load, REPETITIONS, argument_count, baseline, has_element};
+use super::configuration::{Chain, Load, NoSource, REPETITIONS, argument_count, baseline, has_element};
 use super::traffic::{Capture, FrameSize, Traffic, TrafficError};
 use crate::statistics::{median, minimum, rounded};
 
@@ -125,7 +125,7 @@ pub enum ComparisonError {
     /// The traffic could not be made.
     Capture(TrafficError),
     /// The configuration can't be used with the traffic.
-    Configuration(String),
+    Configuration(NoSource),
     /// A file could not be written.
     File(PathBuf, std::io::Error),
     /// This program failed.
@@ -136,7 +136,7 @@ impl fmt::Display for ComparisonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Capture(_) => f.write_str("can't create the traffic"),
-            Self::Configuration(problem) => f.write_str(problem),
+            Self::Configuration(error) => error.fmt(f),
             Self::File(path, _) => write!(f, "{} can't be written", path.display()),
             Self::Own(error) => write!(f, "this program {error}"),
         }
@@ -149,7 +149,8 @@ impl std::error::Error for ComparisonError {
             Self::Capture(error) => Some(error),
             Self::File(_, error) => Some(error),
             Self::Own(error) => error.source(),
-            Self::Configuration(_) => None,
+            // The message is the cause's.
+            Self::Configuration(error) => error.source(),
         }
     }
 }
@@ -213,7 +214,7 @@ impl Workbench {
             load.rules = Some(USUAL_RULES);
         }
         let chain = Chain::new(&comparison.text, &load, &capture, comparison.seed)
-            .map_err(|error| ComparisonError::Configuration(error.to_string()))?;
+            .map_err(ComparisonError::Configuration)?;
         let packets = capture.frames;
         let files = self.files(&chain, &capture)?;
         let has_counter = chain.has_output;

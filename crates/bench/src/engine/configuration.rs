@@ -36,14 +36,14 @@ pub(crate) struct Chain {
     pub(crate) has_output: bool,
 }
 
-/// The error for a configuration without `source`.
+/// The error for a configuration without an element `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoSource;
+pub struct NoSource;
 
 impl std::fmt::Display for NoSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(
-            "has no element `source` to replace by the traffic: write `source :: InfiniteSource(...) -> ...`",
+            "no element `source` to replace by the traffic: write `source :: InfiniteSource(...) -> ...`",
         )
     }
 }

@@ -15,6 +15,6 @@ mod traffic;
 
 pub use click_program::{ClickProgram, RunError};
 pub use comparison::{Comparison, ComparisonError, Figures, PeerFigures, Row, Workbench};
-pub use configuration::{Load, has_element};
+pub use configuration::{Load, NoSource, has_element};
 pub use example::{EXAMPLES, Example};
-pub use traffic::{Capture, FrameSize, Traffic, TrafficError};
+pub use traffic::{Capture, FrameSize, FrameSizeError, Traffic, TrafficError};

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use capture::{Decoder, LinkType, PcapEncoder};
+use capture::{CaptureError, Decoder, LinkType, PcapEncoder};
 use random::Random;
 
 use super::flow::{Flow, Zipf, population};
@@ -88,16 +88,28 @@ impl FrameSize {
     }
 }
 
-impl FromStr for FrameSize {
-    type Err = String;
+/// A text that is not a frame size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameSizeError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl fmt::Display for FrameSizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a number from 60 to 1514, or imix")
+    }
+}
+
+impl std::error::Error for FrameSizeError {}
+
+impl FromStr for FrameSize {
+    type Err = FrameSizeError;
+
+    fn from_str(text: &str) -> Result<Self, FrameSizeError> {
         if text == "imix" {
             return Ok(Self::InternetMix);
         }
         match text.parse() {
             Ok(bytes @ 60..=1514) => Ok(Self::Bytes(bytes)),
-            _ => Err("expected a number from 60 to 1514, or imix".into()),
+            _ => Err(FrameSizeError),
         }
     }
 }
@@ -122,20 +134,28 @@ impl serde::Serialize for FrameSize {
     }
 }
 
-/// An error in reading or writing a capture.
+/// Why traffic can't be read or written.
 #[derive(Debug)]
 pub enum TrafficError {
-    /// A file can't be read or written.
+    /// The file can't be read or written.
     File(PathBuf, io::Error),
-    /// The file is not a capture of Ethernet frames.
-    Format(PathBuf, String),
+    /// The file is not a capture, or is damaged.
+    Decode(PathBuf, CaptureError),
+    /// The capture has no frames.
+    NoFrames(PathBuf),
+    /// The capture has frames that are not Ethernet frames.
+    NotEthernet(PathBuf),
 }
 
 impl fmt::Display for TrafficError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Format(path, problem) => write!(f, "{}: {problem}", path.display()),
+            Self::File(path, _) => write!(f, "the capture {} can't be read or written", path.display()),
+            Self::Decode(path, _) => write!(f, "{} is not a valid capture", path.display()),
+            Self::NoFrames(path) => write!(f, "the capture {} has no frames", path.display()),
+            Self::NotEthernet(path) => {
+                write!(f, "the capture {} has frames that are not Ethernet frames", path.display())
+            }
         }
     }
 }
@@ -144,7 +164,8 @@ impl std::error::Error for TrafficError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::File(_, error) => Some(error),
-            Self::Format(..) => None,
+            Self::Decode(_, error) => Some(error),
+            Self::NoFrames(_) | Self::NotEthernet(_) => None,
         }
     }
 }
@@ -224,7 +245,7 @@ impl Capture {
                 Ok(true)
             })?;
             if capture.frames == before {
-                return Err(TrafficError::Format(from.into(), "has no frames".into()));
+                return Err(TrafficError::NoFrames(from.into()));
             }
         }
         output.flush().map_err(failed)?;
@@ -243,7 +264,6 @@ fn frames(
     mut each: impl FnMut(&[u8]) -> Result<bool, TrafficError>,
 ) -> Result<(), TrafficError> {
     let failed = |error| TrafficError::File(path.into(), error);
-    let invalid = |problem: String| TrafficError::Format(path.into(), problem);
     let mut file = File::open(path).map_err(failed)?;
     let mut chunk = vec![0; CHUNK];
     let mut decoder = Decoder::new();
@@ -253,9 +273,9 @@ fn frames(
             return Ok(());
         }
         decoder.feed(&chunk[..count]);
-        while let Some(record) = decoder.record().map_err(|error| invalid(error.to_string()))? {
+        while let Some(record) = decoder.record().map_err(|error| TrafficError::Decode(path.into(), error))? {
             if record.link != LinkType::ETHERNET {
-                return Err(invalid("has frames that are not Ethernet frames".into()));
+                return Err(TrafficError::NotEthernet(path.into()));
             }
             if !each(record.bytes)? {
                 return Ok(());
@@ -269,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capture_holds_what_it_says() {
+    fn a_copied_capture_has_the_same_frames_and_flows() {
         let folder = std::env::temp_dir().join(format!("clickbox-capture-test-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let [path, copy] = ["mixed.pcap", "copy.pcap"].map(|name| folder.join(name));
@@ -293,12 +313,12 @@ mod tests {
         let constant = Capture::extend(&path, &copy, 10).expect("a capture");
         assert_eq!((constant.frames, constant.flows.len()), (10, 1));
         std::fs::write(&path, "no capture").expect("a file");
-        assert!(matches!(Capture::extend(&path, &copy, 10), Err(TrafficError::Format(..))));
+        assert!(matches!(Capture::extend(&path, &copy, 10), Err(TrafficError::Decode(..))));
         let _ = std::fs::remove_dir_all(&folder);
     }
 
     #[test]
-    fn sizes_are_read() {
+    fn sizes_are_parsed() {
         assert_eq!("imix".parse(), Ok(FrameSize::InternetMix));
         assert_eq!("1514".parse(), Ok(FrameSize::Bytes(1514)));
         for wrong in ["59", "1515", "", "large"] {
