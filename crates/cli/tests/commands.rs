@@ -77,7 +77,7 @@ fn what_is_wrong_is_said() {
         &["bench", "engine", "--config", "wire", "--peer", "/nowhere"],
         "",
         1,
-        &["the peer /nowhere cannot be started"],
+        &["the peer /nowhere can't be started: No such file"],
     );
     check(&["nonsense"], "", 2, &["nonsense"]);
 }

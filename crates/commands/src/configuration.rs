@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -11,8 +10,10 @@ use element::Environment;
 use router::{Options, Registry, Router};
 
 use crate::components;
+use crate::error::{CommandError, FileError};
 use crate::report;
-use crate::source::{Source, SourceText, report_unreadable};
+use crate::source::{Source, SourceText};
+use crate::value::{self, ValueError};
 
 /// The classes of the element library.
 pub(crate) fn registry() -> Registry {
@@ -34,32 +35,24 @@ pub(crate) struct ConfigurationArguments {
 }
 
 impl ConfigurationArguments {
-    /// Reads and compiles the configuration, and prints its diagnostics. Returns the exit code if there are errors.
-    pub(crate) fn compile(&self) -> Result<(SourceText, Graph), ExitCode> {
-        let (text, parameters) = self.read()?;
-        let compiled = compile(&text, &parameters, &[]);
+    /// Reads and compiles the configuration, and prints its diagnostics.
+    pub(crate) fn compile(&self) -> Result<(SourceText, Graph), CommandError> {
+        let text = self.read()?;
+        let compiled = compile(&text, &self.parameters, &[]);
         print(&compiled.diagnostics, &text);
-        if compiled.has_errors() { Err(ExitCode::from(1)) } else { Ok((text, compiled.graph)) }
+        if compiled.has_errors() { Err(CommandError::Configuration) } else { Ok((text, compiled.graph)) }
     }
 
-    /// Reads the configuration. If that fails, prints the error and returns the exit code.
-    pub(crate) fn read(&self) -> Result<(SourceText, Vec<(String, String)>), ExitCode> {
+    /// Reads the configuration.
+    fn read(&self) -> Result<SourceText, FileError> {
         let file = || Source::File(self.file.clone().unwrap_or_else(|| "-".into()));
-        let source = self.expression.clone().map_or_else(file, Source::Expression);
-        match source.read() {
-            Ok(text) => Ok((text, self.parameters.clone())),
-            Err(error) => {
-                report_unreadable(&source, &error);
-                Err(ExitCode::from(2))
-            }
-        }
+        self.expression.clone().map_or_else(file, Source::Expression).read()
     }
 }
 
 /// A parameter `NAME=VALUE`.
-pub(crate) fn parameter(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    Ok((name.to_string(), value.to_string()))
+pub(crate) fn parameter(text: &str) -> Result<(String, String), ValueError> {
+    value::pair(text, "NAME=VALUE")
 }
 
 /// Compiles a configuration. Libraries are searched for along `path`.

@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-use crate::online::EXIT_CODES;
+use crate::error::EXIT_CODES;
 use crate::wrap::wrap;
 
 /// The groups, and their commands in order.

@@ -11,6 +11,7 @@ mod command;
 mod components;
 mod configuration;
 mod environment;
+mod error;
 mod generate;
 mod graph;
 mod help;
@@ -22,6 +23,7 @@ mod program;
 mod report;
 mod screen;
 mod source;
+mod value;
 mod wrap;
 
 pub use components::Components;
@@ -78,7 +80,7 @@ pub fn main(components: Components) -> ExitCode {
     let program = if program.find_subcommand(first).is_some() { program } else { help::grouped(program) };
     let matches = program.get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match arguments.command {
+    let result = match arguments.command {
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Check(arguments) => command::check::run(&arguments),
         Command::Run(arguments) => command::run::run(&arguments),
@@ -86,11 +88,12 @@ pub fn main(components: Components) -> ExitCode {
         Command::Flatten(arguments) => command::flatten::run(&arguments),
         Command::Graph(arguments) => command::graph::run(&arguments),
         Command::Element(arguments) => command::element::run(&arguments),
-        Command::Click(arguments) => command::click::run(arguments),
+        Command::Click(arguments) => Ok(command::click::run(arguments)),
         Command::Bench(arguments) => command::bench::run(&arguments),
         Command::Generate(arguments) => command::generate::run(arguments),
         Command::Daemon(arguments) => command::daemon::run(&arguments),
         Command::Online(command) => command::online::run(&command),
         Command::Completion(arguments) => command::completion::run(&arguments),
-    }
+    };
+    result.unwrap_or_else(|error| error.print())
 }

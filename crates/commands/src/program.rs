@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use bench::Start;
 
+use crate::error::message;
+
 /// Runs the engine until the host asks it to stop.
 pub(crate) fn run(start: Start) {
     let engine = engine::Engine::new(
@@ -16,6 +18,6 @@ pub(crate) fn run(start: Start) {
         crate::configuration::registry(),
     );
     if let Err(error) = engine.and_then(|mut engine| engine.run()) {
-        eprintln!("clickbox: a box ended: {error}");
+        eprintln!("clickbox: a box ended: {}", message(&error));
     }
 }

@@ -1,6 +1,9 @@
 //! The source of a configuration's text.
 
 use std::io::Read;
+use std::path::Path;
+
+use crate::error::FileError;
 
 /// The source of a configuration.
 pub(crate) enum Source {
@@ -20,37 +23,24 @@ pub(crate) struct SourceText {
 
 impl Source {
     /// Reads the text.
-    pub(crate) fn read(&self) -> std::io::Result<SourceText> {
+    pub(crate) fn read(&self) -> Result<SourceText, FileError> {
         // One byte more than the language accepts, so that a longer text is rejected. A device file may be endless.
         let most = click_lang::Limits::default().source_bytes as u64 + 1;
-        let mut bytes = Vec::new();
-        match self {
+        let read_all = |file: &mut dyn Read| {
+            let mut bytes = Vec::new();
+            file.take(most).read_to_end(&mut bytes).map(|_| bytes)
+        };
+        let (name, bytes) = match self {
             Source::Expression(text) => return Ok(SourceText { name: "config".into(), text: text.clone() }),
             Source::File(path) if path == "-" => {
-                std::io::stdin().lock().take(most).read_to_end(&mut bytes)?
+                ("<stdin>".into(), read_all(&mut std::io::stdin().lock()).map_err(FileError::stdin)?)
             }
-            Source::File(path) => std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?,
-        };
-        let name = match self {
-            Source::File(path) if path != "-" => path.clone(),
-            _ => "<stdin>".into(),
+            Source::File(path) => {
+                let bytes = std::fs::File::open(path).and_then(|mut file| read_all(&mut file));
+                (path.clone(), bytes.map_err(|error| FileError::new(Path::new(path), error))?)
+            }
         };
         // A configuration is UTF-8; other bytes are written as `\<hex>`.
         Ok(SourceText { name, text: String::from_utf8_lossy(&bytes).into_owned() })
     }
-}
-
-/// Prints on standard error why a configuration can't be read.
-pub(crate) fn report_unreadable(source: &Source, error: &std::io::Error) {
-    let name = match source {
-        Source::File(path) if path != "-" => path,
-        _ => "standard input",
-    };
-    eprintln!("clickbox: {name}: {}", system_message(error));
-}
-
-/// The system's message for an error, without the number that the standard library appends.
-pub(crate) fn system_message(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_string()
 }

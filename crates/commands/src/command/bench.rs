@@ -2,10 +2,15 @@
 
 mod boxes;
 mod engine;
+mod error;
+
+pub(crate) use error::BenchError;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+
+use crate::error::CommandError;
 
 /// Measure configurations and boxes.
 #[derive(Args)]
@@ -25,16 +30,10 @@ enum What {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let result = match &arguments.what {
-        What::Engine(engine) => engine.measure(),
-        What::Boxes(what) => what.measure().map_err(|error| error.to_string()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(text) => {
-            eprintln!("clickbox: {text}");
-            ExitCode::from(1)
-        }
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    match &arguments.what {
+        What::Engine(engine) => engine.measure()?,
+        What::Boxes(what) => what.measure()?,
     }
+    Ok(ExitCode::SUCCESS)
 }

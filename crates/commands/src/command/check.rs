@@ -9,9 +9,10 @@ use click_lang::{Diagnostic, Severity};
 
 use crate::configuration::{self, registry};
 use crate::environment::Process;
+use crate::error::CommandError;
 use crate::live::count;
 use crate::report;
-use crate::source::{self, Source, SourceText};
+use crate::source::{Source, SourceText};
 
 /// Check configurations for errors.
 ///
@@ -50,14 +51,14 @@ impl Arguments {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let (sources, parameters) = arguments.sources();
     let (mut worst, mut all) = (0, Vec::new());
     for source in sources {
         let text = match source.read() {
             Ok(text) => text,
             Err(error) => {
-                source::report_unreadable(&source, &error);
+                CommandError::File(error).print();
                 worst = 2;
                 continue;
             }
@@ -74,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         let entries: Vec<_> = all.iter().map(report::Entry::new).collect();
         crate::output::json(&entries);
     }
-    ExitCode::from(worst)
+    Ok(ExitCode::from(worst))
 }
 
 /// The number of elements in a configuration, and its diagnostics.

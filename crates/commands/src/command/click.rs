@@ -14,8 +14,9 @@ use router::{Options, Router};
 use super::usage;
 use crate::configuration;
 use crate::environment::Process;
+use crate::error::message;
 use crate::output;
-use crate::source::{Source, system_message};
+use crate::source::Source;
 
 /// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
 #[derive(Parser)]
@@ -91,7 +92,7 @@ pub(crate) fn main(given: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => run(arguments),
         Err(error) if error.use_stderr() => {
             let given: Vec<String> = given.iter().map(|text| text.to_string_lossy().into_owned()).collect();
-            usage::complain(&error, &Arguments::command(), &given);
+            usage::print_error(&error, &Arguments::command(), &given);
             ExitCode::from(1)
         }
         Err(error) => {
@@ -123,10 +124,7 @@ impl Driver {
     /// Reads, compiles and initialises the configuration; prints errors.
     fn prepare(arguments: Arguments) -> Result<Driver, ()> {
         let (source, parameters) = source(&arguments)?;
-        let text = source.read().map_err(|error| {
-            let name = if let Source::File(name) = &source { name } else { "config" };
-            eprintln!("{name}: {}", system_message(&error));
-        })?;
+        let text = source.read().map_err(|error| eprintln!("{}", message(&error)))?;
         let warnings = !arguments.no_warnings;
         let path = clickpath(arguments.clickpath.as_deref());
         let compiled = configuration::compile(&text, &parameters, &path);
@@ -190,7 +188,7 @@ impl Driver {
         if path == "-" {
             output::text(&flat);
         } else if let Err(error) = std::fs::write(path, flat) {
-            eprintln!("{path}: {}", system_message(&error));
+            eprintln!("{path}: {}", message(&error));
             return 1;
         }
         0
@@ -214,7 +212,7 @@ impl Driver {
                     // With a pattern, elements without the handler are skipped.
                     Err(HandlerError::NoHandler(_) | HandlerError::WrongKind { .. }) if named => {}
                     Err(error) => {
-                        complain(match &error {
+                        print_error(match &error {
                             HandlerError::NoElement(name) if is_pattern(name) => {
                                 format!("no element matching ‘{name}’")
                             }
@@ -267,7 +265,7 @@ impl Driver {
         let value = match self.router.read(path, "") {
             Ok(value) => value,
             Err(error) => {
-                complain(error.of_call(true));
+                print_error(error.of_call(true));
                 return ExitCode::from(255);
             }
         };
@@ -302,7 +300,7 @@ fn pattern(name: &str) -> Option<glob::Pattern> {
 }
 
 /// Prints an error on standard error.
-fn complain(message: impl std::fmt::Display) {
+fn print_error(message: impl std::fmt::Display) {
     eprintln!("{}", configuration::quoted(&message.to_string()));
 }
 
@@ -316,7 +314,7 @@ fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> 
         match word.split_once('=') {
             Some((name, value)) if is_parameter(name) => {
                 if parameters.iter().any(|(known, _)| known == name) {
-                    complain(format_args!("parameter ‘{name}’ multiply defined"));
+                    print_error(format_args!("parameter ‘{name}’ multiply defined"));
                 }
                 parameters.push((name.to_string(), value.to_string()));
             }

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use clap_complete::env::Shells;
+use clap_complete::env::{self, EnvCompleter};
 use serde_json::json;
 
+use crate::error::CommandError;
 use crate::output;
 
 /// The environment variable that makes this program print completions for a shell.
@@ -37,31 +38,22 @@ enum Shell {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    let (name, completer): (_, &dyn EnvCompleter) = match arguments.shell {
+        Shell::Bash => ("bash", &env::Bash),
+        Shell::Elvish => ("elvish", &env::Elvish),
+        Shell::Fish => ("fish", &env::Fish),
+        Shell::Powershell => ("powershell", &env::Powershell),
+        Shell::Zsh => ("zsh", &env::Zsh),
+    };
     let mut script = Vec::new();
-    let shells = Shells::builtins();
-    let name = arguments.shell.to_possible_value();
-    let shell = name.and_then(|name| shells.completer(name.get_name()));
-    let written = shell
-        .map(|shell| shell.write_registration(VARIABLE, "clickbox", "clickbox", "clickbox", &mut script));
-    match written {
-        Some(Ok(())) => {
-            if arguments.json {
-                let name = arguments.shell.to_possible_value();
-                let name = name.as_ref().map(|name| name.get_name()).unwrap_or_default();
-                output::json(&json!({ "shell": name, "script": String::from_utf8_lossy(&script) }));
-            } else {
-                output::bytes(&script);
-            }
-            ExitCode::SUCCESS
-        }
-        Some(Err(error)) => {
-            eprintln!("clickbox: {error}");
-            ExitCode::from(1)
-        }
-        None => {
-            eprintln!("clickbox: there is no script for this shell");
-            ExitCode::from(1)
-        }
+    completer
+        .write_registration(VARIABLE, "clickbox", "clickbox", "clickbox", &mut script)
+        .map_err(CommandError::Completion)?;
+    if arguments.json {
+        output::json(&json!({ "shell": name, "script": String::from_utf8_lossy(&script) }));
+    } else {
+        output::bytes(&script);
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process,
 use serde::Serialize;
 
 use crate::components;
-use crate::online::CommandError;
+use crate::error::{CommandError, FileError};
 use crate::output;
 
 /// The store of the system's daemon.
@@ -73,14 +73,7 @@ struct Ready<'a> {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match serve(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(&[]),
-    }
-}
-
-fn serve(arguments: &Arguments) -> Result<(), CommandError> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let socket = socket(arguments)?;
     let store =
         if arguments.no_store { None } else { arguments.store.clone().or_else(|| usual_store(&socket)) };
@@ -115,8 +108,8 @@ fn serve(arguments: &Arguments) -> Result<(), CommandError> {
             eprintln!("{}", sentence(&ready));
         }
     };
-    daemon::run(&settings, &socket, tcp.as_ref(), ready)
-        .map_err(|error| CommandError::Other(api::with_causes(&error)))
+    daemon::run(&settings, &socket, tcp.as_ref(), ready).map_err(CommandError::Daemon)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn sentence(ready: &Ready) -> String {
@@ -136,13 +129,10 @@ fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
     if std::env::var_os(client::SOCKET_VARIABLE).is_some_and(|text| !text.is_empty()) {
         return match client::Address::from_environment() {
             Ok(client::Address::Unix(path)) => Ok(path),
-            _ => Err(CommandError::Usage(format!("{} is not the path of a socket", client::SOCKET_VARIABLE))),
+            _ => Err(CommandError::ListenVariable),
         };
     }
-    client::sockets()
-        .into_iter()
-        .next()
-        .ok_or_else(|| CommandError::Usage("no default socket: choose one with --socket PATH".into()))
+    client::sockets().into_iter().next().ok_or(CommandError::NoDefaultSocket)
 }
 
 /// The default store for a socket. Only default sockets have one, because there may be several daemons.
@@ -161,12 +151,10 @@ fn usual_store(socket: &Path) -> Option<PathBuf> {
 
 fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
     match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-        Some(folder) => DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(|error| {
-            CommandError::Usage(format!(
-                "can't create the folder {}: {error}; choose other paths with --socket (or $CLICKBOX_SOCKET, which all commands use) and --store",
-                folder.display()
-            ))
-        }),
+        Some(folder) => {
+            let created = DirBuilder::new().recursive(true).mode(mode).create(folder);
+            created.map_err(|error| CommandError::Folder(FileError::new(folder, error)))
+        }
         None => Ok(()),
     }
 }

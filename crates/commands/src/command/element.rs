@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::components;
 use crate::configuration::registry;
+use crate::error::CommandError;
 use crate::output;
 
 /// List the element classes, or show the reference of one.
@@ -192,20 +193,17 @@ fn handlers(class: &Class) -> Vec<Handler> {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let Some(name) = &arguments.name else {
         list(arguments);
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     };
     let Some(class) = registry().find(name) else {
-        let near = click_lang::nearest(name, registry().classes().map(|class| class.info.name));
-        let near = near.map_or("`clickbox element` lists all".into(), |near| format!("did you mean {near}?"));
-        eprintln!("clickbox: there is no element {name}; {near}");
-        return ExitCode::from(1);
+        let similar = click_lang::nearest(name, registry().classes().map(|class| class.info.name));
+        return Err(CommandError::NoClass { name: name.clone(), similar });
     };
     let Some(page) = documentation(class.info.name) else {
-        eprintln!("clickbox: {} is not documented", class.info.name);
-        return ExitCode::from(1);
+        return Err(CommandError::Undocumented(class.info.name));
     };
     let entry = Entry::new(class, page);
     if arguments.json {
@@ -213,7 +211,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     } else {
         output::text(&entry.markdown());
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The documentation of the class of this name, which is not an alias.

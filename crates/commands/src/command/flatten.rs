@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::configuration::ConfigurationArguments;
+use crate::error::CommandError;
 use crate::output;
 
 /// Expand compound elements, groups and variables.
@@ -20,16 +21,13 @@ pub(crate) struct Arguments {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let (_, graph) = match arguments.configuration.compile() {
-        Ok(compiled) => compiled,
-        Err(code) => return code,
-    };
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    let (_, graph) = arguments.configuration.compile()?;
     let text = click_lang::flatten(&graph);
     if arguments.json {
         output::json(&json!({ "configuration": text }));
     } else {
         output::text(&text);
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

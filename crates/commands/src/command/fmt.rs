@@ -1,11 +1,13 @@
 //! `clickbox fmt`: formats configurations.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
 
-use crate::source::{Source, SourceText, system_message};
+use crate::error::{CommandError, FileError};
+use crate::source::{Source, SourceText};
 use crate::{output, report};
 
 /// Format configurations.
@@ -37,7 +39,7 @@ struct Formatted<'a> {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let mut status = 0;
     let mut done = Vec::new();
     for path in &arguments.files {
@@ -48,15 +50,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
                 }
                 done.push(formatted);
             }
-            Err(text) => {
-                eprintln!("{text}");
+            Err(error) => {
+                error.print();
                 status = 2;
             }
         }
     }
     if arguments.json {
         output::json(&done);
-        return ExitCode::from(status);
+        return Ok(ExitCode::from(status));
     }
     for formatted in &done {
         match &formatted.text {
@@ -65,26 +67,26 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             None => {}
         }
     }
-    ExitCode::from(status)
+    Ok(ExitCode::from(status))
 }
 
 /// Formats one file, or only finds out whether it would change.
-fn format(path: &str, check: bool) -> Result<Formatted<'_>, String> {
-    let complaint = |error: std::io::Error| format!("clickbox: {path}: {}", system_message(&error));
-    let SourceText { name, text } = Source::File(path.to_string()).read().map_err(complaint)?;
+fn format(path: &str, check: bool) -> Result<Formatted<'_>, CommandError> {
+    let SourceText { name, text } = Source::File(path.to_string()).read()?;
     let formatted = match click_lang::format(&text, &name) {
         Ok(formatted) => formatted,
-        Err(problems) => {
+        Err(diagnostics) => {
             let source = SourceText { name, text };
             let mut printer = report::DiagnosticPrinter::new(false);
-            let rendered: Vec<String> =
-                problems.iter().map(|problem| printer.render(problem, &source)).collect();
-            return Err(rendered.join("\n"));
+            for diagnostic in &diagnostics {
+                eprintln!("{}", printer.render(diagnostic, &source));
+            }
+            return Err(CommandError::Configuration);
         }
     };
     let changed = formatted != text;
     if changed && !check && path != "-" {
-        std::fs::write(path, &formatted).map_err(complaint)?;
+        std::fs::write(path, &formatted).map_err(|error| FileError::new(Path::new(path), error))?;
     }
     Ok(Formatted { file: path, changed, text: (path == "-" && !check).then_some(formatted) })
 }

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use crate::error::{CommandError, FileError};
 use crate::generate::capture;
 use crate::output;
-use crate::source::system_message;
 
 /// Generate a capture file of mixed traffic.
 #[derive(clap::Args)]
@@ -27,19 +27,12 @@ pub(crate) struct Arguments {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: Arguments) -> ExitCode {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CommandError> {
     let Arguments { file, seed, packets, json } = arguments;
     let capture = capture(seed, packets);
-    match std::fs::write(&file, &capture) {
-        Ok(()) => {
-            if json {
-                output::json(&json!({ "file": file, "packets": packets, "bytes": capture.len() }));
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("clickbox: {}: {}", file.display(), system_message(&error));
-            ExitCode::FAILURE
-        }
+    std::fs::write(&file, &capture).map_err(|error| CommandError::Write(FileError::new(&file, error)))?;
+    if json {
+        output::json(&json!({ "file": file, "packets": packets, "bytes": capture.len() }));
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use crate::configuration::ConfigurationArguments;
+use crate::error::CommandError;
 use crate::graph::{Listing, Model, dot, svg};
 use crate::output;
 
@@ -34,19 +35,16 @@ enum Format {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let (_, graph) = match arguments.configuration.compile() {
-        Ok(compiled) => compiled,
-        Err(code) => return code,
-    };
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    let (_, graph) = arguments.configuration.compile()?;
     if arguments.json {
         output::json(&Listing::new(&graph));
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
     let model = Model::new(&graph);
     output::text(&match arguments.format {
         Format::Svg => svg(&model),
         Format::Dot => dot(&model),
     });
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::configuration::{self, ConfigurationArguments};
 use crate::environment::Process;
+use crate::error::{CommandError, message};
 use crate::{live, output};
 
 /// Run a configuration in this process.
@@ -63,11 +64,8 @@ struct Row {
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let (text, graph) = match arguments.configuration.compile() {
-        Ok(compiled) => compiled,
-        Err(code) => return code,
-    };
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    let (text, graph) = arguments.configuration.compile()?;
     let options = Options {
         batch: arguments.batch.into(),
         simulated: arguments.simtime.then_some(Timestamp::from_parts(1_000_000_000, 0)),
@@ -80,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(router) => router,
         Err(problems) => {
             configuration::print(&problems, &text);
-            return ExitCode::from(1);
+            return Err(CommandError::Configuration);
         }
     };
     configuration::print(router.warnings(), &text);
@@ -110,7 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         match value {
             Ok(value) => drop(values.insert(path.clone(), value)),
             Err(error) => {
-                eprintln!("clickbox: {error}");
+                eprintln!("clickbox: {}", message(&error));
                 failed = true;
             }
         }
@@ -125,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             eprint!("{}", live::summary(&router, elapsed, end));
         }
     }
-    ExitCode::from(u8::from(failed))
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 fn summary(

@@ -11,7 +11,7 @@ use crate::configuration;
 const USAGE: &str = "Usage: click [OPTION]... [ROUTERFILE]\nTry 'click --help' for more information.";
 
 /// Prints on standard error what is wrong with the arguments `given`.
-pub(super) fn complain(error: &Error, command: &Command, given: &[String]) {
+pub(super) fn print_error(error: &Error, command: &Command, given: &[String]) {
     let text = format!("click: {}\n{USAGE}", explain(error, command, given));
     // If standard error is closed, the message is lost.
     let _ = writeln!(std::io::stderr(), "{}", configuration::quoted_by_language(&text));

@@ -9,14 +9,14 @@ use element::{IoError, Reader, Writer};
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::source::system_message;
+use crate::error::message;
 
 /// The error that the user sees for a file.
 pub(super) fn problem(error: &io::Error) -> IoError {
     match error.kind() {
         io::ErrorKind::NotFound => IoError::NotFound("No such file or directory".into()),
         io::ErrorKind::PermissionDenied => IoError::Denied("Permission denied".into()),
-        _ => IoError::Failed(system_message(error)),
+        _ => IoError::Failed(message(error)),
     }
 }
 

@@ -1,15 +1,16 @@
-//! Errors of commands that talk to a daemon, and their exit codes.
+//! The error of a command, and its exit code.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
-use std::path::Path;
-use std::process::ExitCode;
 
-use api::client::ClientError;
-use api::{Diagnostic, ErrorCode};
+use api::client::{AddressError, ClientError, SOCKET_VARIABLE};
+use api::{BoxName, Diagnostic, ErrorCode, PathError};
 
-use super::{diagnostics, escape, explain};
-use crate::source::{SourceText, system_message};
+use super::file_error::FileError;
+use crate::command::bench::BenchError;
+use crate::command::demo::DemoError;
+use crate::online::{PortOptionsError, StackFileError};
 
 /// The exit codes, for the help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:\n  \
@@ -22,70 +23,190 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:\n  \
       6  already exists, or wrong state for this command";
 
 /// Why a command failed.
+///
+/// A message says what is wrong, and its causes follow by [`Error::source`]. What to type next is in
+/// [`hint`](super::hint).
 #[derive(Debug)]
 pub(crate) enum CommandError {
     /// The daemon refused a request, or can't be reached.
     Client(ClientError),
-    /// An invalid argument, or an unreadable file.
-    Usage(String),
-    /// Something was not found.
-    Missing(String),
-    /// Any other error.
-    Other(String),
+    /// A file that the user named can't be read or created.
+    File(FileError),
+    /// The result can't be written.
+    Write(FileError),
+    /// The transfer of data to the output broke off.
+    Transfer {
+        /// The message.
+        what: &'static str,
+        /// The error of the output.
+        cause: io::Error,
+    },
+    /// Standard output is a terminal, which can't show binary data.
+    Terminal {
+        /// The data.
+        what: &'static str,
+    },
+    /// A configuration has errors. Its diagnostics are printed already.
+    Configuration,
+    /// `$CLICKBOX_SOCKET` is not an address.
+    SocketVariable(AddressError),
+    /// `$CLICKBOX_SOCKET` is not the path of a socket that a daemon could listen on.
+    ListenVariable,
+    /// There is no default socket to listen on.
+    NoDefaultSocket,
+    /// A folder for the daemon's files can't be created.
+    Folder(FileError),
+    /// The daemon failed.
+    Daemon(daemon::RunError),
+    /// A text is not a capture point.
+    CapturePoint {
+        /// The text.
+        text: String,
+        /// Why it is none.
+        cause: PathError,
+    },
+    /// The settings of a switch port are wrong.
+    Port(PortOptionsError),
+    /// The stack file can't be used.
+    Stack(StackFileError),
+    /// No stack is named, and the default stack file does not exist.
+    NoStackFile(&'static str),
+    /// A box has no such element.
+    NoElement {
+        /// The box.
+        name: BoxName,
+        /// The element.
+        element: String,
+    },
+    /// There is no such element class.
+    NoClass {
+        /// The name.
+        name: String,
+        /// A class with a similar name.
+        similar: Option<&'static str>,
+    },
+    /// An element class has no page in the reference.
+    Undocumented(&'static str),
+    /// The completion script can't be written.
+    Completion(io::Error),
+    /// A measurement failed.
+    Bench(BenchError),
+    /// The demonstration failed.
+    Demo(DemoError),
 }
 
 impl CommandError {
-    /// An error of reading or writing a file.
-    pub(crate) fn file(path: &Path, error: io::Error) -> CommandError {
-        CommandError::Usage(format!("{}: {}", path.display(), system_message(&error)))
-    }
-
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            CommandError::Usage(_) => 2,
-            CommandError::Missing(_) => 4,
-            CommandError::Other(_) => 1,
-            CommandError::Client(ClientError::NoDaemon { .. }) => 3,
-            CommandError::Client(error) => match error.code() {
+            Self::Client(ClientError::NoDaemon { .. }) => 3,
+            Self::Client(error) => match error.code() {
                 Some(ErrorCode::Invalid) => 2,
                 Some(ErrorCode::NotFound) => 4,
                 Some(ErrorCode::Refused) => 5,
                 Some(ErrorCode::Exists | ErrorCode::Busy) => 6,
                 _ => 1,
             },
+            Self::File(_)
+            | Self::Terminal { .. }
+            | Self::SocketVariable(_)
+            | Self::ListenVariable
+            | Self::NoDefaultSocket
+            | Self::Folder(_)
+            | Self::CapturePoint { .. }
+            | Self::Port(_)
+            | Self::Stack(_)
+            | Self::NoStackFile(_) => 2,
+            Self::NoElement { .. } => 4,
+            Self::Write(_)
+            | Self::Transfer { .. }
+            | Self::Configuration
+            | Self::Daemon(_)
+            | Self::NoClass { .. }
+            | Self::Undocumented(_)
+            | Self::Completion(_)
+            | Self::Bench(_)
+            | Self::Demo(_) => 1,
         }
     }
 
     /// The diagnostics of a configuration that the daemon rejected.
-    fn details(&self) -> &[Diagnostic] {
+    pub(crate) fn details(&self) -> &[Diagnostic] {
         match self {
-            CommandError::Client(ClientError::Api(error)) => &error.details,
+            Self::Client(ClientError::Api(error)) => &error.details,
             _ => &[],
         }
-    }
-
-    /// Prints the error on standard error, after its diagnostics with their source lines. Returns the exit code.
-    pub(crate) fn report(&self, texts: &[SourceText]) -> ExitCode {
-        diagnostics::print(self.details(), texts);
-        eprintln!("clickbox: {}", escape::lines(&self.to_string()));
-        ExitCode::from(self.code())
     }
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CommandError::Client(error) => f.write_str(&explain(error)),
-            CommandError::Usage(text) | CommandError::Missing(text) | CommandError::Other(text) => {
-                f.write_str(text)
-            }
+            Self::Client(error) => error.fmt(f),
+            Self::File(error) | Self::Write(error) => error.fmt(f),
+            Self::Transfer { what, .. } => f.write_str(what),
+            Self::Terminal { what } => write!(f, "{what}, which a terminal can't show"),
+            Self::Configuration => f.write_str("the configuration has errors"),
+            Self::SocketVariable(_) => write!(f, "{SOCKET_VARIABLE} is not an address"),
+            Self::ListenVariable => write!(f, "{SOCKET_VARIABLE} is not the path of a socket"),
+            Self::NoDefaultSocket => f.write_str("no default socket"),
+            Self::Folder(error) => write!(f, "can't create the folder {error}"),
+            Self::Daemon(error) => error.fmt(f),
+            Self::CapturePoint { text, .. } => f.write_str(text),
+            Self::Port(error) => error.fmt(f),
+            Self::Stack(error) => error.fmt(f),
+            Self::NoStackFile(file) => write!(f, "no {file} in this folder"),
+            Self::NoElement { name, element } => write!(f, "box {name} has no element {element}"),
+            Self::NoClass { name, .. } => write!(f, "there is no element {name}"),
+            Self::Undocumented(name) => write!(f, "{name} is not documented"),
+            Self::Completion(_) => f.write_str("the script can't be written"),
+            Self::Bench(error) => error.fmt(f),
+            Self::Demo(error) => error.fmt(f),
         }
     }
 }
 
-impl From<ClientError> for CommandError {
-    fn from(error: ClientError) -> CommandError {
-        CommandError::Client(error)
+impl Error for CommandError {
+    /// The cause. If the message is the cause's, the cause's own cause.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Client(error) => error.source(),
+            Self::File(error) | Self::Write(error) | Self::Folder(error) => error.source(),
+            Self::Transfer { cause, .. } | Self::Completion(cause) => Some(cause),
+            Self::SocketVariable(error) => Some(error),
+            Self::Daemon(error) => error.source(),
+            Self::CapturePoint { cause, .. } => Some(cause),
+            Self::Port(error) => error.source(),
+            Self::Stack(error) => error.source(),
+            Self::Bench(error) => error.source(),
+            Self::Demo(error) => error.source(),
+            Self::Terminal { .. }
+            | Self::Configuration
+            | Self::ListenVariable
+            | Self::NoDefaultSocket
+            | Self::NoStackFile(_)
+            | Self::NoElement { .. }
+            | Self::NoClass { .. }
+            | Self::Undocumented(_) => None,
+        }
     }
 }
+
+macro_rules! from {
+    ($($error:ty => $variant:ident),* $(,)?) => {
+        $(impl From<$error> for CommandError {
+            fn from(error: $error) -> CommandError {
+                CommandError::$variant(error)
+            }
+        })*
+    };
+}
+
+from!(
+    ClientError => Client,
+    FileError => File,
+    PortOptionsError => Port,
+    StackFileError => Stack,
+    BenchError => Bench,
+    DemoError => Demo,
+);

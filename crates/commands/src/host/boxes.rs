@@ -3,6 +3,7 @@
 use bench::{BoxProgram, MeasureError, PlatformKind, TestBed, trial};
 
 use crate::components;
+use crate::error::message;
 
 use super::check_result::CheckResult;
 
@@ -23,6 +24,6 @@ pub(super) fn check(name: &'static str, platform: PlatformKind) -> CheckResult {
             }
         }
         Err(MeasureError::NoKvm) => CheckResult::missing(name, "not available", "see kvm"),
-        Err(error) => CheckResult::missing(name, "no box can run", api::with_causes(&error)),
+        Err(error) => CheckResult::missing(name, "no box can run", message(&error)),
     }
 }

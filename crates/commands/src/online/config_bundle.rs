@@ -9,9 +9,10 @@ use api::{ConfigurationName, CreateBox, File, Install, Value};
 use click_lang::{Compiled, Library, config};
 use flate2::read::MultiGzDecoder;
 
-use super::command_error::CommandError;
 use crate::configuration::registry;
+use crate::error::FileError;
 use crate::source::{Source, SourceText};
+use crate::value::{self, ValueError};
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -38,16 +39,17 @@ impl ConfigBundle {
         path: &str,
         folder: &Path,
         also: &[(String, PathBuf)],
-    ) -> Result<ConfigBundle, CommandError> {
+    ) -> Result<ConfigBundle, FileError> {
         let path_or_stdin =
             if path == "-" { path.to_string() } else { folder.join(path).to_string_lossy().into_owned() };
-        let text =
-            Source::File(path_or_stdin).read().map_err(|error| CommandError::file(Path::new(path), error))?;
-        let text = SourceText { name: if path == "-" { text.name } else { path.to_string() }, ..text };
+        let is_stdin = path == "-";
+        let text = Source::File(path_or_stdin).read();
+        let text = text.map_err(|error| if is_stdin { error } else { error.with_path(Path::new(path)) })?;
+        let text = SourceText { name: if is_stdin { text.name } else { path.to_string() }, ..text };
         let mut bundle = ConfigBundle { text, files: BTreeMap::new() };
         bundle.add_named(folder);
         for (name, path) in also {
-            let contents = read(&folder.join(path)).map_err(|error| CommandError::file(path, error))?;
+            let contents = read(&folder.join(path)).map_err(|error| FileError::new(path, error))?;
             bundle.files.insert(name.clone(), contents);
         }
         Ok(bundle)
@@ -142,9 +144,9 @@ fn compile(text: &SourceText, folder: &Path, libraries: &RefCell<BTreeMap<String
 }
 
 /// Parses `NAME=FILE` into the name of a configuration and its file.
-pub(crate) fn named(text: &str) -> Result<(ConfigurationName, String), String> {
-    let (name, file) = text.split_once('=').ok_or("expected NAME=FILE")?;
-    Ok((name.parse().map_err(|error: api::NameError| error.to_string())?, file.to_string()))
+pub(crate) fn named(text: &str) -> Result<(ConfigurationName, String), ValueError> {
+    let (name, file) = value::pair(text, "NAME=FILE")?;
+    Ok((name.parse()?, file))
 }
 
 /// Parses `NAME=PATH` into a file's name in the configuration and its path. A path alone is its own name.
@@ -176,7 +178,10 @@ mod tests {
             ConfigBundle::read("a.click", &folder, &[("x".into(), "extra".into())]).expect("a bundle");
         let names: Vec<_> = bundle.files.keys().map(String::as_str).collect();
         assert_eq!((bundle.text.name.as_str(), names), ("a.click", vec!["b.click", "in.dump", "x"]));
-        assert!(ConfigBundle::read("nowhere.click", &folder, &[]).is_err_and(|failure| failure.code() == 2));
+        assert!(
+            ConfigBundle::read("nowhere.click", &folder, &[])
+                .is_err_and(|error| error.to_string() == "nowhere.click")
+        );
         std::fs::remove_dir_all(&folder).expect("the folder goes");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use api::client::{Address, Client, Credentials, SOCKET_VARIABLE};
+use api::client::{Address, Client, Credentials};
 use clap::Args;
 
-use super::command_error::CommandError;
+use crate::error::{CommandError, FileError};
 
 /// The environment variable with the token for a remote daemon.
 const TOKEN_VARIABLE: &str = "CLICKBOX_TOKEN";
@@ -34,9 +34,7 @@ impl Connection {
     pub(crate) fn address(&self) -> Result<Address, CommandError> {
         match &self.socket {
             Some(address) => Ok(address.clone()),
-            None => Address::from_environment().map_err(|error| {
-                CommandError::Usage(format!("{SOCKET_VARIABLE} is not an address: {error}"))
-            }),
+            None => Address::from_environment().map_err(CommandError::SocketVariable),
         }
     }
 
@@ -44,7 +42,7 @@ impl Connection {
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
         let token = match &self.token_file {
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| CommandError::file(path, error))?;
+                let text = std::fs::read_to_string(path).map_err(|error| FileError::new(path, error))?;
                 Some(text.trim().to_string())
             }
             None => std::env::var(TOKEN_VARIABLE).ok(),

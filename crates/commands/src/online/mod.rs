@@ -1,6 +1,5 @@
 //! Shared parts of the commands that talk to a daemon.
 
-mod command_error;
 mod complete;
 mod config_bundle;
 mod connection;
@@ -8,12 +7,11 @@ mod destination;
 mod diagnostics;
 mod escape;
 mod figures;
-mod hint;
 mod port_options;
+mod stack_error;
 mod stack_file;
 mod table;
 
-pub(crate) use command_error::{CommandError, EXIT_CODES};
 pub(crate) use complete::{
     attachments, boxes, configurations, elements, handlers, places, ports, stacks, switches, written_files,
 };
@@ -23,7 +21,7 @@ pub(crate) use destination::{destination, written};
 pub(crate) use diagnostics::print as diagnostics;
 pub(crate) use escape::{line, lines};
 pub(crate) use figures::{ago, place, rate, sandbox, share, state, uptime};
-pub(crate) use hint::explain;
-pub(crate) use port_options::PortOptions;
+pub(crate) use port_options::{PortOptions, PortOptionsError};
+pub(crate) use stack_error::{ChainError, StackError, StackFileError};
 pub(crate) use stack_file::StackFile;
 pub(crate) use table::{Column, Table, done, print};

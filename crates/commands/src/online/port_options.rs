@@ -1,12 +1,14 @@
 //! The settings of a switch port, as command-line options and as entries of a stack file.
 
+use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::{AddPort, CapturePoint, Device, Limits, MacAddr, PortDriver, PortName, Weight};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use super::command_error::CommandError;
+use crate::error::FileError;
 
 /// The drivers of switch ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -74,22 +76,70 @@ pub(crate) struct PortOptions {
     source: Option<MacAddr>,
 }
 
+/// Why the settings of a port are rejected.
+#[derive(Debug)]
+pub(crate) enum PortOptionsError {
+    /// A `pcap` port has no file.
+    NoCapture(PortName),
+    /// A `pipe` port has no other end.
+    NoPipeEnd(PortName),
+    /// A `box` port names no port of a box.
+    NoBoxPort(PortName),
+    /// The driver does not have this option.
+    Unsupported {
+        /// The port.
+        port: PortName,
+        /// Its driver.
+        driver: Driver,
+        /// The option.
+        option: &'static str,
+    },
+    /// The path of a file can't be made absolute.
+    Folder(FileError),
+}
+
+impl fmt::Display for PortOptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCapture(port) => write!(f, "port {port}: a pcap port needs --read, --write or both"),
+            Self::NoPipeEnd(port) => write!(f, "port {port}: a pipe needs --to SWITCH/PORT, its other end"),
+            Self::NoBoxPort(port) => write!(f, "port {port}: a box needs --to BOX:N, the port of the box"),
+            Self::Unsupported { port, driver, option } => {
+                let driver = driver.to_possible_value();
+                let driver = driver.as_ref().map_or("", |value| value.get_name());
+                write!(f, "port {port}: the driver {driver} has no {option:?}")
+            }
+            Self::Folder(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for PortOptionsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // The message is the cause's.
+            Self::Folder(error) => error.source(),
+            Self::NoCapture(_) | Self::NoPipeEnd(_) | Self::NoBoxPort(_) | Self::Unsupported { .. } => None,
+        }
+    }
+}
+
 impl PortOptions {
     /// The request that adds the port. Relative paths start at `folder`.
-    pub(crate) fn add(&self, name: PortName, folder: &Path) -> Result<AddPort, CommandError> {
+    pub(crate) fn add(&self, name: PortName, folder: &Path) -> Result<AddPort, PortOptionsError> {
         self.check(&name)?;
         let path = |path: &Option<PathBuf>| {
             let absolute = path.as_ref().map(|path| std::path::absolute(folder.join(path)));
-            let absolute = absolute.transpose().map_err(|error| CommandError::file(folder, error))?;
-            Ok::<_, CommandError>(absolute.map(|path| path.to_string_lossy().into_owned()))
+            let absolute = absolute
+                .transpose()
+                .map_err(|error| PortOptionsError::Folder(FileError::new(folder, error)))?;
+            Ok::<_, PortOptionsError>(absolute.map(|path| path.to_string_lossy().into_owned()))
         };
         let driver = match (self.driver, self.to.clone()) {
             (Driver::Tap, _) => PortDriver::Tap { device: self.device.clone() },
             (Driver::AfPacket, _) => PortDriver::AfPacket { device: self.device.clone() },
             (Driver::Pcap, _) if self.read.is_none() && self.write.is_none() => {
-                return Err(CommandError::Usage(format!(
-                    "port {name}: a pcap port needs --read, --write or both"
-                )));
+                return Err(PortOptionsError::NoCapture(name));
             }
             (Driver::Pcap, _) => PortDriver::Pcap {
                 read: path(&self.read)?,
@@ -99,17 +149,9 @@ impl PortOptions {
             },
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
-            (Driver::Pipe, _) => {
-                return Err(CommandError::Usage(format!(
-                    "port {name}: a pipe needs --to SWITCH/PORT, its other end"
-                )));
-            }
+            (Driver::Pipe, _) => return Err(PortOptionsError::NoPipeEnd(name)),
             (Driver::Box, Some(CapturePoint::Box(name, port))) => PortDriver::Box { name, port },
-            (Driver::Box, _) => {
-                return Err(CommandError::Usage(format!(
-                    "port {name}: a box needs --to BOX:N, the port of the box"
-                )));
-            }
+            (Driver::Box, _) => return Err(PortOptionsError::NoBoxPort(name)),
         };
         let limits = Limits {
             weight: self.weight.unwrap_or_default(),
@@ -121,7 +163,7 @@ impl PortOptions {
     }
 
     /// Rejects options that the driver does not support.
-    fn check(&self, name: &PortName) -> Result<(), CommandError> {
+    fn check(&self, name: &PortName) -> Result<(), PortOptionsError> {
         let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket];
         let captures: &[Driver] = &[Driver::Pcap];
         let given = [
@@ -134,9 +176,7 @@ impl PortOptions {
         ];
         match given.iter().find(|(_, is_given, drivers)| *is_given && !drivers.contains(&self.driver)) {
             Some((option, ..)) => {
-                let driver = self.driver.to_possible_value();
-                let driver = driver.as_ref().map_or("", |value| value.get_name());
-                Err(CommandError::Usage(format!("port {name}: the driver {driver} has no {option:?}")))
+                Err(PortOptionsError::Unsupported { port: name.clone(), driver: self.driver, option })
             }
             None => Ok(()),
         }

@@ -9,9 +9,9 @@ use api::{
 };
 use serde::Deserialize;
 
-use super::command_error::CommandError;
 use super::config_bundle::{self, ConfigBundle};
 use super::port_options::PortOptions;
+use super::stack_error::{ChainError, StackError, StackFileError};
 use crate::source::SourceText;
 
 /// The contents of the file.
@@ -89,44 +89,38 @@ pub(crate) struct StackFile {
 
 impl StackFile {
     /// Reads a stack file and the files that it names.
-    pub(crate) fn read(path: &Path) -> Result<StackFile, CommandError> {
-        let entries = Entries::read(path)?;
-        let name = entries.name(path)?;
+    pub(crate) fn read(path: &Path) -> Result<StackFile, StackFileError> {
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        entries
-            .stack(name, &folder)
-            .map_err(|failure| CommandError::Usage(format!("{}: {failure}", path.display())))
+        let read = || {
+            let entries = Entries::read(path)?;
+            let name = entries.name(path)?;
+            entries.stack(name, &folder)
+        };
+        read().map_err(|error| StackFileError::new(path, error))
     }
 
     /// The name of the stack in a file.
-    pub(crate) fn name(path: &Path) -> Result<StackName, CommandError> {
-        Entries::read(path)?.name(path)
+    pub(crate) fn name(path: &Path) -> Result<StackName, StackFileError> {
+        let name = Entries::read(path).and_then(|entries| entries.name(path));
+        name.map_err(|error| StackFileError::new(path, error))
     }
 }
 
 impl Entries {
-    fn read(path: &Path) -> Result<Entries, CommandError> {
-        let text = std::fs::read_to_string(path).map_err(|error| CommandError::file(path, error))?;
-        toml::from_str(&text).map_err(|error| {
-            CommandError::Usage(format!("{}: {}", path.display(), error.to_string().trim_end()))
-        })
+    fn read(path: &Path) -> Result<Entries, StackError> {
+        let text = std::fs::read_to_string(path).map_err(StackError::Read)?;
+        toml::from_str(&text).map_err(StackError::Syntax)
     }
 
     /// The name in the file, else the file's name without its extension.
-    fn name(&self, path: &Path) -> Result<StackName, CommandError> {
-        if let Some(name) = &self.name {
-            return Ok(name.clone());
+    fn name(&self, path: &Path) -> Result<StackName, StackError> {
+        match &self.name {
+            Some(name) => Ok(name.clone()),
+            None => path.file_stem().unwrap_or_default().to_string_lossy().parse().map_err(StackError::Name),
         }
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().parse();
-        name.map_err(|error| {
-            CommandError::Usage(format!(
-                "{}: {error}; set name = \"...\" in the file instead",
-                path.display()
-            ))
-        })
     }
 
-    fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, CommandError> {
+    fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, StackError> {
         let mut stack = Stack::default();
         for (switch, entry) in self.switches {
             let usual = CreateSwitch::new(switch);
@@ -167,7 +161,8 @@ impl Entries {
             texts.push(bundle.text);
         }
         for (number, chain) in self.chains.iter().enumerate() {
-            join(&mut stack, &name, number, chain)?;
+            join(&mut stack, &name, number, chain)
+                .map_err(|cause| StackError::Chain { number: number + 1, cause })?;
         }
         Ok(StackFile { name, stack, texts })
     }
@@ -182,44 +177,36 @@ enum Link {
 }
 
 /// Connects the boxes of a chain: each gets, after its own ports, one port to the previous entry and one to the next.
-fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) -> Result<(), CommandError> {
-    let wrong = |text: String| CommandError::Usage(format!("chain {}: {text}", number + 1));
+fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) -> Result<(), ChainError> {
     let find = |link: &String| {
-        let place = stack.boxes.iter().position(|request| request.name.as_str() == link);
+        let index = stack.boxes.iter().position(|request| request.name.as_str() == link);
         let switch = stack.switches.iter().find(|request| request.name.as_str() == link);
-        match (place, switch) {
-            (Some(_), Some(_)) => Err(wrong(format!("there is both a box and a switch named {link}"))),
-            (Some(place), None) => Ok(Link::Box(place)),
+        match (index, switch) {
+            (Some(_), Some(_)) => Err(ChainError::Ambiguous(link.clone())),
+            (Some(index), None) => Ok(Link::Box(index)),
             (None, Some(switch)) => Ok(Link::Switch(switch.name.clone())),
             // A switch of another stack, or one created by hand.
-            (None, None) => {
-                link.parse().map(Link::Switch).map_err(|error: api::NameError| wrong(error.to_string()))
-            }
+            (None, None) => link.parse().map(Link::Switch).map_err(ChainError::Name),
         }
     };
     let links: Vec<Link> = chain.iter().map(find).collect::<Result<_, _>>()?;
-    let mut attach = |place: usize, attach: Attachment| {
-        if let Some(request) = stack.boxes.get_mut(place) {
+    let mut attach = |index: usize, attach: Attachment| {
+        if let Some(request) = stack.boxes.get_mut(index) {
             request.ports.push(PortRequest { attach, ..PortRequest::default() });
         }
     };
     for (step, pair) in links.windows(2).enumerate() {
         match pair {
             [Link::Box(left), Link::Box(right)] => {
-                let pipe: PipeName = format!("{name}.{number}.{step}").parse().map_err(|_| {
-                    wrong("the stack's name is too long to name pipes after; choose a shorter one".into())
-                })?;
+                let pipe = format!("{name}.{number}.{step}");
+                let pipe: PipeName = pipe.parse().map_err(ChainError::PipeName)?;
                 attach(*left, Attachment::Pipe(pipe.clone()));
                 attach(*right, Attachment::Pipe(pipe));
             }
-            [Link::Box(place), Link::Switch(switch)] | [Link::Switch(switch), Link::Box(place)] => {
-                attach(*place, Attachment::Switch(switch.clone()));
+            [Link::Box(index), Link::Switch(switch)] | [Link::Switch(switch), Link::Box(index)] => {
+                attach(*index, Attachment::Switch(switch.clone()));
             }
-            _ => {
-                return Err(wrong(
-                    "two switches are adjacent; join them by a port with the driver pipe".into(),
-                ));
-            }
+            _ => return Err(ChainError::AdjacentSwitches),
         }
     }
     Ok(())
@@ -228,6 +215,7 @@ fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::CommandError;
 
     fn stack(text: &str) -> Result<StackFile, String> {
         let folder = std::env::temp_dir().join(format!(
@@ -240,7 +228,7 @@ mod tests {
         std::fs::write(folder.join("edge.toml"), text).expect("a file");
         let result = StackFile::read(&folder.join("edge.toml"));
         std::fs::remove_dir_all(&folder).expect("the folder goes");
-        result.map_err(|failure| failure.to_string())
+        result.map_err(|error| CommandError::from(error).text())
     }
 
     fn attachments(file: &StackFile, name: &str) -> Vec<String> {
@@ -271,14 +259,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_file_and_the_cause() {
         for (text, why) in [
             ("boxes = 1", "invalid type"),
             ("bixes = {}", "bixes"),
             ("[boxes.fw]\nconfiguration = \"nowhere.click\"", "nowhere.click"),
             ("[boxes.fw]\nconfiguration = \"a.click\"\nattach = [\"a b\"]", "expected a switch"),
             ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is not a valid name"),
-            ("chains = [[\"a\", \"b\"]]", "two switches"),
+            ("chains = [[\"a\", \"b\"]]", "chain 1: two switches are adjacent; join them by a port"),
+            ("chains = [[\"a b\"]]", "chain 1: \"a b\" is not a valid name"),
             ("[switches.x.ports.p]\ndriver = \"null\"\ndevice = \"eth0\"", "has no \"device\""),
             ("[switches.x.ports.p]\ndriver = \"pcap\"", "--read"),
             ("[switches.x.ports.p]\ndriver = \"pipe\"\nto = \"fw:1\"", "SWITCH/PORT"),

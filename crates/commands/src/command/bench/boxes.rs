@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use bench::{
     BoxProgram, IdleMode, Interconnect, IoMode, Latency, Machine, MeasureError, NeighbourLoad, PlatformKind,
-    ReportScope, SamplePlan, TestBed,
+    ReportScope, Rows, SamplePlan, Table, TestBed,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
+use super::error::BenchError;
 use crate::components;
 use crate::configuration::registry;
-use crate::source::system_message;
+use crate::error::FileError;
 use crate::{output, program};
-use bench::{Rows, Table};
 
 /// The frame sizes of `--all`.
 const SIZES: [u16; 6] = [64, 128, 256, 512, 1024, 1500];
@@ -211,35 +211,12 @@ pub(super) struct AllArguments {
     common: Common,
 }
 
-/// Why a benchmark failed.
-pub(super) enum Failure {
-    /// The measurement failed.
-    Measure(MeasureError),
-    /// The result could not be written.
-    Write(PathBuf, std::io::Error),
-}
-
-impl From<MeasureError> for Failure {
-    fn from(error: MeasureError) -> Failure {
-        Failure::Measure(error)
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Failure::Measure(error) => f.write_str(&api::with_causes(error)),
-            Failure::Write(path, error) => write!(f, "{}: {}", path.display(), system_message(error)),
-        }
-    }
-}
-
 impl What {
-    pub(super) fn measure(&self) -> Result<(), Failure> {
+    pub(super) fn measure(&self) -> Result<(), BenchError> {
         match self {
             What::Boot(arguments) => {
                 let common = &arguments.common;
-                let program = std::env::current_exe().map_err(MeasureError::Daemon)?;
+                let program = std::env::current_exe().map_err(BenchError::Program)?;
                 let count = arguments.count as usize;
                 common.print(&bench::boot(&common.bed()?, count, common.plan(), Some(&program))?);
             }
@@ -301,18 +278,19 @@ impl Common {
 }
 
 impl AllArguments {
-    fn measure(&self) -> Result<(), Failure> {
+    fn measure(&self) -> Result<(), BenchError> {
         let common = &self.common;
         let write = |name: &str, text: &str| {
             let path = self.out.join(name);
-            std::fs::write(&path, text).map_err(|error| Failure::Write(path, error))
+            std::fs::write(&path, text).map_err(|error| BenchError::Write(FileError::new(&path, error)))
         };
         // Fails before minutes of measurements if the folder can't be written.
-        std::fs::create_dir_all(&self.out).map_err(|error| Failure::Write(self.out.clone(), error))?;
+        std::fs::create_dir_all(&self.out)
+            .map_err(|error| BenchError::Write(FileError::new(&self.out, error)))?;
         write("index.html", "")?;
         let scope = ReportScope {
             boxes: self.count as usize,
-            program: Some(std::env::current_exe().map_err(MeasureError::Daemon)?),
+            program: Some(std::env::current_exe().map_err(BenchError::Program)?),
             classes: Some(registry().classes().count()),
             ..ReportScope::default()
         };

@@ -1,6 +1,6 @@
 //! `clickbox bench engine`: measurements of configurations in memory, on one core.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bench::engine::{
@@ -9,8 +9,9 @@ use bench::engine::{
 use clap::Args;
 use serde::Serialize;
 
+use super::error::BenchError;
+use crate::error::FileError;
 use crate::output;
-use crate::source::system_message;
 
 /// Measure configurations in memory, on one core.
 ///
@@ -76,15 +77,13 @@ struct Report {
 }
 
 impl Arguments {
-    pub(super) fn measure(&self) -> Result<(), String> {
-        let folder = Folder::new().map_err(|error| format!("can't create a temporary folder: {error}"))?;
+    pub(super) fn measure(&self) -> Result<(), BenchError> {
+        let folder = Folder::new().map_err(BenchError::Folder)?;
         let timeout = Duration::from_secs(self.timeout);
-        let own = ClickProgram::own(timeout).map_err(|error| error.to_string())?;
+        let own = ClickProgram::own(timeout).map_err(BenchError::Program)?;
         let peer = self.peer.as_deref().map(|path| ClickProgram::other(path, timeout));
         if let (Some(program), Some(path)) = (&peer, &self.peer) {
-            program
-                .try_start()
-                .map_err(|error| format!("the peer {} cannot be started: {error}", path.display()))?;
+            program.try_start().map_err(|error| BenchError::Peer(FileError::new(path, error)))?;
         }
         let mut workbench = Workbench::new(own, peer, &folder.0);
         if !self.json {
@@ -94,7 +93,7 @@ impl Arguments {
         for comparison in self.comparisons()? {
             let row = workbench
                 .measure(&comparison)
-                .map_err(|error| format!("{}: {}", comparison.config, api::with_causes(&error)))?;
+                .map_err(|cause| BenchError::Compare { name: comparison.config.clone(), cause })?;
             if !self.json {
                 output::text(&line(&row));
             }
@@ -121,7 +120,7 @@ impl Arguments {
     }
 
     /// All comparisons: each configuration with all requested loads that its elements support.
-    fn comparisons(&self) -> Result<Vec<Comparison>, String> {
+    fn comparisons(&self) -> Result<Vec<Comparison>, BenchError> {
         let traffic: Traffic = match self.traffic.parse() {
             Ok(traffic) => traffic,
             Err(never) => match never {},
@@ -165,7 +164,7 @@ impl Arguments {
     }
 
     /// Names and texts of the configurations.
-    fn configurations(&self) -> Result<Vec<(String, String)>, String> {
+    fn configurations(&self) -> Result<Vec<(String, String)>, BenchError> {
         let examples = EXAMPLES.iter().map(|example| (example.name.to_string(), example.text.to_string()));
         if self.all || self.config.is_empty() {
             return Ok(examples.collect());
@@ -174,11 +173,8 @@ impl Arguments {
             if let Some(example) = examples.clone().find(|(known, _)| known == name) {
                 return Ok(example);
             }
-            let text = std::fs::read_to_string(name).map_err(|error| {
-                let names: Vec<&str> = EXAMPLES.iter().map(|example| example.name).collect();
-                let names = names.join(", ");
-                format!("{name}: {}; --config takes a file or one of {names}", system_message(&error))
-            })?;
+            let text = std::fs::read_to_string(name)
+                .map_err(|error| BenchError::Read(FileError::new(Path::new(name), error)))?;
             Ok((name.clone(), text))
         };
         self.config.iter().map(named).collect()

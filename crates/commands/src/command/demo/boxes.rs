@@ -1,6 +1,5 @@
 //! The demonstration with three boxes: traffic, a rule change, a killed box.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,9 +8,11 @@ use api::{BoxDetail, BoxState, BoxStatus, Sandbox, operation};
 use clap::ValueEnum;
 
 use super::chain::{Chain, PARTS};
+use super::error::DemoError;
 use super::report::{self, Account};
+use crate::error::CommandError;
 use crate::live::grouped;
-use crate::online::{self, CommandError};
+use crate::online;
 use crate::{output, screen};
 
 /// Packets in the capture.
@@ -43,11 +44,8 @@ pub(super) fn print() {
 }
 
 /// Runs it.
-pub(super) fn run(seconds: f64, rate: u64, kind: SandboxOption, json: bool) -> ExitCode {
-    match show(seconds, rate, kind, &Reporter { is_silent: json }) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(&[]),
-    }
+pub(super) fn run(seconds: f64, rate: u64, kind: SandboxOption, json: bool) -> Result<(), CommandError> {
+    show(seconds, rate, kind, &Reporter { is_silent: json })
 }
 
 /// Prints progress above the table.
@@ -173,7 +171,7 @@ fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
             break;
         }
         if begin.elapsed() > SETTLE_TIMEOUT {
-            return Err(CommandError::Other("the killed box did not restart".into()));
+            return Err(DemoError::NoRestart.into());
         }
     }
     let time = begin.elapsed().as_secs_f64() * 1e3;
@@ -215,12 +213,12 @@ impl Watch<'_> {
             let (capture, uplink) = self.chain.ends()?;
             let came = capture.traffic.received_packets;
             if self.is_interrupted.load(Ordering::Relaxed) {
-                return Err(CommandError::Other("interrupted".into()));
+                return Err(DemoError::Interrupted.into());
             }
             if came > last.0 {
                 last = (came, Instant::now());
             } else if last.1.elapsed() > SETTLE_TIMEOUT {
-                return Err(CommandError::Other("packets stopped arriving".into()));
+                return Err(DemoError::NoPackets.into());
             }
             let boxes = self.chain.client().ask(&operation::LIST_BOXES, &[])?;
             let lines = self.lines(&boxes, came, uplink.traffic.sent_packets);

@@ -14,8 +14,9 @@ use api::{
     PortDriver, PortRequest, Restart, Sandbox, SwitchMode, SwitchPort, operation,
 };
 
+use super::error::DemoError;
 use super::sample::CAPTURE;
-use crate::online::CommandError;
+use crate::error::{CommandError, FileError};
 
 /// A box: its name, its configuration and the configuration's file name.
 pub(super) struct Part {
@@ -62,10 +63,9 @@ impl Chain {
     pub(super) fn start() -> Result<Chain, CommandError> {
         let folder = std::env::temp_dir().join(format!("clickbox-demo-{}", std::process::id()));
         let socket = folder.join("socket");
-        DirBuilder::new().mode(0o700).create(&folder).map_err(|error| CommandError::file(&folder, error))?;
+        DirBuilder::new().mode(0o700).create(&folder).map_err(|error| FileError::new(&folder, error))?;
         let started = daemon(&folder);
-        let mut daemon =
-            started.map_err(|error| CommandError::Other(format!("the daemon can't be started: {error}")))?;
+        let mut daemon = started.map_err(DemoError::Daemon)?;
         let client = Client::new(Address::Unix(socket), &Credentials::default())?;
         let mut ready = String::new();
         let told = daemon.stdout.as_mut().map(|output| BufReader::new(output).read_line(&mut ready));
@@ -73,7 +73,7 @@ impl Chain {
         let chain = Chain { client, daemon, folder };
         match told {
             Some(Ok(1..)) => Ok(chain),
-            _ => Err(CommandError::Other("the daemon did not start".into())),
+            _ => Err(DemoError::NotReady.into()),
         }
     }
 
@@ -132,7 +132,7 @@ impl Chain {
     /// Starts the replay of the capture, `repeat` times at `rate`.
     pub(super) fn play(&self, repeat: u32, rate: u64) -> Result<(), CommandError> {
         let path = self.folder.join("capture.pcap");
-        std::fs::write(&path, CAPTURE.1).map_err(|error| CommandError::file(&path, error))?;
+        std::fs::write(&path, CAPTURE.1).map_err(|error| FileError::new(&path, error))?;
         let read = Some(path.to_string_lossy().into_owned());
         self.add_port(
             INNER,
@@ -147,7 +147,8 @@ impl Chain {
         let find = |switch: &str, name: &str| {
             let detail = self.client.ask(&operation::SHOW_SWITCH, &[switch])?;
             let port = detail.port_list.into_iter().find(|port| port.name.as_str() == name);
-            port.ok_or_else(|| CommandError::Other(format!("the port {name} of {switch} is gone")))
+            let error = || DemoError::NoPort { switch: switch.into(), port: name.into() };
+            Ok::<_, CommandError>(port.ok_or_else(error)?)
         };
         Ok((find(INNER, "capture")?, find(OUTER, "uplink")?))
     }
@@ -166,7 +167,7 @@ impl Chain {
 
 /// Parses a name.
 fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, CommandError> {
-    text.parse().map_err(|error: NameError| CommandError::Other(error.to_string()))
+    Ok(text.parse().map_err(DemoError::Name)?)
 }
 
 /// Starts this program as a daemon that ends with this process, however this process ends.

@@ -5,13 +5,15 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{boxes, engine};
+use crate::error::CommandError;
+use crate::value;
 
 /// Run a demonstration with three boxes under traffic.
 ///
-/// Starts a private daemon, boots a firewall, a NAT and a flow monitor in virtual machines (or in processes if KVM is not usable), and sends
-/// a built-in capture through them. While packets flow, it changes a rule of the firewall, then kills a box and lets it
-/// restart. At the end it prints the packets received, sent, and dropped for each reason. It needs no network and no
-/// privileges.
+/// Starts a private daemon, boots a firewall, a NAT and a flow monitor in virtual machines (or in processes if KVM is
+/// not usable), and sends a built-in capture through them. While packets flow, it changes a rule of the firewall, then
+/// kills a box and lets it restart. At the end it prints the packets received, sent, and dropped for each reason. It
+/// needs no network and no privileges.
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox demo\n          clickbox demo --engine --seconds 2")]
 pub(crate) struct Arguments {
@@ -19,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     engine: bool,
     /// Duration of the traffic.
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = value::seconds(0.0..=86_400.0))]
     seconds: f64,
     /// Packets per second sent into the chain of boxes.
     #[arg(long, default_value_t = 20_000, value_name = "N", conflicts_with = "engine")]
@@ -35,22 +37,15 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected a number of seconds from 0 to 86400".into()),
-    }
-}
-
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match (arguments.engine, arguments.print) {
         (true, true) => engine::print(),
-        (true, false) => return engine::run(arguments.seconds, arguments.json),
+        (true, false) => engine::run(arguments.seconds, arguments.json)?,
         (false, true) => boxes::print(),
         (false, false) => {
-            return boxes::run(arguments.seconds, arguments.rate, arguments.sandbox, arguments.json);
+            boxes::run(arguments.seconds, arguments.rate, arguments.sandbox, arguments.json)?;
         }
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

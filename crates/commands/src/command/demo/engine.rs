@@ -1,7 +1,6 @@
 //! A firewall, a NAT and a flow monitor in one configuration, in this process.
 
 use std::cell::Cell;
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use super::sample::CAPTURE;
 use super::summary::{Layout, Row, Summary};
 use crate::configuration;
 use crate::environment::{Process, Supplied};
+use crate::error::CommandError;
 use crate::live::{self, Live, Progress, grouped};
 use crate::output;
 use crate::source::SourceText;
@@ -44,7 +44,7 @@ pub(super) fn print() {
 }
 
 /// Runs it.
-pub(super) fn run(seconds: f64, json: bool) -> ExitCode {
+pub(super) fn run(seconds: f64, json: bool) -> Result<(), CommandError> {
     let text = SourceText { name: CONFIGURATION.0.into(), text: CONFIGURATION.1.into() };
     let compiled = configuration::compile(&text, &[], &[]);
     let time = Duration::from_secs_f64(seconds);
@@ -57,7 +57,7 @@ pub(super) fn run(seconds: f64, json: bool) -> ExitCode {
         Err(problems) => {
             configuration::print(&compiled.diagnostics, &text);
             configuration::print(&problems, &text);
-            return ExitCode::from(1);
+            return Err(CommandError::Configuration);
         }
     };
     if !json {
@@ -79,7 +79,7 @@ pub(super) fn run(seconds: f64, json: bool) -> ExitCode {
             hint: "The configuration: clickbox demo --engine --print. Your own: clickbox run FILE.",
         }));
     }
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 fn drive(router: &mut Router, started: Instant, time: Duration, is_shown: bool) {

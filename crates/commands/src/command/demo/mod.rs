@@ -4,8 +4,10 @@ mod boxes;
 mod chain;
 mod choice;
 mod engine;
+mod error;
 mod report;
 mod sample;
 mod summary;
 
 pub(crate) use choice::{Arguments, run};
+pub(crate) use error::DemoError;

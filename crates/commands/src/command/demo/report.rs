@@ -7,7 +7,8 @@ use api::{BoxStatus, operation};
 
 use super::chain::{Chain, PARTS};
 use super::summary::{Layout, Row, Summary};
-use crate::online::{self, Column, CommandError, Table};
+use crate::error::CommandError;
+use crate::online::{self, Column, Table};
 
 /// The outputs of the last box, with descriptions.
 const SINKS: &[(&str, &str)] =

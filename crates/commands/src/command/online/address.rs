@@ -7,7 +7,8 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::switch::Named;
-use crate::online::{self, Column, CommandError, Connection, Table};
+use crate::error::CommandError;
+use crate::online::{self, Column, Connection, Table};
 use crate::output;
 
 /// Manage the address tables of switches.

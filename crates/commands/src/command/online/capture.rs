@@ -14,8 +14,9 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::error::CommandError;
 use crate::live::count;
-use crate::online::{self, CommandError, Connection};
+use crate::online::{self, Connection};
 use crate::output;
 
 /// Capture the packets of a port for tcpdump or Wireshark.
@@ -58,7 +59,7 @@ fn point(arguments: &Arguments) -> Result<CapturePoint, CommandError> {
         None if place.contains([':', '/']) => place.clone(),
         port => format!("{place}:{}", port.unwrap_or(0)),
     };
-    text.parse().map_err(|error| CommandError::Usage(format!("{place}: {error}")))
+    text.parse().map_err(|cause| CommandError::CapturePoint { text: place.clone(), cause })
 }
 
 /// Runs it.

@@ -8,6 +8,8 @@ use super::{
     address, capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, port, show,
     stack, switch, top,
 };
+use crate::error::CommandError;
+use crate::online;
 
 /// The commands that talk to a daemon, in the order of the help.
 #[derive(Subcommand)]
@@ -40,8 +42,8 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
 }
 
-/// Runs a command.
-pub(crate) fn run(command: &Command) -> ExitCode {
+/// Runs a command. If the daemon rejects a configuration, prints its diagnostics.
+pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
     let mut texts = Vec::new();
     let result = match command {
         Command::Create(arguments) => create::run(arguments, &mut texts),
@@ -70,8 +72,5 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Stacks(arguments) => stack::list(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
     };
-    match result {
-        Ok(code) => code,
-        Err(error) => error.report(&texts),
-    }
+    result.inspect_err(|error| online::diagnostics(error.details(), &texts))
 }

@@ -10,9 +10,11 @@ use api::{
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, CommandError, ConfigBundle, Connection};
+use crate::error::CommandError;
+use crate::online::{self, ConfigBundle, Connection};
 use crate::output;
 use crate::source::SourceText;
+use crate::value::{self, ValueError};
 
 /// The sandbox of a box.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -108,23 +110,19 @@ pub(crate) struct Arguments {
 }
 
 /// `SWITCH|pipe:NAME|-[,mac=ADDRESS]`.
-fn port(text: &str) -> Result<PortRequest, String> {
+fn port(text: &str) -> Result<PortRequest, ValueError> {
     let mut parts = text.split(',');
-    let attach: Attachment =
-        parts.next().unwrap_or_default().parse().map_err(|error: api::PathError| error.to_string())?;
+    let attach: Attachment = parts.next().unwrap_or_default().parse()?;
     let mut port = PortRequest { attach, ..PortRequest::default() };
     for part in parts {
-        let mac = part
-            .strip_prefix("mac=")
-            .ok_or_else(|| format!("unexpected {part:?}: only mac=ADDRESS may follow"))?;
-        port.mac = Some(mac.parse::<MacAddr>().map_err(|error| error.to_string())?);
+        let mac = part.strip_prefix("mac=").ok_or_else(|| ValueError::PortSetting(part.into()))?;
+        port.mac = Some(mac.parse::<MacAddr>()?);
     }
     Ok(port)
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
-    Ok((key.to_string(), value.to_string()))
+fn label(text: &str) -> Result<(String, String), ValueError> {
+    value::pair(text, "KEY=VALUE")
 }
 
 /// Runs the command. Leaves the configuration's text in `texts` for diagnostics.

@@ -9,8 +9,9 @@ use api::{HostStatus, operation};
 use clap::Args;
 use serde::Serialize;
 
+use crate::error::CommandError;
 use crate::host::{self, CheckResult, Grade};
-use crate::online::{self, CommandError, Connection};
+use crate::online::{self, Connection};
 use crate::output;
 use crate::wrap::wrap;
 
@@ -51,11 +52,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             Some(status)
         }
         Err(error @ ClientError::NoDaemon { .. }) => {
-            findings.push(CheckResult::limited("daemon", "none", online::explain(&error)));
+            findings.push(CheckResult::limited("daemon", "none", CommandError::Client(error).text()));
             None
         }
         Err(error) => {
-            findings.push(CheckResult::missing("daemon", "its reply is invalid", online::explain(&error)));
+            findings.push(CheckResult::missing(
+                "daemon",
+                "its reply is invalid",
+                CommandError::Client(error).text(),
+            ));
             None
         }
     };

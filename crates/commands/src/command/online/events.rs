@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use api::{EventQuery, operation};
 use clap::Args;
 
-use crate::online::{self, CommandError, Connection};
+use crate::error::CommandError;
+use crate::online::{self, Connection};
 use crate::output;
 
 /// Print events of boxes, switches and stacks.

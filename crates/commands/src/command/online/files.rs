@@ -8,7 +8,8 @@ use api::{BoxName, WrittenFile, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, Column, CommandError, Connection, Table};
+use crate::error::CommandError;
+use crate::online::{self, Column, Connection, Table};
 use crate::output;
 
 /// List the files that a box has written, or fetch one.

@@ -7,7 +7,8 @@ use api::{BoxName, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, Hand
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, Column, CommandError, Connection, Table};
+use crate::error::{CommandError, FileError};
+use crate::online::{self, Column, Connection, Table};
 use crate::output;
 
 /// Read a handler.
@@ -69,7 +70,8 @@ fn value(text: &str) -> Result<Value, CommandError> {
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map(|_| Value(bytes)).map_err(|error| CommandError::Usage(format!("standard input: {error}")))
+    read.map_err(FileError::stdin)?;
+    Ok(Value(bytes))
 }
 
 /// Runs `read`.
@@ -115,9 +117,7 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
         let name = &arguments.name;
         handlers.retain(|handler| handler.element == *element);
         if handlers.is_empty() {
-            let message =
-                format!("box {name} has no element {element}; `clickbox handlers {name}` lists them");
-            return Err(CommandError::Missing(message));
+            return Err(CommandError::NoElement { name: name.clone(), element: element.clone() });
         }
     }
     if arguments.json {

@@ -8,7 +8,8 @@ use api::{BoxName, ConfigurationName, ConfigurationStatus, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, CommandError, ConfigBundle, Connection};
+use crate::error::CommandError;
+use crate::online::{self, ConfigBundle, Connection};
 use crate::output;
 use crate::source::SourceText;
 

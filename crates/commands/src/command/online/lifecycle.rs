@@ -7,7 +7,8 @@ use api::{BoxName, BoxState, BoxStatus, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, CommandError, Connection};
+use crate::error::CommandError;
+use crate::online::{self, Connection};
 use crate::output;
 
 /// The commands.
@@ -110,9 +111,9 @@ fn each<T>(
     for name in &boxes.names {
         match act(name) {
             Ok(value) => done.push(value),
-            Err(failure) => {
-                if let Some(earlier) = failed.replace(failure) {
-                    earlier.report(&[]);
+            Err(error) => {
+                if let Some(earlier) = failed.replace(error) {
+                    earlier.print();
                 }
             }
         }

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use api::{BoxState, BoxStatus, Owner, operation};
 use clap::Args;
 
-use crate::online::{self, Column, CommandError, Connection, Table};
+use crate::error::CommandError;
+use crate::online::{self, Column, Connection, Table};
 use crate::output;
 
 /// List boxes.

@@ -6,7 +6,8 @@ use api::{BoxName, LogLine, LogQuery, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, CommandError, Connection};
+use crate::error::CommandError;
+use crate::online::{self, Connection};
 use crate::output;
 
 /// Print the log of a box.

@@ -9,8 +9,9 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use crate::error::CommandError;
 use crate::live::grouped;
-use crate::online::{self, Column, CommandError, Connection, PortOptions, Table};
+use crate::online::{self, Column, Connection, PortOptions, Table};
 use crate::output;
 
 /// Manage the ports of switches.

@@ -7,8 +7,9 @@ use api::{BoxDetail, BoxName, CrashReport, Traffic, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
+use crate::error::CommandError;
 use crate::live::{bytes, count, grouped};
-use crate::online::{self, CommandError, Connection};
+use crate::online::{self, Connection};
 use crate::output;
 
 /// Show the details of a box.

@@ -9,9 +9,11 @@ use api::{ApplyQuery, ChangeAction, Changes, StackName};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, Column, CommandError, Connection, StackFile, Table};
+use crate::error::CommandError;
+use crate::online::{self, Column, Connection, StackFile, Table};
 use crate::output;
 use crate::source::SourceText;
+use crate::value::ValueError;
 
 /// The stack file when none is named.
 const DEFAULT_FILE: &str = "stack.toml";
@@ -118,10 +120,10 @@ pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode
 }
 
 /// A time in whole seconds.
-fn seconds(text: &str) -> Result<u32, String> {
-    let wrong = || "expected a time, such as 60s or 5m".to_string();
-    let time = humantime::parse_duration(text).map_err(|_| wrong())?;
-    u32::try_from(time.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or_else(wrong)
+fn seconds(text: &str) -> Result<u32, ValueError> {
+    const ERROR: ValueError = ValueError::Form("a time, such as 60s or 5m");
+    let time = humantime::parse_duration(text).map_err(|_| ERROR)?;
+    u32::try_from(time.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or(ERROR)
 }
 
 impl Named {
@@ -129,13 +131,11 @@ impl Named {
     fn name(&self) -> Result<StackName, CommandError> {
         let path = Path::new(&self.what);
         if self.what == DEFAULT_FILE && !path.is_file() {
-            let text =
-                format!("no {DEFAULT_FILE} in this folder: name a stack (`clickbox stacks` lists them)");
-            return Err(CommandError::Usage(text));
+            return Err(CommandError::NoStackFile(DEFAULT_FILE));
         }
         match self.what.parse() {
             Ok(name) if !path.is_file() => Ok(name),
-            _ => StackFile::name(path),
+            _ => Ok(StackFile::name(path)?),
         }
     }
 

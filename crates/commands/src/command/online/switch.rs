@@ -7,7 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::port;
-use crate::online::{self, Column, CommandError, Connection, Table};
+use crate::error::CommandError;
+use crate::online::{self, Column, Connection, Table};
 use crate::output;
 
 /// Manage switches, which connect boxes.

@@ -9,8 +9,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::columns::shorten;
+use crate::error::CommandError;
 use crate::live::{count, grouped};
-use crate::online::{self, Column, CommandError, Connection, Table};
+use crate::online::{self, Column, Connection, Table};
+use crate::value;
 use crate::{output, screen};
 
 /// Show a live table of boxes.
@@ -21,7 +23,7 @@ use crate::{output, screen};
 #[command(after_help = "Example: clickbox top --sort drops")]
 pub(crate) struct Arguments {
     /// Seconds between two updates.
-    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = value::seconds(0.05..=3600.0))]
     interval: f64,
     /// Exit after this many updates.
     #[arg(long, short, value_name = "N")]
@@ -81,13 +83,6 @@ impl Order {
             Order::Drops => boxes.sort_by_key(by(|status| status.rates.dropped_packets)),
             Order::Name => boxes.sort_by(|one, other| one.name.cmp(&other.name)),
         }
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.05..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected a number of seconds from 0.05 to 3600".into()),
     }
 }
 

@@ -1,0 +1,155 @@
+//! Prints errors with hints: what to type next.
+//!
+//! Libraries report errors in their own terms, and the daemon in the API's. Commands and options are named only here.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use api::client::{Address, ClientError};
+use api::{ApiError, ErrorCode, ErrorReason};
+use bench::MeasureError;
+use bench::engine::EXAMPLES;
+
+use super::command_error::CommandError;
+use super::message::message;
+use crate::command::bench::BenchError;
+use crate::online::{ChainError, StackError, lines};
+
+impl CommandError {
+    /// The error, its causes and a hint, on one line.
+    pub(crate) fn text(&self) -> String {
+        let text = message(self);
+        match hint(self) {
+            Some(hint) => format!("{text}; {hint}"),
+            None => text,
+        }
+    }
+
+    /// Prints the error on standard error. Returns the exit code.
+    pub(crate) fn print(&self) -> ExitCode {
+        if !matches!(self, Self::Configuration) {
+            eprintln!("clickbox: {}", lines(&self.text()));
+        }
+        ExitCode::from(self.code())
+    }
+}
+
+/// The hint for an error.
+fn hint(error: &CommandError) -> Option<String> {
+    Some(match error {
+        CommandError::Client(error) => return of_call(error),
+        CommandError::Terminal { .. } => "write it to a file with -w, or pipe it to another program".into(),
+        CommandError::NoDefaultSocket => "choose one with --socket PATH".into(),
+        CommandError::Folder(_) => {
+            "choose other paths with --socket (or $CLICKBOX_SOCKET, which all commands use) and --store"
+                .into()
+        }
+        CommandError::Stack(error) => return of_stack(error.cause()),
+        CommandError::NoStackFile(_) => "name a stack (`clickbox stacks` lists them)".into(),
+        CommandError::NoElement { name, .. } => format!("`clickbox handlers {name}` lists them"),
+        CommandError::NoClass { similar: Some(name), .. } => format!("did you mean {name}?"),
+        CommandError::NoClass { similar: None, .. } => "`clickbox element` lists all".into(),
+        CommandError::Bench(BenchError::Measure(MeasureError::NoKvm)) => "use --sandbox process".into(),
+        CommandError::Bench(BenchError::Read(_)) => {
+            let names: Vec<&str> = EXAMPLES.iter().map(|example| example.name).collect();
+            format!("--config takes a file or one of {}", names.join(", "))
+        }
+        _ => return None,
+    })
+}
+
+fn of_stack(error: &StackError) -> Option<String> {
+    Some(match error {
+        StackError::Name(_) => "set name = \"...\" in the file instead".into(),
+        StackError::Chain { cause: ChainError::PipeName(_), .. } => "choose a shorter one".into(),
+        StackError::Chain { cause: ChainError::AdjacentSwitches, .. } => {
+            "join them by a port with the driver pipe".into()
+        }
+        _ => return None,
+    })
+}
+
+fn of_call(error: &ClientError) -> Option<String> {
+    match error {
+        ClientError::Api(error) => of_reply(error),
+        ClientError::NoDaemon { address: address @ Address::Unix(_), cause } => match cause.kind() {
+            ErrorKind::PermissionDenied => {
+                Some("it belongs to another user: run the command as that user, or as root".into())
+            }
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                let option = match Address::from_environment().as_ref() == Ok(address) {
+                    true => String::new(),
+                    false => format!(" --socket {address}"),
+                };
+                Some(format!("start one with `clickbox daemon{option} &`"))
+            }
+            _ => None,
+        },
+        // TLS reports a rejected certificate as invalid data.
+        ClientError::Connection { address: Address::Tls { .. }, cause }
+            if cause.kind() == ErrorKind::InvalidData =>
+        {
+            Some(match format!("{cause:?}").contains("CaUsedAsEndEntity") {
+                true => "the daemon's certificate is one that signs others: create one that does not, for example by \
+                         `openssl req -x509 -addext basicConstraints=critical,CA:FALSE ...`"
+                    .into(),
+                false => "name the daemon's certificate with --certificates FILE".into(),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The hint for an error that the daemon returned.
+fn of_reply(error: &ApiError) -> Option<String> {
+    if error.code == ErrorCode::Forbidden {
+        return Some("name the token's file with --token-file, or set $CLICKBOX_TOKEN".into());
+    }
+    let subject = error.subject.as_deref().unwrap_or_default();
+    let name = subject.split('/').nth(1).unwrap_or_default();
+    Some(match error.reason? {
+        ErrorReason::NoBox => "`clickbox ps` lists the boxes".into(),
+        ErrorReason::NoSwitch => "`clickbox switch ls` lists the switches".into(),
+        ErrorReason::NoPort => format!("`clickbox port ls {name}` lists its ports"),
+        ErrorReason::NoBoxPort => format!("`clickbox show {name}` lists its ports"),
+        ErrorReason::NoStack => "`clickbox stacks` lists the stacks".into(),
+        ErrorReason::NoHandler => format!("`clickbox handlers {name}` lists its handlers"),
+        ErrorReason::NoFile => format!("`clickbox files {name}` lists its files"),
+        ErrorReason::Unconfirmed => {
+            format!(
+                "`clickbox confirm {name}` keeps the new state, `clickbox rollback {name}` restores the old one"
+            )
+        }
+        ErrorReason::NoProcessor => "leave out --dedicated, or remove a box that has it".into(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_lead_to_commands() {
+        let reply = |code, reason, subject: &str, message: &str| {
+            let subject = Some(subject.to_string());
+            CommandError::Client(ClientError::Api(ApiError {
+                reason,
+                subject,
+                ..ApiError::new(code, message)
+            }))
+        };
+        let error = reply(
+            ErrorCode::NotFound,
+            Some(ErrorReason::NoPort),
+            "switch/lan/tap0",
+            "switch lan has no port tap0",
+        );
+        assert_eq!(error.text(), "switch lan has no port tap0; `clickbox port ls lan` lists its ports");
+        let error = reply(ErrorCode::Busy, Some(ErrorReason::Unknown), "box/fw", "box fw sleeps");
+        assert_eq!(error.text(), "box fw sleeps");
+        let error = ApiError::new(ErrorCode::Forbidden, "the token is missing or wrong");
+        let error = CommandError::Client(ClientError::Api(error));
+        assert!(error.text().ends_with("or set $CLICKBOX_TOKEN"));
+    }
+}

@@ -1,0 +1,10 @@
+//! The errors of commands, and how they are printed.
+
+mod command_error;
+mod file_error;
+mod hint;
+mod message;
+
+pub(crate) use command_error::{CommandError, EXIT_CODES};
+pub(crate) use file_error::FileError;
+pub(crate) use message::message;
