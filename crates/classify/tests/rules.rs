@@ -4,7 +4,7 @@ use classify::{
     Columns, DROP, Decision, Headers, Layout, NameKind, Names, Program, Rule, Strategy, classifier_rules,
     filter_rules, first_match, pattern_rules,
 };
-use element::{iana, services};
+use packet::{iana, services};
 use random::Random;
 
 /// The names assigned by IANA.

@@ -1,4 +1,4 @@
-//! Packets: buffers from fixed pools, batches, annotations, time and header views.
+//! Packets: buffers from fixed pools, batches, annotations, time, header views, and the names of assigned numbers.
 //!
 //! Invariants:
 //! - a packet's bytes are always initialised memory, in its own buffer or in one that it keeps alive;
@@ -20,9 +20,11 @@ mod batch_trace;
 mod bulk;
 mod cache_line;
 pub mod checksum;
+pub mod iana;
 mod packet;
 mod pool;
 mod prefetch;
+pub mod services;
 mod simd;
 mod slot;
 mod time;

@@ -1,7 +1,8 @@
 //! ICMP types and codes.
 
+use packet::iana;
+
 use crate::error::ArgumentError;
-use crate::iana;
 use crate::names::NameKind;
 
 use super::numbers::integer;

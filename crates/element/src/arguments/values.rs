@@ -4,12 +4,11 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use packet::annotation;
+use packet::{annotation, iana, services};
 
 use crate::error::ArgumentError;
 use crate::names::NameKind;
 use crate::text;
-use crate::{iana, services};
 
 use super::numbers::integer;
 use super::parser::FromArgument;

@@ -3,8 +3,8 @@
 use core::net::Ipv4Addr;
 
 use classify::{NameKind, Names};
-use element::{FromArgument, Setup, iana, services};
-use packet::{Ip4Prefix, MacAddr};
+use element::{FromArgument, Setup};
+use packet::{Ip4Prefix, MacAddr, iana, services};
 
 /// The names that IANA assigned, and no others.
 #[derive(Clone, Copy, Debug, Default)]
