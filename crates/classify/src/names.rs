@@ -1,5 +1,7 @@
 //! Names for numbers in rules, and the interface through which a caller resolves them.
 
+use packet::{iana, services};
+
 /// A kind of name. A word may stand for different numbers in different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameKind {
@@ -15,17 +17,11 @@ pub enum NameKind {
     IcmpType,
 }
 
-/// Resolves names of protocols, ports, messages and addresses: those that a configuration defines (`IPNameInfo`,
-/// `AddressInfo`) and those that IANA assigned.
+/// Resolves the names of protocols, ports, messages and addresses that a configuration defines (`IPNameInfo`,
+/// `AddressInfo`). Names that IANA assigned are known without it.
 pub trait Names {
     /// The number that the configuration defines for `word`. It takes precedence over a word of the rule language.
     fn defined(&self, kind: NameKind, word: &str) -> Option<u32> {
-        let _ = (kind, word);
-        None
-    }
-
-    /// The number that IANA assigned to `word`. A word of the rule language takes precedence.
-    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
         let _ = (kind, word);
         None
     }
@@ -49,13 +45,13 @@ pub trait Names {
     }
 }
 
-/// Resolves no names: rules can use only numbers and the words of the language.
+/// Resolves no names: rules can use numbers, the words of the language, and names that IANA assigned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 
 impl Names for NoNames {}
 
-/// The number of `word`: a word of the rule language, or a name that `names` knows.
+/// The number of `word`: a name that `names` knows, a word of the rule language, or a name that IANA assigned.
 pub(crate) fn number(names: &dyn Names, kind: NameKind, word: &str) -> Option<u32> {
     let words = match kind {
         NameKind::Protocol => SELECTORS,
@@ -63,7 +59,18 @@ pub(crate) fn number(names: &dyn Names, kind: NameKind, word: &str) -> Option<u3
         NameKind::TcpPort | NameKind::UdpPort | NameKind::IcmpType => &[],
     };
     let built_in = || words.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
-    names.defined(kind, word).or_else(built_in).or_else(|| names.assigned(kind, word))
+    names.defined(kind, word).or_else(built_in).or_else(|| assigned(kind, word))
+}
+
+/// The number that IANA assigned to `word`.
+fn assigned(kind: NameKind, word: &str) -> Option<u32> {
+    match kind {
+        NameKind::Protocol => iana::protocol(word).map(u32::from),
+        NameKind::TcpPort => services::tcp(word).map(u32::from),
+        NameKind::UdpPort => services::udp(word).map(u32::from),
+        NameKind::IcmpType => iana::icmp_type(word).map(u32::from),
+        NameKind::TcpFlag => None,
+    }
 }
 
 /// The protocol number that means "TCP or UDP".
@@ -89,5 +96,8 @@ mod tests {
         assert_eq!(number(&NoNames, NameKind::Protocol, "payload"), Some(PAYLOAD));
         assert_eq!(number(&NoNames, NameKind::TcpFlag, "syn"), Some(2));
         assert_eq!(number(&NoNames, NameKind::TcpPort, "payload"), None);
+        assert_eq!(number(&NoNames, NameKind::TcpPort, "http"), Some(80));
+        assert_eq!(number(&NoNames, NameKind::UdpPort, "http"), None);
+        assert_eq!(number(&NoNames, NameKind::IcmpType, "echo"), Some(8));
     }
 }

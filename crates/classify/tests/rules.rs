@@ -1,26 +1,10 @@
 //! Compares compiled rule sets with direct evaluation of their expressions, on random rules and hostile packets.
 
 use classify::{
-    Columns, DROP, Decision, Headers, Layout, NameKind, Names, Program, Rule, Strategy, classifier_rules,
+    Columns, DROP, Decision, Headers, Layout, NoNames, Program, Rule, Strategy, classifier_rules,
     filter_rules, first_match, pattern_rules,
 };
-use packet::{iana, services};
 use random::Random;
-
-/// The names assigned by IANA.
-struct AssignedNames;
-
-impl Names for AssignedNames {
-    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
-        match kind {
-            NameKind::Protocol => iana::protocol(word).map(u32::from),
-            NameKind::TcpPort => services::tcp(word).map(u32::from),
-            NameKind::UdpPort => services::udp(word).map(u32::from),
-            NameKind::IcmpType => iana::icmp_type(word).map(u32::from),
-            NameKind::TcpFlag => None,
-        }
-    }
-}
 
 /// Makes random rules and packets.
 struct Generator(Random);
@@ -143,7 +127,7 @@ impl Generator {
 }
 
 fn parse(texts: &[String]) -> Vec<Rule> {
-    let (rules, problems) = filter_rules(texts, 4, &AssignedNames);
+    let (rules, problems) = filter_rules(texts, 4, &NoNames);
     let errors: Vec<_> = problems.iter().filter(|problem| !problem.is_warning()).collect();
     assert!(errors.is_empty(), "{errors:?} in {texts:#?}");
     rules
@@ -343,7 +327,7 @@ fn texts_of_programs_mean_what_the_rules_mean() {
 #[test]
 fn texts_of_programs_name_fields_and_outputs() {
     let text = |texts: &[&str]| {
-        let (rules, problems) = filter_rules(texts, 2, &AssignedNames);
+        let (rules, problems) = filter_rules(texts, 2, &NoNames);
         assert!(problems.is_empty(), "{problems:?}");
         Program::new(rules, Layout::Ip).text()
     };
@@ -364,7 +348,7 @@ fn texts_of_programs_name_fields_and_outputs() {
 }
 
 fn summary(texts: &[&str]) -> classify::Summary {
-    let (rules, problems) = classifier_rules(texts, &AssignedNames);
+    let (rules, problems) = classifier_rules(texts, &NoNames);
     assert!(problems.is_empty(), "{problems:?}");
     Program::new(rules, Layout::Ip).summary()
 }
@@ -538,7 +522,7 @@ fn any_text_is_read_without_a_panic() {
     for _ in 0..5000 {
         let count = random.below(12);
         let text: Vec<&str> = (0..count).map(|_| random.pick(&words)).collect();
-        let (rules, _) = filter_rules(&[text.join(" ")], 2, &AssignedNames);
+        let (rules, _) = filter_rules(&[text.join(" ")], 2, &NoNames);
         let program = Program::new(rules.clone(), Layout::Ip);
         let (bytes, header) = random.packet();
         let headers = Headers::new(&bytes, header);
@@ -546,7 +530,7 @@ fn any_text_is_read_without_a_panic() {
     }
     for opening in ["(", "not (", "1 ? ", "true ? true : ", "! "] {
         let text = format!("allow {}", opening.repeat(50_000));
-        let (rules, problems) = filter_rules(&[text], 1, &AssignedNames);
+        let (rules, problems) = filter_rules(&[text], 1, &NoNames);
         assert!(!problems.is_empty());
         let _ = Program::new(rules, Layout::Ip);
     }

@@ -9,6 +9,5 @@ mod split;
 pub use classifier::Classifier;
 pub use ipclassifier::IPClassifier;
 pub use ipfilter::IPFilter;
-pub use names::AssignedNames;
 
 element::classes![Classifier, IPClassifier, IPFilter,];

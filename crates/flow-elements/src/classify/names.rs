@@ -1,29 +1,12 @@
-//! The names that rules of an element may use.
+//! The names that a configuration defines for rules.
 
 use core::net::Ipv4Addr;
 
 use classify::{NameKind, Names};
 use element::{FromArgument, Setup};
-use packet::{Ip4Prefix, MacAddr, iana, services};
+use packet::{Ip4Prefix, MacAddr};
 
-/// The names that IANA assigned, and no others.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AssignedNames;
-
-impl Names for AssignedNames {
-    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
-        match kind {
-            NameKind::Protocol => iana::protocol(word).map(u32::from),
-            NameKind::TcpPort => services::tcp(word).map(u32::from),
-            NameKind::UdpPort => services::udp(word).map(u32::from),
-            NameKind::IcmpType => iana::icmp_type(word).map(u32::from),
-            NameKind::TcpFlag => None,
-        }
-    }
-}
-
-/// The names that rules of an element may use: those that the configuration defines for the element's scope, and those
-/// that IANA assigned.
+/// The names that the configuration defines for the element's scope.
 pub(super) struct ElementNames<'a, 's>(pub(super) &'a Setup<'s>);
 
 impl Names for ElementNames<'_, '_> {
@@ -37,10 +20,6 @@ impl Names for ElementNames<'_, '_> {
         };
         let bytes = self.0.names().find(kind, self.0.scope(), word)?;
         Some(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
-    }
-
-    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
-        AssignedNames.assigned(kind, word)
     }
 
     fn address(&self, word: &str) -> Option<u32> {
