@@ -2,7 +2,7 @@
 
 use crate::context::BoxContext;
 use crate::device;
-use crate::files::{Input, Lines, Output};
+use crate::files::{self, Lines, Output};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -47,7 +47,7 @@ impl Environment for BoxEnvironment {
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
-        Input::open(&self.context.files.borrow(), path)
+        files::open(&self.context.files.borrow(), path)
     }
 
     /// Only the host knows the file's current end, so positions of appended data also start at zero.

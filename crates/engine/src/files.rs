@@ -7,48 +7,20 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
-use element::{IoError, Reader, Writer};
+use element::{IoError, MemoryFile, Reader, Writer};
 
 /// The magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A file of the box, open for reading.
-pub(crate) struct Input {
-    contents: Rc<[u8]>,
-    position: usize,
-}
-
-impl Input {
-    /// Opens a file of the box.
-    pub(crate) fn open(files: &BTreeMap<String, Rc<[u8]>>, path: &str) -> Result<Box<dyn Reader>, IoError> {
-        let Some(contents) = files.get(path) else {
-            return Err(IoError::NotFound("No such file: ship it with the configuration".into()));
-        };
-        if contents.starts_with(&GZIP) {
-            return Err(IoError::Failed("compressed: unpack it before it is shipped to a box".into()));
-        }
-        Ok(Box::new(Input { contents: contents.clone(), position: 0 }))
+/// Opens a file of the box for reading.
+pub(crate) fn open(files: &BTreeMap<String, Rc<[u8]>>, path: &str) -> Result<Box<dyn Reader>, IoError> {
+    let Some(contents) = files.get(path) else {
+        return Err(IoError::NotFound("No such file: ship it with the configuration".into()));
+    };
+    if contents.starts_with(&GZIP) {
+        return Err(IoError::Failed("compressed: unpack it before it is shipped to a box".into()));
     }
-}
-
-impl Reader for Input {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
-        let rest = self.contents.get(self.position..).unwrap_or_default();
-        let count = rest.len().min(into.len());
-        if let (Some(into), Some(rest)) = (into.get_mut(..count), rest.get(..count)) {
-            into.copy_from_slice(rest);
-        }
-        self.position += count;
-        Ok(count)
-    }
-
-    fn size(&self) -> Option<u64> {
-        Some(self.contents.len() as u64)
-    }
-
-    fn position(&self) -> u64 {
-        self.position as u64
-    }
+    Ok(Box::new(MemoryFile::new(contents.clone())))
 }
 
 /// A file, open for writing: its bytes are sent to the host as events.

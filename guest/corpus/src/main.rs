@@ -1,6 +1,6 @@
 //! The corpus image: runs the cases of the corpus in simulated time, for the tests.
 //!
-//! It has the same elements and the same router as the box image, compiled for the same target, but no ports and no clock.
+//! It has the same elements and router as the box image, compiled for the same target, but no ports and no clock.
 #![no_std]
 #![no_main]
 

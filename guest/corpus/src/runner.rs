@@ -17,7 +17,7 @@ use boundary::{
     StatusPage, control,
 };
 use core::cell::{Cell, RefCell};
-use element::{Descriptor, Environment, IoError, Reader, Writer};
+use element::{Descriptor, Environment, IoError, MemoryFile, Reader, Writer};
 use packet::Timestamp;
 use router::{Options, Registry, Router};
 
@@ -206,7 +206,7 @@ impl Environment for SimulatedEnvironment {
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
         let files = self.files.borrow();
         let contents = files.get(path).ok_or_else(|| IoError::NotFound("No such file".into()))?.clone();
-        Ok(Box::new(File { contents, position: 0 }))
+        Ok(Box::new(MemoryFile::new(contents)))
     }
 
     fn create(&self, _path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
@@ -221,32 +221,6 @@ impl Environment for SimulatedEnvironment {
     fn is_interrupted(&self) -> bool {
         self.rounds.set(self.rounds.get() + 1);
         self.rounds.get() > MAX_ROUNDS
-    }
-}
-
-/// A file that is read.
-struct File {
-    contents: Rc<[u8]>,
-    position: usize,
-}
-
-impl Reader for File {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
-        let rest = self.contents.get(self.position..).unwrap_or_default();
-        let count = rest.len().min(into.len());
-        if let (Some(into), Some(rest)) = (into.get_mut(..count), rest.get(..count)) {
-            into.copy_from_slice(rest);
-        }
-        self.position += count;
-        Ok(count)
-    }
-
-    fn size(&self) -> Option<u64> {
-        Some(self.contents.len() as u64)
-    }
-
-    fn position(&self) -> u64 {
-        self.position as u64
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use element::{
-    Descriptor, Device, DeviceRequest, Environment, IoError, Reader, Socket, SocketError, SocketRequest,
-    Terminal, Writer,
+    Descriptor, Device, DeviceRequest, Environment, IoError, MemoryFile, Reader, Socket, SocketError,
+    SocketRequest, Terminal, Writer,
 };
 use network::Network;
 use packet::Timestamp;
@@ -60,28 +60,6 @@ impl Memory {
     /// Puts a file where configurations find it.
     pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
         self.files.borrow_mut().insert(path.into(), Rc::new(RefCell::new(bytes.to_vec())));
-    }
-}
-
-struct Input {
-    bytes: Vec<u8>,
-    at: usize,
-}
-
-impl Reader for Input {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
-        let count = into.len().min(self.bytes.len() - self.at);
-        into[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
-    }
-
-    fn size(&self) -> Option<u64> {
-        Some(self.bytes.len() as u64)
-    }
-
-    fn position(&self) -> u64 {
-        self.at as u64
     }
 }
 
@@ -135,7 +113,7 @@ impl Environment for Memory {
             }
             None => return Err(IoError::NotFound("No such file or directory".into())),
         };
-        Ok(Box::new(Input { bytes, at: 0 }))
+        Ok(Box::new(MemoryFile::new(bytes.into())))
     }
 
     fn create(&self, path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
