@@ -6,7 +6,7 @@ use core::ops::Range;
 use packet::Packet;
 
 /// No packet could be allocated for a received packet of this many bytes.
-pub(crate) struct NoPacket(pub(crate) usize);
+pub(crate) struct PoolExhausted(pub(crate) usize);
 
 /// The buffers that all ports of a box share: in use by packets, or spare.
 ///
@@ -46,52 +46,52 @@ impl Buffers {
     }
 
     /// The number of spare buffers.
-    pub(crate) fn spares(&self) -> usize {
+    pub(crate) fn spare_count(&self) -> usize {
         self.spares.len()
     }
 
     /// Takes a spare buffer.
     #[inline]
-    pub(crate) fn spare(&mut self) -> Option<u16> {
+    pub(crate) fn take_spare(&mut self) -> Option<u16> {
         self.spares.pop()
     }
 
     /// Adds a spare buffer.
     #[inline]
-    pub(crate) fn keep(&mut self, spare: Option<Descriptor>) {
+    pub(crate) fn add_spare(&mut self, spare: Option<Descriptor>) {
         self.spares.extend(spare.map(|spare| spare.buffer));
     }
 
     /// A packet in place, after its buffer was taken out of its ring. Returns `None` if the descriptor is invalid.
     #[inline]
-    pub(crate) fn accept(
+    pub(crate) fn packet_in_place(
         &mut self,
         packet: Descriptor,
         packets: &packet::Pool,
-    ) -> Option<Result<Packet, NoPacket>> {
+    ) -> Option<Result<Packet, PoolExhausted>> {
         let (bytes, range) = self.leases.lease(packet)?;
         let length = range.len();
         Some(packets.lend(bytes, range).map_err(|bytes| {
             self.spares.extend(self.leases.end_lease(bytes));
-            NoPacket(length)
+            PoolExhausted(length)
         }))
     }
 
     /// A copy of a packet whose buffer stays in its ring. Returns `None` if the descriptor is invalid.
     #[inline]
-    pub(crate) fn copy(
+    pub(crate) fn packet_copy(
         &self,
         packet: Descriptor,
         packets: &packet::Pool,
-    ) -> Option<Result<Packet, NoPacket>> {
+    ) -> Option<Result<Packet, PoolExhausted>> {
         let length = self.leases.length(packet)?;
-        let Some(mut copy) = packets.allocate(length) else { return Some(Err(NoPacket(length))) };
+        let Some(mut copy) = packets.allocate(length) else { return Some(Err(PoolExhausted(length))) };
         self.leases.copy(packet, copy.data_mut()).then_some(Ok(copy))
     }
 
     /// The descriptor of a packet in a buffer that its packet has released.
     #[inline]
-    pub(crate) fn name(&mut self, bytes: &'static mut [u8], range: Range<usize>) -> Option<Descriptor> {
+    pub(crate) fn release(&mut self, bytes: &'static mut [u8], range: Range<usize>) -> Option<Descriptor> {
         let buffer = self.leases.end_lease(bytes)?;
         Some(Descriptor { buffer, offset: range.start as u16, length: range.len() as u16, flags: 0 })
     }
@@ -99,7 +99,7 @@ impl Buffers {
     /// Copies `bytes` to a spare buffer and returns the descriptor. Returns `None` if they do not fit into a buffer, or
     /// if the buffer is invalid.
     #[inline]
-    pub(crate) fn fill(&mut self, buffer: u16, bytes: &[u8]) -> Option<Descriptor> {
+    pub(crate) fn copy_in(&mut self, buffer: u16, bytes: &[u8]) -> Option<Descriptor> {
         let (offset, length) =
             (PoolLayout::packet_offset(buffer, bytes.len()), u16::try_from(bytes.len()).ok()?);
         let descriptor = Descriptor { buffer, offset, length, flags: 0 };

@@ -6,7 +6,7 @@ use packet::Timestamp;
 
 /// The clock fields of the boot info.
 #[derive(Clone, Copy, Debug)]
-struct Base {
+struct ClockBase {
     tsc: u64,
     unix_ns: i64,
     /// Nanoseconds per cycle, times 2^32.
@@ -15,16 +15,16 @@ struct Base {
 
 /// A clock whose steady time is that of the counter, starting at zero.
 #[derive(Debug)]
-pub(crate) struct Clock(Cell<Base>);
+pub(crate) struct Clock(Cell<ClockBase>);
 
 impl Clock {
     pub(crate) fn new(info: &BootInfo) -> Clock {
-        Clock(Cell::new(Base::of(info)))
+        Clock(Cell::new(ClockBase::of(info)))
     }
 
     /// Switches to another boot info, after the box was copied. Steady time continues: the counter is the host's.
     pub(crate) fn set(&self, info: &BootInfo) {
-        self.0.set(Base::of(info));
+        self.0.set(ClockBase::of(info));
     }
 
     /// Steady time at this value of the counter.
@@ -47,10 +47,10 @@ impl Clock {
     }
 }
 
-impl Base {
-    fn of(info: &BootInfo) -> Base {
+impl ClockBase {
+    fn of(info: &BootInfo) -> ClockBase {
         let scale = (1_000_000_000u128 << 32) / u128::from(info.tsc_hz.max(1));
-        Base {
+        ClockBase {
             tsc: info.clock_tsc,
             unix_ns: i64::try_from(info.clock_unix_ns).unwrap_or(i64::MAX),
             scale: u64::try_from(scale).unwrap_or(u64::MAX),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_does_not_come_early_and_nothing_overflows() {
+    fn alarms_are_never_early_and_nothing_overflows() {
         for rate in [1, 999_999_937, 2_099_998_001, 5_000_000_000] {
             let clock = clock(rate);
             for nanos in [1, 12_345, 999_999_999, 86_400_000_000_000] {

@@ -19,7 +19,7 @@ pub(crate) struct Configuration {
     pub(crate) name: String,
     pub(crate) router: Router,
     /// When its next timer expires.
-    pub(crate) next: Option<Timestamp>,
+    pub(crate) next_timer: Option<Timestamp>,
     /// Packets that its elements created when they were initialized.
     pub(crate) template_packets: usize,
 }
@@ -50,7 +50,7 @@ impl Configuration {
     /// # Errors
     ///
     /// All diagnostics, including all errors.
-    pub(crate) fn make(
+    pub(crate) fn new(
         context: &Rc<BoxContext>,
         name: &str,
         text: &str,
@@ -67,7 +67,7 @@ impl Configuration {
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());
         let template_packets = context.pool.live().saturating_sub(before);
-        Ok((Configuration { name: name.into(), router, next: None, template_packets }, warnings))
+        Ok((Configuration { name: name.into(), router, next_timer: None, template_packets }, warnings))
     }
 
     /// Replaces the text, and carries the state over. Returns the warnings. Drops so far are added to `drops`.
@@ -96,7 +96,7 @@ impl Configuration {
     /// Gives it a turn. Returns whether there was work.
     pub(crate) fn turn(&mut self) -> bool {
         let turn = self.router.turn();
-        self.next = turn.next;
+        self.next_timer = turn.next;
         turn.worked
     }
 

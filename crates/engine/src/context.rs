@@ -4,7 +4,7 @@ use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::error::EngineError;
 use crate::events::Events;
-use crate::limits::{LEAST_PACKETS, PACKET_BYTES, USUAL_PACKETS};
+use crate::limits::{DEFAULT_POOL_PACKETS, MIN_POOL_PACKETS, POOL_BYTES_PER_PACKET};
 use crate::port::Port;
 use crate::quota::Quota;
 use alloc::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(crate) struct BoxContext {
     /// Packets that elements created when they were initialized and keep, such as those that sources send copies of.
     template_packets: Cell<usize>,
     /// Whether a configuration has asked for the address of a port.
-    addressed: Cell<bool>,
+    mac_used: Cell<bool>,
     /// An invalid value that the host stored in a ring.
     fault: Cell<Option<CorruptIndex>>,
 }
@@ -55,8 +55,8 @@ impl BoxContext {
         let ports = ports.map(|(number, info)| Port::new(pages, info).ok_or(EngineError::Port(number)));
         // Half of the heap is for packets; configurations, tables and files use the rest.
         let packets = match platform.heap_use().size {
-            0 => USUAL_PACKETS,
-            size => (size / 2 / PACKET_BYTES).max(LEAST_PACKETS),
+            0 => DEFAULT_POOL_PACKETS,
+            size => (size / 2 / POOL_BYTES_PER_PACKET).max(MIN_POOL_PACKETS),
         };
         Ok(BoxContext {
             clock: Clock::new(info),
@@ -69,7 +69,7 @@ impl BoxContext {
             quota: Quota::new(status),
             status,
             template_packets: Cell::new(0),
-            addressed: Cell::new(false),
+            mac_used: Cell::new(false),
             fault: Cell::new(None),
             platform,
             registry,
@@ -77,11 +77,11 @@ impl BoxContext {
     }
 
     /// Switches to the boot info of a copy.
-    pub(crate) fn renew(&self, info: &BootInfo) {
+    pub(crate) fn set_boot_info(&self, info: &BootInfo) {
         self.clock.set(info);
         self.seeds.set((info.seeds, 0));
         for (port, info) in self.ports.iter().zip(&info.ports) {
-            port.readdress(info);
+            port.set_mac(info);
         }
     }
 
@@ -99,13 +99,13 @@ impl BoxContext {
 
     /// The address of a port, for a configuration that uses it.
     pub(crate) fn address(&self, port: &Port) -> [u8; 6] {
-        self.addressed.set(true);
+        self.mac_used.set(true);
         port.mac()
     }
 
     /// Whether a configuration has asked for the address of a port.
-    pub(crate) fn is_addressed(&self) -> bool {
-        self.addressed.get()
+    pub(crate) fn is_mac_used(&self) -> bool {
+        self.mac_used.get()
     }
 
     /// Wall-clock time.
@@ -120,10 +120,10 @@ impl BoxContext {
 
     /// A random number that differs for every call and every start of a box.
     pub(crate) fn seed(&self) -> u64 {
-        let (seeds, asked) = self.seeds.get();
-        self.seeds.set((seeds, asked + 1));
+        let (seeds, count) = self.seeds.get();
+        self.seeds.set((seeds, count + 1));
         let [first, second, third, fourth] = seeds;
-        let mut mixed = first ^ asked.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = first ^ count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for word in [second, third, fourth] {
             mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93).wrapping_add(word);
         }

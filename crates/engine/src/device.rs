@@ -11,7 +11,7 @@ use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{Batch, MAX_BATCH, Pool};
 
 /// With fewer spare buffers than this, a separate visit is not worthwhile.
-const FEW: usize = 16;
+const MIN_SPARE_BUFFERS: usize = 16;
 
 /// One side of a port.
 struct PortDevice {
@@ -19,7 +19,7 @@ struct PortDevice {
     number: usize,
     side: Side,
     /// Reserves the side for this device.
-    _held: Rc<()>,
+    _reservation: Rc<()>,
 }
 
 /// The descriptor of a port's side.
@@ -28,7 +28,7 @@ fn descriptor(number: usize, side: Side) -> Descriptor {
 }
 
 /// The port and side of a descriptor.
-pub(crate) fn place(descriptor: Descriptor) -> (usize, Side) {
+pub(crate) fn port_and_side(descriptor: Descriptor) -> (usize, Side) {
     let number = usize::try_from(descriptor.0 / 2).unwrap_or(usize::MAX);
     (number, if descriptor.0 % 2 == 0 { Side::Receive } else { Side::Transmit })
 }
@@ -37,7 +37,7 @@ pub(crate) fn place(descriptor: Descriptor) -> (usize, Side) {
 pub(crate) fn open(
     context: &Rc<BoxContext>,
     configuration: &str,
-    making: u64,
+    router_number: u64,
     request: &DeviceRequest,
 ) -> Result<Box<dyn Device>, IoError> {
     let DeviceRequest::Interface { name, receive, .. } = request else {
@@ -53,21 +53,27 @@ pub(crate) fn open(
         }));
     };
     let (side, used) = if *receive { (Side::Receive, "read") } else { (Side::Transmit, "written") };
-    let held = port.hold(side, configuration, making).map_err(|holder| {
-        IoError::Failed(match holder == configuration {
+    let reservation = port.reserve(side, configuration, router_number).map_err(|user| {
+        IoError::Failed(match user == configuration {
             true => format!("it is already {used} by another element"),
-            false if holder.is_empty() => {
+            false if user.is_empty() => {
                 format!("it is already {used} by the main configuration")
             }
-            false => format!("it is already {used} by the configuration ‘{holder}’"),
+            false => format!("it is already {used} by the configuration ‘{user}’"),
         })
     })?;
-    Ok(Box::new(PortDevice { context: context.clone(), number, side, _held: held }))
+    Ok(Box::new(PortDevice { context: context.clone(), number, side, _reservation: reservation }))
 }
 
 impl PortDevice {
     /// Takes packets out of a ring, after collecting spare buffers to leave in their place.
-    fn take(&self, port: &Port, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), CorruptIndex> {
+    fn receive_batch(
+        &self,
+        port: &Port,
+        pool: &Pool,
+        most: usize,
+        into: &mut Batch,
+    ) -> Result<(), CorruptIndex> {
         let context = &self.context;
         let waiting = port.waiting(most)?;
         if waiting == 0 {
@@ -76,27 +82,31 @@ impl PortDevice {
         let mut buffers = context.buffers.borrow_mut();
         buffers.reclaim(waiting, pool);
         for port in &context.ports {
-            if buffers.spares() >= waiting {
+            if buffers.spare_count() >= waiting {
                 break;
             }
-            port.lend_spares(waiting, &mut buffers)?;
+            port.borrow_spares(waiting, &mut buffers)?;
         }
         // Packets without a spare buffer would be copied. They can wait for the next visit, when these packets have
         // left.
-        let waiting = if buffers.spares() < FEW { waiting } else { waiting.min(buffers.spares()) };
+        let waiting = if buffers.spare_count() < MIN_SPARE_BUFFERS {
+            waiting
+        } else {
+            waiting.min(buffers.spare_count())
+        };
         port.receive(&mut buffers, pool, waiting, context.now(), into)?;
-        self.show(port);
+        self.publish(port);
         Ok(())
     }
 
     /// Publishes received or sent packets to the host. Before it is woken, the number of packets in the box is updated,
     /// so that each packet is counted once if the box ends meanwhile.
-    fn show(&self, port: &Port) {
+    fn publish(&self, port: &Port) {
         self.context.publish_packets_held();
-        port.show(self.side, &*self.context.platform);
+        port.publish(self.side, &*self.context.platform);
     }
 
-    fn damaged(&self, corrupt: CorruptIndex) -> IoError {
+    fn ring_error(&self, corrupt: CorruptIndex) -> IoError {
         self.context.fail(corrupt);
         IoError::Failed(corrupt.to_string())
     }
@@ -106,7 +116,7 @@ impl Device for PortDevice {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
         let Some(port) = self.context.ports.get(self.number) else { return Ok(()) };
         let before = into.len();
-        self.take(port, pool, most, into).map_err(|corrupt| self.damaged(corrupt))?;
+        self.receive_batch(port, pool, most, into).map_err(|corrupt| self.ring_error(corrupt))?;
         self.context.quota.count_received(into.len() - before);
         Ok(())
     }
@@ -115,9 +125,9 @@ impl Device for PortDevice {
         let Some(port) = self.context.ports.get(self.number) else { return Ok(()) };
         let before = batch.len();
         let mut buffers = self.context.buffers.borrow_mut();
-        port.send(&mut buffers, batch).map_err(|corrupt| self.damaged(corrupt))?;
+        port.send(&mut buffers, batch).map_err(|corrupt| self.ring_error(corrupt))?;
         self.context.quota.count_sent(before - batch.len());
-        self.show(port);
+        self.publish(port);
         Ok(())
     }
 

@@ -84,7 +84,7 @@ impl Engine {
         let platform = self.context.platform.clone();
         platform.pause_point();
         if self.status.generation() != self.generation {
-            self.renew();
+            self.continue_as_copy();
         }
         let served = self.serve()?;
         let start = platform.cycles();
@@ -132,10 +132,10 @@ impl Engine {
     }
 
     /// Continues as a copy, with its own seeds, time and addresses.
-    fn renew(&mut self) {
+    fn continue_as_copy(&mut self) {
         self.generation = self.status.generation();
         if let Ok(info) = BootInfo::read(&self.pages) {
-            self.context.renew(&info);
+            self.context.set_boot_info(&info);
             for configuration in &self.configurations {
                 configuration.router.reseed(self.context.seed());
             }

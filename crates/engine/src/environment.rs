@@ -2,7 +2,7 @@
 
 use crate::context::BoxContext;
 use crate::device;
-use crate::files::{self, Lines, Output};
+use crate::files::{self, LogWriter, OutputFile};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -16,12 +16,12 @@ pub(crate) struct BoxEnvironment {
     context: Rc<BoxContext>,
     name: String,
     /// The number of routers whose creation was started for it.
-    making: Cell<u64>,
+    router_number: Cell<u64>,
 }
 
 impl BoxEnvironment {
     pub(crate) fn new(context: &Rc<BoxContext>, name: &str) -> BoxEnvironment {
-        BoxEnvironment { context: context.clone(), name: name.into(), making: Cell::new(0) }
+        BoxEnvironment { context: context.clone(), name: name.into(), router_number: Cell::new(0) }
     }
 }
 
@@ -39,11 +39,11 @@ impl Environment for BoxEnvironment {
     }
 
     fn prepare(&self) {
-        self.making.set(self.making.get() + 1);
+        self.router_number.set(self.router_number.get() + 1);
     }
 
     fn console(&self, text: &str) {
-        self.context.events.borrow_mut().say(&self.name, text, self.context.steady());
+        self.context.events.borrow_mut().log(&self.name, text, self.context.steady());
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
@@ -53,13 +53,13 @@ impl Environment for BoxEnvironment {
     /// Only the host knows the file's current end, so positions of appended data also start at zero.
     fn create(&self, path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
         if path == "-" {
-            return Ok(Box::new(Lines::new(self.context.clone(), &self.name)));
+            return Ok(Box::new(LogWriter::new(self.context.clone(), &self.name)));
         }
-        Ok(Box::new(Output::new(self.context.clone(), path)))
+        Ok(Box::new(OutputFile::new(self.context.clone(), path)))
     }
 
     fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
-        device::open(&self.context, &self.name, self.making.get(), request)
+        device::open(&self.context, &self.name, self.router_number.get(), request)
     }
 
     fn interface(&self, name: &str) -> Option<Interface> {
@@ -79,7 +79,7 @@ impl Environment for BoxEnvironment {
     }
 
     fn is_ready(&self, descriptor: Descriptor, _read: bool, _write: bool) -> bool {
-        let (number, side) = device::place(descriptor);
+        let (number, side) = device::port_and_side(descriptor);
         let Some(port) = self.context.ports.get(number) else { return false };
         port.is_ready(side).unwrap_or_else(|corrupt| {
             self.context.fail(corrupt);

@@ -24,20 +24,20 @@ pub(crate) fn open(files: &BTreeMap<String, Rc<[u8]>>, path: &str) -> Result<Box
 }
 
 /// A file, open for writing: its bytes are sent to the host as events.
-pub(crate) struct Output {
+pub(crate) struct OutputFile {
     context: Rc<BoxContext>,
     path: Rc<str>,
     position: u64,
 }
 
-impl Output {
+impl OutputFile {
     /// Opens a file on the host.
-    pub(crate) fn new(context: Rc<BoxContext>, path: &str) -> Output {
-        Output { context, path: path.into(), position: 0 }
+    pub(crate) fn new(context: Rc<BoxContext>, path: &str) -> OutputFile {
+        OutputFile { context, path: path.into(), position: 0 }
     }
 }
 
-impl Writer for Output {
+impl Writer for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
         let now = self.context.steady();
         self.context.events.borrow_mut().output(&self.path, self.position, bytes, now);
@@ -46,42 +46,42 @@ impl Writer for Output {
     }
 
     fn flush(&mut self) -> Result<(), IoError> {
-        self.context.events.borrow_mut().gather();
+        self.context.events.borrow_mut().queue_chunk();
         Ok(())
     }
 }
 
 /// Standard output, which in a box is the log. It is sent in whole lines.
-pub(crate) struct Lines {
+pub(crate) struct LogWriter {
     context: Rc<BoxContext>,
     configuration: String,
     line: Vec<u8>,
 }
 
-impl Lines {
-    pub(crate) fn new(context: Rc<BoxContext>, configuration: &str) -> Lines {
-        Lines { context, configuration: configuration.into(), line: Vec::new() }
+impl LogWriter {
+    pub(crate) fn new(context: Rc<BoxContext>, configuration: &str) -> LogWriter {
+        LogWriter { context, configuration: configuration.into(), line: Vec::new() }
     }
 
-    fn say(&mut self) {
+    fn log_line(&mut self) {
         let now = self.context.steady();
-        self.context.events.borrow_mut().say(&self.configuration, &String::from_utf8_lossy(&self.line), now);
+        self.context.events.borrow_mut().log(&self.configuration, &String::from_utf8_lossy(&self.line), now);
         self.line.clear();
     }
 }
 
-impl Writer for Lines {
+impl Writer for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let (text, ends) = match piece.split_last() {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = match part.split_last() {
                 Some((b'\n', text)) => (text, true),
-                _ => (piece, false),
+                _ => (part, false),
             };
             // Bytes beyond the maximum line length are not stored.
             let room = MAX_LINE.saturating_sub(self.line.len()).min(text.len());
             self.line.extend_from_slice(text.get(..room).unwrap_or_default());
             if ends {
-                self.say();
+                self.log_line();
             }
         }
         Ok(())
@@ -92,10 +92,10 @@ impl Writer for Lines {
     }
 }
 
-impl Drop for Lines {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         if !self.line.is_empty() {
-            self.say();
+            self.log_line();
         }
     }
 }

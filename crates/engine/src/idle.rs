@@ -15,23 +15,23 @@ impl Engine {
             sleeps &= self.replies.prepare_sleep()?;
         }
         sleeps &= self.context.events.borrow_mut().prepare_sleep()?;
-        let mut damaged = Ok(());
+        let mut ring_error = Ok(());
         for configuration in &self.configurations {
             configuration.router.watched(|descriptor, _, _| {
-                let (number, side) = device::place(descriptor);
+                let (number, side) = device::port_and_side(descriptor);
                 let Some(port) = self.context.ports.get(number) else { return };
                 match port.prepare_sleep(side) {
                     Ok(empty) => sleeps &= empty,
-                    Err(error) => damaged = Err(error),
+                    Err(error) => ring_error = Err(error),
                 }
             });
         }
-        damaged?;
+        ring_error?;
         let changed = self.status.stop_requested() || self.status.generation() != self.generation;
         if sleeps && !changed {
             let next = self.next_timer();
             let seeded = self.configurations.iter().any(|configuration| configuration.router.is_seeded());
-            self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.context.is_addressed()));
+            self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.context.is_mac_used()));
             platform.idle(seen, next.map(|at| self.context.clock.tsc(at)));
             self.status.set_clone_safe(None);
             // Only a box that has slept starts a new turn. If its last check finds work, it continues its turn.
@@ -46,6 +46,6 @@ impl Engine {
 
     /// When the next timer of any configuration expires.
     fn next_timer(&self) -> Option<Timestamp> {
-        self.configurations.iter().filter_map(|configuration| configuration.next).min()
+        self.configurations.iter().filter_map(|configuration| configuration.next_timer).min()
     }
 }

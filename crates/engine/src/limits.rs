@@ -11,18 +11,18 @@ pub const MAX_LINE: usize = 4_096;
 pub const OUTPUT_BYTES: u64 = 32 << 20;
 
 /// Bytes of events that wait for room in their channel, and the maximum share of the heap that they may use. Stops a
-/// host that reads no events from making a box fill its heap.
-pub(crate) const MAX_WAITING: usize = 1 << 20;
-pub(crate) const WAITING_SHARE: usize = 16;
+/// host that reads no events from router_number a box fill its heap.
+pub(crate) const MAX_EVENT_BACKLOG: usize = 1 << 20;
+pub(crate) const EVENT_BACKLOG_HEAP_SHARE: usize = 16;
 
-/// Bytes of a file's piece that are collected before they are sent.
-pub(crate) const PIECE: usize = 3_584;
+/// Bytes that are written to a file in one event.
+pub(crate) const MAX_OUTPUT_CHUNK: usize = 3_584;
 
 /// Maximum packets of a pool if the size of the heap is unknown.
-pub(crate) const USUAL_PACKETS: usize = 1 << 16;
+pub(crate) const DEFAULT_POOL_PACKETS: usize = 1 << 16;
 
 /// Minimum packets of a pool, however small the heap.
-pub(crate) const LEAST_PACKETS: usize = 64;
+pub(crate) const MIN_POOL_PACKETS: usize = 64;
 
 /// Approximate bytes per packet in a pool.
-pub(crate) const PACKET_BYTES: usize = 2_304;
+pub(crate) const POOL_BYTES_PER_PACKET: usize = 2_304;

@@ -4,7 +4,7 @@
 //! arrived on gets another buffer. If there is no spare buffer, or if a packet is not in a buffer of the ports, its
 //! bytes are copied.
 
-use crate::buffers::{Buffers, NoPacket};
+use crate::buffers::{Buffers, PoolExhausted};
 use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use boundary::limits::BUFFER_SIZE;
@@ -17,12 +17,12 @@ use packet::{Batch, PacketType, Timestamp};
 /// Prefetch distance in packets: processing this many packets takes about as long as a cache miss.
 const PREFETCH_DISTANCE: u32 = 8;
 
-/// One of every `KEPT` slots of a transmit ring keeps its buffer.
-const KEPT: u32 = 2;
+/// One of every `KEPT_BUFFER_INTERVAL` slots of a transmit ring keeps its buffer.
+const KEPT_BUFFER_INTERVAL: u32 = 2;
 
-/// A transmit ring that was full counts as ready again once one of every `WORTH` slots is free. If each single free
+/// A transmit ring that was full counts as ready again once one of every `WRITABLE_SHARE` slots is free. If each single free
 /// slot counted, senders would create packets that find no room.
-const WORTH: u32 = 8;
+const WRITABLE_SHARE: u32 = 8;
 
 /// A side of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,10 @@ pub(crate) enum Side {
 
 /// The user of one side of a port.
 #[derive(Clone, Debug)]
-struct Holder {
+struct SideUser {
     configuration: String,
     /// The number of the configuration's router: a newer router may take over from the running one.
-    making: u64,
+    router_number: u64,
     /// Expires when the device is closed.
     alive: Weak<()>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Port {
     /// Received packets dropped because no packet could be allocated.
     no_buffer: Cell<u64>,
     mac: Cell<[u8; 6]>,
-    holders: [RefCell<Option<Holder>>; 2],
+    users: [RefCell<Option<SideUser>>; 2],
 }
 
 impl Port {
@@ -66,14 +66,14 @@ impl Port {
             slots: info.slots.count(),
             stats: Cell::default(),
             no_buffer: Cell::default(),
-            mac: Cell::new(link(info)),
-            holders: [RefCell::new(None), RefCell::new(None)],
+            mac: Cell::new(mac_of(info)),
+            users: [RefCell::new(None), RefCell::new(None)],
         })
     }
 
     /// Sets the port's new address, after the box was copied.
-    pub(crate) fn readdress(&self, info: &PortInfo) {
-        self.mac.set(link(info));
+    pub(crate) fn set_mac(&self, info: &PortInfo) {
+        self.mac.set(mac_of(info));
     }
 
     pub(crate) fn mac(&self) -> [u8; 6] {
@@ -93,27 +93,32 @@ impl Port {
     /// # Errors
     ///
     /// The name of the configuration that uses it.
-    pub(crate) fn hold(&self, side: Side, configuration: &str, making: u64) -> Result<Rc<()>, String> {
-        let mut holder = self.holder(side).borrow_mut();
-        if let Some(holder) = holder.as_ref().filter(|holder| holder.alive.strong_count() > 0)
-            && (holder.configuration != configuration || holder.making == making)
+    pub(crate) fn reserve(
+        &self,
+        side: Side,
+        configuration: &str,
+        router_number: u64,
+    ) -> Result<Rc<()>, String> {
+        let mut user = self.user(side).borrow_mut();
+        if let Some(user) = user.as_ref().filter(|user| user.alive.strong_count() > 0)
+            && (user.configuration != configuration || user.router_number == router_number)
         {
-            return Err(holder.configuration.clone());
+            return Err(user.configuration.clone());
         }
         let alive = Rc::new(());
         let configuration = configuration.into();
-        *holder = Some(Holder { configuration, making, alive: Rc::downgrade(&alive) });
+        *user = Some(SideUser { configuration, router_number, alive: Rc::downgrade(&alive) });
         Ok(alive)
     }
 
-    fn holder(&self, side: Side) -> &RefCell<Option<Holder>> {
+    fn user(&self, side: Side) -> &RefCell<Option<SideUser>> {
         match side {
-            Side::Receive => &self.holders[0],
-            Side::Transmit => &self.holders[1],
+            Side::Receive => &self.users[0],
+            Side::Transmit => &self.users[1],
         }
     }
 
-    /// Takes at most `most` packets out of the ring. `show` returns their slots to the host, before anything else is
+    /// Takes at most `most` packets out of the ring. `publish` returns their slots to the host, before anything else is
     /// done, so that it can reuse them.
     pub(crate) fn receive(
         &self,
@@ -131,15 +136,15 @@ impl Port {
             if let Some(next) = ring.peek_ahead(PREFETCH_DISTANCE) {
                 buffers.prefetch(next);
             }
-            let received = match buffers.spare() {
-                Some(spare) => ring.exchange(spare).and_then(|packet| buffers.accept(packet, pool)),
-                None => ring.pop().and_then(|packet| buffers.copy(packet, pool)),
+            let received = match buffers.take_spare() {
+                Some(spare) => ring.exchange(spare).and_then(|packet| buffers.packet_in_place(packet, pool)),
+                None => ring.pop().and_then(|packet| buffers.packet_copy(packet, pool)),
             };
             let Some(received) = received else { continue };
             stats.received_packets += 1;
             let mut packet = match received {
                 Ok(packet) => packet,
-                Err(NoPacket(length)) => {
+                Err(PoolExhausted(length)) => {
                     stats.received_bytes += length as u64;
                     self.no_buffer.set(self.no_buffer.get() + 1);
                     continue;
@@ -164,19 +169,19 @@ impl Port {
 
     /// Borrows buffers from free slots of the transmit ring until `wanted` are spare. Some slots keep theirs, for
     /// packets that are copied.
-    pub(crate) fn lend_spares(&self, wanted: usize, buffers: &mut Buffers) -> Result<(), CorruptIndex> {
+    pub(crate) fn borrow_spares(&self, wanted: usize, buffers: &mut Buffers) -> Result<(), CorruptIndex> {
         let mut ring = self.transmit.borrow_mut();
-        let missing = wanted.saturating_sub(buffers.spares()) as u32;
+        let missing = wanted.saturating_sub(buffers.spare_count()) as u32;
         let borrowed = ring.borrowed();
         let free = ring.free(borrowed + missing)?.saturating_sub(borrowed);
-        let most = (self.slots - self.slots / KEPT).saturating_sub(borrowed);
+        let most = (self.slots - self.slots / KEPT_BUFFER_INTERVAL).saturating_sub(borrowed);
         for _ in 0..missing.min(free).min(most) {
-            buffers.keep(ring.borrow());
+            buffers.add_spare(ring.borrow());
         }
         Ok(())
     }
 
-    /// Puts packets from the front of `batch` into the ring, to be published by `show`. Packets that find no room stay
+    /// Puts packets from the front of `batch` into the ring, to be published by `publish`. Packets that find no room stay
     /// in `batch`.
     pub(crate) fn send(&self, buffers: &mut Buffers, batch: &mut Batch) -> Result<(), CorruptIndex> {
         let mut ring = self.transmit.borrow_mut();
@@ -189,21 +194,21 @@ impl Port {
                 Some((bytes, range)) => {
                     // The packet has its own buffer, so the slot's buffer becomes spare unless it was already borrowed.
                     if ring.borrowed() == 0 {
-                        buffers.keep(ring.borrow());
+                        buffers.add_spare(ring.borrow());
                     }
-                    buffers.name(bytes, range)
+                    buffers.release(bytes, range)
                 }
                 // The packet takes no slot, and is counted as if there were no room.
                 None if packet.len() > BUFFER_SIZE => None,
                 None => {
-                    let spare = buffers.spare().or_else(|| ring.borrow().map(|spare| spare.buffer));
+                    let spare = buffers.take_spare().or_else(|| ring.borrow().map(|spare| spare.buffer));
                     let Some(spare) = spare else { break };
                     // A cache miss takes longer than copying a short packet.
                     let distance = if packet.len() <= CACHE_LINE { PREFETCH_DISTANCE } else { NEAR_PREFETCH };
                     if let Some(next) = ring.peek_ahead(distance) {
                         buffers.prefetch_fill(next, packet.len());
                     }
-                    buffers.fill(spare, packet.data())
+                    buffers.copy_in(spare, packet.data())
                 }
             };
             taken += 1;
@@ -225,7 +230,7 @@ impl Port {
     }
 
     /// Publishes received or sent packets to the host, and wakes it if it sleeps.
-    pub(crate) fn show(&self, side: Side, platform: &dyn Platform) {
+    pub(crate) fn publish(&self, side: Side, platform: &dyn Platform) {
         let rings = match side {
             Side::Receive => self.receive.borrow_mut().release(),
             Side::Transmit => self.transmit.borrow_mut().publish(),
@@ -247,7 +252,7 @@ impl Port {
             Side::Receive => self.receive.borrow_mut().available(1)? > 0,
             Side::Transmit => {
                 let mut ring = self.transmit.borrow_mut();
-                let wanted = (ring.borrowed() + self.slots / WORTH).min(self.slots);
+                let wanted = (ring.borrowed() + self.slots / WRITABLE_SHARE).min(self.slots);
                 ring.free(wanted)? >= wanted
             }
         })
@@ -258,7 +263,7 @@ impl Port {
     pub(crate) fn prepare_sleep(&self, side: Side) -> Result<bool, CorruptIndex> {
         match side {
             Side::Receive => self.receive.borrow_mut().prepare_sleep(),
-            Side::Transmit => self.transmit.borrow_mut().prepare_sleep_for(self.slots / WORTH),
+            Side::Transmit => self.transmit.borrow_mut().prepare_sleep_for(self.slots / WRITABLE_SHARE),
         }
     }
 
@@ -269,7 +274,7 @@ impl Port {
     }
 }
 
-fn link(info: &PortInfo) -> [u8; 6] {
+fn mac_of(info: &PortInfo) -> [u8; 6] {
     let bytes = info.mac.to_le_bytes();
     core::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0))
 }

@@ -132,7 +132,7 @@ impl Engine {
         let warnings = match running {
             Some(running) => running.swap(&self.context, text, &mut self.drops).map_err(rejected)?,
             None => {
-                let (made, warnings) = Configuration::make(&self.context, name, text).map_err(rejected)?;
+                let (made, warnings) = Configuration::new(&self.context, name, text).map_err(rejected)?;
                 self.configurations.push(made);
                 warnings
             }

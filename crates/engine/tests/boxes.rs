@@ -5,7 +5,7 @@ mod sandboxes;
 use boundary::limits::{BUFFER_SIZE, MAX_CRASH_BATCH, MAX_CRASH_START};
 use boundary::{CrashBatch, CrashCause, CrashPacket, Request, Stats};
 use sandbox::{CallError, ExitStatus, Sandbox, State};
-use sandboxes::{PATIENCE, check, exchange, in_each, install, read, settings, until};
+use sandboxes::{TIMEOUT, check, exchange, in_each, install, read, settings, until};
 use std::time::{Duration, Instant};
 
 const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
@@ -17,28 +17,28 @@ fn frame(number: u32) -> Vec<u8> {
 #[test]
 fn packets_pass_through_a_box() {
     for slots in [64, 1024] {
-        in_each(&settings(2, slots), |place, mut sandbox| {
+        in_each(&settings(2, slots), |platform, mut sandbox| {
             sandbox.start().unwrap();
             install(&mut sandbox, "", FORWARD);
             let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
             let packets: Vec<_> = (0..3_000).map(frame).collect();
             let received = exchange(&sandbox.doorbell(), &mut to, &mut from, &packets);
-            assert!(received == packets, "{place}");
-            assert_eq!(read(&mut sandbox, "c.count"), "3000", "{place}");
-            let stats = Stats::decode(&sandbox.call(&Request::Stats, PATIENCE).unwrap()).unwrap();
+            assert!(received == packets, "{platform}");
+            assert_eq!(read(&mut sandbox, "c.count"), "3000", "{platform}");
+            let stats = Stats::decode(&sandbox.call(&Request::Stats, TIMEOUT).unwrap()).unwrap();
             assert_eq!(
                 (stats.ports[0].received_packets, stats.ports[1].sent_packets),
                 (3_000, 3_000),
-                "{place}"
+                "{platform}"
             );
-            assert_eq!(stats.drops, [], "{place}");
+            assert_eq!(stats.drops, [], "{platform}");
         });
     }
 }
 
 #[test]
 fn a_swap_under_traffic_loses_nothing() {
-    in_each(&settings(2, 256), |place, mut sandbox| {
+    in_each(&settings(2, 256), |platform, mut sandbox| {
         sandbox.start().unwrap();
         install(&mut sandbox, "", FORWARD);
         let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
@@ -49,30 +49,30 @@ fn a_swap_under_traffic_loses_nothing() {
             received.extend(exchange(&doorbell, &mut to, &mut from, packets));
             let next = format!("FromDevice(0) -> c :: Counter -> Paint({round}) -> ToDevice(1);");
             install(&mut sandbox, "", &next);
-            let bad = sandbox.install("", "FromDevice(0) -> Nonsense -> ToDevice(1);", PATIENCE);
+            let bad = sandbox.install("", "FromDevice(0) -> Nonsense -> ToDevice(1);", TIMEOUT);
             assert!(
                 matches!(bad, Err(CallError::Rejected(found)) if found[0].message.contains("Nonsense")),
-                "{place}"
+                "{platform}"
             );
         }
-        assert!(received == packets, "{place}");
-        assert_eq!(read(&mut sandbox, "c.count"), "2000", "{place}");
+        assert!(received == packets, "{platform}");
+        assert_eq!(read(&mut sandbox, "c.count"), "2000", "{platform}");
     });
 }
 
 #[test]
 fn a_check_runs_nothing() {
-    in_each(&settings(1, 64), |place, mut sandbox| {
+    in_each(&settings(1, 64), |platform, mut sandbox| {
         sandbox.start().unwrap();
-        assert_eq!(check(&mut sandbox, "FromDevice(0) -> Discard;"), [], "{place}");
+        assert_eq!(check(&mut sandbox, "FromDevice(0) -> Discard;"), [], "{platform}");
         let found = check(&mut sandbox, "FromDevice(0) -> Cuonter -> Discard;");
-        assert!(found.iter().any(|diagnostic| diagnostic.hint.contains("Counter")), "{place}: {found:?}");
-        let none = sandbox.call(&Request::Read { name: "", handler: "list", argument: b"" }, PATIENCE);
-        assert!(matches!(none, Err(CallError::Missing(_))), "{place}: {none:?}");
+        assert!(found.iter().any(|diagnostic| diagnostic.hint.contains("Counter")), "{platform}: {found:?}");
+        let none = sandbox.call(&Request::Read { name: "", handler: "list", argument: b"" }, TIMEOUT);
+        assert!(matches!(none, Err(CallError::Missing(_))), "{platform}: {none:?}");
     });
 }
 
-/// A configuration with timers wakes on its own, and uses almost no processor time.
+/// A configuration with timers wakes on its own, and uses almost no CPU time.
 #[test]
 fn a_box_wakes_for_its_timers() {
     in_each(&settings(1, 64), |_, mut sandbox| {
@@ -91,7 +91,7 @@ fn a_box_wakes_for_its_timers() {
             });
         };
         // On a slow machine it first has to catch up with packets that became due during its installation.
-        until("it rests between its packets", || {
+        until("it sleeps between its packets", || {
             let (start, before) = (Instant::now(), sandbox.usage().time);
             packets(20);
             sandbox.usage().time - before < start.elapsed() * 3 / 4
@@ -100,18 +100,18 @@ fn a_box_wakes_for_its_timers() {
 }
 
 #[test]
-fn a_box_stands_still_goes_on_and_stops() {
-    in_each(&settings(2, 64), |place, mut sandbox| {
+fn a_box_is_suspended_resumed_and_stopped() {
+    in_each(&settings(2, 64), |platform, mut sandbox| {
         sandbox.start().unwrap();
         install(&mut sandbox, "", FORWARD);
         let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
         sandbox.suspend();
-        assert_eq!(sandbox.state(), State::Suspended, "{place}");
+        assert_eq!(sandbox.state(), State::Suspended, "{platform}");
         assert!(to.send(&frame(1)).unwrap());
         to.publish();
         sandbox.doorbell().ring();
         std::thread::sleep(Duration::from_millis(20));
-        assert_eq!(from.available(1), Ok(0), "{place}");
+        assert_eq!(from.available(1), Ok(0), "{platform}");
         sandbox.resume();
         until("the packet comes", || from.available(1).unwrap() == 1);
         sandbox.stop();
@@ -121,20 +121,20 @@ fn a_box_stands_still_goes_on_and_stops() {
 
 #[test]
 fn a_box_is_killed() {
-    in_each(&settings(1, 64), |place, mut sandbox| {
+    in_each(&settings(1, 64), |platform, mut sandbox| {
         sandbox.start().unwrap();
         install(&mut sandbox, "", "InfiniteSource -> Discard;");
         sandbox.kill();
-        assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed), "{place}");
+        assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed), "{platform}");
     });
 }
 
 /// A box that runs out of memory leaves a report with the configuration, the element and the packet.
 #[test]
-fn a_crash_names_the_element_and_shows_the_packet() {
+fn a_crash_report_names_the_element_and_contains_the_packet() {
     let greedy = "FromDevice(0) -> Counter(COUNT_CALL 1 s.run) -> Discard;
         s :: Script(TYPE PASSIVE, set x 0123456789, label again, set x $x$x, goto again);";
-    let crash = |place: &str, sandbox: &mut Sandbox| {
+    let crash = |platform: &str, sandbox: &mut Sandbox| {
         sandbox.start().unwrap();
         install(sandbox, "second", greedy);
         let mut port = sandbox.take_port(0).unwrap();
@@ -144,17 +144,17 @@ fn a_crash_names_the_element_and_shows_the_packet() {
         }
         until("it crashes", || matches!(sandbox.state(), State::Ended(_)));
         let State::Ended(ExitStatus::Crashed(report)) = sandbox.state() else {
-            panic!("{place}: {:?}", sandbox.state())
+            panic!("{platform}: {:?}", sandbox.state())
         };
-        assert_eq!(report.cause, CrashCause::OutOfMemory, "{place}: {report:?}");
-        assert_eq!(String::from_utf8_lossy(&report.element), "second:s", "{place}");
-        assert_eq!(report.packet, frame(77), "{place}");
+        assert_eq!(report.cause, CrashCause::OutOfMemory, "{platform}: {report:?}");
+        assert_eq!(String::from_utf8_lossy(&report.element), "second:s", "{platform}");
+        assert_eq!(report.packet, frame(77), "{platform}");
     };
     let small = sandbox::Settings { memory: 1 << 20, ..settings(1, 64) };
-    in_each(&small, |place, mut sandbox| match place {
+    in_each(&small, |platform, mut sandbox| match platform {
         // A thread shares the heap of the whole process.
         "thread" => {}
-        _ => crash(place, &mut sandbox),
+        _ => crash(platform, &mut sandbox),
     });
 }
 
@@ -169,13 +169,13 @@ fn flow(number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_crash_shows_the_batch_in_hand() {
+fn a_crash_report_contains_the_current_batch() {
     // At some flow the memory is exhausted.
     let greedy = "FromDevice(0) -> MarkIPHeader(14) -> r :: IPRewriter(keep 0 0) -> Discard;";
     let small = sandbox::Settings { memory: 1 << 20, ..settings(1, 64) };
-    in_each(&small, |place, mut sandbox| {
+    in_each(&small, |platform, mut sandbox| {
         // A thread shares the heap of the whole process.
-        if place == "thread" {
+        if platform == "thread" {
             return;
         }
         sandbox.start().unwrap();
@@ -192,17 +192,17 @@ fn a_crash_shows_the_batch_in_hand() {
             matches!(sandbox.state(), State::Ended(_))
         });
         let State::Ended(ExitStatus::Crashed(report)) = sandbox.state() else {
-            panic!("{place}: {:?}", sandbox.state())
+            panic!("{platform}: {:?}", sandbox.state())
         };
-        assert_eq!((report.cause, &report.element[..]), (CrashCause::OutOfMemory, &b"r"[..]), "{place}");
+        assert_eq!((report.cause, &report.element[..]), (CrashCause::OutOfMemory, &b"r"[..]), "{platform}");
         let CrashBatch { count, packets } = report.batch;
-        assert_eq!(packets.len() as u64, count.min(MAX_CRASH_BATCH as u64), "{place}");
+        assert_eq!(packets.len() as u64, count.min(MAX_CRASH_BATCH as u64), "{platform}");
         // These packets were sent consecutively, and the first one is recorded at greater length.
         let number = u32::from_be_bytes(report.packet[26..30].try_into().unwrap()) - 0x0a00_0000;
-        assert_eq!(report.packet, flow(number), "{place}");
+        assert_eq!(report.packet, flow(number), "{platform}");
         for (number, packet) in (number..).zip(packets) {
             let start = flow(number)[..MAX_CRASH_START].to_vec();
-            assert_eq!(packet, CrashPacket { length: 60, start }, "{place}");
+            assert_eq!(packet, CrashPacket { length: 60, start }, "{platform}");
         }
     });
 }

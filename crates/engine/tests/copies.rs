@@ -4,7 +4,7 @@ mod sandboxes;
 
 use boundary::Request;
 use sandbox::{PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
-use sandboxes::{PATIENCE, exchange, host, install, read, settings};
+use sandboxes::{TIMEOUT, exchange, host, install, read, settings};
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 use test_support::{Capability, require};
@@ -16,7 +16,7 @@ const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u ::
 /// Runs `check` in a virtual machine, if available, and in a process.
 fn in_each(check: impl Fn(&str, Target)) {
     if require(Capability::Kvm) {
-        check("machine", Target::Vm(&Worker::start().unwrap()));
+        check("vm", Target::Vm(&Worker::start().unwrap()));
     }
     check("process", Target::Process);
 }
@@ -27,7 +27,7 @@ fn frame(number: u32) -> Vec<u8> {
 
 /// Takes a snapshot of a box as soon as it is idle.
 fn snapshot_when_idle(sandbox: &mut Sandbox) -> Snapshot {
-    let snapshot = sandbox.snapshot(PATIENCE).unwrap();
+    let snapshot = sandbox.snapshot(TIMEOUT).unwrap();
     assert!(snapshot.is_clone_safe().is_some(), "an idle box says whether it is safe to clone");
     snapshot
 }
@@ -40,25 +40,25 @@ fn send(sandbox: &mut Sandbox, count: u32) {
 }
 
 #[test]
-fn copies_are_as_good_as_new_and_share_nothing() {
-    in_each(|name, place| {
+fn copies_behave_like_new_boxes_and_share_nothing() {
+    in_each(|name, target| {
         let settings = settings(2, 64);
-        let mut original = host().create(place, &settings).unwrap();
+        let mut original = host().create(target, &settings).unwrap();
         original.start().unwrap();
         install(&mut original, "", FIREWALL);
         let snapshot = snapshot_when_idle(&mut original);
         assert_eq!(snapshot.is_clone_safe(), Some(true), "{name}");
         send(&mut original, 7);
         let mut copies: Vec<Sandbox> =
-            (0..3).map(|_| host().restore(place, &snapshot, &settings).unwrap()).collect();
+            (0..3).map(|_| host().restore(target, &snapshot, &settings).unwrap()).collect();
         let mut seeds = BTreeSet::from([read(&mut original, "dice.run")]);
         for (number, copy) in (1u32..).zip(&mut copies) {
             copy.start().unwrap();
             send(copy, 10 * number);
             seeds.insert(read(copy, "dice.run"));
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
-            let told: f64 = read(copy, "clock.run").trim().parse().unwrap();
-            assert!((now - told).abs() < 5.0, "{name}: {told} is not {now}");
+            let clock: f64 = read(copy, "clock.run").trim().parse().unwrap();
+            assert!((now - clock).abs() < 5.0, "{name}: {clock} is not {now}");
         }
         assert_eq!(seeds.len(), 4, "{name}: each has random numbers of its own");
         for (number, copy) in (1u32..).zip(&mut copies) {
@@ -76,15 +76,15 @@ fn copies_are_as_good_as_new_and_share_nothing() {
 
 /// A box that depends on values that differ in copies, or on a point in time, is not clone safe.
 #[test]
-fn a_box_says_when_copies_would_not_be_as_good() {
+fn a_box_reports_whether_it_is_clone_safe() {
     for (text, clone_safe) in [
         ("FromDevice(0) -> Discard;", true),
         ("FromDevice(0) -> EtherEncap(0x0800, 0:eth, 2:0:0:0:0:9) -> Discard;", false),
         ("TimedSource(INTERVAL 3600) -> Discard;", false),
         ("RandomSeed(7); FromDevice(0) -> Discard;", false),
     ] {
-        in_each(|name, place| {
-            let mut sandbox = host().create(place, &settings(1, 64)).unwrap();
+        in_each(|name, target| {
+            let mut sandbox = host().create(target, &settings(1, 64)).unwrap();
             sandbox.start().unwrap();
             install(&mut sandbox, "", text);
             assert_eq!(snapshot_when_idle(&mut sandbox).is_clone_safe(), Some(clone_safe), "{name}: {text}");
@@ -95,18 +95,18 @@ fn a_box_says_when_copies_would_not_be_as_good() {
 /// The port of a copy has the address in its own settings.
 #[test]
 fn a_copy_has_its_own_addresses() {
-    in_each(|name, place| {
-        let wished = settings(1, 64);
-        let mut original = host().create(place, &wished).unwrap();
+    in_each(|name, target| {
+        let wanted = settings(1, 64);
+        let mut original = host().create(target, &wanted).unwrap();
         original.start().unwrap();
         install(&mut original, "", "FromDevice(0) -> Discard;");
         let snapshot = snapshot_when_idle(&mut original);
-        let port = PortSettings { mac: [2, 0, 0, 0, 7, 7], ..wished.ports[0] };
-        let mut copy = host().restore(place, &snapshot, &Settings { ports: vec![port], ..wished }).unwrap();
+        let port = PortSettings { mac: [2, 0, 0, 0, 7, 7], ..wanted.ports[0] };
+        let mut copy = host().restore(target, &snapshot, &Settings { ports: vec![port], ..wanted }).unwrap();
         copy.start().unwrap();
         install(&mut copy, "second", "Idle -> e :: EtherEncap(0x0800, 0:eth, 2:0:0:0:0:9) -> Discard;");
         let request = Request::Read { name: "second", handler: "e.src", argument: b"" };
-        let source = copy.call(&request, PATIENCE).unwrap();
+        let source = copy.call(&request, TIMEOUT).unwrap();
         assert_eq!(String::from_utf8_lossy(&source).replace(":", "-"), "02-00-00-00-07-07", "{name}");
         assert_eq!(
             snapshot_when_idle(&mut copy).is_clone_safe(),

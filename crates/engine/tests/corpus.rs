@@ -13,7 +13,7 @@ use case::{Case, cases};
 use runner::Runner;
 use sandbox::thread::{self, Start};
 use sandbox::{CallError, CreateError, Host, Sandbox, Settings, Target, Worker};
-use sandboxes::{PATIENCE, settings};
+use sandboxes::{TIMEOUT, settings};
 use std::sync::OnceLock;
 use test_support::{Capability, require};
 
@@ -45,14 +45,14 @@ fn ship(sandbox: &mut Sandbox, case: &Case) -> Result<(), CallError> {
     let named = case.config.split(|byte| !is_name(byte)).filter(|name| name.starts_with("testdata/"));
     let own = case.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes()));
     for (name, contents) in named.filter_map(project).chain(own) {
-        sandbox.call(&Request::File { name: &name, contents: &contents }, PATIENCE)?;
+        sandbox.call(&Request::File { name: &name, contents: &contents }, TIMEOUT)?;
     }
     Ok(())
 }
 
 /// Reads a handler of the main configuration.
 fn read(sandbox: &mut Sandbox, handler: &str) -> Result<String, CallError> {
-    let value = sandbox.call(&Request::Read { name: "", handler, argument: b"" }, PATIENCE)?;
+    let value = sandbox.call(&Request::Read { name: "", handler, argument: b"" }, TIMEOUT)?;
     Ok(String::from_utf8_lossy(&value).into_owned())
 }
 
@@ -65,8 +65,8 @@ fn elements(sandbox: &mut Sandbox) -> Vec<String> {
 /// Runs a case in a box. Returns the differences.
 fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
     let install = Request::Install { name: &batch.to_string(), configuration: &case.config };
-    let said = match (sandbox.call(&install, PATIENCE), &case.error) {
-        (Ok(said), None) => String::from_utf8_lossy(&said).into_owned(),
+    let console = match (sandbox.call(&install, TIMEOUT), &case.error) {
+        (Ok(console), None) => String::from_utf8_lossy(&console).into_owned(),
         (Ok(_), Some(_)) => return vec!["there was no error".into()],
         (Err(CallError::Refused(error)), wanted) => {
             let wanted = wanted.as_deref().unwrap_or("no error");
@@ -97,8 +97,8 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
             other => failures.push(format!("not listed: {element}.losses is {other:?}")),
         }
     }
-    if said.trim_end() != case.console.trim_end() {
-        failures.push(format!("the console has:\n{said}"));
+    if console.trim_end() != case.console.trim_end() {
+        failures.push(format!("the console has:\n{console}"));
     }
     failures
 }
@@ -121,7 +121,7 @@ fn run(create: impl Fn(&Settings) -> Result<Sandbox, CreateError>, batches: &[u3
 }
 
 #[test]
-fn the_corpus_ends_in_a_machine_as_it_says() {
+fn the_corpus_passes_in_virtual_machines() {
     if !require(Capability::Kvm) {
         return;
     }
@@ -132,13 +132,13 @@ fn the_corpus_ends_in_a_machine_as_it_says() {
 }
 
 #[test]
-fn the_corpus_ends_in_a_process_as_it_says() {
+fn the_corpus_passes_in_processes() {
     let create = |settings: &Settings| host().create(Target::Process, settings);
     run(create, &[1, 256], 64);
     run(create, &[7], 2048);
 }
 
 #[test]
-fn the_corpus_ends_in_a_thread_as_it_says() {
+fn the_corpus_passes_in_threads() {
     run(|settings| thread::create(program, settings), &[7, 256], 64);
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use test_support::{Capability, require};
 
 /// A timeout long enough for a loaded machine; only a failure takes this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The host that all tests of a program share.
 pub(crate) fn host() -> &'static Host {
@@ -32,7 +32,7 @@ pub(crate) fn program(start: Start) {
 pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
     if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
-        check("machine", host().create(Target::Vm(&worker), settings).unwrap());
+        check("vm", host().create(Target::Vm(&worker), settings).unwrap());
     }
     check("process", host().create(Target::Process, settings).unwrap());
     check("thread", thread::create(program, settings).unwrap());
@@ -50,24 +50,24 @@ pub(crate) fn settings(ports: usize, slots: u32) -> Settings {
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(start.elapsed() < TIMEOUT, "waited in vain until {what}");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
 
 pub(crate) fn install(sandbox: &mut Sandbox, name: &str, configuration: &str) {
-    if let Err(error) = sandbox.install(name, configuration, PATIENCE) {
+    if let Err(error) = sandbox.install(name, configuration, TIMEOUT) {
         panic!("{configuration}: {error}: {:?}", sandbox.state());
     }
 }
 
 pub(crate) fn read(sandbox: &mut Sandbox, handler: &str) -> String {
-    let value = sandbox.call(&Request::Read { name: "", handler, argument: b"" }, PATIENCE).unwrap();
+    let value = sandbox.call(&Request::Read { name: "", handler, argument: b"" }, TIMEOUT).unwrap();
     String::from_utf8(value).unwrap()
 }
 
 pub(crate) fn check(sandbox: &mut Sandbox, configuration: &str) -> Vec<Diagnostic> {
-    Diagnostic::decode(&sandbox.call(&Request::Check { configuration }, PATIENCE).unwrap()).unwrap()
+    Diagnostic::decode(&sandbox.call(&Request::Check { configuration }, TIMEOUT).unwrap()).unwrap()
 }
 
 /// Sends all packets and receives packets until as many have arrived.
@@ -81,7 +81,7 @@ pub(crate) fn exchange(
     let mut buffer = [0; BUFFER_SIZE];
     let start = Instant::now();
     while received.len() < packets.len() {
-        assert!(start.elapsed() < PATIENCE, "{sent} sent, {} received", received.len());
+        assert!(start.elapsed() < TIMEOUT, "{sent} sent, {} received", received.len());
         // Sends no more at once than the ring on the other side holds.
         let most = 64 - (sent - received.len()).min(64);
         let room = to.room(most as u32).unwrap() as usize;

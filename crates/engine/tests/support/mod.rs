@@ -22,20 +22,20 @@ const ROUND: u64 = 1_000;
 /// Seconds since 1970 at the start of a test.
 pub(crate) const NOW: u64 = 1_700_000_000;
 
-/// A platform whose time advances with each round, and jumps to the alarm when the box sleeps.
+/// A platform whose time advances with each round, and jumps to the alarm when the box sleeps_until_alarm.
 #[derive(Default)]
-pub(crate) struct Stepped {
+pub(crate) struct SteppedPlatform {
     cycles: Cell<u64>,
-    pub(crate) rests: Cell<u32>,
+    pub(crate) sleeps: Cell<u32>,
     pub(crate) turns: Cell<u32>,
     /// The number of yields before a sleep.
     pub(crate) yields: Cell<u32>,
     /// Whether a sleep lasts until the alarm instead of returning at once.
-    pub(crate) sleeps: Cell<bool>,
+    pub(crate) sleeps_until_alarm: Cell<bool>,
     pub(crate) alarm: Cell<Option<u64>>,
 }
 
-impl Platform for Stepped {
+impl Platform for SteppedPlatform {
     fn cycles(&self) -> u64 {
         self.cycles.get()
     }
@@ -45,9 +45,9 @@ impl Platform for Stepped {
     }
 
     fn idle(&self, _: DoorbellCount, alarm: Option<u64>) {
-        self.rests.set(self.rests.get() + 1);
+        self.sleeps.set(self.sleeps.get() + 1);
         self.alarm.set(alarm);
-        if let Some(alarm) = alarm.filter(|_| self.sleeps.get()) {
+        if let Some(alarm) = alarm.filter(|_| self.sleeps_until_alarm.get()) {
             self.cycles.set(self.cycles.get().max(alarm));
         }
     }
@@ -70,11 +70,11 @@ impl Platform for Stepped {
 }
 
 /// A box in this thread, and the host's ends.
-pub(crate) struct Bench {
+pub(crate) struct TestBox {
     pub(crate) engine: Engine,
-    pub(crate) platform: Rc<Stepped>,
+    pub(crate) platform: Rc<SteppedPlatform>,
     pub(crate) ports: Vec<HostPort<()>>,
-    pub(crate) area: Mapped,
+    pub(crate) region_memory: Mapped,
     pub(crate) info: BootInfo,
     requests: FrameWriter<Mapped>,
     replies: FrameReader<Mapped>,
@@ -85,22 +85,22 @@ pub(crate) struct Bench {
     number: u32,
 }
 
-/// Why a request was refused.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum CallError {
     Failed(String),
     Missing(String),
     Rejected(Vec<Diagnostic>),
 }
 
-impl Bench {
+impl TestBox {
     /// A box with this many ports and slots.
-    pub(crate) fn new(ports: usize, slots: u32) -> Bench {
+    pub(crate) fn new(ports: usize, slots: u32) -> TestBox {
         let slots = Slots::new(slots).unwrap();
         let layout = RegionLayout::new(&vec![slots; ports]).unwrap();
         let memory = Vec::leak(vec![0u64; layout.size / 8]);
         // SAFETY: the memory is never freed, and nothing else uses it.
-        let area = unsafe { Mapped::new(NonNull::from(&mut *memory).cast(), layout.size) };
+        let region_memory = unsafe { Mapped::new(NonNull::from(&mut *memory).cast(), layout.size) };
         let info = |(number, port): (usize, &boundary::PortLayout)| PortInfo {
             slots,
             receive: port.receive as u32,
@@ -120,18 +120,19 @@ impl Bench {
             regions: Vec::new(),
             ports: layout.ports.iter().enumerate().map(info).collect(),
         };
-        info.write(&area).unwrap();
-        let ports = layout.ports.iter().map(|port| HostPort::new(&area, port, ()).unwrap()).collect();
-        let platform = Rc::new(Stepped::default());
-        let channel = |offset| area.part(offset, control::CHANNEL_SIZE).unwrap();
+        info.write(&region_memory).unwrap();
+        let ports =
+            layout.ports.iter().map(|port| HostPort::new(&region_memory, port, ()).unwrap()).collect();
+        let platform = Rc::new(SteppedPlatform::default());
+        let channel = |offset| region_memory.part(offset, control::CHANNEL_SIZE).unwrap();
         // SAFETY: the memory is never freed, and this is its only box. The host's ends below touch a buffer only while
         // a ring holds it.
-        let region = unsafe { BoxRegion::new(area) };
-        Bench {
+        let region = unsafe { BoxRegion::new(region_memory) };
+        TestBox {
             engine: Engine::new(&info, region, platform.clone(), Registry::new(elements::REGISTRY)).unwrap(),
             platform,
             ports,
-            area,
+            region_memory,
             info,
             requests: FrameWriter::new(channel(control::REQUESTS)).unwrap(),
             replies: FrameReader::new(channel(control::REPLIES)).unwrap(),
@@ -144,31 +145,31 @@ impl Bench {
     }
 
     pub(crate) fn status(&self) -> StatusPage<Mapped> {
-        StatusPage(self.area.part(control::STATUS, control::PAGE_SIZE).unwrap())
+        StatusPage(self.region_memory.part(control::STATUS, control::PAGE_SIZE).unwrap())
     }
 
-    /// Runs rounds until the box sleeps.
+    /// Runs rounds until the box sleeps_until_alarm.
     pub(crate) fn settle(&mut self) {
         for _ in 0..100_000 {
             if self.engine.round().unwrap() {
                 return;
             }
         }
-        panic!("the box does not come to rest");
+        panic!("the box does not become idle");
     }
 
     /// Runs rounds until this time has passed.
     pub(crate) fn pass(&mut self, milliseconds: u64) {
         let end = self.platform.cycles() + milliseconds * TSC_HZ / 1000;
-        self.platform.sleeps.set(true);
+        self.platform.sleeps_until_alarm.set(true);
         while self.platform.cycles() < end {
             self.engine.round().unwrap();
         }
-        self.platform.sleeps.set(false);
+        self.platform.sleeps_until_alarm.set(false);
     }
 
     /// Sends a request and runs rounds until the reply arrives.
-    pub(crate) fn call(&mut self, request: &Request) -> Result<Vec<u8>, Refused> {
+    pub(crate) fn call(&mut self, request: &Request) -> Result<Vec<u8>, CallError> {
         self.number += 1;
         self.outbox.push(request.encode(self.number));
         for _ in 0..100_000 {
@@ -181,9 +182,9 @@ impl Bench {
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
                 return match Reply::decode(&reply).unwrap() {
                     Reply::Done(value) => Ok(value.to_vec()),
-                    Reply::Failed(reason) => Err(Refused::Failed(text(reason))),
-                    Reply::Missing(reason) => Err(Refused::Missing(text(reason))),
-                    Reply::Rejected(found) => Err(Refused::Rejected(Diagnostic::decode(found).unwrap())),
+                    Reply::Failed(reason) => Err(CallError::Failed(text(reason))),
+                    Reply::Missing(reason) => Err(CallError::Missing(text(reason))),
+                    Reply::Rejected(found) => Err(CallError::Rejected(Diagnostic::decode(found).unwrap())),
                 };
             }
         }
@@ -191,17 +192,17 @@ impl Bench {
     }
 
     /// Installs a configuration. Returns its warnings.
-    pub(crate) fn install(&mut self, name: &str, configuration: &str) -> Result<Vec<Diagnostic>, Refused> {
+    pub(crate) fn install(&mut self, name: &str, configuration: &str) -> Result<Vec<Diagnostic>, CallError> {
         let reply = self.call(&Request::Install { name, configuration })?;
         Ok(Diagnostic::decode(&reply).unwrap())
     }
 
-    pub(crate) fn read(&mut self, name: &str, handler: &str) -> Result<String, Refused> {
+    pub(crate) fn read(&mut self, name: &str, handler: &str) -> Result<String, CallError> {
         let value = self.call(&Request::Read { name, handler, argument: b"" })?;
         Ok(String::from_utf8(value).unwrap())
     }
 
-    pub(crate) fn write(&mut self, name: &str, handler: &str, value: &str) -> Result<(), Refused> {
+    pub(crate) fn write(&mut self, name: &str, handler: &str, value: &str) -> Result<(), CallError> {
         self.call(&Request::Write { name, handler, value: value.as_bytes() }).map(drop)
     }
 
