@@ -35,7 +35,7 @@ use super::field::{Field, Header};
     drops = "no_field"
 )]
 pub struct AggregateIPArgs {
-    /// The field.
+    /// Header field to read.
     #[arg(position)]
     field: Field,
     /// Append the value to the bits that the annotation already holds.

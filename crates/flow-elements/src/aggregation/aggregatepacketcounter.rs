@@ -112,7 +112,7 @@ impl Element for AggregatePacketCounter {
         }),
         Handler::read_with(
             "received",
-            "Packet numbers of an aggregate that arrived.",
+            "Numbers of the packets of an aggregate that arrived.",
             |counter, cx, value| {
                 counter.matching_numbers(cx, value, |counts| counts.iter().any(|count| *count > 0))
             },

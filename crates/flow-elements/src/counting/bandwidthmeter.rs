@@ -9,7 +9,7 @@ use super::ratemeter::{Measure, RateMeter};
 ///
 /// Packets go to output 0 while the bandwidth is below the first threshold, to output 1 below the second, and so on.
 /// There is one more output than there are thresholds. The bandwidth is an exponentially weighted moving average over
-/// some hundredths of a second.
+/// a few hundredths of a second.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> m :: BandwidthMeter(20kBps);
 /// m[0] -> low :: Counter -> Discard;

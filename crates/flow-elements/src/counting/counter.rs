@@ -9,7 +9,7 @@ use super::rate::Rate;
 /// Counts packets and bytes, and measures their rates.
 ///
 /// COUNT_CALL and BYTE_COUNT_CALL write a handler when a count is reached, before the packet that reached it goes on.
-/// Rates are exponentially weighted moving averages over some hundredths of a second.
+/// Rates are exponentially weighted moving averages over a few hundredths of a second.
 /// ```click
 /// InfiniteSource(LENGTH 64, LIMIT 10) -> c :: Counter(COUNT_CALL 8 stop) -> Discard;
 /// ```

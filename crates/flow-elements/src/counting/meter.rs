@@ -8,7 +8,7 @@ use super::ratemeter::{Measure, RateMeter};
 /// Sends all packets to one output, chosen by the current packet rate.
 ///
 /// Packets go to output 0 while the rate is below the first threshold, to output 1 below the second, and so on. There
-/// is one more output than there are thresholds. The packet rate is an exponentially weighted moving average over some
+/// is one more output than there are thresholds. The packet rate is an exponentially weighted moving average over a few
 /// hundredths of a second.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> m :: Meter(10000);

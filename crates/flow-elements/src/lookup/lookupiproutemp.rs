@@ -15,8 +15,8 @@ use lookup::{LinearRoutes, Route, RouteStore};
 /// It sets the destination annotation to the route's gateway, if there is one, and sends the packet to the route's
 /// output. Packets without a route are dropped as `no_route`.
 ///
-/// The most specific mask wins; of two routes for one prefix, the later. Unlike in LinearIPLookup, `-` does not stand
-/// for "no gateway".
+/// The most specific mask wins; among routes for the same prefix, the last one. Unlike in LinearIPLookup, `-` does not
+/// stand for "no gateway".
 ///
 /// ## Differences
 /// There is no cache per processor; none is needed.

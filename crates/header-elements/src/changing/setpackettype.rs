@@ -25,7 +25,7 @@ use packet::PacketType;
     see = "DropBroadcasts, HostEtherFilter"
 )]
 pub struct SetPacketTypeArgs {
-    /// The type.
+    /// HOST, BROADCAST, MULTICAST, OTHERHOST, OUTGOING or LOOPBACK.
     #[arg(position, keyword = "TYPE")]
     kind: Word,
 }

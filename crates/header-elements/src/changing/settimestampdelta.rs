@@ -3,7 +3,7 @@
 use element::arguments::Word;
 use element::prelude::*;
 
-/// Replaces timestamps by time differences. Timestamps of zero stay.
+/// Replaces timestamps by time differences. Timestamps of zero stay unchanged.
 ///
 /// TYPE selects the difference:
 ///

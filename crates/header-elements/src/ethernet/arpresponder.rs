@@ -13,10 +13,10 @@ use super::vlan::{annotation, set_annotation};
 
 /// Answers ARP queries (RFC 826) for a set of addresses.
 ///
-/// Each argument gives one or more IPv4 addresses or prefixes, and the Ethernet address to answer with. The longest
-/// match answers. A query for such an address becomes the reply, keeping its device and VLAN annotations. All other
-/// packets go to output 1, or are dropped as `unknown_target`. `ARPResponder(NAME)` uses a name that stands for both
-/// kinds of address.
+/// Each argument gives one or more IPv4 addresses or prefixes, and the Ethernet address to answer with. The entry
+/// with the longest matching prefix answers. The query becomes the reply and keeps its device and VLAN annotations. All
+/// other packets go to output 1, or are dropped as `unknown_target`. `ARPResponder(NAME)` uses a name that stands for
+/// both kinds of address.
 /// ```click
 /// InfiniteSource(DATA \<ffffffffffff 020202020202 0806 0001 0800 06 04 0001
 ///                       020202020202 01000001 000000000000 01000002>, LIMIT 2, STOP true)

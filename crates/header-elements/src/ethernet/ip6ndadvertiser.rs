@@ -11,9 +11,9 @@ use super::neighbour::{Endpoint, advertise, parse_solicitation};
 
 /// Answers IPv6 neighbour solicitations (RFC 4861) for a set of addresses.
 ///
-/// Each argument gives one or more addresses or prefixes, and the Ethernet address to answer with. The longest prefix
-/// answers; of equal ones, the last. Advertisements have the router flag set. Invalid solicitations are dropped as
-/// `no_solicitation`, and those for other addresses as `unknown_target`.
+/// Each argument gives one or more addresses or prefixes, and the Ethernet address to answer with. The entry with
+/// the longest matching prefix answers; among equal prefixes, the last one. Advertisements have the router flag set.
+/// Invalid solicitations are dropped as `no_solicitation`, and those for other addresses as `unknown_target`.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)

@@ -58,7 +58,7 @@ impl Filter for SetVLANAnno {
             },
         ),
         Handler::read("vlan_id", "VLAN identifier.", |set| set.tag.identifier().to_string()),
-        Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |set, cx, value| {
+        Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN identifier.", |set, cx, value| {
             set.tag.set_identifier(cx, value)
         }),
         Handler::read("vlan_pcp", "Priority code point.", |set| set.tag.priority().to_string()),

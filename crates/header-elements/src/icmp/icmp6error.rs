@@ -9,9 +9,9 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
 /// Turns each IPv6 packet into an ICMPv6 error message to its sender (RFC 4443, RFC 4861).
 ///
 /// The message has the given TYPE and CODE, and quotes up to 568 bytes of the packet. Its source is SRC; its
-/// destination, also in the destination annotation, is the packet's source. It asks `FixIPSrc` for the address of the
-/// outgoing interface. Packets without a marked header are dropped as `no_ip_header`, ICMPv6 errors as `is_error`, and
-/// packets not addressed to a single host as `broadcast`.
+/// destination, also in the destination annotation, is the packet's source. It sets the fix-source annotation, but
+/// `FixIPSrc` is for IPv4 packets only. Packets without a marked header are dropped as `no_ip_header`, ICMPv6 errors as
+/// `is_error`, and packets not addressed to a single host as `broadcast`.
 ///
 /// Extra fields: "packet too big" (2, 0) states an MTU of 1500; "parameter problem" (4, 0) states the offset in the
 /// ICMP_PARAMPROB annotation; a redirect (137, 0) states the destination annotation as the target.

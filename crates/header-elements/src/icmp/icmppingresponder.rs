@@ -7,9 +7,9 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 
 /// Turns ICMP echo requests into replies.
 ///
-/// The reply goes to the request's source with a time to live of 255. Its destination annotation and timestamp are set,
-/// its paint is cleared. Other packets go to output 1, or are dropped as `no_echo`. The IPv4 header must be marked.
-/// Source routes are not reversed.
+/// The reply goes to the request's source with a time to live of 255. It gets the destination annotation and the
+/// current time as its timestamp, and its paint is cleared. Other packets go to output 1, or are dropped as `no_echo`.
+/// The IPv4 header must be marked. Source routes are not reversed.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> ICMPPingEncap(10.0.0.1, 10.0.0.2)

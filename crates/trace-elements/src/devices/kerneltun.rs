@@ -7,7 +7,7 @@ use super::tunnel::{CommonArguments, TunnelArguments, TunnelDevice};
 /// Exchanges IP packets with the host's kernel through a tun interface that it creates.
 ///
 /// The host's side has the address ADDR. Packets that the host sends to other addresses of that network leave by output
-/// 0; anything else than IP leaves by output 1. Packets that enter the element must have their network header marked;
+/// 0; anything other than IP leaves by output 1. Packets that enter the element must have their network header marked;
 /// everything before it is removed. GATEWAY sets the host's default route. The interface exists as long as the router.
 /// ```click
 /// // Pings the host.

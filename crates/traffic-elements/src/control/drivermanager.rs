@@ -20,7 +20,7 @@ use super::scripted::{Compiled, ScriptArguments, Scripted};
 pub struct DriverManagerArgs {
     /// As for `Script`; the default is DRIVER.
     r#type: Option<Raw>,
-    /// The instructions.
+    /// Instructions, one per argument.
     #[arg(rest)]
     instructions: Vec<Raw>,
 }

@@ -51,7 +51,7 @@ use super::signals;
 pub struct ScriptArgs {
     /// ACTIVE, PASSIVE, PACKET, PROXY, DRIVER, or SIGNAL with the signals.
     r#type: Option<Raw>,
-    /// The instructions.
+    /// Instructions, one per argument.
     #[arg(rest)]
     instructions: Vec<Raw>,
 }

@@ -27,7 +27,7 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "RandomSeed", group = "information", ports = "0/0", phase = "names")]
 pub struct RandomSeedArgs {
-    /// The seed.
+    /// Seed of the common sequence.
     #[arg(position)]
     seed: Option<Seed>,
 }

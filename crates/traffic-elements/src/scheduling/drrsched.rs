@@ -5,9 +5,9 @@ use element::{Direction, Signal};
 
 /// Deficit round robin scheduler: gives every input the same share of bytes (Shreedhar and Varghese, 1995).
 ///
-/// In each round, every input may send QUANTUM more bytes. An input sends packets while they fit into its saved
-/// allowance. A packet that does not fit waits in the element. An empty input loses its allowance. Pulls listen to the
-/// inputs' notifiers.
+/// Each input has a deficit counter. In each round the counter grows by QUANTUM bytes, and the input sends packets
+/// while their lengths fit into it. A packet that does not fit waits in the element for the next round. The counter of
+/// an empty input is reset to zero. The element listens to the inputs' notifiers.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 8, STOP true) -> [0] s :: DRRSched(200);
 /// InfiniteSource(LENGTH 200, LIMIT 4) -> [1] s;
@@ -27,7 +27,7 @@ use element::{Direction, Signal};
     see = "PrioSched, RoundRobinSched, StrideSched"
 )]
 pub struct DRRSchedArgs {
-    /// Bytes that each input may send per round.
+    /// Bytes that each input may send per round, in addition to its deficit.
     #[arg(position, default = "500")]
     quantum: i32,
 }

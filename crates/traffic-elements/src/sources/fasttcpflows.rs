@@ -14,9 +14,9 @@ const MIN_FLOW_LENGTH: u32 = 3;
 /// Benchmark source of TCP frames in FLOWS concurrent flows, for pull paths.
 ///
 /// Each pull returns the next packet of a random flow, at RATE packets a second (0 for as fast as they are pulled),
-/// until LIMIT packets were sent. A flow consists of a SYN, data segments and a FIN, FLOWSIZE packets in all (at least
-/// 3); then it restarts with new random ports. After LIMIT packets, flows still open get their FIN. LENGTH is the frame
-/// length, at least 60. After the last packet, `rate` returns the achieved rate.
+/// until LIMIT packets have been sent. A flow consists of a SYN, data segments and a FIN, FLOWSIZE packets in all (at
+/// least 3); then it restarts with new random ports. After LIMIT packets, flows still open get their FIN. LENGTH is the
+/// frame length, at least 60. After the last packet, `rate` returns the achieved rate.
 /// ```click
 /// FastTCPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 1, 10) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;

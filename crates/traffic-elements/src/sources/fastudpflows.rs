@@ -11,8 +11,8 @@ const MAX_FLOWS: u32 = 1 << 20;
 /// Benchmark source of UDP frames in FLOWS concurrent flows, for pull paths.
 ///
 /// Each pull returns the next packet of a random flow, at RATE packets a second (0 for as fast as they are pulled),
-/// until LIMIT packets were sent. Ports are random; after FLOWSIZE packets a flow gets new ones. LENGTH is the frame
-/// length, at least 60. After the last packet, `rate` returns the achieved rate.
+/// until LIMIT packets have been sent. Ports are random; after FLOWSIZE packets a flow gets new ones. LENGTH is the
+/// frame length, at least 60. After the last packet, `rate` returns the achieved rate.
 /// ```click
 /// FastUDPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;

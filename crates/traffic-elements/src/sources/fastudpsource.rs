@@ -8,9 +8,9 @@ use super::metered::{self, RateControl};
 
 /// Benchmark source of UDP frames with identical headers, for pull paths.
 ///
-/// It answers pulls at RATE packets a second (0 for as fast as they are pulled), until LIMIT packets were sent. LENGTH
-/// is the frame length, at least 60. After every INTERVAL packets (0 for never), both ports increase by one. After the
-/// last packet, `rate` returns the achieved rate.
+/// It answers pulls at RATE packets a second (0 for as fast as they are pulled), until LIMIT packets have been sent.
+/// LENGTH is the frame length, at least 60. After every INTERVAL packets (0 for never), both ports increase by one.
+/// After the last packet, `rate` returns the achieved rate.
 /// ```click
 /// FastUDPSource(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;

@@ -6,7 +6,7 @@ use element::prelude::*;
 ///
 /// Connect the detour between output 1 and input 1: `b[1] -> Print -> [1]b`. On a push path, an active Bypass sends
 /// packets from input 0 to output 1, and packets from input 1 to output 0. On a pull path, it answers pulls at output 0
-/// from input 1, and pulls at output 1 always from input 0. Without ports 1 it passes packets straight on.
+/// from input 1, and pulls at output 1 always from input 0. With one input and one output, it passes packets unchanged.
 ///
 /// ## Differences
 /// With INLINE false, Click reconnects the neighbours so that packets skip the element. Here the element costs one
