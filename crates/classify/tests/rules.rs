@@ -528,10 +528,22 @@ fn any_text_is_read_without_a_panic() {
         let headers = Headers::new(&bytes, header);
         assert_eq!(program.first_match(&headers), first_match(&rules, &headers), "{text:?}");
     }
-    for opening in ["(", "not (", "1 ? ", "true ? true : ", "! "] {
+    for (opening, count, first) in [
+        ("(", 101, "expression nested too deeply"),
+        ("not (", 101, "expression nested too deeply"),
+        ("1 ? ", 101, "specify header field or ‘port’"),
+        ("true ? true : ", 2, "expression nested too deeply"),
+        ("! ", 1, "missing expression after ‘!’"),
+    ] {
         let text = format!("allow {}", opening.repeat(50_000));
         let (rules, problems) = filter_rules(&[text], 1, &NoNames);
-        assert!(!problems.is_empty());
-        let _ = Program::new(rules, Layout::Ip);
+        let found = problems.first().map(ToString::to_string);
+        assert_eq!((problems.len(), found), (count, Some(format!("pattern 0: {first}"))), "{opening}");
+        let program = Program::new(rules.clone(), Layout::Ip);
+        for _ in 0..10 {
+            let (bytes, header) = random.packet();
+            let headers = Headers::new(&bytes, header);
+            assert_eq!(program.first_match(&headers), first_match(&rules, &headers), "{opening}");
+        }
     }
 }

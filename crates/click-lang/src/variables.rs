@@ -315,7 +315,7 @@ mod tests {
     fn expansion_ends() {
         let budget = Budget::new(10_000);
         let text = environment().expand("$loop", &budget).into_owned();
-        assert!(text.starts_with("$loop x") && !budget.is_empty());
+        assert_eq!((text, budget.is_empty()), (String::from("$loop") + &" x".repeat(11), false));
         let mut bomb = Environment::inside(None);
         for level in 0..9_u8 {
             let value = alloc::format!("$v{}", level + 1).repeat(1000);

@@ -297,7 +297,7 @@ fn bombs_are_refused() {
         }
         text + &format!("C{levels}")
     };
-    let refused = |text: &str, expected: &str| {
+    let check = |text: &str, expected: &[&str]| {
         let is_class = |name: &str| CLASSES.contains(&name);
         let limits = Limits {
             elements: 10_000,
@@ -309,23 +309,26 @@ fn bombs_are_refused() {
             ..Limits::default()
         };
         let compiled = compile(text, &Options { limits, ..Options::new("config", &is_class) });
-        let lines = messages(&compiled);
-        assert!(lines.iter().any(|line| line.contains(expected)), "{lines:?} lacks {expected}");
+        assert_eq!(messages(&compiled), expected);
     };
-    refused(&doubling(40, "INNER; INNER"), "too many elements");
-    refused(&doubling(300, "INNER"), "nested too deeply");
-    refused(&"{".repeat(100_000), "nesting depth exceeded");
-    refused(&";".repeat(1_000_000), "too long");
-    refused(&";".repeat(11_000_000), "too long");
-    refused("a :: Idle; a [0-65535] => [0-65535] a", "too many ports");
+    let too_many = "config:4: too many elements or connections after compound elements are expanded";
+    check(&doubling(40, "INNER; INNER"), &[too_many]);
+    check(&doubling(300, "INNER"), &["config:102: compound elements nested too deeply"]);
+    let mut nested = vec!["config:1: expected '}'"; Limits::default().nesting];
+    nested[0] = "config:1: maximum compound element nesting depth exceeded";
+    check(&"{".repeat(100_000), &nested);
+    for length in [1_000_000, 11_000_000] {
+        check(&";".repeat(length), &["config:1: configuration too long: the rest is not read"]);
+    }
+    check("a :: Idle; a [0-65535] => [0-65535] a", &["config:1: too many ports"; 2]);
     let mut text = String::from("elementclass P { input -> output } define($a 1)");
     for n in 0..10 {
         text.push_str(&format!("define($v{n} {})", format!("$v{}", n + 1).repeat(100)));
     }
-    refused(&(text + "Print($v0)"), "too long");
+    check(&(text + "Print($v0)"), &["config:1: configuration text too long after variables are replaced"]);
     let mut text = String::from("Idle -> p :: {input -> output}; ");
     text.push_str(&"Idle -> p; p -> Discard; ".repeat(200));
-    refused(&text, "too many connections");
+    check(&text, &["config:1: too many connections through compound elements"]);
 }
 
 /// A text of `count` pieces.

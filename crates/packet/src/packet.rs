@@ -349,7 +349,8 @@ impl Packet {
         Some(added)
     }
 
-    /// Moves the data so that the headroom is `front` bytes. Header offsets move with it.
+    /// Moves the data so that the headroom is `front` bytes. Header offsets move with it; a stripped header that lies
+    /// further in front is no longer set.
     pub fn set_headroom(&mut self, front: usize) -> Option<()> {
         let now = self.headroom();
         if front > now {

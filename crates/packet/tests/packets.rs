@@ -3,18 +3,37 @@
 use packet::{Batch, MAX_CAPACITY, Packet, Pool};
 use random::Random;
 
-/// A packet and its expected contents.
+/// A packet and what it is expected to hold.
+#[derive(Clone)]
+struct Model {
+    bytes: Vec<u8>,
+    /// The offset of the link header, which is set where the packet began.
+    mac: Option<isize>,
+    paint: u8,
+}
+
 struct Pair {
     packet: Packet,
-    bytes: Vec<u8>,
+    model: Model,
+}
+
+impl Pair {
+    fn check(&self) {
+        let Model { bytes, mac, paint } = &self.model;
+        assert_eq!((self.packet.data(), self.packet.paint()), (&bytes[..], *paint));
+        assert_eq!(self.packet.mac_offset(), *mac);
+    }
 }
 
 fn step(pairs: &mut Vec<Pair>, pool: &Pool, random: &mut Random) {
     let choice = random.below(10);
     if pairs.is_empty() || choice == 0 {
         let bytes: Vec<u8> = (0..random.below(3000)).map(|value| value as u8).collect();
-        if let Some(packet) = pool.packet(&bytes) {
-            pairs.push(Pair { packet, bytes });
+        if let Some(mut packet) = pool.packet(&bytes) {
+            let paint = random.below(256) as u8;
+            packet.set_mac(0);
+            packet.set_paint(paint);
+            pairs.push(Pair { packet, model: Model { bytes, mac: Some(0), paint } });
         }
         return;
     }
@@ -25,35 +44,42 @@ fn step(pairs: &mut Vec<Pair>, pool: &Pool, random: &mut Random) {
         1 => drop(pairs.swap_remove(index)),
         2 => {
             if let Some(packet) = pair.packet.duplicate() {
-                let bytes = pair.bytes.clone();
-                pairs.push(Pair { packet, bytes });
+                let model = pair.model.clone();
+                pairs.push(Pair { packet, model });
             }
         }
         3 => {
             if let Some(packet) = pair.packet.copy() {
-                let bytes = pair.bytes.clone();
-                pairs.push(Pair { packet, bytes });
+                let model = pair.model.clone();
+                pairs.push(Pair { packet, model });
             }
         }
         4 => {
             let count = pair.packet.strip(amount);
-            pair.bytes.drain(..count);
+            pair.model.bytes.drain(..count);
+            pair.model.mac = pair.model.mac.map(|mac| mac - count.cast_signed());
         }
         5 => {
             let count = pair.packet.truncate_by(amount);
-            pair.bytes.truncate(pair.bytes.len() - count);
+            pair.model.bytes.truncate(pair.model.bytes.len() - count);
         }
         6 => {
             pair.packet.prepend(amount).unwrap().fill(7);
-            pair.bytes.splice(..0, vec![7; amount]);
+            pair.model.bytes.splice(..0, vec![7; amount]);
+            pair.model.mac = pair.model.mac.map(|mac| mac + amount.cast_signed());
         }
         7 => {
             pair.packet.append(amount).unwrap().fill(9);
-            pair.bytes.extend(vec![9; amount]);
+            pair.model.bytes.extend(vec![9; amount]);
         }
-        8 => pair.packet.set_headroom(amount).unwrap(),
+        8 => {
+            pair.packet.set_headroom(amount).unwrap();
+            pair.model.mac = pair.model.mac.filter(|mac| mac + amount.cast_signed() >= 0);
+        }
         _ => {
-            if let (Some(byte), Some(model)) = (pair.packet.data_mut().first_mut(), pair.bytes.first_mut()) {
+            if let (Some(byte), Some(model)) =
+                (pair.packet.data_mut().first_mut(), pair.model.bytes.first_mut())
+            {
                 *byte = byte.wrapping_add(1);
                 *model = *byte;
             }
@@ -68,9 +94,7 @@ fn packets_hold_what_was_written() {
         let (mut pairs, mut random) = (Vec::new(), Random::new(seed));
         for _ in 0..2000 {
             step(&mut pairs, &pool, &mut random);
-            for pair in &pairs {
-                assert_eq!(pair.packet.data(), pair.bytes);
-            }
+            pairs.iter().for_each(Pair::check);
         }
         drop(pairs);
         assert_eq!(pool.live(), 0);
@@ -83,9 +107,10 @@ fn an_exhausted_pool_refuses_and_recovers() {
     let held: Vec<_> = (0..3).map(|_| pool.allocate(60).unwrap()).collect();
     assert!(pool.allocate(60).is_none());
     assert!(held[0].duplicate().is_none());
-    assert_eq!(pool.failed_allocations(), 2);
+    assert_eq!((pool.live(), pool.failed_allocations()), (3, 2));
     drop(held);
-    assert!(pool.allocate(60).is_some());
+    assert_eq!(pool.allocate(60).map(|packet| (packet.len(), pool.live())), Some((60, 1)));
+    assert_eq!((pool.live(), pool.failed_allocations()), (0, 2));
 }
 
 #[test]
@@ -122,7 +147,7 @@ fn absurd_sizes_are_refused() {
     assert!(packet.prepend(usize::MAX / 2).is_none());
     assert!(packet.append(MAX_CAPACITY).is_none());
     assert!(!packet.unstrip(100));
-    assert_eq!(packet.data(), b"x");
+    assert_eq!((packet.data(), pool.live(), pool.failed_allocations()), (&b"x"[..], 1, 1));
 }
 
 #[test]
@@ -258,9 +283,11 @@ fn impossible_loans_are_refused() {
     let pool = Pool::new(1);
     #[expect(clippy::reversed_empty_ranges, reason = "it is to be refused")]
     for range in [0..11, 11..11, 5..4, usize::MAX..usize::MAX] {
-        assert!(pool.lend(buffer(&[0; 10]), range).is_err());
+        assert_eq!(pool.lend(buffer(&[1; 10]), range).unwrap_err(), [1; 10]);
     }
-    assert!(pool.lend(&mut [], 0..0).is_err());
+    assert!(pool.lend(&mut [], 0..0).unwrap_err().is_empty());
+    assert_eq!((pool.live(), pool.failed_allocations()), (0, 0));
     let _only = pool.lend(buffer(&[0; 10]), 10..10).unwrap();
-    assert_eq!(pool.lend(buffer(&[0; 10]), 0..10).unwrap_err().len(), 10);
+    assert_eq!(pool.lend(buffer(&[1; 10]), 0..10).unwrap_err(), [1; 10]);
+    assert_eq!((pool.live(), pool.failed_allocations()), (1, 1));
 }

@@ -116,9 +116,10 @@ impl Parser<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tree::Tree;
+    use alloc::format;
     use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
 
     fn errors(text: &str) -> Vec<String> {
         let tree = Tree::parse(text);
@@ -150,9 +151,15 @@ mod tests {
 
     #[test]
     fn deep_nesting_is_refused_without_recursion() {
-        for brace in ["{", "(", "a :: {", "( {"] {
-            let text = brace.repeat(100_000);
-            assert!(errors(&text).iter().any(|message| message.contains("nesting depth exceeded")));
-        }
+        let check = |opening: &str, kind: &str, closing: &[&str]| {
+            let first = format!("maximum {kind} nesting depth exceeded");
+            let missing = closing.iter().cycle().take(49).map(|brace| format!("expected ‘{brace}’"));
+            let expected: Vec<String> = [first].into_iter().chain(missing).collect();
+            assert_eq!(errors(&opening.repeat(100_000)), expected, "{opening}");
+        };
+        check("{", "compound element", &["}"]);
+        check("(", "element group", &[")"]);
+        check("a :: {", "compound element", &["}"]);
+        check("( {", "compound element", &[")", "}"]);
     }
 }

@@ -311,11 +311,59 @@ mod tests {
         ] {
             assert_eq!(read(text), None, "{text}");
         }
+        // Options beyond the length of a header are cut.
         assert_eq!(
-            read(&"1;".repeat(60).trim_end_matches(';').replace('1', "nop")).map(|o| o.len()),
-            Some(options::MAX_LENGTH)
+            read(&["nop"; 60].join(";")),
+            Some([packet::view::ip4::OPTION_NOP; options::MAX_LENGTH].to_vec())
         );
         assert_eq!(read("rr{}+20"), None);
+    }
+
+    /// Options with every number of entries, and every number of entries before the pointer, survive as text.
+    #[test]
+    fn valid_options_are_read_back() {
+        let check = |option: &[u8]| {
+            let mut text = String::new();
+            write(option, &mut text);
+            assert_eq!(read(&text).as_deref(), Some(option), "{text}");
+        };
+        for entries in 0..=9u8 {
+            for used in 0..=entries {
+                for (kind, keeps_rest) in
+                    [(OPTION_RECORD_ROUTE, false), (OPTION_LOOSE_ROUTE, true), (OPTION_STRICT_ROUTE, true)]
+                {
+                    let mut option = Vec::from([kind, 3 + 4 * entries, 4 + 4 * used]);
+                    let address =
+                        |entry| if entry < used || keeps_rest { [10, kind, entry, 1] } else { [0; 4] };
+                    option.extend((0..entries).flat_map(address));
+                    check(&option);
+                }
+                for overflow in [0, 1, 15] {
+                    let mut option =
+                        Vec::from([OPTION_TIMESTAMP, 4 + 4 * entries, 5 + 4 * used, overflow << 4]);
+                    let time = |entry| if entry < used { [0x80 * (entry % 2), 0, entry, 7] } else { [0; 4] };
+                    option.extend((0..entries).flat_map(time));
+                    check(&option);
+                    if entries > 4 {
+                        continue;
+                    }
+                    for flag in [WITH_ADDRESS, CHOSEN_ADDRESS] {
+                        let mut option = Vec::from([
+                            OPTION_TIMESTAMP,
+                            4 + 8 * entries,
+                            5 + 8 * used,
+                            overflow << 4 | flag,
+                        ]);
+                        let address = |entry| match entry < used || flag == CHOSEN_ADDRESS {
+                            true => [10, flag, entry, 1],
+                            false => [0; 4],
+                        };
+                        option.extend((0..entries).flat_map(|entry| [address(entry), time(entry)]).flatten());
+                        check(&option);
+                    }
+                }
+            }
+        }
     }
 
     /// Any bytes give a text of printable characters, which is refused or read as options that fit into a header.
