@@ -1,4 +1,4 @@
-//! Every class of the registry: documented, with an example that runs and ends as it says, at every batch size.
+//! Every class of the registry is documented, and its example gives the listed results at every batch size.
 
 mod support;
 
@@ -52,22 +52,22 @@ fn every_class_is_documented() {
     assert_eq!(classes().count(), elements::DOCUMENTATION.iter().copied().flatten().count());
     for (class, page) in pages() {
         let info = class.info;
-        let mut complain = |text: String| failures.push(format!("{}: {text}", info.name));
+        let mut report = |text: String| failures.push(format!("{}: {text}", info.name));
         if page.name != info.name {
-            complain(format!("its documentation is that of {}", page.name));
+            report(format!("its documentation is that of {}", page.name));
         }
         if !page.summary.ends_with('.') || page.summary.len() > 120 {
-            complain(format!("summary `{}` is not one sentence of at most 120 bytes", page.summary));
+            report(format!("summary `{}` is not one sentence of at most 120 bytes", page.summary));
         }
         if !uses(page.example, info.name) && !info.aliases.iter().any(|alias| uses(page.example, alias)) {
-            complain("the example does not use it".into());
+            report("the example does not use it".into());
         }
         if page.arguments().count() != info.arguments().count() {
-            complain("arguments and their summaries differ in number".into());
+            report("arguments and their summaries differ in number".into());
         }
         for (argument, summary) in info.arguments().zip(page.arguments()) {
             if !summary.ends_with('.') {
-                complain(format!("argument {} has no summary sentence", argument.keyword));
+                report(format!("argument {} has no summary sentence", argument.keyword));
             }
         }
         let handlers = class.handlers().into_iter().map(|handler| (handler.name, handler.summary));
@@ -75,10 +75,10 @@ fn every_class_is_documented() {
             handlers.chain(class.numbered.map(|(prefix, summary)| (prefix.into(), summary)))
         {
             if !summary.ends_with('.') {
-                complain(format!("handler {name} has no summary sentence"));
+                report(format!("handler {name} has no summary sentence"));
             }
         }
-        // What the text says of drops is what the class declares.
+        // The drop reasons in the text are those that the class declares.
         for (_, rest) in page
             .description
             .match_indices("dropped as `")
@@ -86,12 +86,12 @@ fn every_class_is_documented() {
         {
             let named = rest.split('`').next().unwrap_or_default();
             if !info.drops.iter().any(|reason| reason.name() == named) {
-                complain(format!("`{named}` is not among its drops"));
+                report(format!("`{named}` is not among its drops"));
             }
         }
         for other in page.see {
             if elements::class(other).is_none() {
-                complain(format!("see {other}, which does not exist"));
+                report(format!("see {other}, which does not exist"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The handlers of the route tables: commands, answers, messages and the order of the tables, as Click has them.
+//! Route tables: commands, answers, messages and the order of routes, which are Click's.
 
 mod support;
 
@@ -76,7 +76,7 @@ fn the_longest_prefix_wins_while_routes_come_and_go() {
 }
 
 #[test]
-fn what_a_command_can_t_do_it_says() {
+fn invalid_commands_are_rejected_with_a_reason() {
     for class in CHANGEABLE {
         check(
             class,
@@ -112,7 +112,7 @@ fn what_a_command_can_t_do_it_says() {
 }
 
 #[test]
-fn a_group_of_commands_is_done_or_not() {
+fn a_group_of_commands_is_applied_as_a_whole_or_not_at_all() {
     for class in CHANGEABLE {
         check(
             class,
@@ -151,7 +151,7 @@ fn check_table(class: &str, first: &[&str], changed: &[&str]) {
 }
 
 #[test]
-fn tables_are_shown_in_click_s_order() {
+fn tables_are_listed_in_the_order_of_click() {
     let given = [
         "10.0.0.0/8\t\t-\t\t1",
         "10.1.0.0/16\t\t1.2.3.4\t\t0",

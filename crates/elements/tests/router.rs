@@ -1,4 +1,4 @@
-//! What a router promises of order, handlers, swaps and time, shown with the library's elements.
+//! The router's guarantees about order, handlers, swaps and time, tested with elements of the library.
 
 mod support;
 
@@ -51,7 +51,7 @@ fn a_write_comes_before_the_packet_that_asked_for_it() {
         s[0] -> before :: Counter -> Discard; s[1] -> after :: Counter -> Discard;";
     for batch in BATCHES {
         let run = run(config, batch).expect("it runs");
-        assert_eq!(run.router.batch(), 1, "who acts on others takes packets one by one");
+        assert_eq!(run.router.batch(), 1, "an element that acts on others processes packets one by one");
         assert_eq!(expectations(&run, "all.count = 10\nbefore.count = 3\nafter.count = 7"), [""; 0]);
     }
 }
@@ -126,7 +126,7 @@ fn a_bad_swap_changes_nothing() {
 
 #[test]
 fn simulated_time_is_the_same_in_every_run() {
-    // The environment's clock stands still: that the packets have their times shows that nothing looks at it.
+    // The environment's clock stands still, so packets with other times show that it is not read.
     let config = "RatedSource(RATE 100, LIMIT 50, STOP true) -> s :: RandomSwitch;
         s[0] -> q :: Queue -> DelayUnqueue(0.1) -> out :: ToDump(out); s[1] -> r :: RatedSplitter(20) -> out; r[1] -> StoreData(0, late) -> out;";
     let first = written(config, 256);

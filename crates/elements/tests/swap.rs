@@ -1,4 +1,4 @@
-//! What a hot swap carries over: flows, packets that wait, tables, counts. All of it at every batch size.
+//! A hot swap keeps flows, waiting packets, tables and counts, at every batch size.
 
 mod support;
 
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use support::{BATCHES, expectations, run};
 
-/// Simulated time for which the second configuration runs, if nothing has to be waited for.
+/// Simulated time for which the second configuration runs, unless it delays packets.
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Runs `first`, then replaces it by `second` and checks handlers; then the same with attempts between that fail.
+/// Runs `first`, replaces it by `second` and checks handlers; then does the same with failed attempts in between.
 fn check(first: &str, second: &str, time: Duration, expect: &str) {
-    // Flows and tables would be old if it went on until nothing happens any more.
+    // Stops early, because flows and table entries would expire if it ran until it is idle.
     let first = &format!("{first} Script(wait 0.01s, stop);");
     for batch in BATCHES {
         for attempts in [
@@ -21,11 +21,11 @@ fn check(first: &str, second: &str, time: Duration, expect: &str) {
             let mut run = run(first, batch).expect("the first configuration runs");
             let mut swaps = 1;
             for attempt in attempts {
-                // One that is in order takes over before anything of it runs; the next one inherits from it.
+                // A valid configuration takes over before it has run; the next one inherits from it.
                 swaps += u64::from(run.router.write("hotconfig", attempt).is_ok());
             }
             run.router.write("hotconfig", second).expect("the second configuration is accepted");
-            // Tables that age never come to rest.
+            // Tables with timeouts never become idle.
             run.router.run_for(Some(time));
             assert_eq!(expectations(&run, expect), [""; 0], "batch {batch}: {second}");
             assert_eq!(run.router.swaps(), swaps, "{second}");
@@ -33,7 +33,7 @@ fn check(first: &str, second: &str, time: Duration, expect: &str) {
     }
 }
 
-/// An Internet checksum is left to the elements: of the packet, IP header and ports, then what the protocol needs.
+/// A source of one packet with these addresses and ports, whose IP checksum `SetIPChecksum` computes.
 fn packet(source: (u8, u16), destination: (u8, u16), tcp: bool) -> String {
     let ((from, from_port), (to, to_port)) = (source, destination);
     let (protocol, rest) = match tcp {
@@ -48,7 +48,7 @@ fn packet(source: (u8, u16), destination: (u8, u16), tcp: bool) -> String {
 
 #[test]
 fn rewriters_keep_their_flows() {
-    // From 10.0.0.1 port 1000 to 8.0.0.1 port 53, as 1.0.0.1 port 5000; the answer belongs to no flow but that one.
+    // From 10.0.0.1 port 1000 to 8.0.0.1 port 53, as 1.0.0.1 port 5000; the answer belongs to that flow.
     let rows = [
         ("IPRewriter", "pattern 1.0.0.1 5000 - - 0 1, drop", true),
         ("IPRewriter", "pattern 1.0.0.1 5000 - - 0 1, drop", false),
@@ -89,7 +89,7 @@ fn packets_that_wait_are_kept() {
         let second = format!("Idle -> q :: {class}(20); q -> Unqueue -> c :: Counter -> Discard; {other}");
         check(&first, &second, SHORT, "q.length = 0\nc.count = 7");
     }
-    // Any queue takes over from any other; a new one that is too short says what it loses.
+    // Any queue takes over from any other; one that is too short drops packets.
     for (old, new, length) in
         [("Queue", "SimpleQueue(4)", 4), ("FrontDropQueue", "QuickNoteQueue", 7), ("MixedQueue", "Queue", 7)]
     {
@@ -98,7 +98,7 @@ fn packets_that_wait_are_kept() {
         let second = format!("Idle -> q :: {new}; q -> Idle;");
         check(&first, &second, SHORT, &format!("q.length = {length}\nq.highwater_length = {length}"));
     }
-    // Those on their way through time as well.
+    // Delayed packets are kept, too.
     for class in ["DelayUnqueue(1s)", "LinkUnqueue(1s, 1Gbps)"] {
         let config = |count| {
             format!(

@@ -1,4 +1,4 @@
-//! What the tests of the library share: an environment in memory, and one way to run a configuration.
+//! An environment in memory, in which the tests run configurations.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 mod network;
@@ -16,17 +16,17 @@ use network::Network;
 use packet::Timestamp;
 use router::{Options, Registry, Router, RunEnd};
 
-/// Simulated runs start here.
+/// The time at which simulated runs start.
 pub(crate) const START: Timestamp = Timestamp::from_parts(1_000_000_000, 0);
-/// The batch sizes at which everything must behave the same.
+/// Batch sizes at which results must be the same.
 pub(crate) const BATCHES: [usize; 3] = [1, 7, 256];
-/// Simulated time after which a run that does not end is stopped.
-const LONGEST: Timestamp = Timestamp::from_parts(3_600, 0);
+/// Maximum simulated time of a run.
+const MAX_TIME: Timestamp = Timestamp::from_parts(3_600, 0);
 
 /// The content of a file that may be open for writing.
 type File = Rc<RefCell<Vec<u8>>>;
 
-/// Files in memory before those of the project, a console that is kept, and possibly a network.
+/// Files in memory, with the project's test data behind them, a recorded console, and optionally a network.
 #[derive(Default)]
 pub(crate) struct Memory {
     files: RefCell<BTreeMap<String, File>>,
@@ -40,7 +40,7 @@ impl Memory {
         Memory { network: Some(Rc::default()), ..Memory::default() }
     }
 
-    /// Everything that was written to the console.
+    /// The text written to the console.
     pub(crate) fn console(&self) -> String {
         self.console.borrow().clone()
     }
@@ -57,7 +57,7 @@ impl Memory {
         files.iter().map(|(name, file)| (name.clone(), text(file))).collect()
     }
 
-    /// Puts a file where configurations find it.
+    /// Creates a file.
     pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
         self.files.borrow_mut().insert(path.into(), Rc::new(RefCell::new(bytes.to_vec())));
     }
@@ -106,7 +106,7 @@ impl Environment for Memory {
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
         let bytes = match self.files.borrow().get(path) {
             Some(file) => file.borrow().clone(),
-            // The project's own test data, and nothing else of this machine.
+            // Of the machine's files, only the project's test data can be read.
             None if path.starts_with("testdata/") && !path.contains("..") => {
                 std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path))
                     .map_err(|error| IoError::NotFound(error.to_string()))?
@@ -140,7 +140,7 @@ impl Environment for Memory {
     }
 }
 
-/// A run that is over.
+/// A finished run.
 pub(crate) struct Run {
     pub(crate) router: Router,
     pub(crate) memory: Rc<Memory>,
@@ -151,28 +151,31 @@ pub(crate) fn run(config: &str, batch: usize) -> Result<Run, String> {
     run_with(config, batch, Rc::new(Memory::default()))
 }
 
-/// As `run`, with files put there before.
+/// Like `run`, in a given environment.
 pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result<Run, String> {
     let registry = Registry::new(elements::REGISTRY);
     let is_class = |name: &str| registry.contains(name);
     let compiled = click_lang::compile(config, &click_lang::Options::new("test", &is_class));
-    let told = |problems: &[click_lang::Diagnostic]| {
+    let message = |problems: &[click_lang::Diagnostic]| {
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     if compiled.has_errors() {
-        return Err(told(&compiled.diagnostics));
+        return Err(message(&compiled.diagnostics));
     }
     let options =
         Options { batch, simulated: Some(START), seed: Some(1), packets: 1 << 14, ..Options::default() };
     let mut router =
-        Router::new(compiled.graph, registry, memory.clone(), options).map_err(|all| told(&all))?;
-    let mut until = START + LONGEST;
-    // Whatever arrives as that time ends is still received.
+        Router::new(compiled.graph, registry, memory.clone(), options).map_err(|all| message(&all))?;
+    let mut until = START + MAX_TIME;
+    // Packets that arrive at the end of that time are still received.
     while router.run(Some(until)) == RunEnd::Paused
         && memory.network.as_ref().is_some_and(|network| network.is_waiting())
     {
         until += Timestamp::from_parts(1, 0);
-        assert!(until < START + LONGEST + LONGEST, "there are packets that the configuration never receives");
+        assert!(
+            until < START + MAX_TIME + MAX_TIME,
+            "there are packets that the configuration never receives"
+        );
     }
     Ok(Run { router, memory })
 }

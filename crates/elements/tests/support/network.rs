@@ -1,7 +1,7 @@
 //! A network in memory: pairs of interfaces joined by a cable, the kernel of a host, raw sockets and datagram sockets.
 //!
-//! Whatever is sent arrives at once, in order, and waits in a queue until the receiver reads it. The kernel answers ARP
-//! requests and echo requests for its own address, and nothing else.
+//! Packets arrive at once and in order, and are queued until the receiver reads them. The kernel answers only ARP
+//! requests and echo requests for its own address.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,11 +15,11 @@ use packet::{Batch, Pool};
 
 use super::START;
 
-/// Bytes of an Ethernet header.
-const ETHERNET: usize = 14;
-/// The link address of the kernel's interface if the configuration does not choose one.
-const KERNEL: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// The first port that sockets without a port of their own get.
+/// Length of an Ethernet header.
+const ETHERNET_LENGTH: usize = 14;
+/// The default Ethernet address of the kernel's interface.
+const KERNEL_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// The first port of sockets without a local port.
 const FIRST_PORT: u16 = 40_000;
 
 /// An address and port.
@@ -32,8 +32,8 @@ pub(crate) struct Network {
     opened: Cell<i32>,
 }
 
-/// What an endpoint is connected to.
-enum Kind {
+/// The other side of an endpoint.
+enum EndpointKind {
     /// Interface `name`; its frames arrive at the other end of the cable.
     Interface { name: String, receives: bool },
     /// The kernel, by frames or by IP packets.
@@ -49,7 +49,7 @@ enum Kind {
 /// An open device or socket.
 struct Endpoint {
     descriptor: Descriptor,
-    kind: Kind,
+    kind: EndpointKind,
     arrived: RefCell<VecDeque<(Vec<u8>, Sender)>>,
     last_sender: Cell<Option<Sender>>,
 }
@@ -65,19 +65,19 @@ impl Network {
     pub(crate) fn device(self: &Rc<Network>, request: &DeviceRequest) -> Box<dyn Device> {
         Box::new(self.open(match request {
             DeviceRequest::Interface { name, receive, .. } => {
-                Kind::Interface { name: name.clone(), receives: *receive }
+                EndpointKind::Interface { name: name.clone(), receives: *receive }
             }
-            DeviceRequest::Tunnel { ethernet, name, address, link, .. } => Kind::Kernel {
+            DeviceRequest::Tunnel { ethernet, name, address, link, .. } => EndpointKind::Kernel {
                 ethernet: *ethernet,
                 name: name.clone(),
-                link: link.unwrap_or(KERNEL),
+                link: link.unwrap_or(KERNEL_ADDRESS),
                 address: address.map(|(address, _)| address),
             },
-            DeviceRequest::Raw { protocol, .. } => Kind::Raw { protocol: *protocol },
+            DeviceRequest::Raw { protocol, .. } => EndpointKind::Raw { protocol: *protocol },
         }))
     }
 
-    /// Opens a socket; none if it is not one for UDP.
+    /// Opens a socket; `None` if it is not a UDP socket.
     pub(crate) fn socket(self: &Rc<Network>, request: &SocketRequest) -> Option<Socket> {
         let free = (Ipv4Addr::LOCALHOST, FIRST_PORT + u16::try_from(self.opened.get()).ok()?);
         let local = match request.local {
@@ -86,21 +86,21 @@ impl Network {
         };
         let kind = match request.address {
             SocketAddress::Udp(address, port) if request.client => {
-                Kind::Datagrams { local, remote: Cell::new(Some((address, port))) }
+                EndpointKind::Datagrams { local, remote: Cell::new(Some((address, port))) }
             }
             SocketAddress::Udp(address, port) => {
-                Kind::Datagrams { local: (address, port), remote: Cell::new(None) }
+                EndpointKind::Datagrams { local: (address, port), remote: Cell::new(None) }
             }
             SocketAddress::Multicast(address, port) => {
                 let hears_itself = request.multicast_loop && request.local.is_none();
-                Kind::Member { group: (address, port), local, hears_itself }
+                EndpointKind::Member { group: (address, port), local, hears_itself }
             }
             _ => return None,
         };
         Some(Socket::Datagrams(Box::new(self.open(kind))))
     }
 
-    fn open(self: &Rc<Network>, kind: Kind) -> Handle {
+    fn open(self: &Rc<Network>, kind: EndpointKind) -> Handle {
         self.opened.set(self.opened.get() + 1);
         let descriptor = Descriptor(self.opened.get());
         let (arrived, last_sender) = (RefCell::default(), Cell::default());
@@ -113,7 +113,7 @@ impl Network {
         self.endpoints.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Those of the watched descriptors that can be read or written, as requested. There is always room to write.
+    /// The watched descriptors that are ready as requested. Writing is always possible.
     pub(crate) fn ready(&self, watched: &[(Descriptor, bool, bool)]) -> Vec<Descriptor> {
         let has_arrived = |descriptor| {
             let mut all = self.endpoints().into_iter();
@@ -124,12 +124,12 @@ impl Network {
         ready.map(|(descriptor, _, _)| *descriptor).collect()
     }
 
-    /// Whether anything that was sent was not read yet.
+    /// Whether packets are waiting to be read.
     pub(crate) fn is_waiting(&self) -> bool {
         self.endpoints().iter().any(|endpoint| !endpoint.arrived.borrow().is_empty())
     }
 
-    /// Delivers what an endpoint sends, to `to` if that is not where it always sends to.
+    /// Delivers a packet of an endpoint, to `to` if the packet has a destination of its own.
     fn send(&self, from: &Endpoint, bytes: &[u8], to: Option<Ipv4Addr>) {
         let deliver = |bytes: &[u8], sender: Sender, is_receiver: &dyn Fn(&Endpoint) -> bool| {
             for endpoint in self.endpoints().iter().filter(|endpoint| is_receiver(endpoint)) {
@@ -138,14 +138,14 @@ impl Network {
         };
         let unknown = (Ipv4Addr::UNSPECIFIED, 0);
         match &from.kind {
-            Kind::Interface { name, .. } => {
+            EndpointKind::Interface { name, .. } => {
                 let other_end = other_end(name);
                 deliver(bytes, unknown, &|endpoint| match &endpoint.kind {
-                    Kind::Interface { name, receives } => *receives && *name == other_end,
+                    EndpointKind::Interface { name, receives } => *receives && *name == other_end,
                     _ => false,
                 });
             }
-            Kind::Kernel { ethernet, link, address, .. } => {
+            EndpointKind::Kernel { ethernet, link, address, .. } => {
                 let Some(address) = *address else { return };
                 let reply =
                     if *ethernet { frame_reply(bytes, *link, address) } else { echo_reply(bytes, address) };
@@ -153,9 +153,9 @@ impl Network {
                     deliver(&reply, unknown, &|endpoint| endpoint.descriptor == from.descriptor);
                 }
             }
-            Kind::Raw { protocol } => {
+            EndpointKind::Raw { protocol } => {
                 let is_receiver = |endpoint: &Endpoint| match endpoint.kind {
-                    Kind::Raw { protocol: other } => other == *protocol,
+                    EndpointKind::Raw { protocol: other } => other == *protocol,
                     _ => false,
                 };
                 deliver(bytes, unknown, &is_receiver);
@@ -163,17 +163,18 @@ impl Network {
                     deliver(&reply, unknown, &is_receiver);
                 }
             }
-            Kind::Datagrams { local, remote } => {
+            EndpointKind::Datagrams { local, remote } => {
                 let Some((address, port)) = remote.get() else { return };
                 let receiver = (to.unwrap_or(address), port);
                 deliver(
                     bytes,
                     *local,
-                    &|endpoint| matches!(endpoint.kind, Kind::Datagrams { local, .. } if local == receiver),
+                    &|endpoint| matches!(endpoint.kind, EndpointKind::Datagrams { local, .. } if local == receiver),
                 );
             }
-            Kind::Member { group, local, hears_itself } => deliver(bytes, *local, &|endpoint| {
-                let is_member = matches!(endpoint.kind, Kind::Member { group: other, .. } if other == *group);
+            EndpointKind::Member { group, local, hears_itself } => deliver(bytes, *local, &|endpoint| {
+                let is_member =
+                    matches!(endpoint.kind, EndpointKind::Member { group: other, .. } if other == *group);
                 is_member && (*hears_itself || endpoint.descriptor != from.descriptor)
             }),
         }
@@ -216,7 +217,7 @@ fn echo_reply(packet: &[u8], address: Ipv4Addr) -> Option<Vec<u8>> {
 
 /// The answer to an ARP request for this address, or to an echo request in a frame.
 fn frame_reply(frame: &[u8], link: [u8; 6], address: Ipv4Addr) -> Option<Vec<u8>> {
-    let (header, payload) = frame.split_at_checked(ETHERNET)?;
+    let (header, payload) = frame.split_at_checked(ETHERNET_LENGTH)?;
     let (sender, kind) = (&header[6..12], &header[12..14]);
     let payload = match kind {
         [8, 0] if header[..6] == link => echo_reply(payload, address)?,
@@ -254,7 +255,7 @@ impl Device for Handle {
 
     fn name(&self) -> String {
         match &self.endpoint.kind {
-            Kind::Interface { name, .. } | Kind::Kernel { name, .. } => name.clone(),
+            EndpointKind::Interface { name, .. } | EndpointKind::Kernel { name, .. } => name.clone(),
             _ => String::new(),
         }
     }
@@ -276,7 +277,7 @@ impl Datagrams for Handle {
     }
 
     fn connect_to_sender(&mut self) {
-        if let Kind::Datagrams { remote, .. } = &self.endpoint.kind {
+        if let EndpointKind::Datagrams { remote, .. } = &self.endpoint.kind {
             remote.set(self.endpoint.last_sender.get());
         }
     }
