@@ -1,4 +1,9 @@
 //! The system calls that a box in a process may make.
+//!
+//! `seccompiler`, the filter compiler of Firecracker, translates the rules: they stay readable, and the check of the
+//! architecture and the jumps are not ours to get right. It depends on `libc` only. It does not install the filter: the
+//! image does, because it first needs system calls that the filter forbids. So only the compiled instructions cross, as
+//! words in the shared region.
 
 use crate::error::SetupError;
 use boundary::exit::{MAILBOX_EVENT_DESCRIPTOR, WAKE_EVENT_DESCRIPTOR};
