@@ -30,7 +30,7 @@ pub use decoder::Decoder;
 pub use error::CaptureError;
 pub use link_type::LinkType;
 pub use parser::Parser;
-pub use pcap::{FILE_HEADER, PcapEncoder, RECORD_HEADER};
+pub use pcap::{FILE_HEADER_LENGTH, PcapEncoder, RECORD_HEADER_LENGTH};
 pub use pcapng::{MAX_BLOCK, MAX_INTERFACES, PacketOptions, PcapngEncoder};
 pub use record::{Options, Record, Verdict};
 

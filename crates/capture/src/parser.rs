@@ -171,7 +171,7 @@ impl Parser {
         Ok(match pcap::Reader::read(unread)? {
             Some(reader) => {
                 self.format = Format::Pcap(reader);
-                Step::Skip(pcap::FILE_HEADER as u64)
+                Step::Skip(pcap::FILE_HEADER_LENGTH as u64)
             }
             None => Step::NeedMore,
         })

@@ -24,7 +24,7 @@ const MAX_PATH: usize = 16;
 /// Words of an IP header without options.
 pub(crate) const HEADER_WORDS: usize = 5;
 /// From this number of compared header words on, copying the whole header is as cheap.
-const MANY_WORDS: usize = 3;
+const MIN_HEADER_COPY: usize = 3;
 /// Maximum comparisons in a row on one field. A longer run is split by a comparison with its middle.
 const MAX_RUN: usize = 6;
 
@@ -292,7 +292,7 @@ impl Builder<'_> {
         words.sort_unstable();
         words.dedup();
         let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
-        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MANY_WORDS;
+        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MIN_HEADER_COPY;
         if whole {
             words.extend(of_header);
             words.sort_unstable();

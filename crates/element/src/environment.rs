@@ -133,7 +133,7 @@ pub enum SocketAddress {
 
 impl SocketAddress {
     /// The longest path of a Unix socket that Linux takes, in bytes.
-    pub const LONGEST_PATH: usize = 107;
+    pub const MAX_PATH: usize = 107;
 }
 
 /// The socket that an element requests.

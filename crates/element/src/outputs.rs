@@ -22,7 +22,7 @@ const UNTOUCHED: u32 = 0;
 /// The group's last batch was emitted whole and must not grow.
 const SEALED: u32 = u32::MAX;
 /// Maximum number of spare batches. Further ones are freed, so that a burst does not keep memory.
-const SPARE: usize = 64;
+const MAX_SPARE: usize = 64;
 
 impl Outputs {
     /// With batches of at most `limit` packets.
@@ -45,7 +45,7 @@ impl Outputs {
     #[inline]
     pub fn recycle(&mut self, mut batch: Batch) {
         batch.clear();
-        if self.spare.len() < SPARE {
+        if self.spare.len() < MAX_SPARE {
             self.spare.push(batch);
         }
     }

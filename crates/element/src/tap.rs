@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::cell::RefCell;
 
 /// Maximum number of buffered bytes: bounds the memory that a flood of log lines can claim.
-const MOST: usize = 500_000;
+const MAX_BUFFERED: usize = 500_000;
 
 /// Log lines that an element has not yet taken.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl LogTap {
     pub fn put(&self, line: &str) -> bool {
         let mut lines = self.lines.borrow_mut();
         let first = lines.is_empty();
-        if lines.len() + line.len() < MOST {
+        if lines.len() + line.len() < MAX_BUFFERED {
             lines.push_str(line);
             lines.push('\n');
         }
@@ -38,7 +38,7 @@ mod tests {
     fn a_flood_is_bounded() {
         let tap = LogTap::default();
         assert_eq!((0..100_000).filter(|_| tap.put("0123456789")).count(), 1);
-        assert_eq!(tap.take(), "0123456789\n".repeat(MOST / 11));
+        assert_eq!(tap.take(), "0123456789\n".repeat(MAX_BUFFERED / 11));
         assert!(tap.put("a") && !tap.put(""));
         assert_eq!(tap.take(), "a\n\n");
         assert_eq!(tap.take(), "");

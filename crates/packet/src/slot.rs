@@ -15,7 +15,7 @@ pub const CAPACITY: usize = 2112;
 /// The largest packet, headroom included. Bounds the allocation that a header with a false length can cause.
 pub const MAX_CAPACITY: usize = 1 << 20;
 /// Number of slots that a pool allocates at a time.
-const CHUNK: usize = 64;
+const CHUNK_SLOTS: usize = 64;
 /// The value of a header offset that is not set.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -169,12 +169,12 @@ impl PoolState {
             if self.fresh.get() == 0 {
                 let chunk = NonNull::new(alloc_zeroed(Self::chunk_layout()))?;
                 (*self.chunks.get()).push(chunk);
-                self.fresh.set(CHUNK);
+                self.fresh.set(CHUNK_SLOTS);
                 // Reserves room for all slots, so that a release never allocates.
-                (*self.free.get()).reserve(self.slots.get() + CHUNK);
+                (*self.free.get()).reserve(self.slots.get() + CHUNK_SLOTS);
             }
             let chunk = (*self.chunks.get()).last()?;
-            let slot = chunk.add((CHUNK - self.fresh.get()) * STRIDE).cast::<Slot>();
+            let slot = chunk.add((CHUNK_SLOTS - self.fresh.get()) * STRIDE).cast::<Slot>();
             (*slot.as_ptr()).own_capacity = CAPACITY as u32;
             self.fresh.set(self.fresh.get() - 1);
             self.slots.set(self.slots.get() + 1);
@@ -183,7 +183,7 @@ impl PoolState {
     }
 
     fn chunk_layout() -> Layout {
-        match Layout::from_size_align(CHUNK * STRIDE, 64) {
+        match Layout::from_size_align(CHUNK_SLOTS * STRIDE, 64) {
             Ok(layout) => layout,
             Err(_) => unreachable!("a chunk is far smaller than the address space"),
         }

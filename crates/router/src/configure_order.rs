@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use element::Phase;
 
 /// Slices up to this length use insertion sort.
-const FEW: usize = 6;
+const MAX_INSERTION_SORT: usize = 6;
 /// From this length on, the pivot is the median of nine instead of three.
-const MANY: usize = 41;
+const MIN_MEDIAN_OF_NINE: usize = 41;
 
 /// The indices of elements with these phases, in order.
 pub(crate) fn order(phases: &[Phase]) -> Vec<usize> {
@@ -21,7 +21,7 @@ pub(crate) fn order(phases: &[Phase]) -> Vec<usize> {
     let mut parts = Vec::from_iter([whole]);
     while let Some(range) = parts.pop() {
         let Some(part) = order.get_mut(range.clone()) else { continue };
-        if part.len() <= FEW {
+        if part.len() <= MAX_INSERTION_SORT {
             // Insertion sort is stable.
             part.sort_by_key(phase);
             continue;
@@ -97,10 +97,10 @@ fn pivot(count: usize, at: impl Fn(usize) -> Phase) -> usize {
         }
     };
     let (first, middle, last) = (0, count / 2, count - 1);
-    if count <= FEW + 1 {
+    if count <= MAX_INSERTION_SORT + 1 {
         return middle;
     }
-    if count < MANY {
+    if count < MIN_MEDIAN_OF_NINE {
         return median(first, middle, last);
     }
     let step = count / 8;

@@ -6,7 +6,7 @@ use packet::Batch;
 use crate::state::{Delivery, RouterState};
 
 /// The maximum number of deliveries per turn. It ends a loop of elements that drops nothing.
-const MOST_DELIVERIES: usize = 1 << 22;
+const MAX_DELIVERIES: usize = 1 << 22;
 
 impl RouterState {
     /// Delivers what `from` has emitted, and everything that results from it: depth first, with an explicit stack
@@ -14,7 +14,7 @@ impl RouterState {
     pub(crate) fn deliver(&self, from: usize, outputs: &mut Outputs) {
         let mut stack = self.stacks.borrow_mut().pop().unwrap_or_default();
         self.route(from, outputs, &mut stack);
-        let mut left = MOST_DELIVERIES;
+        let mut left = MAX_DELIVERIES;
         while let Some(mut delivery) = stack.pop() {
             let Some(node) = self.nodes.get(delivery.element) else { continue };
             let most = if node.serial { 1 } else { self.options.batch };

@@ -7,7 +7,7 @@ use crate::hookup::Hookup;
 
 /// The analysis needs one bit per pair of elements. Above this number of elements it is skipped and order is kept
 /// everywhere, so that a configuration of a million elements can't exhaust memory.
-const MOST_ELEMENTS: usize = 16_384;
+const MAX_ELEMENTS: usize = 16_384;
 
 /// The constraints on delivery.
 pub(crate) struct Order {
@@ -28,7 +28,7 @@ pub(crate) fn analyse(hookup: &Hookup) -> Order {
     let sensitive =
         |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.order_insensitive);
     let serial = serial(&components, count, sensitive, |element| next(element).any(|to| to == element));
-    if count > MOST_ELEMENTS {
+    if count > MAX_ELEMENTS {
         return Order { groups: alloc::vec![Vec::new(); count], serial };
     }
     let touched = |element: usize| touched(hookup, element, sensitive(element));

@@ -53,7 +53,7 @@ pub(crate) fn resolve(
     for (number, (index, from)) in conflicts.into_iter().enumerate() {
         let Some(link) = links.get(index) else { continue };
         let mut diagnostic = conflict(graph, *link, from);
-        if number < MOST_EXPLAINED {
+        if number < MAX_EXPLAINED {
             paths.explain(&mut diagnostic, *link, from);
         }
         problems.push(diagnostic.bare());
@@ -62,10 +62,10 @@ pub(crate) fn resolve(
 }
 
 /// The maximum number of conflicts that are explained.
-const MOST_EXPLAINED: usize = 100;
+const MAX_EXPLAINED: usize = 100;
 
 /// The maximum number of links inside an element. All pairs of a thousand inputs and outputs would be a million.
-const MOST_PAIRS: usize = 1 << 12;
+const MAX_PAIRS: usize = 1 << 12;
 
 /// Resolves all ports. Visits each port once, so it is linear in the number of links for any graph. Returns the
 /// conflicting links, each with its output's mode.
@@ -93,14 +93,14 @@ fn spread(sides: &mut [PortModes], links: &[Link], elements: usize) -> Vec<(usiz
 
 /// The maximum number of steps spent to find the conflicts that Click would report. A graph whose links are ordered
 /// against the flow takes as many passes as it has links.
-const MOST_STEPS: usize = 1 << 24;
+const MAX_STEPS: usize = 1 << 24;
 
 /// Like `spread`, but by passes over all links until nothing changes. The modes that conflict are the same, but which
 /// links are reported depends on the order; this is Click's order. `None` if it takes too many steps.
 fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)>> {
     let mut conflicts = Vec::new();
     let mut reported = alloc::vec![false; links.len()];
-    let passes = MOST_STEPS / links.len().max(1);
+    let passes = MAX_STEPS / links.len().max(1);
     for _ in 0..passes {
         let mut changed = false;
         for (index, (link, reported)) in links.iter().zip(&mut reported).enumerate() {
@@ -174,7 +174,7 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: b
             inside: true,
             connection: 0,
         };
-        if class.info.flow == "x/x" && (star || inputs.len() * outputs.len() > MOST_PAIRS) {
+        if class.info.flow == "x/x" && (star || inputs.len() * outputs.len() > MAX_PAIRS) {
             let (Some(&input), Some(&output)) = (inputs.first(), outputs.first()) else { continue };
             links.extend(outputs.iter().map(|output| inside(input, *output)));
             links.extend(inputs.iter().skip(1).map(|input| inside(*input, output)));

@@ -18,12 +18,12 @@ use crate::state::RouterState;
 /// The Click version whose language and handlers are implemented.
 pub const ROUTER_VERSION: &str = "2.1";
 /// Task turns between two checks of timers and descriptors.
-const TURNS: usize = 128;
+const TURNS_PER_ROUND: usize = 128;
 /// Rounds between two checks of descriptors while there is work.
-const ROUNDS: u32 = 32;
+const ROUNDS_PER_WAIT: u32 = 32;
 
 /// The step of simulated time while tasks look for work and find none.
-const POLL: Timestamp = Timestamp::from_micros(1);
+const POLL_STEP: Timestamp = Timestamp::from_micros(1);
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Router {
             let worked = self.run_tasks();
             self.run_timers();
             self.rounds = self.rounds.wrapping_add(1);
-            if !worked || self.rounds.is_multiple_of(ROUNDS) {
+            if !worked || self.rounds.is_multiple_of(ROUNDS_PER_WAIT) {
                 if let Some(end) = self.wait(until) {
                     return end;
                 }
@@ -134,7 +134,7 @@ impl Router {
     /// little, as it does in Click when the clock is read.
     pub(crate) fn run_tasks(&self) -> bool {
         let state = &self.state;
-        let mut turns = TURNS;
+        let mut turns = TURNS_PER_ROUND;
         let mut worked = false;
         let simulated = state.resources.clock.simulated().is_some();
         let mut in_vain = 0;
@@ -173,7 +173,7 @@ impl Router {
         state.resources.clock.refresh();
         let now = state.resources.steady();
         let next = state.timers.borrow().next().filter(|at| *at > now);
-        let step = now + POLL;
+        let step = now + POLL_STEP;
         state.resources.clock.simulate(next.map_or(step, |at| at.min(step)));
     }
 

@@ -9,7 +9,7 @@ const STRIDE: u64 = 1 << 16;
 /// The default number of tickets of a task.
 const DEFAULT_TICKETS: u32 = 1024;
 /// The maximum number of tickets of a task.
-const MOST_TICKETS: u32 = 1 << 15;
+const MAX_TICKETS: u32 = 1 << 15;
 
 /// The tasks of all elements, at most one per element.
 pub(crate) struct Schedule {
@@ -97,7 +97,7 @@ impl Schedule {
 
     pub(crate) fn set_tickets(&mut self, element: usize, tickets: u32) {
         if let Some(task) = self.tasks.get_mut(element) {
-            task.tickets = tickets.clamp(1, MOST_TICKETS);
+            task.tickets = tickets.clamp(1, MAX_TICKETS);
         }
     }
 

@@ -10,9 +10,9 @@ pub(crate) use read::Reader;
 pub use write::PcapEncoder;
 
 /// Bytes of the file header.
-pub const FILE_HEADER: usize = 24;
+pub const FILE_HEADER_LENGTH: usize = 24;
 /// Bytes of a record's header.
-pub const RECORD_HEADER: usize = 16;
+pub const RECORD_HEADER_LENGTH: usize = 16;
 
 /// Timestamps are in microseconds.
 const MAGIC: u32 = 0xa1b2_c3d4;

@@ -1,6 +1,6 @@
 //! Reads pcap.
 
-use super::{FILE_HEADER, MAGIC, MAGIC_MODIFIED, MAGIC_NANOSECONDS, MAJOR, RECORD_HEADER};
+use super::{FILE_HEADER_LENGTH, MAGIC, MAGIC_MODIFIED, MAGIC_NANOSECONDS, MAJOR, RECORD_HEADER_LENGTH};
 use crate::MAX_CAPTURED;
 use crate::byte_order::ByteOrder;
 use crate::error::CaptureError;
@@ -35,14 +35,15 @@ impl Reader {
         let (order, magic) =
             magic(ByteOrder::Little).or_else(|| magic(ByteOrder::Big)).ok_or(CaptureError::Magic)?;
         let (Some(major), Some(minor), Some(link)) =
-            (order.u16(bytes, 4), order.u16(bytes, 6), order.u32(bytes, FILE_HEADER - 4))
+            (order.u16(bytes, 4), order.u16(bytes, 6), order.u32(bytes, FILE_HEADER_LENGTH - 4))
         else {
             return Ok(None);
         };
         if major != MAJOR {
             return Err(CaptureError::Version(major));
         }
-        let record_header = if magic == MAGIC_MODIFIED { RECORD_HEADER + 8 } else { RECORD_HEADER };
+        let record_header =
+            if magic == MAGIC_MODIFIED { RECORD_HEADER_LENGTH + 8 } else { RECORD_HEADER_LENGTH };
         let unit_ns = if magic == MAGIC_NANOSECONDS { 1 } else { 1_000 };
         let link = LinkType(link & LINK_TYPE_BITS).canonical();
         Ok(Some(Reader { order, unit_ns, minor, record_header, link }))

@@ -1,6 +1,6 @@
 //! Writes pcap.
 
-use super::{FILE_HEADER, MAGIC, MAGIC_NANOSECONDS, MAJOR, MINOR, RECORD_HEADER};
+use super::{FILE_HEADER_LENGTH, MAGIC, MAGIC_NANOSECONDS, MAJOR, MINOR, RECORD_HEADER_LENGTH};
 use crate::MAX_CAPTURED;
 use crate::link_type::LinkType;
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ impl PcapEncoder {
     }
 
     /// The file header.
-    pub fn file_header(&self) -> [u8; FILE_HEADER] {
+    pub fn file_header(&self) -> [u8; FILE_HEADER_LENGTH] {
         let magic = if self.nanoseconds { MAGIC_NANOSECONDS } else { MAGIC };
         let version = u32::from(MAJOR) | u32::from(MINOR) << 16;
         // Time zone and accuracy are always zero.
@@ -48,7 +48,12 @@ impl PcapEncoder {
 
     /// The header of a record. The next `captured` bytes of the capture must be the packet's;
     /// [`captured_length`](Self::captured_length) says how many that may be. `original_length` is the length on the wire.
-    pub fn record_header(&self, time_ns: i64, captured: usize, original_length: u32) -> [u8; RECORD_HEADER] {
+    pub fn record_header(
+        &self,
+        time_ns: i64,
+        captured: usize,
+        original_length: u32,
+    ) -> [u8; RECORD_HEADER_LENGTH] {
         // The format has 32 bits for the seconds: times beyond them wrap.
         let (seconds, nanos) = (time_ns.div_euclid(1_000_000_000), time_ns.rem_euclid(1_000_000_000));
         let fraction = if self.nanoseconds { nanos } else { nanos / 1_000 };

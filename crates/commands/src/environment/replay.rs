@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capture::{FILE_HEADER, Parser, PcapEncoder, Record};
+use capture::{FILE_HEADER_LENGTH, Parser, PcapEncoder, Record};
 use element::{IoError, Reader};
 
 /// A capture in the program's memory, which a configuration reads like a file of the host.
@@ -83,7 +83,7 @@ impl Reader for Replay {
         if self.position >= self.round.len() {
             let rounds = self.supplied.rounds.get() + 1;
             self.supplied.rounds.set(rounds);
-            let has_records = rounds > 1 || self.round.len() > FILE_HEADER;
+            let has_records = rounds > 1 || self.round.len() > FILE_HEADER_LENGTH;
             if self.started.elapsed() >= self.supplied.time || !has_records {
                 return Ok(0);
             }
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_capture_without_packets_ends_at_once() {
-        let bytes: &'static [u8] = &include_bytes!("../../../../testdata/mix.pcap")[..FILE_HEADER];
+        let bytes: &'static [u8] = &include_bytes!("../../../../testdata/mix.pcap")[..FILE_HEADER_LENGTH];
         let time = Duration::from_secs(3600);
         let mut replay = Replay::new(Supplied { name: "x", bytes, time, rounds: Rc::default() });
         let mut into = [0; 100];
-        assert_eq!(replay.read(&mut into).ok(), Some(FILE_HEADER));
+        assert_eq!(replay.read(&mut into).ok(), Some(FILE_HEADER_LENGTH));
         assert_eq!(replay.read(&mut into).ok(), Some(0));
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn unix_addresses(stream: bool, args: &AddressArguments) -> Result<Ad
         given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
     };
     let socket_address = |name: String, which: &str| match name.len() {
-        length if length > SocketAddress::LONGEST_PATH => {
+        length if length > SocketAddress::MAX_PATH => {
             Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
         }
         _ if stream => Ok(SocketAddress::Unix(name)),

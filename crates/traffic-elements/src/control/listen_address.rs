@@ -41,7 +41,7 @@ impl ListenAddress {
             "UNIX" => {
                 let name = filename.or_else(|| port.map(|text| element::text::unquote(&text.0)));
                 let name = name.filter(|name| !name.is_empty()).ok_or_else(|| missing("FILENAME"))?;
-                if name.len() > SocketAddress::LONGEST_PATH {
+                if name.len() > SocketAddress::MAX_PATH {
                     return Err(SetupError::new("filename too long"));
                 }
                 Ok(ListenAddress::Unix(name))
