@@ -20,7 +20,7 @@ fn in_milliseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::O
 }
 
 /// Minimum number of samples per run: percentiles of fewer are meaningless.
-const ROUNDS: usize = 20;
+const MIN_SAMPLES: usize = 20;
 
 impl SamplePlan {
     /// Times an action repeatedly for the duration of a run, with a pause before each; returns sorted microseconds.
@@ -30,7 +30,7 @@ impl SamplePlan {
         mut round: impl FnMut() -> Result<(), MeasureError>,
     ) -> Result<Vec<f64>, MeasureError> {
         let (begin, mut times) = (Instant::now(), Vec::new());
-        while times.len() < ROUNDS || begin.elapsed() < self.time {
+        while times.len() < MIN_SAMPLES || begin.elapsed() < self.time {
             std::thread::sleep(pause);
             let since = Instant::now();
             round()?;

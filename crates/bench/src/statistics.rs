@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_what_they_are_called() {
+    fn statistics_match_their_definitions() {
         let times: Vec<f64> = (0..100).rev().map(f64::from).collect();
         let expected = Times { p50: 50.0, p99: 99.0, max: 99.0, first: 99.0, last: 0.0 };
         assert_eq!(Times::of(&times), expected);

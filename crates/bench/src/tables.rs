@@ -100,7 +100,7 @@ impl Table for Chain {
     }
 
     fn lines(&self) -> String {
-        let joined = format!("{:?}", self.joint).to_lowercase();
+        let joined = format!("{:?}", self.interconnect).to_lowercase();
         format!(
             "{:<6} {joined:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n",
             self.length, self.size, self.ring, self.mpps, self.gbps

@@ -35,7 +35,7 @@ fn plausible(times: &Times) -> bool {
 }
 
 #[test]
-fn starts_are_measured() {
+fn boot_times_are_measured() {
     on_each(|bed| {
         let boot = bench::boot(bed, 3, SHORT, None).unwrap();
         assert!(plausible(&boot.boot_ms) && plausible(&boot.install_ms), "{boot:?}");
@@ -46,7 +46,7 @@ fn starts_are_measured() {
 }
 
 #[test]
-fn packets_are_measured() {
+fn packet_rates_are_measured() {
     on_each(|bed| {
         for mode in [IoMode::Send, IoMode::Receive, IoMode::Forward, IoMode::Mirror] {
             let io = bench::io(bed, mode, 128, 64, SHORT).unwrap();
@@ -58,20 +58,20 @@ fn packets_are_measured() {
 #[test]
 fn chains_are_measured() {
     on_each(|bed| {
-        for (length, joint) in [
+        for (length, interconnect) in [
             (2, Interconnect::Copy),
             (4, Interconnect::Copy),
             (4, Interconnect::Pool),
             (4, Interconnect::Pipe),
         ] {
-            let chain = bench::chain(bed, length, joint, 1472, 64, SHORT).unwrap();
+            let chain = bench::chain(bed, length, interconnect, 1472, 64, SHORT).unwrap();
             assert!(chain.mpps > 0.0, "{chain:?}");
         }
     });
 }
 
 #[test]
-fn many_boxes_are_measured() {
+fn density_is_measured() {
     on_each(|bed| {
         let density = bench::density(bed, 4, 64, 128, SHORT).unwrap();
         assert!(density.mpps > 0.0 && density.spread.is_finite(), "{density:?}");
@@ -79,7 +79,7 @@ fn many_boxes_are_measured() {
 }
 
 #[test]
-fn answers_are_measured() {
+fn response_times_are_measured() {
     on_each(|bed| {
         for (waiting, others, load) in [
             (IdleMode::Idle, 2, NeighbourLoad::Idle),
@@ -111,7 +111,7 @@ fn memory_is_measured() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused() {
+fn invalid_settings_are_rejected() {
     assert!(matches!(
         TestBed::new(PlatformKind::Thread, BoxProgram::Click, image::CLICKBOX, None),
         Err(MeasureError::NoEntry)
@@ -123,7 +123,7 @@ fn settings_that_cannot_be_are_refused() {
 
 /// A minimal report: the page has every chapter and needs no other resources.
 #[test]
-fn a_report_becomes_a_page() {
+fn a_report_is_rendered_as_a_page() {
     let scope = ReportScope {
         boxes: 2,
         sizes: vec![64, 1500],

@@ -18,7 +18,7 @@ use std::time::Instant;
 const SLOTS: u32 = 64;
 
 /// Maximum number of points of the start-up curve.
-const STRETCHES: usize = 40;
+const CURVE_POINTS: usize = 40;
 
 /// Start-up times of boxes that are started one after the other and all kept, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,7 +65,7 @@ pub struct BootSteps {
 }
 
 /// The duration of each step of one start, in the order of [`BootSteps`].
-pub(crate) type Start = [f64; 4];
+pub(crate) type StepTimes = [f64; 4];
 
 /// Starts `count` boxes one after the other: with the sandbox library, then as copies of one of them, and, if `program`
 /// is the path of the `clickbox` program, with a daemon.
@@ -152,17 +152,17 @@ fn snapshot(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
 
 /// The medians, over all runs, of stretches of starts.
 fn curve(count: usize, runs: &[Vec<f64>]) -> Vec<(f64, f64)> {
-    let stretch = count.div_ceil(STRETCHES).max(1);
-    let middle = |from: usize| {
+    let stretch = count.div_ceil(CURVE_POINTS).max(1);
+    let point = |from: usize| {
         let starts = runs.iter().flat_map(|run| run.iter().skip(from).take(stretch));
         let time = (median(starts.copied().collect()) * 1e3).round() / 1e3;
         ((from + stretch / 2) as f64, time)
     };
-    (0..count).step_by(stretch).map(middle).collect()
+    (0..count).step_by(stretch).map(point).collect()
 }
 
 /// Starts a box and sends a packet through it.
-pub(crate) fn start(bed: &TestBed) -> Result<(Sandbox, Start), MeasureError> {
+pub(crate) fn start(bed: &TestBed) -> Result<(Sandbox, StepTimes), MeasureError> {
     let program = Workload::Firewall;
     let configuration = program.configuration(bed.box_program());
     let settings = TestBed::settings(program, Slots::new(SLOTS)?, None);

@@ -39,7 +39,8 @@ pub struct Chain {
     /// Number of boxes: the first sends, the last receives, the others forward.
     pub length: usize,
     /// The connections.
-    pub joint: Interconnect,
+    #[serde(rename = "joint")]
+    pub interconnect: Interconnect,
     /// Bytes of a frame.
     pub size: u16,
     /// Slots of a ring.
@@ -58,16 +59,17 @@ pub struct Chain {
 pub fn chain(
     bed: &TestBed,
     length: usize,
-    joint: Interconnect,
+    interconnect: Interconnect,
     size: u16,
     ring: u32,
     plan: SamplePlan,
 ) -> Result<Chain, MeasureError> {
     let slots = Slots::new(ring)?;
-    let pool = if joint == Interconnect::Copy { None } else { bed.pool()? };
-    let joint = if pool.is_none() && joint == Interconnect::Pool { Interconnect::Copy } else { joint };
+    let pool = if interconnect == Interconnect::Copy { None } else { bed.pool()? };
+    let interconnect =
+        if pool.is_none() && interconnect == Interconnect::Pool { Interconnect::Copy } else { interconnect };
     // The same as in the daemon.
-    let quantum = slots.count() * if joint == Interconnect::Pipe { PIPE_RINGS } else { 1 };
+    let quantum = slots.count() * if interconnect == Interconnect::Pipe { PIPE_RINGS } else { 1 };
     let run = |program| {
         let settings = Settings { pool: pool.clone(), quantum, ..TestBed::settings(program, slots, None) };
         bed.run_with(program, &settings)
@@ -86,7 +88,7 @@ pub fn chain(
         let mut table = StaticTable::new();
         table.set_default(Some(PortId(1)));
         let mut hop = SwitchRunner::new(table).map_err(attach::system)?;
-        if joint == Interconnect::Pipe {
+        if interconnect == Interconnect::Pipe {
             hop.add_link(Box::new(BoxLink::new(attach::port(from, from_port)?, attach::port(to, 0)?)));
         } else {
             attach::attach(&mut hop, from, from_port)?;
@@ -94,30 +96,30 @@ pub fn chain(
         }
         hops.push(hop);
     }
-    carry(&mut hops, joint, WARM_UP)?;
-    TestBed::settle(&boxes);
+    forward(&mut hops, interconnect, WARM_UP)?;
+    TestBed::collapse_pages(&boxes);
     let mut rates = Vec::new();
     for _ in 0..plan.runs.max(1) {
-        rates.push(carry(&mut hops, joint, plan.time)? / 1e6);
+        rates.push(forward(&mut hops, interconnect, plan.time)? / 1e6);
     }
     let mpps = median(rates);
-    Ok(Chain { length, joint, size, ring, mpps, gbps: gbps(mpps, size) })
+    Ok(Chain { length, interconnect, size, ring, mpps, gbps: gbps(mpps, size) })
 }
 
 /// Moves packets for `time` and until one has reached the last box; returns packets per second.
-fn carry(
+fn forward(
     hops: &mut [SwitchRunner<StaticTable>],
-    joint: Interconnect,
+    interconnect: Interconnect,
     time: Duration,
 ) -> Result<f64, MeasureError> {
-    let (begin, before) = (Instant::now(), arrived(hops, joint));
+    let (begin, before) = (Instant::now(), arrived(hops, interconnect));
     loop {
         for hop in &mut *hops {
             hop.step();
         }
         let took = begin.elapsed();
         if took >= time {
-            let moved = arrived(hops, joint) - before;
+            let moved = arrived(hops, interconnect) - before;
             if moved > 0.0 {
                 return Ok(moved / took.as_secs_f64());
             }
@@ -129,9 +131,9 @@ fn carry(
 }
 
 /// Packets delivered to the last box.
-fn arrived(hops: &mut [SwitchRunner<StaticTable>], joint: Interconnect) -> f64 {
+fn arrived(hops: &mut [SwitchRunner<StaticTable>], interconnect: Interconnect) -> f64 {
     let Some(last) = hops.last_mut() else { return 0.0 };
-    let counters = match joint {
+    let counters = match interconnect {
         Interconnect::Pipe => last.link(0).map(|link| link.counters()[1]),
         Interconnect::Pool | Interconnect::Copy => last.switch().counters(PortId(1)).copied(),
     };

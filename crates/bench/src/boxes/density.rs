@@ -15,7 +15,7 @@ use switch::{PortId, PortSettings, StaticTable, SwitchRunner};
 
 /// Minimum time per box and run: about a hundred turns with the largest ring. With only a few turns, the spread would
 /// depend on whose turn it was at the end of the run.
-const SHARE: Duration = Duration::from_millis(20);
+const MIN_TIME_PER_BOX: Duration = Duration::from_millis(20);
 
 /// Duration of the warm-up, during which every box gets turns.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -55,17 +55,17 @@ pub fn density(
     table.set_default(Some(PortId(0)));
     let mut switch = SwitchRunner::new(table).map_err(attach::system)?;
     switch.add_port(Box::new(Null), PortSettings::default())?;
-    let (mut kept, mut ports, mut attachments) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut sandboxes, mut ports, mut attachments) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..boxes {
         let mut sandbox = bed.run(Workload::Send(size), Slots::new(ring)?, None)?;
         let start = Instant::now();
         ports.push(attach::attach(&mut switch, &mut sandbox, 0)?);
         attachments.push(microseconds(start.elapsed()));
-        kept.push(sandbox);
+        sandboxes.push(sandbox);
     }
     run(&mut switch, &ports, WARM_UP)?;
-    TestBed::settle(&kept);
-    let time = plan.time.max(SHARE * u32::try_from(boxes).unwrap_or(u32::MAX));
+    TestBed::collapse_pages(&sandboxes);
+    let time = plan.time.max(MIN_TIME_PER_BOX * u32::try_from(boxes).unwrap_or(u32::MAX));
     let (mut sums, mut spreads) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
         let rates = run(&mut switch, &ports, time)?;

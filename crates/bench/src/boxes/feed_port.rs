@@ -1,4 +1,4 @@
-//! The host's end of a box's port, with the bell that wakes the box.
+//! The host's end of a box's port, with the doorbell that wakes the box.
 
 use crate::boxes::test_bed::REPLY_TIMEOUT;
 use crate::error::MeasureError;
@@ -53,15 +53,15 @@ impl FeedPort {
         if self.port.publish() {
             self.doorbell.ring();
         }
-        let mut looks = 0u32;
+        let mut polls = 0u32;
         let mut since = None;
         while self.port.available(1)? == 0 {
             std::hint::spin_loop();
-            looks += 1;
+            polls += 1;
             // Reading the clock is expensive, and the reply usually arrives soon.
-            if looks.is_multiple_of(4096) && since.get_or_insert_with(Instant::now).elapsed() > REPLY_TIMEOUT
+            if polls.is_multiple_of(4096) && since.get_or_insert_with(Instant::now).elapsed() > REPLY_TIMEOUT
             {
-                return Err(MeasureError::Late { what: "the box's answer" });
+                return Err(MeasureError::Late { what: "the box's reply" });
             }
         }
         self.port.receive(&mut self.buffer)?;

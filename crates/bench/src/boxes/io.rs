@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const WARM_UP: Duration = Duration::from_millis(50);
 
 /// Visits to the box between two readings of the clock.
-const VISITS: u32 = 16;
+const VISITS_PER_CLOCK_READ: u32 = 16;
 
 /// The box's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -61,35 +61,35 @@ pub fn io(bed: &TestBed, mode: IoMode, size: u16, ring: u32, plan: SamplePlan) -
         IoMode::Mirror => Workload::Mirror,
     };
     let mut sandbox = bed.run(program, Slots::new(ring)?, None)?;
-    let lines = (0..program.ports()).map(|port| FeedPort::take(&mut sandbox, port));
-    let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
+    let ports = (0..program.ports()).map(|port| FeedPort::take(&mut sandbox, port));
+    let mut ports = ports.collect::<Result<Vec<_>, _>>()?;
     let packet = vec![7; usize::from(size)];
-    run(&mut lines, mode, &packet, WARM_UP)?;
-    TestBed::settle([&sandbox]);
+    run(&mut ports, mode, &packet, WARM_UP)?;
+    TestBed::collapse_pages([&sandbox]);
     let mut rates = Vec::new();
     for _ in 0..plan.runs.max(1) {
-        rates.push(run(&mut lines, mode, &packet, plan.time)? / 1e6);
+        rates.push(run(&mut ports, mode, &packet, plan.time)? / 1e6);
     }
     let mpps = median(rates);
     Ok(Io { mode, size, ring, mpps, gbps: gbps(mpps, size) })
 }
 
 /// Moves packets for `time` and until one has passed; returns packets per second.
-fn run(lines: &mut [FeedPort], mode: IoMode, packet: &[u8], time: Duration) -> Result<f64, MeasureError> {
+fn run(ports: &mut [FeedPort], mode: IoMode, packet: &[u8], time: Duration) -> Result<f64, MeasureError> {
     let begin = Instant::now();
     let mut moved = 0;
     loop {
-        for _ in 0..VISITS {
-            moved += match (mode, &mut *lines) {
-                (IoMode::Receive, [line, ..]) => line.fill(packet)?,
-                (IoMode::Send, [line, ..]) => line.drain()?,
+        for _ in 0..VISITS_PER_CLOCK_READ {
+            moved += match (mode, &mut *ports) {
+                (IoMode::Receive, [port, ..]) => port.fill(packet)?,
+                (IoMode::Send, [port, ..]) => port.drain()?,
                 (IoMode::Forward, [from, to, ..]) => {
                     from.fill(packet)?;
                     to.drain()?
                 }
-                (_, [line, ..]) => {
-                    line.fill(packet)?;
-                    line.drain()?
+                (_, [port, ..]) => {
+                    port.fill(packet)?;
+                    port.drain()?
                 }
                 (_, []) => 0,
             };

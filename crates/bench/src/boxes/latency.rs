@@ -85,12 +85,12 @@ pub fn latency(
     let slots = Slots::new(SLOTS)?;
     let settings = TestBed::settings(Workload::Ping, slots, None);
     // A box with a dedicated core polls. Here others share the core, and the kernel divides the time.
-    let alone = if waiting == IdleMode::Polling { bed.worker_alone()? } else { None };
+    let alone = if waiting == IdleMode::Polling { bed.dedicated_worker()? } else { None };
     let settings = match waiting {
         IdleMode::Idle => settings,
         IdleMode::Polling => Settings { polls: true, quantum: 0, ..settings },
     };
-    let mut sandbox = bed.run_alone(alone.as_ref(), Workload::Ping, &settings)?;
+    let mut sandbox = bed.run_on_worker(alone.as_ref(), Workload::Ping, &settings)?;
     let neighbour = match load {
         NeighbourLoad::Idle => Workload::Mirror,
         NeighbourLoad::Cpu => Workload::Loop,
@@ -98,13 +98,13 @@ pub fn latency(
     };
     let neighbours = (0..others).map(|_| bed.run(neighbour, slots, None));
     let _neighbours = neighbours.collect::<Result<Vec<_>, _>>()?;
-    let mut line = FeedPort::take(&mut sandbox, 0)?;
-    line.exchange(&PACKET)?;
-    let (mut middles, mut tails) = (Vec::new(), Vec::new());
+    let mut port = FeedPort::take(&mut sandbox, 0)?;
+    port.exchange(&PACKET)?;
+    let (mut medians, mut tails) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
-        let times = plan.sample(PAUSE, || line.exchange(&PACKET))?;
-        middles.push(percentile(&times, 50));
+        let times = plan.sample(PAUSE, || port.exchange(&PACKET))?;
+        medians.push(percentile(&times, 50));
         tails.push(percentile(&times, 99));
     }
-    Ok(LatencyRow { waiting, others, load, p50_us: median(middles), p99_us: median(tails) })
+    Ok(LatencyRow { waiting, others, load, p50_us: median(medians), p99_us: median(tails) })
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Time limit for installing the largest table.
-const INSTALL_TIME: Duration = Duration::from_secs(60);
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The ring sizes in Table 3 of the ClickOS paper.
 const RINGS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
@@ -82,9 +82,9 @@ fn measure(bed: &TestBed, table: TableKind, entries: u32) -> Result<TableMemory,
 
 /// The heap usage of a box with a configuration, and its private memory, in bytes.
 fn filled(bed: &TestBed, configuration: &str) -> Result<(u64, usize), MeasureError> {
-    let mut sandbox = bed.create(&TestBed::roomy())?;
+    let mut sandbox = bed.create(&TestBed::settings_for_large_tables())?;
     bed.start(&mut sandbox)?;
-    sandbox.install("", configuration, INSTALL_TIME)?;
+    sandbox.install("", configuration, INSTALL_TIMEOUT)?;
     let reply = sandbox.call(&Request::Stats, REPLY_TIMEOUT)?;
     let stats = Stats::decode(&reply).map_err(sandbox::CallError::Reply)?;
     Ok((stats.heap_used, sandbox.private_memory()?))

@@ -63,7 +63,7 @@ pub fn state(bed: &TestBed, sizes: &[usize], plan: SamplePlan) -> Result<State, 
             writes.push(run(&mut sandbox, &write, plan)?);
             reads.push(run(&mut sandbox, &read, plan)?);
         }
-        rows.push(StateRow { size, write_us: middle(&writes), read_us: middle(&reads) });
+        rows.push(StateRow { size, write_us: median_of(&writes), read_us: median_of(&reads) });
     }
     let (write_us, read_us) = rows.first().map(|row| (row.write_us, row.read_us)).unwrap_or_default();
     Ok(State { write_us, read_us, rows })
@@ -74,7 +74,7 @@ fn run(sandbox: &mut Sandbox, request: &Request, plan: SamplePlan) -> Result<Tra
     Ok(Transaction { p50: percentile(&times, 50), p99: percentile(&times, 99) })
 }
 
-fn middle(runs: &[Transaction]) -> Transaction {
+fn median_of(runs: &[Transaction]) -> Transaction {
     let of = |figure: fn(&Transaction) -> f64| median(runs.iter().map(figure).collect());
     Transaction { p50: of(|run| run.p50), p99: of(|run| run.p99) }
 }

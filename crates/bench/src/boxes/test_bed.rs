@@ -100,12 +100,12 @@ impl TestBed {
     pub(crate) fn start(&self, sandbox: &mut Sandbox) -> Result<(), MeasureError> {
         if self.platform == PlatformKind::Thread {
             // A thread stays on the core where it was created.
-            let here = sched_getaffinity(None).ok();
+            let current = sched_getaffinity(None).ok();
             pin(self.boxes.as_ref());
             let started = sandbox.start();
-            if let Some(here) = here {
+            if let Some(current) = current {
                 // If it fails, the thread continues on its current cores.
-                let _ = sched_setaffinity(None, &here);
+                let _ = sched_setaffinity(None, &current);
             }
             return Ok(started?);
         }
@@ -114,14 +114,14 @@ impl TestBed {
 
     /// Runs `action` on all cores that this thread originally had; what it starts inherits them.
     pub(crate) fn on_all_cores<T>(&self, action: impl FnOnce() -> T) -> T {
-        let here = sched_getaffinity(None).ok();
+        let current = sched_getaffinity(None).ok();
         if let Some(before) = &self.before {
             // If it fails, the thread continues on its current cores.
             let _ = sched_setaffinity(None, before);
         }
         let result = action();
-        if let Some(here) = here {
-            let _ = sched_setaffinity(None, &here);
+        if let Some(current) = current {
+            let _ = sched_setaffinity(None, &current);
         }
         result
     }
@@ -131,14 +131,14 @@ impl TestBed {
     }
 
     /// The settings of a box that runs a program, with the given number of slots per ring.
-    pub(crate) fn settings(program: Workload, slots: Slots, bell: Option<Arc<EventFd>>) -> Settings {
+    pub(crate) fn settings(program: Workload, slots: Slots, wake_event: Option<Arc<EventFd>>) -> Settings {
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
         let ports = vec![port; program.ports()];
-        Settings { ports, quantum: slots.count(), wake_event: bell, ..Settings::new(MEMORY) }
+        Settings { ports, quantum: slots.count(), wake_event, ..Settings::new(MEMORY) }
     }
 
     /// The settings of a box without ports, with room for large tables.
-    pub(crate) fn roomy() -> Settings {
+    pub(crate) fn settings_for_large_tables() -> Settings {
         Settings::new(4 * MEMORY)
     }
 
@@ -147,9 +147,9 @@ impl TestBed {
         &self,
         program: Workload,
         slots: Slots,
-        bell: Option<Arc<EventFd>>,
+        wake_event: Option<Arc<EventFd>>,
     ) -> Result<Sandbox, MeasureError> {
-        self.run_with(program, &Self::settings(program, slots, bell))
+        self.run_with(program, &Self::settings(program, slots, wake_event))
     }
 
     /// A packet pool that boxes of this platform can share, if they can.
@@ -167,14 +167,14 @@ impl TestBed {
     }
 
     /// Performs for warmed-up boxes what a daemon does for busy ones.
-    pub(crate) fn settle<'a>(boxes: impl IntoIterator<Item = &'a Sandbox>) {
+    pub(crate) fn collapse_pages<'a>(boxes: impl IntoIterator<Item = &'a Sandbox>) {
         for sandbox in boxes {
             sandbox.control_handle().collapse_pages();
         }
     }
 
     /// A worker for a single virtual machine, on the core for boxes; `None` for other platforms.
-    pub(crate) fn worker_alone(&self) -> Result<Option<Worker>, MeasureError> {
+    pub(crate) fn dedicated_worker(&self) -> Result<Option<Worker>, MeasureError> {
         if self.platform != PlatformKind::Vm {
             return Ok(None);
         }
@@ -184,7 +184,7 @@ impl TestBed {
     }
 
     /// Creates and starts a box that runs a program, with these settings, on a worker of its own.
-    pub(crate) fn run_alone(
+    pub(crate) fn run_on_worker(
         &self,
         worker: Option<&Worker>,
         program: Workload,

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_is_what_it_says() {
+    fn the_checksums_of_the_packet_are_correct() {
         assert_eq!((sum(&PACKET[14..34]), sum(&PACKET[34..42])), (0xffff, 0xffff));
     }
 }

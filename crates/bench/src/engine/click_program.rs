@@ -190,14 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read() {
+    fn times_are_parsed() {
         assert_eq!(seconds("0.310u 0.050s 0:00.95"), Some(0.36));
         assert_eq!(seconds("warning: 3"), None);
     }
 
     /// A shell script replaces the program.
     #[test]
-    fn failures_are_told_apart() {
+    fn each_failure_has_its_own_error() {
         let folder = std::env::temp_dir().join(format!("clickbox-program-test-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let script = folder.join("script");

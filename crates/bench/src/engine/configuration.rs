@@ -165,16 +165,16 @@ fn take_definitions(text: &mut String) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::super::EXAMPLES;
-    use super::super::flow::population;
+    use super::super::flow::generate_flows;
     use super::*;
 
     fn capture(frames: u64, flows: usize) -> Capture {
-        let flows = population(flows, &mut Random::new(1));
+        let flows = generate_flows(flows, &mut Random::new(1));
         Capture { path: "/tmp/a b.pcap".into(), frames, flows }
     }
 
     #[test]
-    fn every_example_becomes_a_chain() {
+    fn every_example_is_a_chain() {
         for example in EXAMPLES {
             let chain = Chain::new(example.text, &Load::default(), &capture(10, 5), 1).expect(example.name);
             assert!(chain.has_output, "{}", example.name);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_replaces_arguments() {
+    fn a_load_replaces_rules_and_routes() {
         let text = "define($A 1, $AB 2);\nsource :: InfiniteSource(LIMIT 3) -> rules :: IPFilter(deny (x or y), allow all)\n\
                     -> routes :: R(1.0.0.0/8 1.1.1.1 2, 0/0 0) -> X($AB, $A) -> out :: Counter -> Discard;";
         let load = Load { rules: Some(3), routes: Some(4) };

@@ -41,7 +41,7 @@ pub(crate) struct Flow {
 
 /// Generates `count` distinct flows from clients in 10.0.0.0/8 to servers: 70 % on the Internet, the others in
 /// 10.0.0.0/8 and 172.16.0.0/12.
-pub(crate) fn population(count: usize, random: &mut Random) -> Vec<Flow> {
+pub(crate) fn generate_flows(count: usize, random: &mut Random) -> Vec<Flow> {
     let networks: Vec<u32> = (0..200).map(|_| public_network(random)).collect();
     let servers: Vec<(u32, u8, u16)> = (0..SERVERS)
         .map(|_| {
@@ -133,15 +133,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_differ_and_are_the_same_for_a_seed() {
-        let flows = population(5_000, &mut Random::new(7));
+    fn flows_are_distinct_and_reproducible() {
+        let flows = generate_flows(5_000, &mut Random::new(7));
         assert_eq!(flows.iter().collect::<HashSet<_>>().len(), 5_000);
-        assert_eq!(flows, population(5_000, &mut Random::new(7)));
-        assert_ne!(flows, population(5_000, &mut Random::new(8)));
+        assert_eq!(flows, generate_flows(5_000, &mut Random::new(7)));
+        assert_ne!(flows, generate_flows(5_000, &mut Random::new(8)));
     }
 
     #[test]
-    fn few_flows_have_most_of_the_traffic() {
+    fn ranks_follow_zipfs_law() {
         let (zipf, mut random) = (Zipf::new(1_000), Random::new(1));
         let mut counts = vec![0u32; 1_000];
         for _ in 0..100_000 {

@@ -181,7 +181,7 @@ pub(crate) fn flow_of(frame: &[u8]) -> Option<Flow> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::flow::population;
+    use super::super::flow::generate_flows;
     use super::*;
 
     /// Asserts that the checksums of the IP header and of the segment with its pseudo header are correct.
@@ -194,10 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_sound_and_carry_their_flow() {
+    fn frames_are_valid_and_carry_their_flow() {
         let mut random = Random::new(3);
         let mut frame = Vec::new();
-        for flow in population(200, &mut random) {
+        for flow in generate_flows(200, &mut random) {
             for (size, is_pppoe, network) in
                 [(64, false, 14), (64, true, 22), (1500, false, 14), (1514, true, 22)]
             {

@@ -22,7 +22,7 @@ impl Prefix {
     }
 
     #[cfg(test)]
-    fn has(self, address: u32) -> bool {
+    fn contains(self, address: u32) -> bool {
         Self::of(address, self.length) == self
     }
 }
@@ -83,8 +83,8 @@ impl Rule {
     /// Whether a flow matches.
     #[cfg(test)]
     fn matches(&self, flow: &Flow) -> bool {
-        self.source.is_none_or(|prefix| prefix.has(flow.source))
-            && self.destination.is_none_or(|prefix| prefix.has(flow.destination))
+        self.source.is_none_or(|prefix| prefix.contains(flow.source))
+            && self.destination.is_none_or(|prefix| prefix.contains(flow.destination))
             && self.protocol.is_none_or(|protocol| protocol == flow.protocol)
             && self.ports.is_none_or(|(low, high)| (low..=high).contains(&flow.destination_port))
     }
@@ -179,15 +179,15 @@ pub(crate) fn routes_text(count: u32, outputs: u32, flows: &[Flow], random: &mut
 
 #[cfg(test)]
 mod tests {
-    use super::super::flow::population;
+    use super::super::flow::generate_flows;
     use super::*;
 
     /// Packets match many rules, no rule matches most of them, and some reach the last.
     #[test]
-    fn packets_end_at_different_rules() {
+    fn packets_match_different_rules() {
         for count in [10, 100, 1_000] {
             let mut random = Random::new(5);
-            let flows = population(60_000, &mut random);
+            let flows = generate_flows(60_000, &mut random);
             let rules = rules(count, &flows, &mut random);
             assert_eq!(rules.len() as u32, count - 1);
             let zipf = Zipf::new(flows.len());
@@ -208,9 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_and_routes_have_their_number() {
+    fn rules_and_routes_have_the_requested_count() {
         let mut random = Random::new(1);
-        let flows = population(100, &mut random);
+        let flows = generate_flows(100, &mut random);
         assert_eq!(rules_text(&rules(1_000, &flows, &mut random)).lines().count(), 1_000);
         assert_eq!(rules_text(&rules(10, &flows[..1], &mut random)).lines().count(), 10);
         assert_eq!(routes_text(1, 3, &flows, &mut random), "0.0.0.0/0 0");

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use capture::{CaptureError, Decoder, LinkType, PcapEncoder};
 use random::Random;
 
-use super::flow::{Flow, Zipf, population};
+use super::flow::{Flow, Zipf, generate_flows};
 use super::frame::{self, Variation};
 
 /// Maximum size of a capture in bytes: it must stay in the page cache.
@@ -195,7 +195,7 @@ impl Capture {
     ) -> Result<Self, TrafficError> {
         let failed = |error| TrafficError::File(path.into(), error);
         let mut random = Random::new(seed);
-        let flows = population(if is_constant { 1 } else { flows.max(1) as usize }, &mut random);
+        let flows = generate_flows(if is_constant { 1 } else { flows.max(1) as usize }, &mut random);
         let zipf = Zipf::new(flows.len());
         let frames = packets.min(CAPTURE_BYTES / (size.mean() + RECORD_HEADER)).max(1);
         let mut file = BufWriter::with_capacity(CHUNK, File::create(path).map_err(failed)?);

@@ -116,23 +116,23 @@ const RING: u32 = 1024;
 /// Frame size for chains in bytes, as in the paper.
 const CHAIN_SIZE: u16 = 1472;
 
-/// Runs all measurements on a test bed. `machine` describes the machine before the start. `tell` is called with the
+/// Runs all measurements on a test bed. `machine` describes the machine before the start. `progress` is called with the
 /// name of each part before it is measured.
 pub fn report(
     bed: &TestBed,
     machine: Machine,
     scope: &ReportScope,
     plan: SamplePlan,
-    mut tell: impl FnMut(&str),
+    mut progress: impl FnMut(&str),
 ) -> Result<Report, MeasureError> {
-    tell("starts");
+    progress("starts");
     let boot = crate::boot(bed, scope.boxes, plan, scope.program.as_deref())?;
-    tell("the engine");
+    progress("the engine");
     let engine = match &scope.program {
         Some(program) => bed.on_all_cores(|| engine(program, scope.packets, plan.runs))?,
         None => Vec::new(),
     };
-    tell("packets through one box");
+    progress("packets through one box");
     let mut io = Vec::new();
     for mode in [IoMode::Send, IoMode::Receive, IoMode::Forward] {
         for &size in &scope.sizes {
@@ -142,7 +142,7 @@ pub fn report(
             io.push(crate::io(bed, mode, 64, ring, plan)?);
         }
     }
-    tell("answers");
+    progress("answers");
     let mut latency = vec![crate::latency(bed, IdleMode::Polling, 0, NeighbourLoad::Idle, plan)?];
     for &load in NeighbourLoad::all(bed.box_program()) {
         for &others in &scope.others {
@@ -152,20 +152,20 @@ pub fn report(
     if let Some(&others) = scope.others.last().filter(|others| **others > 0) {
         latency.push(crate::latency(bed, IdleMode::Polling, others, NeighbourLoad::Idle, plan)?);
     }
-    tell("chains");
+    progress("chains");
     let mut chain = Vec::new();
-    for joint in Interconnect::ALL {
+    for interconnect in Interconnect::ALL {
         for &length in &scope.lengths {
-            chain.push(crate::chain(bed, length, joint, CHAIN_SIZE, RING, plan)?);
+            chain.push(crate::chain(bed, length, interconnect, CHAIN_SIZE, RING, plan)?);
         }
     }
-    tell("many boxes");
+    progress("many boxes");
     let smallest = scope.senders.iter().map(|&boxes| (boxes, 64));
     let larger = scope.senders.last().map(|&boxes| (boxes, DENSITY_LINE_RATE_SIZE));
     let density =
         smallest.chain(larger).map(|(boxes, size)| crate::density(bed, boxes, size, LARGEST_RING, plan));
     let density = density.collect::<Result<_, _>>()?;
-    tell("handlers");
+    progress("handlers");
     let state = crate::state(bed, &scope.values, plan)?;
     let memory = crate::memory(bed, scope.entries)?;
     Ok(Report {

@@ -130,8 +130,8 @@ fn chapters(report: &Report) -> Vec<Chapter> {
         rows.map(|row| (row.others as f64, row.p50_us)).collect::<Vec<_>>()
     };
     let polling = find(&report.latency, |row| row.waiting == IdleMode::Polling).map_or(0.0, |row| row.p50_us);
-    let chain = |joint| {
-        let rows = report.chain.iter().filter(move |chain| chain.joint == joint);
+    let chain = |interconnect| {
+        let rows = report.chain.iter().filter(move |chain| chain.interconnect == interconnect);
         rows.map(|chain| (chain.length as f64, chain.gbps)).collect::<Vec<_>>()
     };
     let state = |write: bool| {
@@ -140,7 +140,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
     };
     let values: Vec<f64> = state(true).iter().map(|point| point.0).collect();
     let flat = |name: &str, value: f64, over: &[f64]| {
-        Series::foreign(name, over.iter().map(|x| (*x, value)).collect())
+        Series::paper(name, over.iter().map(|x| (*x, value)).collect())
     };
     let steps = report.boot.steps_ms;
     let density: Vec<_> = report.density.iter().filter(|density| density.size == 64).collect();
@@ -160,7 +160,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                 ticks: vec![0.0, boxes / 4.0, boxes / 2.0, boxes * 0.75, boxes],
                 series: vec![
                     Series::ours("Clickbox", report.boot.curve_ms.clone()),
-                    Series::apart("ClickOS, first and 400th", vec![(0.0, papers::BOOT_MS), (boxes.min(400.0), papers::BOOT_400TH_MS)]),
+                    Series::paper_points("ClickOS, first and 400th", vec![(0.0, papers::BOOT_MS), (boxes.min(400.0), papers::BOOT_400TH_MS)]),
                 ],
             },
         },
@@ -174,7 +174,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                 y: linear("million packets a second"),
                 ticks: sizes.clone(),
                 series: modes(true).into_iter().chain([
-                    Series::foreign("10 gigabit Ethernet", sizes.iter().map(|size| (*size, papers::line_rate(*size))).collect()),
+                    Series::paper("10 gigabit Ethernet", sizes.iter().map(|size| (*size, papers::line_rate(*size))).collect()),
                 ]).collect(),
             },
         },
@@ -203,7 +203,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                 ticks: density.iter().map(|density| density.boxes as f64).collect(),
                 series: vec![
                     Series::ours("Clickbox", density.iter().map(|density| (density.boxes as f64, density.mpps)).collect()),
-                    Series::apart("ClickOS, 100 boxes", vec![(100.0, papers::DENSITY_MPPS)]),
+                    Series::paper_points("ClickOS, 100 boxes", vec![(100.0, papers::DENSITY_MPPS)]),
                 ],
             },
         },
@@ -215,12 +215,12 @@ fn chapters(report: &Report) -> Vec<Chapter> {
             plot: Plot {
                 x: linear("boxes in the chain"),
                 y: linear("gigabits a second"),
-                ticks: report.chain.iter().filter(|chain| chain.joint == Interconnect::Copy).map(|chain| chain.length as f64).collect(),
+                ticks: report.chain.iter().filter(|chain| chain.interconnect == Interconnect::Copy).map(|chain| chain.length as f64).collect(),
                 series: vec![
                     Series::ours("switches that copy", chain(Interconnect::Copy)),
                     Series::ours("switches, one pool", chain(Interconnect::Pool)),
                     Series::ours("pipes", chain(Interconnect::Pipe)),
-                    Series::apart("ClickOS, 2 and 9 boxes", papers::CHAIN_GBPS.to_vec()),
+                    Series::paper_points("ClickOS, 2 and 9 boxes", papers::CHAIN_GBPS.to_vec()),
                 ],
             },
         },
@@ -240,7 +240,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                     Series::ours("others in endless loops", latency(NeighbourLoad::Cpu)),
                     Series::ours("others busy with memory", latency(NeighbourLoad::Memory)),
                     flat("ClickOS, others idle", papers::PING_US, &[0.0, 11.0]),
-                    Series::apart("ClickOS, others busy (up to)", vec![(11.0, papers::PING_BESIDE_HOGS_US)]),
+                    Series::paper_points("ClickOS, others busy (up to)", vec![(11.0, papers::PING_BESIDE_HOGS_US)]),
                 ]
                 .into_iter()
                 // The probe program has no memory load.
@@ -278,7 +278,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                 ticks: papers::RINGS_KB.iter().map(|point| point.0).collect(),
                 series: vec![
                     Series::ours("Clickbox", report.memory.rings.iter().map(|row| (f64::from(row.ring), row.kb as f64)).collect()),
-                    Series::foreign("ClickOS, Table 3", papers::RINGS_KB.to_vec()),
+                    Series::paper("ClickOS, Table 3", papers::RINGS_KB.to_vec()),
                 ],
             },
         },
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn dates_follow_the_calendar() {
         let cases = [
             (0, "1970-01-01"),
             (951_782_400, "2000-02-29"),

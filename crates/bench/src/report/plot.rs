@@ -31,23 +31,23 @@ pub(super) struct Axis {
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
-    /// Whether the series is from a paper: drawn grey and dashed.
-    pub(super) foreign: bool,
+    /// Whether the series is from a is_paper: drawn grey and dashed.
+    pub(super) is_paper: bool,
     /// Whether the points are not joined, because nothing is known between them.
-    pub(super) apart: bool,
+    pub(super) is_scatter: bool,
 }
 
 impl Series {
     pub(super) fn ours(name: &str, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), points, foreign: false, apart: false }
+        Self { name: name.into(), points, is_paper: false, is_scatter: false }
     }
 
-    pub(super) fn apart(name: &str, points: Vec<(f64, f64)>) -> Self {
-        Self { apart: true, ..Self::foreign(name, points) }
+    pub(super) fn paper_points(name: &str, points: Vec<(f64, f64)>) -> Self {
+        Self { is_scatter: true, ..Self::paper(name, points) }
     }
 
-    pub(super) fn foreign(name: &str, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), points, foreign: true, apart: false }
+    pub(super) fn paper(name: &str, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), points, is_paper: true, is_scatter: false }
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Plot {
 }
 
 /// Maps values to positions in the image.
-struct Ruler {
+struct PixelScale {
     scale: Scale,
     least: f64,
     most: f64,
@@ -70,7 +70,7 @@ struct Ruler {
     to: f64,
 }
 
-impl Ruler {
+impl PixelScale {
     fn position(&self, value: f64) -> f64 {
         let of = |value: f64| match self.scale {
             Scale::Linear => value,
@@ -90,14 +90,14 @@ impl Plot {
         let highest = points().map(|point| point.1).fold(0.0, f64::max);
         let lowest = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
         let marks = marks(self.y.scale, lowest, highest);
-        let x = Ruler {
+        let x = PixelScale {
             scale: self.x.scale,
             least: xs().fold(f64::INFINITY, f64::min),
             most: xs().fold(f64::NEG_INFINITY, f64::max),
             from: LEFT + 10.0,
             to: WIDTH - RIGHT - 10.0,
         };
-        let y = Ruler {
+        let y = PixelScale {
             scale: self.y.scale,
             least: marks.first().copied().unwrap_or_default(),
             most: marks.last().copied().unwrap_or(1.0),
@@ -107,10 +107,10 @@ impl Plot {
         let mut out = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">");
         // Writing to a string can't fail.
         let _ = self.axes(&mut out, &x, &y, &marks);
-        let (mut ours, mut foreign) = (0, 0);
+        let (mut ours, mut paper) = (0, 0);
         for series in &self.series {
-            let number = if series.foreign { &mut foreign } else { &mut ours };
-            let class = format!("{}{number}", if series.foreign { "f" } else { "s" });
+            let number = if series.is_paper { &mut paper } else { &mut ours };
+            let class = format!("{}{number}", if series.is_paper { "f" } else { "s" });
             *number += 1;
             let _ = draw(&mut out, series, &class, &x, &y);
         }
@@ -119,7 +119,7 @@ impl Plot {
         out
     }
 
-    fn axes(&self, out: &mut String, x: &Ruler, y: &Ruler, marks: &[f64]) -> std::fmt::Result {
+    fn axes(&self, out: &mut String, x: &PixelScale, y: &PixelScale, marks: &[f64]) -> std::fmt::Result {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for mark in marks {
             let at = y.position(*mark);
@@ -158,11 +158,11 @@ impl Plot {
     }
 
     fn legend(&self) -> String {
-        let (mut ours, mut foreign) = (0, 0);
+        let (mut ours, mut paper) = (0, 0);
         let mut out = String::from("<p class=\"legend\">");
         for series in &self.series {
-            let number = if series.foreign { &mut foreign } else { &mut ours };
-            let class = format!("{}{number}", if series.foreign { "f" } else { "s" });
+            let number = if series.is_paper { &mut paper } else { &mut ours };
+            let class = format!("{}{number}", if series.is_paper { "f" } else { "s" });
             *number += 1;
             let _ = write!(out, "<span class=\"{class}\">{}</span>", series.name);
         }
@@ -170,16 +170,16 @@ impl Plot {
     }
 }
 
-fn draw(out: &mut String, series: &Series, class: &str, x: &Ruler, y: &Ruler) -> std::fmt::Result {
-    let places: Vec<(f64, f64)> =
+fn draw(out: &mut String, series: &Series, class: &str, x: &PixelScale, y: &PixelScale) -> std::fmt::Result {
+    let points: Vec<(f64, f64)> =
         series.points.iter().map(|point| (x.position(point.0), y.position(point.1))).collect();
-    if !series.apart {
-        let line: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    if !series.is_scatter {
+        let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         write!(out, "<polyline class=\"line {class}\" points=\"{}\"/>", line.join(" "))?;
     }
     // With many points, markers would overlap.
-    if places.len() <= 12 {
-        for ((x, y), (_, value)) in places.iter().zip(&series.points) {
+    if points.len() <= 12 {
+        for ((x, y), (_, value)) in points.iter().zip(&series.points) {
             let title = figure(*value);
             write!(
                 out,
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_round_and_go_round_the_points() {
+    fn axis_marks_are_round_and_enclose_the_points() {
         let cases = [
             (Scale::Linear, 0.1, 9.4, vec![0.0, 2.0, 4.0, 6.0, 8.0, 10.0]),
             (Scale::Linear, 3.0, 0.0, vec![0.0, 1e-9]),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn points_lie_inside_the_picture() {
+    fn points_are_inside_the_plot() {
         let axis = |scale| Axis { label: "x", scale };
         for scale in [Scale::Linear, Scale::Logarithmic] {
             let plot = Plot {
@@ -275,20 +275,20 @@ mod tests {
                 ticks: vec![1.0, 64.0],
                 series: vec![
                     Series::ours("a", vec![(1.0, 0.5), (64.0, 900.0)]),
-                    Series::foreign("b", vec![(8.0, 30.0)]),
+                    Series::paper("b", vec![(8.0, 30.0)]),
                 ],
             };
             let svg = plot.svg();
-            let places = svg.split("<circle").skip(1).map(|circle| {
+            let points = svg.split("<circle").skip(1).map(|circle| {
                 let number = |name: &str| -> f64 {
                     let from = circle.split(name).nth(1).unwrap();
                     from.split('"').nth(1).unwrap().parse().unwrap()
                 };
                 (number("cx="), number("cy="))
             });
-            let places: Vec<_> = places.collect();
-            assert_eq!(places.len(), 3);
-            for (x, y) in places {
+            let points: Vec<_> = points.collect();
+            assert_eq!(points.len(), 3);
+            for (x, y) in points {
                 assert!(
                     (LEFT..=WIDTH - RIGHT).contains(&x) && (TOP..=HEIGHT - BOTTOM).contains(&y),
                     "{x} {y}"

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// The counterpart of a paper's figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Here {
+enum OwnFigure {
     /// Our figure.
     Measured(f64),
     /// Not in this report, because of its arguments or the machine.
@@ -19,7 +19,7 @@ enum Here {
     NotYet,
 }
 
-impl From<Option<f64>> for Here {
+impl From<Option<f64>> for OwnFigure {
     fn from(figure: Option<f64>) -> Self {
         figure.map_or(Self::NotMeasured, Self::Measured)
     }
@@ -34,20 +34,20 @@ enum Better {
 
 /// A row of the table: a paper's figure and ours.
 #[derive(Debug)]
-struct Line {
+struct SummaryRow {
     what: String,
-    here: Here,
+    ours: OwnFigure,
     paper: f64,
     unit: &'static str,
     better: Better,
 }
 
-impl Line {
+impl SummaryRow {
     fn html(&self) -> String {
-        let (here, class, verdict) = match self.here {
-            Here::NotYet => ("–".into(), "even", "not yet".into()),
-            Here::NotMeasured => ("–".into(), "even", "not measured".into()),
-            Here::Measured(ours) => {
+        let (ours, class, verdict) = match self.ours {
+            OwnFigure::NotYet => ("–".into(), "even", "not yet".into()),
+            OwnFigure::NotMeasured => ("–".into(), "even", "not measured".into()),
+            OwnFigure::Measured(ours) => {
                 let ratio = match self.better {
                     Better::Smaller => self.paper / ours,
                     Better::Larger => ours / self.paper,
@@ -61,7 +61,7 @@ impl Line {
             }
         };
         format!(
-            "<tr><td>{}</td><td class=\"number ours\">{here}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number {class}\">{verdict}</td></tr>",
+            "<tr><td>{}</td><td class=\"number ours\">{ours}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number {class}\">{verdict}</td></tr>",
             self.what,
             figure(self.paper),
             self.unit.replace("us", "µs")
@@ -99,7 +99,7 @@ fn engine(rows: &[Row]) -> String {
     out + "</tbody></table>"
 }
 
-fn table(paper: &str, lines: &[Line]) -> String {
+fn table(paper: &str, lines: &[SummaryRow]) -> String {
     let mut out = format!(
         "<table><thead><tr><th>{paper}</th><th>here</th><th>paper</th><th></th><th></th></tr></thead><tbody>"
     );
@@ -110,10 +110,10 @@ fn table(paper: &str, lines: &[Line]) -> String {
     out + "</tbody></table>"
 }
 
-fn opennetvm() -> Vec<Line> {
-    let line = |(what, paper, unit): (&str, f64, &'static str)| Line {
+fn opennetvm() -> Vec<SummaryRow> {
+    let line = |(what, paper, unit): (&str, f64, &'static str)| SummaryRow {
         what: what.into(),
-        here: Here::NotYet,
+        ours: OwnFigure::NotYet,
         paper,
         unit,
         better: if matches!(unit, "Gb/s" | "Mp/s") { Better::Larger } else { Better::Smaller },
@@ -121,14 +121,14 @@ fn opennetvm() -> Vec<Line> {
     papers::OPENNETVM.into_iter().map(line).collect()
 }
 
-fn clickos(report: &Report) -> Vec<Line> {
+fn clickos(report: &Report) -> Vec<SummaryRow> {
     use Better::{Larger, Smaller};
     let io = |mode, size| {
         let wanted = |io: &&Io| io.mode == mode && io.size == size && io.ring == 1024;
         find(&report.io, wanted).map(|io| io.mpps)
     };
     let chain = |length, interconnect| {
-        let wanted = |chain: &&Chain| chain.length == length && chain.joint == interconnect;
+        let wanted = |chain: &&Chain| chain.length == length && chain.interconnect == interconnect;
         find(&report.chain, wanted).map(|chain| chain.gbps)
     };
     let ping = |others, load| {
@@ -152,9 +152,9 @@ fn clickos(report: &Report) -> Vec<Line> {
     let is_paper = boot.boxes >= 400;
     let private = boot.private_kb;
     let [two, nine] = papers::CHAIN_GBPS.map(|(_, gbps)| gbps);
-    let line = |what: &str, here: Option<f64>, paper, unit, better| Line {
+    let line = |what: &str, ours: Option<f64>, paper, unit, better| SummaryRow {
         what: what.into(),
-        here: here.into(),
+        ours: ours.into(),
         paper,
         unit,
         better,
@@ -300,20 +300,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_and_gaps_are_told() {
-        let line = |here, better| Line { what: "x".into(), here, paper: 20.0, unit: "KB", better };
+    fn worse_and_missing_figures_are_shown() {
+        let line = |ours, better| SummaryRow { what: "x".into(), ours, paper: 20.0, unit: "KB", better };
         let cases = [
-            (Here::Measured(106.0), Better::Smaller, "5.3 times worse"),
-            (Here::Measured(10.0), Better::Smaller, "2 times better"),
-            (Here::Measured(10.0), Better::Larger, "2 times worse"),
-            (Here::Measured(20.2), Better::Smaller, "the same"),
-            (Here::NotYet, Better::Larger, "not yet"),
-            (Here::from(None), Better::Larger, "not measured"),
+            (OwnFigure::Measured(106.0), Better::Smaller, "5.3 times worse"),
+            (OwnFigure::Measured(10.0), Better::Smaller, "2 times better"),
+            (OwnFigure::Measured(10.0), Better::Larger, "2 times worse"),
+            (OwnFigure::Measured(20.2), Better::Smaller, "the same"),
+            (OwnFigure::NotYet, Better::Larger, "not yet"),
+            (OwnFigure::from(None), Better::Larger, "not measured"),
         ];
-        for (here, better, expected) in cases {
-            let html = line(here, better).html();
+        for (ours, better, expected) in cases {
+            let html = line(ours, better).html();
             assert!(html.contains(expected), "{html}");
         }
-        assert!(opennetvm().iter().all(|line| line.here == Here::NotYet));
+        assert!(opennetvm().iter().all(|line| line.ours == OwnFigure::NotYet));
     }
 }

@@ -351,12 +351,14 @@ impl ChainArguments {
     fn measure(&self) -> Result<(), MeasureError> {
         let common = &self.common;
         let bed = common.bed()?;
-        let joint = match (self.pipes, self.copy) {
+        let interconnect = match (self.pipes, self.copy) {
             (true, _) => Interconnect::Pipe,
             (_, true) => Interconnect::Copy,
             _ => Interconnect::Pool,
         };
-        let one = |length: u16| bench::chain(&bed, length.into(), joint, self.size, self.ring, common.plan());
+        let one = |length: u16| {
+            bench::chain(&bed, length.into(), interconnect, self.size, self.ring, common.plan())
+        };
         match self.length {
             Some(length) => common.print(&one(length)?),
             None => {
