@@ -1,4 +1,4 @@
-//! `IPRateMonitor`: measures rates by address, or by network while they are low.
+//! `IPRateMonitor`: measures rates per IP prefix.
 
 use core::net::Ipv4Addr;
 

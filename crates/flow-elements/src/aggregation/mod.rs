@@ -1,4 +1,4 @@
-//! Flows and address groups, and their statistics.
+//! Aggregates: flows and address groups, and their statistics.
 
 mod aggregatecounter;
 mod aggregateip;

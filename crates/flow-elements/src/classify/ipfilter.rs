@@ -1,4 +1,4 @@
-//! `IPFilter`: sends IP packets where the first rule that they match says.
+//! `IPFilter`: a firewall; the first matching rule decides about an IP packet.
 
 use classify::{Columns, Headers, Layout, Program, filter_rules};
 use element::arguments::Raw;

@@ -1,4 +1,4 @@
-//! Elements that send packets where a rule set says.
+//! Classifiers and filters.
 
 mod classifier;
 mod ipclassifier;

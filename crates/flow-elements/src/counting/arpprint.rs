@@ -1,4 +1,4 @@
-//! `ARPPrint`: writes ARP packets to the log, as tcpdump does.
+//! `ARPPrint`: logs ARP packets in the format of tcpdump.
 
 use core::fmt::Write;
 

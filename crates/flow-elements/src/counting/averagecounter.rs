@@ -1,4 +1,4 @@
-//! `AverageCounter`: counts packets and bytes, and their rates from the first to the last.
+//! `AverageCounter`: counts packets and bytes, and computes average rates.
 
 use element::number_format;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `BandwidthMeter`: sorts traffic by the bandwidth in which it comes.
+//! `BandwidthMeter`: selects an output by bandwidth.
 
 use element::arguments::Raw;
 use element::prelude::*;

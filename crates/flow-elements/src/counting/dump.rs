@@ -1,4 +1,4 @@
-//! Bytes as the printing elements show them.
+//! The formats in which the printing elements show bytes.
 
 use core::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! `IP6Print`: writes IPv6 packets to the log.
+//! `IP6Print`: logs IPv6 packets.
 
 use core::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! IPv4 packets as a line of text, much as tcpdump writes them.
+//! Formats an IPv4 packet as a line of text, much like tcpdump.
 
 use core::fmt::Write;
 

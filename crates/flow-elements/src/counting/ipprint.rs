@@ -1,4 +1,4 @@
-//! `IPPrint`: writes IPv4 packets to the log, as tcpdump does.
+//! `IPPrint`: logs IPv4 packets in the format of tcpdump.
 
 use core::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! `Meter`: sorts traffic by the packets a second in which it comes.
+//! `Meter`: selects an output by packet rate.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! Counting and looking.
+//! Counters, meters and printing.
 
 mod arpprint;
 mod averagecounter;

@@ -1,4 +1,4 @@
-//! `Print`: writes packets to the log.
+//! `Print`: logs packets.
 
 use core::fmt::Write;
 

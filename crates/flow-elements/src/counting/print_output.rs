@@ -1,4 +1,4 @@
-//! Where the printing elements write: the log, or a file.
+//! The output of the printing elements: the log, or a file.
 
 use core::cell::RefCell;
 

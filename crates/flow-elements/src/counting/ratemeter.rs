@@ -1,4 +1,4 @@
-//! `Meter` and `BandwidthMeter` but for what they count.
+//! The element behind `Meter` and `BandwidthMeter`.
 
 use core::marker::PhantomData;
 

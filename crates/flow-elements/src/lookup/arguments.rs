@@ -1,4 +1,4 @@
-//! Routes as arguments.
+//! Parsing of routes.
 
 use element::Message;
 use element::arguments::{ArgumentError, Ip4PrefixOrHost, Raw};

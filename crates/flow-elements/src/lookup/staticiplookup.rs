@@ -1,4 +1,4 @@
-//! `StaticIPLookup`: routes by the most specific mask, unchangeably.
+//! `StaticIPLookup`: routes by the most specific mask, with a fixed table.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `AdjustTimestamp`: moves the time of packets.
+//! `AdjustTimestamp`: adds a constant to timestamps.
 
 use element::arguments::SignedTime;
 use element::number_format;

@@ -1,4 +1,4 @@
-//! `Align`: places data at wanted addresses.
+//! `Align`: aligns packet data in memory.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `CheckCRC32`: verifies and removes the checksum behind packets.
+//! `CheckCRC32`: verifies and removes a checksum at the end of packets.
 
 use element::prelude::*;
 use packet::checksum::crc32;

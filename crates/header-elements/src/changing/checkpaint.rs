@@ -1,4 +1,4 @@
-//! `CheckPaint`: separates packets by their colour.
+//! `CheckPaint`: separates packets by their paint.
 
 use element::arguments::Annotation;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `DropBroadcasts`: drops what the link layer addressed to many.
+//! `DropBroadcasts`: drops link-level broadcasts and multicasts.
 
 use element::prelude::*;
 use packet::PacketType;

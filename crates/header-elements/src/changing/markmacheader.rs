@@ -1,4 +1,4 @@
-//! `MarkMACHeader`: says where the link header is.
+//! `MarkMACHeader`: sets the link header annotation.
 
 use element::prelude::*;
 

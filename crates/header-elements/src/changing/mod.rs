@@ -1,4 +1,4 @@
-//! Changing bytes, lengths and annotations.
+//! Changes of packet data, lengths and annotations.
 
 mod adjusttimestamp;
 mod align;

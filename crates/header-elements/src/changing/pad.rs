@@ -1,4 +1,4 @@
-//! `Pad`: gives packets a least length.
+//! `Pad`: pads packets to a minimum length.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `Paint`: colours packets.
+//! `Paint`: sets the paint annotation.
 
 use element::arguments::Annotation;
 use element::prelude::*;

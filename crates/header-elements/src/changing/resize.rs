@@ -1,4 +1,4 @@
-//! `Resize`: moves both ends of packets.
+//! `Resize`: adds or removes bytes at both ends of packets.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `SetCRC32`: puts a checksum behind packets.
+//! `SetCRC32`: appends a checksum to packets.
 
 use element::prelude::*;
 use packet::checksum::crc32;

@@ -1,4 +1,4 @@
-//! `SetPacketType`: says how packets were addressed.
+//! `SetPacketType`: sets the packet type annotation.
 
 use element::arguments::Word;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `SetTimestamp`: sets the time of packets.
+//! `SetTimestamp`: sets the timestamp of packets.
 
 use element::prelude::*;
 

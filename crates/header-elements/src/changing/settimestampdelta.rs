@@ -1,4 +1,4 @@
-//! `SetTimestampDelta`: replaces the time of packets by a span.
+//! `SetTimestampDelta`: replaces timestamps by time differences.
 
 use element::arguments::Word;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `StoreData`: overwrites bytes.
+//! `StoreData`: overwrites bytes of packets.
 
 use element::arguments::Bytes;
 use element::prelude::*;

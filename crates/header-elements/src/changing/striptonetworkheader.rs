@@ -1,4 +1,4 @@
-//! `StripToNetworkHeader`: makes packets start at their network header.
+//! `StripToNetworkHeader`: removes the bytes before the network header.
 
 use element::prelude::*;
 

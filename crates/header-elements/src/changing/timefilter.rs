@@ -1,4 +1,4 @@
-//! `TimeFilter`: passes the packets of a span of time.
+//! `TimeFilter`: passes packets within a time span.
 
 use element::arguments::HandlerCall;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `Unstrip`: puts bytes back to the front.
+//! `Unstrip`: restores removed bytes at the front.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `CheckICMPHeader`: separates packets with sound ICMP headers.
+//! `CheckICMPHeader`: separates packets with invalid ICMP headers.
 
 use element::prelude::*;
 use packet::view::icmp4::kind::*;

@@ -1,4 +1,4 @@
-//! `ICMP6Error`: tells the sender of an IPv6 packet what is wrong with it.
+//! `ICMP6Error`: answers an IPv6 packet with an error message.
 
 use core::net::Ipv6Addr;
 

@@ -1,4 +1,4 @@
-//! `ICMPError`: answers a packet with an error message.
+//! `ICMPError`: answers an IPv4 packet with an error message.
 
 use core::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! `ICMPIPEncap`: wraps packets in ICMP messages.
+//! `ICMPIPEncap`: encapsulates packets in ICMP messages.
 
 use core::net::Ipv4Addr;
 

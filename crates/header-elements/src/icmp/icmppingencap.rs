@@ -1,4 +1,4 @@
-//! `ICMPPingEncap`: wraps packets in echo requests.
+//! `ICMPPingEncap`: encapsulates packets in echo requests.
 
 use core::net::Ipv4Addr;
 

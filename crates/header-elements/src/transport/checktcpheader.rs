@@ -1,4 +1,4 @@
-//! `CheckTCPHeader`: separates packets with sound TCP headers.
+//! `CheckTCPHeader`: separates packets with invalid TCP headers.
 
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};

@@ -1,4 +1,4 @@
-//! `CheckUDPHeader`: separates packets with sound UDP headers.
+//! `CheckUDPHeader`: separates packets with invalid UDP headers.
 
 use element::prelude::*;
 use packet::{Ip4View, UdpView, protocol};

@@ -1,4 +1,4 @@
-//! `DynamicUDPIPEncap`: wraps packets in UDP and IPv4 with ports that change.
+//! `DynamicUDPIPEncap`: encapsulates packets in UDP and IPv4 with changing ports.
 
 use core::net::Ipv4Addr;
 

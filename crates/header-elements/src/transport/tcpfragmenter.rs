@@ -1,4 +1,4 @@
-//! `TCPFragmenter`: cuts TCP segments to a size.
+//! `TCPFragmenter`: splits TCP segments.
 
 use element::arguments::Annotation;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `UDPIPEncap`: wraps packets in UDP and IPv4.
+//! `UDPIPEncap`: encapsulates packets in UDP and IPv4.
 
 use core::net::Ipv4Addr;
 

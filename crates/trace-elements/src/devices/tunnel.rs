@@ -205,23 +205,23 @@ impl<A> TunnelDevice<A> {
     fn write(&mut self, cx: &mut Context, mut packet: Packet) {
         let Some(device) = &mut self.device else { return cx.drop(packet, Reason::CLOSED) };
         let name = device.name();
-        let complain = |text: &str| {
+        let report = |text: &str| {
             cx.log(&format!("{}({name}): {text}", cx.class_name()));
         };
         let length = if self.ethernet {
             let Some(length) = packet.len().checked_sub(ETHERNET_LENGTH) else {
-                complain("packet too small");
+                report("packet too small");
                 return cx.drop(packet, Reason::TOO_SHORT);
             };
             length
         } else {
             let Some(offset) = packet.network_offset().filter(|_| packet.network().len() >= IP_LENGTH) else {
-                complain("no network header");
+                report("no network header");
                 return cx.drop(packet, Reason::NO_NETWORK_HEADER);
             };
             let version = packet.network().first().map_or(0, |byte| byte >> 4);
             if version != 4 && version != 6 {
-                complain(&format!("unknown IP version {version}"));
+                report(&format!("unknown IP version {version}"));
                 return cx.drop(packet, Reason::BAD_VERSION);
             }
             match usize::try_from(offset) {
@@ -231,7 +231,7 @@ impl<A> TunnelDevice<A> {
             packet.len()
         };
         if length > self.args.mtu as usize {
-            complain(&format!("packet larger than MTU ({})", self.args.mtu));
+            report(&format!("packet larger than MTU ({})", self.args.mtu));
             return cx.drop(packet, Reason::EXCEEDS_MTU);
         }
         let mut one = cx.batch();

@@ -1,4 +1,4 @@
-//! `Message`: prints a message when a configuration is set up.
+//! `Message`: prints a message when a configuration is loaded.
 
 use element::arguments::Word;
 use element::prelude::*;

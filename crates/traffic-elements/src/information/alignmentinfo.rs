@@ -1,4 +1,4 @@
-//! `AlignmentInfo`: how packets are aligned at elements.
+//! `AlignmentInfo`: notes about packet alignment, which have no effect.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `AnnotationInfo`: names for places among the annotations.
+//! `AnnotationInfo`: names for annotations.
 
 use element::arguments::{AnnotationField, Raw};
 use element::prelude::*;

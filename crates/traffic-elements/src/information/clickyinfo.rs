@@ -1,4 +1,4 @@
-//! `ClickyInfo`: how a graphical program is to draw the configuration.
+//! `ClickyInfo`: style hints for Click's graphical program.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `IPFieldInfo`: the names of fields of IP packets.
+//! `IPFieldInfo`: names of header fields.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `IPNameInfo`: the names of IP protocols, ports and messages.
+//! `IPNameInfo`: names of IP protocols, ports and ICMP types.
 
 use element::prelude::*;
 

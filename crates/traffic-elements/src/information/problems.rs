@@ -1,4 +1,4 @@
-//! Problems collected while the arguments of one element are read, so that all are reported at once.
+//! Errors collected while the arguments of an element are parsed, so that all are reported together.
 
 use core::fmt::Display;
 

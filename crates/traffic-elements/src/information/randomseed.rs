@@ -1,4 +1,4 @@
-//! `RandomSeed`: makes randomness repeatable.
+//! `RandomSeed`: seeds the random numbers.
 
 use element::HandlerError;
 use element::arguments::{ArgumentError, FromArgument};

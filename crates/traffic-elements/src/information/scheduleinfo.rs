@@ -1,4 +1,4 @@
-//! `ScheduleInfo`: which tasks run more often than others.
+//! `ScheduleInfo`: sets how often tasks run.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `DRRSched`: pulls from its inputs fairly by bytes.
+//! `DRRSched`: deficit round robin scheduling.
 
 use element::prelude::*;
 use element::{Direction, Signal};

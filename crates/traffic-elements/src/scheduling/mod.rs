@@ -1,4 +1,4 @@
-//! Choosing where to pull from.
+//! Packet schedulers: elements that choose the input of a pull.
 
 mod drrsched;
 mod priosched;

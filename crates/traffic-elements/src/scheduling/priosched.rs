@@ -1,4 +1,4 @@
-//! `PrioSched`: pulls from the first input that has a packet.
+//! `PrioSched`: strict priority scheduling.
 
 use element::Signal;
 use element::prelude::*;

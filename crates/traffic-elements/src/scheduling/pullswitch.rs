@@ -1,4 +1,4 @@
-//! `PullSwitch`: pulls from a settable input.
+//! `PullSwitch`: pulls from a selectable input.
 
 use element::prelude::*;
 use element::{Direction, Signal};

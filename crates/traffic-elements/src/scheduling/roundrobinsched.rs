@@ -1,4 +1,4 @@
-//! `RoundRobinSched`: pulls from its inputs in turn.
+//! `RoundRobinSched`: round robin scheduling.
 
 use element::Signal;
 use element::prelude::*;

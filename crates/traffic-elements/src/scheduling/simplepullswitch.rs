@@ -1,4 +1,4 @@
-//! `SimplePullSwitch`: pulls from a settable input, without notification of its own.
+//! `SimplePullSwitch`: pulls from a selectable input, without a notifier of its own.
 
 use element::prelude::*;
 

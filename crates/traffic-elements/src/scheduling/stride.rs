@@ -1,4 +1,4 @@
-//! Stride scheduling: whose turn it is among clients with tickets.
+//! Stride scheduling among clients with tickets.
 
 use element::arguments::Raw;
 use element::prelude::*;

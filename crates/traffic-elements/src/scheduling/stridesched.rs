@@ -1,4 +1,4 @@
-//! `StrideSched`: pulls from its inputs in proportion.
+//! `StrideSched`: stride scheduling of its inputs.
 
 use element::Signal;
 use element::arguments::Raw;

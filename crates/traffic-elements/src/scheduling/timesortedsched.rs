@@ -1,4 +1,4 @@
-//! `TimeSortedSched`: merges streams by time.
+//! `TimeSortedSched`: merges its inputs by timestamp.
 
 use element::prelude::*;
 use element::{Direction, Signal};

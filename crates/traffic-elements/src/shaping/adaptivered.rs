@@ -1,4 +1,4 @@
-//! `AdaptiveRED`: random early detection that sets its own probability.
+//! `AdaptiveRED`: random early detection that tunes its probability.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! The average length of a queue.
+//! The average length of a queue, as an EWMA.
 
 use element::number_format;
 use element::prelude::*;

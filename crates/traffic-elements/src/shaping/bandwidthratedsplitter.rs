@@ -1,4 +1,4 @@
-//! `BandwidthRatedSplitter`: separates packets above a bandwidth.
+//! `BandwidthRatedSplitter`: splits traffic by bandwidth.
 
 use element::prelude::*;
 

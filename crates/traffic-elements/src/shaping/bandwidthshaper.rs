@@ -1,4 +1,4 @@
-//! `BandwidthShaper`: lets packets be pulled at a bandwidth.
+//! `BandwidthShaper`: limits a pull path to a bandwidth.
 
 use element::arguments::Bandwidth;
 use element::number_format;

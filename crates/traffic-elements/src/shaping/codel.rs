@@ -1,4 +1,4 @@
-//! `CoDel`: drops packets that have waited too long.
+//! `CoDel`: drops packets that have queued too long.
 
 use element::arguments::Raw;
 use element::number_format;

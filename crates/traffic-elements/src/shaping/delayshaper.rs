@@ -1,4 +1,4 @@
-//! `DelayShaper`: lets packets be pulled after a delay.
+//! `DelayShaper`: delays packets on a pull path.
 
 use element::prelude::*;
 use element::{Direction, Signal, number_format};

@@ -1,4 +1,4 @@
-//! What the elements that drop early share.
+//! Push and pull through an element that drops packets early.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Random early detection: which packets to drop before a queue is full.
+//! Random early detection: decides which packets to drop before a queue is full.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `RED` and `AdaptiveRED` but for their arguments.
+//! The element behind `RED` and `AdaptiveRED`.
 
 use core::any::Any;
 use core::marker::PhantomData;

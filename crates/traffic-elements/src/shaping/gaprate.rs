@@ -1,4 +1,4 @@
-//! Evenly spaced events: so many a second, none saved up from a pause.
+//! Evenly spaced events at a rate, without bursts after a pause.
 
 use element::prelude::*;
 

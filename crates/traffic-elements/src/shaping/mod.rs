@@ -1,4 +1,4 @@
-//! Shaping traffic to a rate or a delay, and dropping early.
+//! Rate limits, delays and active queue management.
 
 mod adaptivered;
 pub mod average;

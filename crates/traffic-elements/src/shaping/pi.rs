@@ -1,4 +1,4 @@
-//! `PI`: drops packets at random so that a queue keeps its length.
+//! `PI`: active queue management by a proportional-integral controller.
 
 use element::arguments::Raw;
 use element::number_format;

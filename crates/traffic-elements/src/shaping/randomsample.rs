@@ -1,4 +1,4 @@
-//! `RandomSample`: lets packets through at random.
+//! `RandomSample`: samples packets at random.
 
 use element::arguments::ArgumentError;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! What the elements that pull or split at a rate share.
+//! Rate limits of the elements that pull or split at a rate.
 
 use element::arguments::{Bandwidth, FromArgument};
 use element::number_format;

@@ -1,4 +1,4 @@
-//! `RatedSplitter` and `BandwidthRatedSplitter` but for their arguments.
+//! The element behind `RatedSplitter` and `BandwidthRatedSplitter`.
 
 use element::prelude::*;
 

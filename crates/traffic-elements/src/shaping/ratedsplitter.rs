@@ -1,4 +1,4 @@
-//! `RatedSplitter`: separates packets above a rate.
+//! `RatedSplitter`: splits traffic by packet rate.
 
 use element::prelude::*;
 

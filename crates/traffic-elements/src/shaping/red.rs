@@ -1,4 +1,4 @@
-//! `RED`: drops packets at random before a queue is full.
+//! `RED`: random early detection.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `Shaper`: lets packets be pulled at a rate.
+//! `Shaper`: limits a pull path to a packet rate.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Token buckets with Click's arithmetic: tokens come every millisecond, and a full bucket is a full 32-bit number.
+//! Token buckets with Click's arithmetic: refilled every millisecond; a full bucket is the maximum 32-bit number.
 
 use element::prelude::*;
 

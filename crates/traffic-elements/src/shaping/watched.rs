@@ -1,4 +1,4 @@
-//! The queues whose lengths an element looks at.
+//! The queues that an element watches.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `InfiniteSource` and `RandomSource` but for what is in their packets.
+//! The element behind `InfiniteSource` and `RandomSource`.
 
 use element::arguments::HandlerCall;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `Discard`: drops packets.
+//! `Discard`: discards packets.
 
 use element::Signal;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! Frames that the benchmark sources send.
+//! Frames of the benchmark sources.
 
 use core::net::Ipv4Addr;
 

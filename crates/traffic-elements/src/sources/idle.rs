@@ -1,4 +1,4 @@
-//! `Idle`: makes nothing, takes anything.
+//! `Idle`: neither sends nor pulls.
 
 use element::Direction;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `InfiniteSource`: makes packets whenever it may.
+//! `InfiniteSource`: sends copies of a packet as fast as possible.
 
 use element::arguments::Bytes;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! What the benchmark sources share: a rate, a limit, and the rate that came of them.
+//! Rate control of the benchmark sources: rate, limit and achieved rate.
 
 use element::prelude::*;
 

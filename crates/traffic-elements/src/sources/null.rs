@@ -1,4 +1,4 @@
-//! `Null`: passes packets.
+//! `Null`: passes packets unchanged.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What sources share: how many packets are still to come, and what happens after the last.
+//! Limits of sources, and their actions after the last packet.
 
 use element::arguments::HandlerCall;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `PullNull`: passes packets that are pulled.
+//! `PullNull`: passes packets unchanged on a pull path.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `PushNull`: passes packets that are pushed.
+//! `PushNull`: passes packets unchanged on a push path.
 
 use element::prelude::*;
 

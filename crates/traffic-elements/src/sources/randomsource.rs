@@ -1,4 +1,4 @@
-//! `RandomSource`: makes packets of random bytes.
+//! `RandomSource`: sends packets of random bytes.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `RatedSource`: makes packets at a rate.
+//! `RatedSource`: sends packets at a rate.
 
 use element::arguments::{Bandwidth, Bytes};
 use element::prelude::*;

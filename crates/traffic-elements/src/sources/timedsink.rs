@@ -1,4 +1,4 @@
-//! `TimedSink`: pulls and drops a packet now and then.
+//! `TimedSink`: pulls and discards a packet per interval.
 
 use element::number_format;
 use element::prelude::*;

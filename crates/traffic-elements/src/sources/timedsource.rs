@@ -1,4 +1,4 @@
-//! `TimedSource`: makes a packet now and then.
+//! `TimedSource`: sends a packet per interval.
 
 use element::arguments::Bytes;
 use element::number_format;

@@ -1,4 +1,4 @@
-//! `BandwidthRatedUnqueue`: pulls packets at a bandwidth and pushes them on.
+//! `BandwidthRatedUnqueue`: moves packets from pull to push at a bandwidth.
 
 use element::prelude::*;
 

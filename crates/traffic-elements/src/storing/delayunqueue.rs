@@ -1,4 +1,4 @@
-//! `DelayUnqueue`: pulls packets and pushes them on after a delay.
+//! `DelayUnqueue`: moves packets from pull to push after a delay.
 
 use element::Signal;
 use element::arguments::SignedTime;

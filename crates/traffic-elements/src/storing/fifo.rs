@@ -1,4 +1,4 @@
-//! What all queues share.
+//! The element behind all queues.
 
 use alloc::collections::VecDeque;
 use core::any::Any;

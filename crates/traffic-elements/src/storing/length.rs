@@ -1,4 +1,4 @@
-//! How many packets an element stores, for those that watch it.
+//! The number of packets in an element, for elements that watch it.
 
 use alloc::rc::Rc;
 use core::cell::Cell;

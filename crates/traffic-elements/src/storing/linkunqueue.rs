@@ -1,4 +1,4 @@
-//! `LinkUnqueue`: a link of a latency and a bandwidth.
+//! `LinkUnqueue`: emulates a link with latency and bandwidth.
 
 use alloc::collections::VecDeque;
 use core::any::Any;

@@ -1,4 +1,4 @@
-//! `MixedQueue`: a queue with a second input for packets that overtake.
+//! `MixedQueue`: a queue that is FIFO for one input and LIFO for the other.
 
 use alloc::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Storing packets, and moving them from pull to push.
+//! Queues, and elements that move packets from pull to push.
 
 mod bandwidthratedunqueue;
 mod burster;

@@ -1,4 +1,4 @@
-//! `NotifierQueue`: stores packets and tells those who pull when it is empty.
+//! `NotifierQueue`: a queue that notifies downstream tasks.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `Queue`: stores packets, and tells both sides whether it is worth trying.
+//! `Queue`: a queue that notifies downstream and upstream tasks.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `QuickNoteQueue`: a queue that says at once when it is empty.
+//! `QuickNoteQueue`: a queue that announces at once that it is empty.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `RatedUnqueue` and `BandwidthRatedUnqueue` but for their arguments.
+//! The element behind `RatedUnqueue` and `BandwidthRatedUnqueue`.
 
 use element::Signal;
 use element::prelude::*;

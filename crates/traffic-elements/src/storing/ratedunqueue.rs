@@ -1,4 +1,4 @@
-//! `RatedUnqueue`: pulls packets at a rate and pushes them on.
+//! `RatedUnqueue`: moves packets from pull to push at a packet rate.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `ThreadSafeQueue`: `Queue` under the name that Click gives it for several threads.
+//! `ThreadSafeQueue`: the same as `Queue`.
 
 use element::prelude::*;
 

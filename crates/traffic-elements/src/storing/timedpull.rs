@@ -1,4 +1,4 @@
-//! `TimedUnqueue` and `Burster` but for their arguments.
+//! The element behind `TimedUnqueue` and `Burster`.
 
 use core::marker::PhantomData;
 

@@ -1,4 +1,4 @@
-//! `TimedUnqueue`: pulls a few packets in every interval and pushes them on.
+//! `TimedUnqueue`: moves packets from pull to push, a burst per interval.
 
 use element::prelude::*;
 

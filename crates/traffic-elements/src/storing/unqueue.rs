@@ -1,4 +1,4 @@
-//! `Unqueue`: pulls packets and pushes them on.
+//! `Unqueue`: moves packets from pull to push.
 
 use element::Signal;
 use element::prelude::*;

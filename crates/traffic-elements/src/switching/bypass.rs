@@ -1,4 +1,4 @@
-//! `Bypass`: leads packets through an optional detour.
+//! `Bypass`: sends packets through an optional detour.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `HashSwitch`: chooses the output by some bytes.
+//! `HashSwitch`: selects the output by a hash of bytes.
 
 use element::prelude::*;
 
@@ -72,7 +72,7 @@ impl Element for HashSwitch {
 /// The output, of `outputs`, for these bytes.
 #[inline]
 fn choose(bytes: &[u8], outputs: usize) -> usize {
-    // Eight bytes at a time: four sums of pairs, added up by a multiplication into the highest place.
+    // Eight bytes at a time: four sums of pairs, added up by a multiplication into the highest 16 bits.
     let (words, rest) = bytes.as_chunks::<8>();
     let (pairs, ones) = (0x00ff_00ff_00ff_00ff, 0x0001_0001_0001_0001);
     let add = |sum: usize, word: &[u8; 8]| {

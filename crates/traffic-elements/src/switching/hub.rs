@@ -1,4 +1,4 @@
-//! `Hub`: duplicates packets to all ports but their own.
+//! `Hub`: repeats packets to all other ports.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `InputSwitch`: accepts packets from a settable input.
+//! `InputSwitch`: passes packets from a selectable input.
 
 use element::prelude::*;
 

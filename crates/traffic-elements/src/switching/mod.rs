@@ -1,4 +1,4 @@
-//! Choosing where to push to.
+//! Elements that choose or multiply the output of a packet.
 
 mod block;
 mod bypass;

@@ -1,4 +1,4 @@
-//! `PaintSwitch`: chooses the output by colour.
+//! `PaintSwitch`: selects the output by paint.
 
 use element::arguments::Annotation;
 use element::prelude::*;

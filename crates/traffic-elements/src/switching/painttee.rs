@@ -1,4 +1,4 @@
-//! `PaintTee`: duplicates packets of one colour.
+//! `PaintTee`: copies packets of one paint.
 
 use element::arguments::Annotation;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `PullTee`: duplicates packets that are pulled.
+//! `PullTee`: copies packets on a pull path.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `RandomSwitch`: chooses outputs at random.
+//! `RandomSwitch`: selects outputs at random.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `RoundRobinSwitch`: deals packets out.
+//! `RoundRobinSwitch`: distributes packets over its outputs in turn.
 
 use element::prelude::*;
 

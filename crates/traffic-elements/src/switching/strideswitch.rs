@@ -1,4 +1,4 @@
-//! `StrideSwitch`: deals packets out in proportion.
+//! `StrideSwitch`: distributes packets over its outputs in proportion to tickets.
 
 use element::arguments::Raw;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `Switch`: sends packets to a settable output.
+//! `Switch`: sends packets to a selectable output.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `Tee`: duplicates packets.
+//! `Tee`: copies packets to all outputs.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `BlockThread`: makes everything wait.
+//! `BlockThread`: blocks the thread for a time.
 
 use element::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Elements that show how tasks, timers and signals behave, for tests.
+//! Elements that test tasks, timers and signals.
 
 mod blockthread;
 mod mtdietest;

@@ -1,4 +1,4 @@
-//! `NotifierDebug`: shows the signal at its place.
+//! `NotifierDebug`: reports the notifiers that it found.
 
 use element::Direction;
 use element::prelude::*;

@@ -1,4 +1,4 @@
-//! `SchedOrderTest`: the order in which tasks run.
+//! `SchedOrderTest`: records the order in which tasks run.
 
 use core::any::Any;
 use core::cell::RefCell;

@@ -1,4 +1,4 @@
-//! `TimerTest`: a timer that says when it comes.
+//! `TimerTest`: logs when its timer fires.
 
 use element::prelude::*;
 
