@@ -10,8 +10,8 @@ use element::Environment;
 use router::{Options, Registry, Router};
 
 use crate::components;
+use crate::diagnostic_printer;
 use crate::error::{CommandError, FileError};
-use crate::report;
 use crate::source::{Source, SourceText};
 use crate::value::{self, ValueError};
 
@@ -89,7 +89,7 @@ pub(crate) fn router(
 
 /// Prints diagnostics with their source lines on standard error.
 pub(crate) fn print(diagnostics: &[Diagnostic], text: &SourceText) {
-    let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
+    let mut printer = diagnostic_printer::DiagnosticPrinter::new(std::io::stderr().is_terminal());
     for diagnostic in diagnostics {
         eprintln!("{}", printer.render(diagnostic, text));
     }

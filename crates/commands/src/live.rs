@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use router::{Router, RunEnd};
 
 use crate::columns::padded;
+use crate::number_format::{bytes, grouped, scaled};
 use crate::screen;
 
 /// Interval between two updates.
@@ -221,44 +222,6 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
     text
 }
 
-/// A number with its digits grouped in threes.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A count with its noun, which has a regular plural.
-pub(crate) fn count(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// A number with a suffix for thousands, millions or billions.
-pub(crate) fn scaled(number: f64) -> String {
-    match number {
-        number if number >= 1e9 => format!("{:.2} G", number / 1e9),
-        number if number >= 1e6 => format!("{:.2} M", number / 1e6),
-        number if number >= 1e3 => format!("{:.1} k", number / 1e3),
-        number => format!("{number:.0}"),
-    }
-}
-
-/// A number of bytes with its unit.
-pub(crate) fn bytes(number: f64) -> String {
-    match number {
-        number if number >= 1e9 => format!("{:.2} GB", number / 1e9),
-        number if number >= 1e6 => format!("{:.1} MB", number / 1e6),
-        number if number >= 1e3 => format!("{:.0} kB", number / 1e3),
-        number => format!("{number:.0} bytes"),
-    }
-}
-
 fn span(seconds: f64) -> String {
     let whole = seconds.ceil() as u64;
     if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
@@ -269,12 +232,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped() {
-        for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), expected);
-        }
-        assert_eq!(scaled(1_234_567.0), "1.23 M");
-        assert_eq!(span(61.2), "1 min 2 s");
+    fn the_remaining_time_is_rounded_up() {
+        assert_eq!([span(0.1), span(61.2)], ["1 s", "1 min 2 s"]);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use clap::Args;
 use click_lang::{Diagnostic, Severity};
 
 use crate::configuration::{self, registry};
+use crate::diagnostic_printer;
 use crate::environment::Process;
 use crate::error::CommandError;
-use crate::live::count;
-use crate::report;
+use crate::number_format::count;
 use crate::source::{Source, SourceText};
 
 /// Check configurations for errors.
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         all.extend(found);
     }
     if arguments.json {
-        let entries: Vec<_> = all.iter().map(report::Entry::new).collect();
+        let entries: Vec<_> = all.iter().map(diagnostic_printer::Entry::new).collect();
         crate::output::json(&entries);
     }
     Ok(ExitCode::from(worst))
@@ -87,7 +87,7 @@ fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diag
 
 /// Prints the diagnostics on standard error.
 fn print(text: &SourceText, elements: usize, found: &[Diagnostic], errors: usize) {
-    let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
+    let mut printer = diagnostic_printer::DiagnosticPrinter::new(std::io::stderr().is_terminal());
     for diagnostic in found {
         eprintln!("{}\n", printer.render(diagnostic, text));
     }

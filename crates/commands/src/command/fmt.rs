@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::{CommandError, FileError};
 use crate::source::{Source, SourceText};
-use crate::{output, report};
+use crate::{diagnostic_printer, output};
 
 /// Format configurations.
 ///
@@ -77,7 +77,7 @@ fn format(path: &str, check: bool) -> Result<Formatted<'_>, CommandError> {
         Ok(formatted) => formatted,
         Err(diagnostics) => {
             let source = SourceText { name, text };
-            let mut printer = report::DiagnosticPrinter::new(false);
+            let mut printer = diagnostic_printer::DiagnosticPrinter::new(false);
             for diagnostic in &diagnostics {
                 eprintln!("{}", printer.render(diagnostic, &source));
             }

@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit};
 use super::boxes;
 use super::capability::Capability;
 use super::check_result::{CheckResult, Grade};
-use crate::live::grouped;
+use crate::number_format::grouped;
 
 /// The names of the trials.
 const MACHINE: &str = "box in a VM";

@@ -14,7 +14,7 @@ use super::error::BenchError;
 use crate::components;
 use crate::configuration::registry;
 use crate::error::FileError;
-use crate::{output, program};
+use crate::{output, thread_box};
 
 /// The frame sizes of `--all`.
 const SIZES: [u16; 6] = [64, 128, 256, 512, 1024, 1500];
@@ -26,7 +26,7 @@ const RINGS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
 const VALUES: [usize; 6] = [1, 64, 1024, 4096, 16_384, 65_536];
 
 #[derive(Subcommand)]
-pub(super) enum What {
+pub(super) enum BoxBenchmark {
     Boot(BootArguments),
     Io(IoArguments),
     Latency(LatencyArguments),
@@ -211,32 +211,32 @@ pub(super) struct AllArguments {
     common: Common,
 }
 
-impl What {
+impl BoxBenchmark {
     pub(super) fn measure(&self) -> Result<(), BenchError> {
         match self {
-            What::Boot(arguments) => {
+            BoxBenchmark::Boot(arguments) => {
                 let common = &arguments.common;
                 let program = std::env::current_exe().map_err(BenchError::Program)?;
                 let count = arguments.count as usize;
                 common.print(&bench::boot(&common.bed()?, count, common.plan(), Some(&program))?);
             }
-            What::Io(arguments) => arguments.measure()?,
-            What::Latency(arguments) => arguments.measure()?,
-            What::Chain(arguments) => arguments.measure()?,
-            What::Density(arguments) => {
+            BoxBenchmark::Io(arguments) => arguments.measure()?,
+            BoxBenchmark::Latency(arguments) => arguments.measure()?,
+            BoxBenchmark::Chain(arguments) => arguments.measure()?,
+            BoxBenchmark::Density(arguments) => {
                 let common = &arguments.common;
                 let (boxes, size, ring) = (usize::from(arguments.boxes), arguments.size, arguments.ring);
                 common.print(&bench::density(&common.bed()?, boxes, size, ring, common.plan())?);
             }
-            What::State(arguments) => {
+            BoxBenchmark::State(arguments) => {
                 let common = &arguments.common;
                 common.print(&bench::state(&common.bed()?, &VALUES, common.plan())?);
             }
-            What::Memory(arguments) => {
+            BoxBenchmark::Memory(arguments) => {
                 let common = &arguments.common;
                 common.print(&bench::memory(&common.bed()?, arguments.entries)?);
             }
-            What::All(arguments) => arguments.measure()?,
+            BoxBenchmark::All(arguments) => arguments.measure()?,
         }
         Ok(())
     }
@@ -249,7 +249,7 @@ impl Common {
             InsideName::Click => (BoxProgram::Click, components::get().box_image),
             InsideName::Probe => (BoxProgram::Probe, components::get().probe_image),
         };
-        let bed = |kind| TestBed::new(kind, inside, image, Some(program::run));
+        let bed = |kind| TestBed::new(kind, inside, image, Some(thread_box::run));
         match self.sandbox {
             Some(Sandbox::Vm) => bed(PlatformKind::Vm),
             Some(Sandbox::Process) => bed(PlatformKind::Process),
@@ -295,8 +295,8 @@ impl AllArguments {
             ..ReportScope::default()
         };
         let machine = Machine::this();
-        let tell = |what: &str| eprintln!("measuring {what} ...");
-        let report = bench::report(&common.bed()?, machine, &scope, common.plan(), tell)?;
+        let progress = |what: &str| eprintln!("measuring {what} ...");
+        let report = bench::report(&common.bed()?, machine, &scope, common.plan(), progress)?;
         write("index.html", &bench::page(&report))?;
         write("report.json", &output::to_json(&report))?;
         if common.json {

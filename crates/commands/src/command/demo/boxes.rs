@@ -11,7 +11,7 @@ use super::chain::{Chain, PARTS};
 use super::error::DemoError;
 use super::report::{self, Account};
 use crate::error::CommandError;
-use crate::live::grouped;
+use crate::number_format::grouped;
 use crate::online;
 use crate::{output, screen};
 

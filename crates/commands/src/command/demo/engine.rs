@@ -11,7 +11,8 @@ use super::summary::{Layout, Row, Summary};
 use crate::configuration;
 use crate::environment::{Process, Supplied};
 use crate::error::CommandError;
-use crate::live::{self, Live, Progress, grouped};
+use crate::live::{self, Live, Progress};
+use crate::number_format::grouped;
 use crate::output;
 use crate::source::SourceText;
 

@@ -2,12 +2,12 @@
 
 mod boxes;
 mod chain;
-mod choice;
+mod dispatch;
 mod engine;
 mod error;
 mod report;
 mod sample;
 mod summary;
 
-pub(crate) use choice::{Arguments, run};
+pub(crate) use dispatch::{Arguments, run};
 pub(crate) use error::DemoError;

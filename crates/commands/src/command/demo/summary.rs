@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use serde::Serialize;
 
-use crate::live::{grouped, scaled};
+use crate::number_format::{grouped, scaled};
 
 /// Packets with the same outcome at the same location.
 #[derive(Debug, Serialize)]

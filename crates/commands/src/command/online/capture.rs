@@ -15,7 +15,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::error::CommandError;
-use crate::live::count;
+use crate::number_format::count;
 use crate::online::{self, Connection};
 use crate::output;
 

@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         output::json(&files);
     } else {
         let row = |file: &WrittenFile| {
-            let number = |size: api::Size| crate::live::grouped(size.0);
+            let number = |size: api::Size| crate::number_format::grouped(size.0);
             vec![online::line(&file.name), number(file.bytes), number(file.lost)]
         };
         let table = Table { columns: COLUMNS, rows: files.iter().map(row).collect() };

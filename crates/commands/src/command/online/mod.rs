@@ -2,8 +2,8 @@
 
 mod address;
 mod capture;
-mod choice;
 mod create;
+mod dispatch;
 mod doctor;
 mod events;
 mod files;
@@ -18,4 +18,4 @@ mod stack;
 mod switch;
 mod top;
 
-pub(crate) use choice::{Command, run};
+pub(crate) use dispatch::{Command, run};

@@ -10,7 +10,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use crate::error::CommandError;
-use crate::live::grouped;
+use crate::number_format::grouped;
 use crate::online::{self, Column, Connection, PortOptions, Table};
 use crate::output;
 

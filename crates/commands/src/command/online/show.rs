@@ -8,7 +8,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::error::CommandError;
-use crate::live::{bytes, count, grouped};
+use crate::number_format::{bytes, count, grouped};
 use crate::online::{self, Connection};
 use crate::output;
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::columns::shorten;
 use crate::error::CommandError;
-use crate::live::{count, grouped};
+use crate::number_format::{count, grouped};
 use crate::online::{self, Column, Connection, Table};
 use crate::value;
 use crate::{output, screen};

@@ -1,15 +1,11 @@
-//! `clickbox bench`: measurements of this program, alone or compared with another.
-
-mod boxes;
-mod engine;
-mod error;
-
-pub(crate) use error::BenchError;
+//! The subcommands of `clickbox bench`.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use super::boxes::BoxBenchmark;
+use super::engine;
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -19,21 +15,21 @@ use crate::error::CommandError;
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    benchmark: Benchmark,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Benchmark {
     Engine(engine::Arguments),
     #[command(flatten)]
-    Boxes(boxes::What),
+    Boxes(BoxBenchmark),
 }
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
-    match &arguments.what {
-        What::Engine(engine) => engine.measure()?,
-        What::Boxes(what) => what.measure()?,
+    match &arguments.benchmark {
+        Benchmark::Engine(engine) => engine.measure()?,
+        Benchmark::Boxes(boxes) => boxes.measure()?,
     }
     Ok(ExitCode::SUCCESS)
 }

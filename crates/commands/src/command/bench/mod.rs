@@ -1,0 +1,9 @@
+//! `clickbox bench`: measurements of this program, alone or compared with another.
+
+mod boxes;
+mod dispatch;
+mod engine;
+mod error;
+
+pub(crate) use dispatch::{Arguments, run};
+pub(crate) use error::BenchError;
