@@ -1,11 +1,17 @@
-//! Links a box image: no start files, no library, fixed addresses.
+//! Links a box image: no start files, no library, fixed addresses, and functions with equal code only once.
 
 fn main() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../image.ld");
     println!("cargo::rerun-if-changed={script}");
-    for argument in
-        ["-nostartfiles", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,-z,noexecstack"]
-    {
+    for argument in [
+        "-nostartfiles",
+        "-nostdlib",
+        "-static",
+        "-no-pie",
+        "-Wl,--build-id=none",
+        "-Wl,--icf=all",
+        "-Wl,-z,noexecstack",
+    ] {
         println!("cargo::rustc-link-arg-bins={argument}");
     }
     println!("cargo::rustc-link-arg-bins=-Wl,-T,{script}");
