@@ -8,7 +8,7 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 /// Sets the IPv4 source address of packets that have the fix-source annotation, and updates the checksum.
 ///
 /// Elements such as `ICMPError` set this annotation, because the router's address is known only at the outgoing
-/// interface. FixIPSrc clears it. Other packets, and packets without a marked header, pass unchanged.
+/// interface. FixIPSrc clears it. Other packets, packets without a marked header, and IPv6 packets pass unchanged.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -37,7 +37,8 @@ pub struct FixIPSrc {
 #[inline]
 pub(super) fn fix_source(packet: &mut Packet, source: Ipv4Addr) -> bool {
     const ANNOTATION: usize = annotation::FIX_IP_SRC.offset as usize;
-    if packet.annotation_u8(ANNOTATION) == 0 || Ip4View::new(packet.network()).is_none() {
+    let is_ip4 = |packet: &Packet| Ip4View::new(packet.network()).is_some_and(|header| header.version() == 4);
+    if packet.annotation_u8(ANNOTATION) == 0 || !is_ip4(packet) {
         return false;
     }
     packet.set_annotation_u8(ANNOTATION, 0);
