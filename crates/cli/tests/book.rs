@@ -102,7 +102,7 @@ fn check_console(text: &str, workspace: &Workspace) -> Vec<String> {
 }
 
 #[test]
-fn the_guide_is_true() {
+fn the_guides_commands_print_the_output_shown() {
     let mut pages: Vec<_> = fs::read_dir(root().join("docs/book")).expect("the book").flatten().collect();
     pages.sort_by_key(fs::DirEntry::path);
     let mut failures = Vec::new();

@@ -39,7 +39,7 @@ const GOOD: &str =
     "s :: InfiniteSource(LIMIT 3, STOP true) -> q :: Queue -> Unqueue -> c :: Counter -> Discard;\n";
 
 #[test]
-fn commands_do_what_they_say() {
+fn commands_print_the_expected_output() {
     check(&["run", "-"], GOOD, 0, &["c :: Counter", "packets in"]);
     check(&["run", "--quiet", "--handler", "c.count", "-"], GOOD, 0, &["c.count = 3"]);
     check(&["run", "--quiet", "--handler", "c.nothing", "-"], GOOD, 1, &["nothing"]);
@@ -66,7 +66,7 @@ fn commands_do_what_they_say() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_set_the_exit_code_and_name_the_cause() {
     check(&["run", "-"], "Idle -> Cuonter -> Discard;", 1, &["Cuonter", "Counter"]);
     check(&["check", "-"], "c :: Counter; c -> ", 1, &["error"]);
     check(&["graph", "-"], "Idle -> [", 1, &["error"]);
@@ -83,7 +83,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_errors_are_reported_at_once() {
     let bad = "Idle -> Nosuch(1) -> Strip(a) -> Queue -> Discard(x); r :: Queue; Idle -> [1]r -> y;";
     let texts = [
         "undeclared element ‘Nosuch’",
@@ -101,7 +101,7 @@ fn everything_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn requirements_are_looked_at() {
+fn requirements_are_checked() {
     let config = |package: &str| format!("require(package {package}); {GOOD}");
     check(&["click"], &config("ip"), 1, &["requirement 'ip' not available"]);
     check(&["click"], &config("pigeons"), 1, &["requirement 'pigeons' not available"]);
@@ -109,7 +109,7 @@ fn requirements_are_looked_at() {
 }
 
 #[test]
-fn time_need_not_be_waited_for() {
+fn timewarp_controls_waiting() {
     let config = "Script(write timewarp nowait, print $(timewarp));
         TimedSource(3600, x, LIMIT 5, STOP true) -> c :: Counter -> Discard;";
     check(&["click", "-h", "c.count", "-h", "timewarp"], config, 0, &["nowait\n", "c.count:\n5\n"]);
@@ -119,7 +119,7 @@ fn time_need_not_be_waited_for() {
 }
 
 #[test]
-fn the_driver_ends_as_clicks_does() {
+fn the_driver_ends_like_clicks() {
     let counters = "InfiniteSource(LIMIT 1, STOP true) -> a :: AggregatePacketCounter \
                     -> b :: AggregatePacketCounter -> CheckIPHeader -> Discard;";
     let of = |name| format!("{name} :: AggregatePacketCounter: warning: saw no packets");
@@ -145,7 +145,7 @@ fn elements_are_assigned_to_threads() {
 }
 
 #[test]
-fn formatting_changes_the_layout_only() {
+fn formatting_changes_only_the_layout() {
     let output = clickbox(&["fmt", "-"], "a::Idle->b::Discard;// end");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a :: Idle -> b :: Discard; // end\n");
     for example in
@@ -159,7 +159,7 @@ fn formatting_changes_the_layout_only() {
 }
 
 #[test]
-fn the_demonstration_of_the_engine_accounts_for_every_packet() {
+fn the_engine_demonstration_accounts_for_every_packet() {
     let output = clickbox(&["demo", "--engine", "--seconds", "0"], "");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
@@ -174,15 +174,16 @@ fn the_demonstration_of_the_engine_accounts_for_every_packet() {
     assert!(text.contains("belongs to no connection") && text.contains("mail from inside"), "{text}");
     assert!(!text.contains('\x1b'), "{text}");
     let output = clickbox(&["demo", "--engine", "--seconds", "0", "--json"], "");
-    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let dropped = told["dropped"].as_array().into_iter().flatten().filter_map(|row| row["packets"].as_u64());
-    let sum = told["sent_packets"].as_u64().map(|sent| sent + dropped.sum::<u64>());
-    assert_eq!((told["received_packets"].as_u64(), sum), (Some(2500), Some(2500)), "{told}");
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let dropped =
+        summary["dropped"].as_array().into_iter().flatten().filter_map(|row| row["packets"].as_u64());
+    let sum = summary["sent_packets"].as_u64().map(|sent| sent + dropped.sum::<u64>());
+    assert_eq!((summary["received_packets"].as_u64(), sum), (Some(2500), Some(2500)), "{summary}");
 }
 
 /// If the peer does not exit, only this program's figures are printed.
 #[test]
-fn a_peer_that_takes_too_long_is_left_out() {
+fn a_peer_that_exceeds_its_time_limit_is_left_out() {
     use std::os::unix::fs::PermissionsExt;
     let peer = std::env::temp_dir().join(format!("clickbox-late-{}", std::process::id()));
     std::fs::write(&peer, "#!/bin/sh\nexec sleep 600\n").expect("a script");

@@ -34,7 +34,7 @@ fn a_box_is_created_used_and_removed() {
     daemon.check(&["read", "fw/filter.rules"], 0, &["deny udp dst port 53, allow all"]);
     daemon.check(&["write", "fw/filter.rules", "allow nonsense"], 5, &["nonsense"]);
     daemon.check(&["read", "fw/nothing.count"], 4, &["nothing"]);
-    daemon.check(&["read", "nobody/c.count"], 4, &["nobody"]);
+    daemon.check(&["read", "absent/c.count"], 4, &["absent"]);
 
     // The count is carried over, and an error changes nothing.
     let better = daemon.file("better.click", &FIREWALL.replace("allow all", "deny all"));
@@ -192,7 +192,7 @@ fn boxes_are_joined_by_switches() {
     assert!(capture.wait().expect("the program ends").success());
     let none = daemon.folder.join("none.pcap");
     let path = none.to_str().expect("a plain path");
-    daemon.check(&["capture", "nobody", "-w", path], 4, &["no box nobody"]);
+    daemon.check(&["capture", "absent", "-w", path], 4, &["no box absent"]);
     assert!(!none.exists());
     daemon.check(&["port", "add", "lan", "nowhere", "--driver", "null"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 0, &[]);

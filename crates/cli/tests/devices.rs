@@ -41,7 +41,7 @@ fn frames_cross_a_pair_of_interfaces_with_their_tags() {
 }
 
 #[test]
-fn no_frame_is_lost_or_seen_twice_in_a_swap() {
+fn swaps_neither_lose_nor_duplicate_frames() {
     let found = in_namespace(
         r#"
         ip link set lo up
@@ -84,7 +84,7 @@ fn no_frame_is_lost_or_seen_twice_in_a_swap() {
 }
 
 #[test]
-fn the_kernel_answers_through_a_tunnel() {
+fn tunnels_exchange_packets_with_the_kernel() {
     let found = in_namespace(
         r#"
         $CLICK -e 'ICMPPingSource(10.9.0.2, 10.9.0.1, LIMIT 1, INTERVAL 0.01) -> tun :: KernelTun(10.9.0.1/24, DEVNAME mytun)
@@ -106,7 +106,7 @@ fn the_kernel_answers_through_a_tunnel() {
 }
 
 #[test]
-fn a_device_that_is_missing_is_named() {
+fn errors_name_a_missing_device() {
     let found = in_namespace("$CLICK -e 'FromDevice(nothing0) -> Discard'");
     if let Some(found) = found {
         assert!(found.contains("nothing0: No such device"), "{found}");
@@ -114,13 +114,13 @@ fn a_device_that_is_missing_is_named() {
 }
 
 #[test]
-fn the_kernel_is_kept_from_packets_while_it_runs() {
+fn a_firewall_rule_keeps_packets_from_the_kernel() {
     let found = in_namespace(
         r#"
         TOOLS=$(mktemp -d); printf '#!/bin/sh\necho "$@"\nexec cat >/dev/null' >$TOOLS/iptables
-        sed -i "s|^echo.*|& >>$TOOLS/said|" $TOOLS/iptables; chmod +x $TOOLS/iptables
+        sed -i "s|^echo.*|& >>$TOOLS/calls|" $TOOLS/iptables; chmod +x $TOOLS/iptables
         PATH=$TOOLS:$PATH $CLICK -e 'FromDevice(lo, SNIFFER false) -> Discard; DriverManager(stop)'
-        cat $TOOLS/said; printf '#!/bin/sh\necho no such chain >&2; exit 1' >$TOOLS/iptables
+        cat $TOOLS/calls; printf '#!/bin/sh\necho no such chain >&2; exit 1' >$TOOLS/iptables
         PATH=$TOOLS:$PATH $CLICK -e 'FromDevice(lo, SNIFFER false) -> Discard; DriverManager(stop)' 2>&1
         rm -r $TOOLS
         "#,
@@ -132,7 +132,7 @@ fn the_kernel_is_kept_from_packets_while_it_runs() {
 }
 
 #[test]
-fn a_missing_privilege_is_named() {
+fn errors_name_a_missing_privilege() {
     let found =
         in_namespace("setpriv --bounding-set -all --inh-caps -all $CLICK -e 'FromDevice(lo) -> Discard'");
     if let Some(found) = found {

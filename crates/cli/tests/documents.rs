@@ -37,7 +37,7 @@ fn between<'a>(text: &'a str, open: &str, close: char) -> impl Iterator<Item = &
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_have_targets() {
     let mut failures = Vec::new();
     for path in documents() {
         let text = fs::read_to_string(&path).expect("a document");
@@ -61,7 +61,7 @@ fn is_test(name: &str) -> bool {
 }
 
 #[test]
-fn tests_that_are_named_exist() {
+fn named_tests_exist() {
     let mut sources = Vec::new();
     for folder in ["crates", "fuzz", "guest"] {
         files(&root().join(folder), ".rs", &mut sources);

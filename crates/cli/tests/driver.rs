@@ -21,7 +21,7 @@ fn check(arguments: &[&str], code: i32, line: &str) {
 const NOTHING: &str = "Idle -> Discard; DriverManager(stop)";
 
 #[test]
-fn wrong_options_are_told_as_click_tells_them() {
+fn option_errors_have_clicks_wording() {
     check(&["--nosuch"], 1, "click: unrecognized option '--nosuch'");
     check(&["-Z"], 1, "click: unrecognized option '-Z'");
     check(&["-f"], 1, "click: '-f' requires an argument");
@@ -37,7 +37,7 @@ fn wrong_options_are_told_as_click_tells_them() {
 }
 
 #[test]
-fn long_options_may_be_cut_short() {
+fn long_options_may_be_abbreviated() {
     check(&["--vers"], 0, "");
     check(&["-q", "--hand=x.y", "-e", "x :: Idle -> Discard"], 1, "no 'x.y' handler");
     check(&["-q", "-q", "--expr", NOTHING], 0, "");

@@ -21,7 +21,7 @@ fn values(example: &str, length: u32, handlers: &[&str]) -> Vec<u64> {
 }
 
 #[test]
-fn every_frame_comes_out() {
+fn examples_forward_every_frame() {
     for length in [64, 1500] {
         for example in
             ["wire", "ethermirror", "router", "firewall", "nat", "bras", "ids", "loadbalancer", "flowmonitor"]
@@ -32,7 +32,7 @@ fn every_frame_comes_out() {
 }
 
 #[test]
-fn frames_of_no_session_do_not_come_out() {
+fn frames_of_unknown_sessions_are_dropped() {
     let frame = "FRAME=\\<020000000001 020000000002 8864  1100 0099 0004 0021  45000014>";
     let path = format!("{}/../../examples/bras.click", env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))

@@ -92,7 +92,7 @@ fn dependencies_follow_the_arrows() {
 }
 
 #[test]
-fn every_crate_stands_in_the_table() {
+fn every_crate_is_in_the_table_of_architecture() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let missing: Vec<_> =
         crates().into_keys().filter(|name| !text.contains(&format!("| `{name}` |"))).collect();
@@ -126,7 +126,7 @@ fn code_in_boxes_depends_on_this_workspace_only() {
 
 /// A workspace lint denies `unsafe`. This test checks which crates lift it.
 #[test]
-fn unsafe_stands_only_where_it_may() {
+fn only_the_listed_crates_use_unsafe() {
     let mut failures = Vec::new();
     for (name, path) in crates() {
         let manifest = fs::read_to_string(path.join("Cargo.toml")).expect("a manifest");
@@ -151,7 +151,7 @@ fn unsafe_stands_only_where_it_may() {
 
 /// The magic numbers of pcap and pcapng occur in one crate only, so that there is no second reader or writer.
 #[test]
-fn only_capture_knows_the_formats_of_captures() {
+fn only_one_crate_reads_and_writes_captures() {
     const NUMBERS: &[&str] =
         &["a1b2c3d4", "a1b23c4d", "a1b2cd34", "d4c3b2a1", "4d3cb2a1", "0a0d0d0a", "1a2b3c4d"];
     let mut files = Vec::new();
@@ -187,7 +187,7 @@ fn only_benchmarks_and_tests_run_boxes_in_threads() {
 }
 
 #[test]
-fn files_are_short_and_say_what_they_are() {
+fn files_are_short_and_begin_with_a_module_line() {
     let mut files = Vec::new();
     sources(&root().join("crates"), &mut files);
     sources(&root().join("guest"), &mut files);
@@ -206,7 +206,7 @@ fn files_are_short_and_say_what_they_are() {
 }
 
 #[test]
-fn a_box_needs_no_operating_system() {
+fn box_code_needs_no_operating_system() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("freestanding");
     let output = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--manifest-path"])

@@ -13,25 +13,25 @@ type Route<'a> = (&'a str, u16, &'a str);
 /// A server that replies by its routes and records requests.
 struct Server {
     folder: PathBuf,
-    asked: Arc<Mutex<Vec<(String, String)>>>,
+    requests: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Server {
     fn new(name: &str, routes: &[Route]) -> Server {
-        let own = |(asked, status, text): &Route| (asked.to_string(), *status, text.to_string());
+        let own = |(request, status, text): &Route| (request.to_string(), *status, text.to_string());
         let routes: Vec<(String, u16, String)> = routes.iter().map(own).collect();
         let folder = std::env::temp_dir().join(format!("clickbox-online-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let listener = UnixListener::bind(folder.join("socket")).expect("a socket");
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let seen = asked.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
         // The thread ends with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                answer(stream, &routes, &seen);
+                serve(stream, &routes, &seen);
             }
         });
-        Server { folder, asked }
+        Server { folder, requests }
     }
 
     /// Runs the program with arguments and standard input.
@@ -48,7 +48,7 @@ impl Server {
             assert!(all.contains(text), "{arguments:?}: no {text:?} in: {all}");
         }
         assert!(!all.contains('\x1b'), "{arguments:?}: {all}");
-        std::mem::take(&mut *self.asked.lock().expect("what was asked"))
+        std::mem::take(&mut *self.requests.lock().expect("what was requests"))
     }
 }
 
@@ -72,7 +72,7 @@ fn run(socket: &std::path::Path, arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("the program ends")
 }
 
-fn answer(mut stream: UnixStream, routes: &[(String, u16, String)], seen: &Mutex<Vec<(String, String)>>) {
+fn serve(mut stream: UnixStream, routes: &[(String, u16, String)], seen: &Mutex<Vec<(String, String)>>) {
     let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -87,9 +87,11 @@ fn answer(mut stream: UnixStream, routes: &[(String, u16, String)], seen: &Mutex
     reader.read_exact(&mut body).expect("a body");
     let first = head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1").to_string();
     let unknown = r#"{"error":{"code":"not_found","message":"There is no such thing."}}"#;
-    let route = routes.iter().find(|(asked, ..)| *asked == first);
+    let route = routes.iter().find(|(request, ..)| *request == first);
     let (status, text) = route.map_or((404, unknown), |(_, status, text)| (*status, text));
-    seen.lock().expect("what was asked").push((first.clone(), String::from_utf8_lossy(&body).into_owned()));
+    seen.lock()
+        .expect("what was requests")
+        .push((first.clone(), String::from_utf8_lossy(&body).into_owned()));
     let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
     let _ = stream.write_all((head + text).as_bytes());
 }
@@ -125,9 +127,9 @@ fn boxes_are_listed_and_shown() {
 }
 
 #[test]
-fn a_box_is_created_with_what_it_needs() {
+fn create_sends_options_and_files() {
     let server = Server::new("create", &[("POST /v1/boxes", 200, BOX)]);
-    let asked = server.check(
+    let requests = server.check(
         &[
             "create",
             "fw",
@@ -153,7 +155,7 @@ fn a_box_is_created_with_what_it_needs() {
         &["fw runs in a virtual machine"],
     );
     let request: api::CreateBox =
-        serde_json::from_str(&asked.first().expect("a request").1).expect("a request");
+        serde_json::from_str(&requests.first().expect("a request").1).expect("a request");
     let attached: Vec<String> = request.ports.iter().map(|port| port.attach.to_string()).collect();
     assert_eq!(attached, ["lan", "-"]);
     assert_eq!(
@@ -168,7 +170,7 @@ fn a_box_is_created_with_what_it_needs() {
 }
 
 #[test]
-fn a_refused_configuration_is_shown_with_its_line() {
+fn a_rejected_configuration_is_shown_with_its_line() {
     let refusal = r#"{"error": {"code": "refused", "message": "The configuration of fw was refused.", "details": [
         {"severity": "error", "file": "<stdin>", "line": 2, "column": 6, "message": "unknown element class `Cuonter`"}]}}"#;
     let server = Server::new("refused", &[("PUT /v1/boxes/fw/configurations/main", 422, refusal)]);
@@ -200,16 +202,16 @@ fn handlers_are_read_and_written() {
     // Output to a pipe is not escaped.
     assert_eq!(server.run(&["read", "fw/c.count"], "").stdout, b"10\x1b[2J");
     assert_eq!(server.run(&["read", "fw/in/t.lookup", "1.2.3.4"], "").stdout, b"\xff\0");
-    server.asked.lock().expect("what was asked").clear();
-    let asked = server.check(&["write", "fw/second:c.reset", "-1"], 0, &[]);
-    assert_eq!(asked.first().map(|(_, body)| body.as_str()), Some(r#"{"value":"-1"}"#));
+    server.requests.lock().expect("what was requests").clear();
+    let requests = server.check(&["write", "fw/second:c.reset", "-1"], 0, &[]);
+    assert_eq!(requests.first().map(|(_, body)| body.as_str()), Some(r#"{"value":"-1"}"#));
     server.check(&["handlers", "fw"], 0, &["fw/second:c.count", "read"]);
     server.check(&["read", "fw"], 2, &["fw/counter.count"]);
     server.check(&["read", "fw/c.nothing"], 4, &["no such thing"]);
 }
 
 #[test]
-fn what_is_done_to_boxes_is_done_to_each() {
+fn lifecycle_commands_apply_to_each_box() {
     let busy = r#"{"error": {"code": "busy", "message": "b is stopped: start it first."}}"#;
     let server = Server::new(
         "lifecycle",
@@ -219,12 +221,12 @@ fn what_is_done_to_boxes_is_done_to_each() {
             ("DELETE /v1/boxes/a", 204, ""),
         ],
     );
-    let asked = server.check(
+    let requests = server.check(
         &["kill", "a", "b", "c"],
         4,
         &["b is stopped: start it first.", "no such thing", "fw was killed"],
     );
-    assert_eq!(asked.len(), 3);
+    assert_eq!(requests.len(), 3);
     server.check(&["kill", "b"], 6, &["start it first"]);
     server.check(&["kill", "a"], 0, &["fw was killed, and restarts"]);
     server.check(&["rm", "a"], 0, &[]);
@@ -232,7 +234,7 @@ fn what_is_done_to_boxes_is_done_to_each() {
 }
 
 #[test]
-fn streams_are_lines() {
+fn streams_print_lines() {
     let server = Server::new(
         "streams",
         &[
@@ -257,15 +259,15 @@ fn streams_are_lines() {
 }
 
 #[test]
-fn captures_are_bytes() {
+fn captures_print_bytes() {
     // A file header, a packet of three bytes, and a truncated one.
     let whole = format!("{}{}\x03\0\0\0\x40\0\0\0abc", "h".repeat(24), "\0".repeat(8));
     let text = format!("{whole}{}", "\0".repeat(7));
     let server = Server::new("capture", &[("GET /v1/capture?port=fw%3A1&snap=64", 200, &text)]);
     let output = server.run(&["capture", "fw", "--port", "1", "-s", "64", "-w", "-"], "");
     assert_eq!(output.stdout, whole.as_bytes());
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("capturing at fw:1") && told.contains("1 packet captured"), "{told}");
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.contains("capturing at fw:1") && output.contains("1 packet captured"), "{output}");
     let output = server.run(&["capture", "fw:1", "-s", "64", "--quiet"], "");
     assert!(output.stdout == whole.as_bytes() && output.stderr.is_empty());
     let file = server.folder.join("out.pcap");
@@ -276,7 +278,7 @@ fn captures_are_bytes() {
 }
 
 #[test]
-fn switches_have_ports() {
+fn switches_and_ports_are_managed() {
     let port = r#"{"name": "tap0", "driver": {"kind": "tap"}, "limits": {}, "rates": RATES, "traffic": TRAFFIC,
         "fault": "the device is gone", "drops": {"full": 2}}"#;
     let switch = r#"{"name": "lan", "mode": "learning", "age_seconds": 300, "addresses_per_port": 1024, "ports": 1,
@@ -305,9 +307,10 @@ fn switches_have_ports() {
     server.check(&["switch", "create", "lan", "--mode", "learning"], 0, &[]);
     server.check(&["switch", "ls"], 0, &["lan", "learning"]);
     server.check(&["switch", "show", "lan"], 0, &["tap0", "tap (the device is gone)", "full 2"]);
-    let asked = server.check(&["port", "add", "lan", "in", "--driver", "pcap", "--read", "x.pcap"], 0, &[]);
+    let requests =
+        server.check(&["port", "add", "lan", "in", "--driver", "pcap", "--read", "x.pcap"], 0, &[]);
     let request: api::AddPort =
-        serde_json::from_str(&asked.first().expect("a request").1).expect("a request");
+        serde_json::from_str(&requests.first().expect("a request").1).expect("a request");
     assert!(
         matches!(request.driver, api::PortDriver::Pcap { read: Some(path), .. } if path.starts_with('/'))
     );
@@ -348,8 +351,8 @@ fn stacks_are_applied() {
 }
 
 #[test]
-fn without_a_daemon_the_way_to_one_is_said() {
-    let socket = std::env::temp_dir().join("clickbox-nobody-is-here");
+fn without_a_daemon_the_error_says_how_to_start_one() {
+    let socket = std::env::temp_dir().join("clickbox-no-daemon");
     for arguments in [&["ps"][..], &["top"], &["read", "fw/c.count"], &["events"], &["rm", "fw"], &["stacks"]]
     {
         let output = run(&socket, arguments, "");

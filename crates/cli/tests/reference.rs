@@ -96,7 +96,7 @@ fn the_reference_is_fresh() {
 }
 
 #[test]
-fn differences_stand_under_their_heading() {
+fn differences_have_their_own_heading() {
     for (name, page) in pages() {
         assert!(!page.contains("\n# Differences"), "{name}: the heading is `## Differences`");
     }

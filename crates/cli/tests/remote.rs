@@ -38,8 +38,8 @@ fn commands_reach_a_daemon_over_tcp() {
         ("CLICKBOX_TOKEN", "a token of many bytes"),
         ("CLICKBOX_CERTIFICATES", &certificate),
     ];
-    let (code, told) = daemon.run_with(&["ps", "--quiet"], &environment);
-    assert_eq!((code, told.as_str()), (0, "fw\n"));
+    let (code, output) = daemon.run_with(&["ps", "--quiet"], &environment);
+    assert_eq!((code, output.as_str()), (0, "fw\n"));
 
     // A wrong token, no token, and an untrusted certificate.
     let wrong = file("wrong", "another token entirely");

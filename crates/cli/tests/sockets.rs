@@ -96,7 +96,7 @@ fn control(connection: &mut BufReader<UnixStream>, command: &str) -> String {
 }
 
 #[test]
-fn a_proxy_shows_some_handlers() {
+fn a_proxy_restricts_handlers() {
     let folder = Folder::new("proxy");
     let path = folder.file("control");
     let _running = Running::new(&format!(
@@ -119,7 +119,7 @@ fn a_proxy_shows_some_handlers() {
 }
 
 #[test]
-fn the_log_is_passed_on_across_a_swap() {
+fn chatter_connections_survive_a_swap() {
     let folder = Folder::new("chatter");
     let (path, orders) = (folder.file("chatter"), folder.file("control"));
     let config = |text: &str| {
@@ -178,23 +178,23 @@ fn udp(address: &str) -> UdpSocket {
 }
 
 #[test]
-fn a_datagram_server_answers_who_is_let_in() {
+fn a_datagram_server_answers_only_allowed_senders() {
     let port = free_port(false);
     let _running = Running::new(&format!(
         "t :: RadixIPLookup(127.0.0.1 0, 127.0.0.0/8 0); Idle -> t -> Discard;
          all :: StaticIPLookup(0.0.0.0/0 0); Idle -> all -> Discard; one :: LinearIPLookup(127.0.0.1 0); Idle -> one -> Discard;
          s :: Socket(UDP, 127.0.0.1, {port}, ALLOW one, DENY all, SNDBUF 65536, RCVBUF 65536) -> s"
     ));
-    let (welcome, stranger) = (udp("127.0.0.1:0"), udp("127.0.0.2:0"));
-    assert!(echoed(&welcome, port, b"hello"));
-    stranger.send_to(b"me too", ("127.0.0.1", port)).expect("a datagram");
+    let (allowed, denied) = (udp("127.0.0.1:0"), udp("127.0.0.2:0"));
+    assert!(echoed(&allowed, port, b"hello"));
+    denied.send_to(b"me too", ("127.0.0.1", port)).expect("a datagram");
     // Earlier datagrams are processed before later ones.
-    assert!(echoed(&welcome, port, b"again"));
-    assert!(stranger.recv(&mut [0; 64]).is_err());
+    assert!(echoed(&allowed, port, b"again"));
+    assert!(denied.recv(&mut [0; 64]).is_err());
 }
 
 #[test]
-fn a_client_without_an_address_sends_where_packets_say() {
+fn an_unconnected_client_sends_to_the_destination_annotation() {
     let first = udp("127.0.0.3:0");
     let port = first.local_addr().expect("an address").port();
     let second = udp(&format!("127.0.0.4:{port}"));
@@ -236,7 +236,7 @@ fn unix_datagrams_are_answered() {
 }
 
 #[test]
-fn connections_come_from_where_they_should() {
+fn connections_are_accepted_by_source_address() {
     let port = free_port(true);
     let folder = Folder::new("connections");
     let path = folder.file("log");
@@ -274,7 +274,7 @@ fn connections_come_from_where_they_should() {
 }
 
 #[test]
-fn what_goes_to_a_group_comes_to_the_others() {
+fn multicast_reaches_the_other_members() {
     let port = 20_000 + std::process::id() % 20_000;
     let config = format!(
         "elementclass Member {{ input -> McastSocket(233.252.0.1, {port}, 127.0.0.1) -> output }}

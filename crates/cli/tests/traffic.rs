@@ -74,23 +74,23 @@ fn payload(number: usize, count: u32) -> Vec<u8> {
 }
 
 /// A random number generator.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+impl Random {
+    fn below(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % sides
     }
 }
 
 /// The two networks, the daemon and the boxes between them.
-struct Stage {
+struct TestNetwork {
     sides: [Network; 2],
     daemon: Daemon,
 }
 
-impl Stage {
-    fn new(name: &str, boxes: usize) -> Option<Stage> {
+impl TestNetwork {
+    fn new(name: &str, boxes: usize) -> Option<TestNetwork> {
         if !require(Capability::Root) {
             return None;
         }
@@ -143,9 +143,9 @@ impl Stage {
                 attach(1)
             );
         }
-        let stack = daemon.file("stage.toml", &stack);
+        let stack = daemon.file("network.toml", &stack);
         daemon.check(&["up", &stack], 0, &[]);
-        Some(Stage { sides, daemon })
+        Some(TestNetwork { sides, daemon })
     }
 
     /// Waits until all boxes run.
@@ -164,36 +164,36 @@ impl Stage {
 }
 
 /// The packets in one direction.
-struct Lane {
+struct Direction {
     /// The numbers of packets sent and received, per box.
     sent: Vec<AtomicU64>,
-    came: Vec<AtomicU64>,
+    received: Vec<AtomicU64>,
     /// The total number of packets sent.
     all_sent: AtomicU64,
-    all_came: AtomicU64,
+    all_received: AtomicU64,
     /// Errors at the boxes that must work correctly.
     faults: Mutex<Vec<String>>,
 }
 
 /// What the test does to a box, and so what may happen to its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Disturbance {
     /// Nothing: no packet is lost.
-    Whole,
+    Nothing,
     /// Packets may be lost.
-    Lossy,
+    Loss,
     /// Anything may happen.
-    Wild,
+    Corruption,
 }
 
-impl Lane {
-    fn new(boxes: usize) -> Lane {
+impl Direction {
+    fn new(boxes: usize) -> Direction {
         let zeros = || (0..boxes).map(|_| AtomicU64::new(0)).collect();
-        Lane {
+        Direction {
             sent: zeros(),
-            came: zeros(),
+            received: zeros(),
             all_sent: AtomicU64::new(0),
-            all_came: AtomicU64::new(0),
+            all_received: AtomicU64::new(0),
             faults: Mutex::default(),
         }
     }
@@ -206,15 +206,18 @@ impl Lane {
             for (number, sent) in self.sent.iter().enumerate() {
                 let begin = Instant::now();
                 loop {
-                    let (sent, came) =
-                        (self.all_sent.load(Ordering::Relaxed), self.all_came.load(Ordering::Relaxed));
-                    if sent.saturating_sub(came + forgiven) < WINDOW {
+                    let (sent, received) =
+                        (self.all_sent.load(Ordering::Relaxed), self.all_received.load(Ordering::Relaxed));
+                    if sent.saturating_sub(received + forgiven) < WINDOW {
                         break;
                     }
                     if lossy && begin.elapsed() > GIVEN_UP {
-                        forgiven = sent.saturating_sub(came);
+                        forgiven = sent.saturating_sub(received);
                     }
-                    assert!(begin.elapsed() < TIMEOUT, "of {sent} packets {came} came, and no more come");
+                    assert!(
+                        begin.elapsed() < TIMEOUT,
+                        "of {sent} packets {received} received, and no more come"
+                    );
                     std::thread::sleep(Duration::from_micros(50));
                 }
                 let count = sent.fetch_add(1, Ordering::Relaxed);
@@ -227,9 +230,9 @@ impl Lane {
     }
 
     /// Checks received packets until `stop`.
-    fn receive(&self, socket: &UdpSocket, side: usize, fates: &[Fate], stop: &AtomicBool) {
+    fn receive(&self, socket: &UdpSocket, side: usize, disturbances: &[Disturbance], stop: &AtomicBool) {
         // The expected number of each box's next packet.
-        let mut next: Vec<u64> = self.came.iter().map(|_| 0).collect();
+        let mut next: Vec<u64> = self.received.iter().map(|_| 0).collect();
         let mut buffer = [0; 2048];
         while !stop.load(Ordering::Relaxed) {
             let length = match socket.recv(&mut buffer) {
@@ -243,34 +246,44 @@ impl Lane {
             };
             let (Some(number), Some(count)) = (field(0), field(4)) else { continue };
             let number = number as usize;
-            let (Some(next), Some(fate)) = (next.get_mut(number), fates.get(number)) else { continue };
+            let (Some(next), Some(disturbance)) = (next.get_mut(number), disturbances.get(number)) else {
+                continue;
+            };
             let right = payload(number, count) == bytes;
-            let in_order =
-                if *fate == Fate::Whole { u64::from(count) == *next } else { u64::from(count) >= *next };
-            if *fate != Fate::Wild && (!right || !in_order) {
+            let in_order = if *disturbance == Disturbance::Nothing {
+                u64::from(count) == *next
+            } else {
+                u64::from(count) >= *next
+            };
+            if *disturbance != Disturbance::Corruption && (!right || !in_order) {
                 let mut faults = self.faults.lock().expect("the list");
                 faults.push(format!(
-                    "side {side}, box {number}: {count} came, {next} was next; unchanged: {right}"
+                    "side {side}, box {number}: {count} received, {next} was next; unchanged: {right}"
                 ));
             }
             *next = u64::from(count) + 1;
-            self.came[number].fetch_add(1, Ordering::Relaxed);
-            self.all_came.fetch_add(1, Ordering::Relaxed);
+            self.received[number].fetch_add(1, Ordering::Relaxed);
+            self.all_received.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits until all packets of the boxes that lose none have arrived.
-    fn settle(&self, fates: &[Fate]) {
+    fn settle(&self, disturbances: &[Disturbance]) {
         let begin = Instant::now();
         let missing = || {
-            let numbers = (0..fates.len()).filter(|number| fates[*number] == Fate::Whole);
+            let numbers =
+                (0..disturbances.len()).filter(|number| disturbances[*number] == Disturbance::Nothing);
             let gap = |number: usize| {
-                (number, self.sent[number].load(Ordering::Relaxed), self.came[number].load(Ordering::Relaxed))
+                (
+                    number,
+                    self.sent[number].load(Ordering::Relaxed),
+                    self.received[number].load(Ordering::Relaxed),
+                )
             };
-            numbers.map(gap).filter(|(_, sent, came)| sent != came).collect::<Vec<_>>()
+            numbers.map(gap).filter(|(_, sent, received)| sent != received).collect::<Vec<_>>()
         };
         while !missing().is_empty() {
-            assert!(begin.elapsed() < TIMEOUT, "box, sent, came: {:?}", missing());
+            assert!(begin.elapsed() < TIMEOUT, "box, sent, received: {:?}", missing());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -279,14 +292,14 @@ impl Lane {
 /// Sends in both directions while `act` runs, and for at least the given number of rounds. Then checks received packets
 /// until `compare` finds no error, because packets that may be lost may also be late.
 fn run(
-    stage: &Stage,
-    lanes: &[Lane; 2],
-    fates: &[Fate],
+    network: &TestNetwork,
+    directions: &[Direction; 2],
+    disturbances: &[Disturbance],
     rounds: usize,
     act: impl FnOnce(),
     compare: impl Fn() -> Result<(), String>,
 ) {
-    let lossy = fates.iter().any(|fate| *fate != Fate::Whole);
+    let lossy = disturbances.iter().any(|disturbance| *disturbance != Disturbance::Nothing);
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     /// Sets a flag on drop, also after a panic.
     struct Sets<'a>(&'a AtomicBool);
@@ -297,22 +310,22 @@ fn run(
     }
     std::thread::scope(|scope| {
         let _stops = Sets(&stop);
-        let senders: Vec<_> = lanes
+        let senders: Vec<_> = directions
             .iter()
             .enumerate()
-            .map(|(from, lane)| {
+            .map(|(from, direction)| {
                 let (stop, over) = (&stop, &over);
-                let socket = stage.sides[1 - from].inside(|| {
+                let socket = network.sides[1 - from].inside(|| {
                     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).expect("a socket");
                     set_socket_recv_buffer_size_force(&socket, 8 << 20).expect("a large buffer");
                     socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a limit");
                     socket
                 });
-                scope.spawn(move || lane.receive(&socket, 1 - from, fates, stop));
+                scope.spawn(move || direction.receive(&socket, 1 - from, disturbances, stop));
                 scope.spawn(move || {
                     let mut left = rounds;
-                    stage.sides[from].inside(|| {
-                        lane.send(from, lossy, || {
+                    network.sides[from].inside(|| {
+                        direction.send(from, lossy, || {
                             left = left.saturating_sub(1);
                             left == 0 && over.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed)
                         });
@@ -327,15 +340,15 @@ fn run(
         for sender in senders {
             sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
-        lanes.iter().for_each(|lane| lane.settle(fates));
+        directions.iter().for_each(|direction| direction.settle(disturbances));
         let begin = Instant::now();
         while let Err(wrong) = compare() {
             assert!(begin.elapsed() < TIMEOUT, "{wrong}");
             std::thread::sleep(Duration::from_millis(10));
         }
     });
-    for lane in lanes {
-        let faults = lane.faults.lock().expect("the list");
+    for direction in directions {
+        let faults = direction.faults.lock().expect("the list");
         assert!(
             faults.is_empty(),
             "{} faults, the first: {:?}",
@@ -368,44 +381,49 @@ fn within(what: impl FnOnce() -> String, found: u64, right: RangeInclusive<u64>)
 ///
 /// A frame that corruption gave a group address goes to every other port of its switch, so all boxes on a side, except
 /// the corrupted ones, count the same number of stray frames.
-fn compare_counters(stage: &Stage, lanes: &[Lane; 2], fates: &[Fate]) -> Result<(), String> {
+fn compare_counters(
+    network: &TestNetwork,
+    directions: &[Direction; 2],
+    disturbances: &[Disturbance],
+) -> Result<(), String> {
     let shown: Vec<_> =
-        (0..fates.len()).map(|number| stage.daemon.json(&["show", &format!("b{number}")])).collect();
-    let wild = |fate: &Fate| *fate == Fate::Wild;
-    let tame = fates.iter().position(|fate| !wild(fate)).expect("one that nobody corrupts");
-    for (side, lane) in lanes.iter().enumerate() {
+        (0..disturbances.len()).map(|number| network.daemon.json(&["show", &format!("b{number}")])).collect();
+    let is_corrupted = |disturbance: &Disturbance| *disturbance == Disturbance::Corruption;
+    let uncorrupted =
+        disturbances.iter().position(|disturbance| !is_corrupted(disturbance)).expect("an uncorrupted box");
+    for (side, direction) in directions.iter().enumerate() {
         let arrived = |number: usize| {
             let port = &shown[number]["ports"][side];
             count(&port["traffic"]["received_packets"]) + drops(port)
         };
-        let sent = |number: usize| lane.sent[number].load(Ordering::Relaxed);
-        let most = (0..fates.len())
-            .filter(|number| wild(&fates[*number]))
+        let sent = |number: usize| direction.sent[number].load(Ordering::Relaxed);
+        let most = (0..disturbances.len())
+            .filter(|number| is_corrupted(&disturbances[*number]))
             .map(|number| count(&shown[number]["ports"][side]["traffic"]["sent_packets"]))
             .sum();
-        let strays = arrived(tame).saturating_sub(sent(tame));
+        let strays = arrived(uncorrupted).saturating_sub(sent(uncorrupted));
         within(|| format!("strays at side {side}"), strays, 0..=most)?;
-        for (number, fate) in fates.iter().enumerate() {
+        for (number, disturbance) in disturbances.iter().enumerate() {
             let (near, far) = (&shown[number]["ports"][side], &shown[number]["ports"][1 - side]);
-            let came = lane.came[number].load(Ordering::Relaxed);
+            let received = direction.received[number].load(Ordering::Relaxed);
             let all = sent(number) + strays;
-            let least = if wild(fate) { sent(number) } else { all };
+            let least = if is_corrupted(disturbance) { sent(number) } else { all };
             within(|| format!("box {number} from side {side}: {near}"), arrived(number), least..=all)?;
-            if !wild(fate) {
+            if !is_corrupted(disturbance) {
                 let handed_on = count(&far["traffic"]["sent_packets"]);
-                let most = came + strays;
-                within(|| format!("box {number} from side {side}: {far}"), handed_on, came..=most)?;
+                let most = received + strays;
+                within(|| format!("box {number} from side {side}: {far}"), handed_on, received..=most)?;
             }
-            if *fate == Fate::Whole {
-                within(|| format!("box {number} from side {side}"), came, sent(number)..=sent(number))?;
+            if *disturbance == Disturbance::Nothing {
+                within(|| format!("box {number} from side {side}"), received, sent(number)..=sent(number))?;
                 within(|| format!("box {number} from side {side}: {near}"), kinds_of_drops(near), 0..=0)?;
             }
         }
-        let switch = stage.daemon.json(&["switch", "show", &format!("side{side}")]);
+        let switch = network.daemon.json(&["switch", "show", &format!("side{side}")]);
         let name = format!("port{side}");
         let ports = switch["port_list"].as_array().expect("a list");
         let port = ports.iter().find(|port| port["name"] == name.as_str()).expect("the port");
-        let all = lane.all_sent.load(Ordering::Relaxed);
+        let all = direction.all_sent.load(Ordering::Relaxed);
         within(|| format!("{port}"), count(&port["traffic"]["received_packets"]), all..=all)?;
         within(|| format!("{port}"), kinds_of_drops(port), 0..=0)?;
     }
@@ -419,20 +437,20 @@ fn compare_counters(stage: &Stage, lanes: &[Lane; 2], fates: &[Fate]) -> Result<
 }
 
 /// A TCP connection through the first box: the kernel sends GSO frames of many packets, which are segmented.
-fn check_connection(stage: &Stage) {
-    let listener = stage.sides[1].inside(|| TcpListener::bind((address(1, 0), PORT)).expect("a socket"));
+fn check_connection(network: &TestNetwork) {
+    let listener = network.sides[1].inside(|| TcpListener::bind((address(1, 0), PORT)).expect("a socket"));
     let bytes: Vec<u8> = (0..8_000_000u32).map(|byte| (byte >> 8) as u8).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut stream =
-                stage.sides[0].inside(|| TcpStream::connect((address(1, 0), PORT)).expect("a connection"));
+                network.sides[0].inside(|| TcpStream::connect((address(1, 0), PORT)).expect("a connection"));
             stream.write_all(&bytes).expect("all is sent");
         });
         let (mut stream, _) = listener.accept().expect("a connection");
         stream.set_read_timeout(Some(TIMEOUT)).expect("a limit");
-        let mut came = Vec::new();
-        stream.read_to_end(&mut came).expect("all comes");
-        assert!(came == bytes, "{} of {} bytes came, or others", came.len(), bytes.len());
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).expect("all comes");
+        assert!(received == bytes, "{} of {} bytes received, or others", received.len(), bytes.len());
     });
 }
 
@@ -440,15 +458,22 @@ fn check_connection(stage: &Stage) {
 fn every_packet_between_two_networks_arrives_once_in_order_and_unchanged() {
     let boxes = number("CLICKBOX_TEST_BOXES", 8);
     let rounds = number("CLICKBOX_TEST_ROUNDS", 100);
-    let Some(stage) = Stage::new("traffic", boxes) else { return };
-    let lanes = [Lane::new(boxes), Lane::new(boxes)];
-    let fates = vec![Fate::Whole; boxes];
-    run(&stage, &lanes, &fates, rounds, || {}, || compare_counters(&stage, &lanes, &fates));
-    check_connection(&stage);
+    let Some(network) = TestNetwork::new("traffic", boxes) else { return };
+    let directions = [Direction::new(boxes), Direction::new(boxes)];
+    let disturbances = vec![Disturbance::Nothing; boxes];
+    run(
+        &network,
+        &directions,
+        &disturbances,
+        rounds,
+        || {},
+        || compare_counters(&network, &directions, &disturbances),
+    );
+    check_connection(&network);
 }
 
 /// Writes random bytes to random addresses in all writable memory of a process.
-fn corrupt(pid: u64, dice: &mut Dice) {
+fn corrupt(pid: u64, random: &mut Random) {
     // It may have ended from an earlier corruption.
     let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
     let Ok(memory) = std::fs::File::options().write(true).open(format!("/proc/{pid}/mem")) else { return };
@@ -460,40 +485,41 @@ fn corrupt(pid: u64, dice: &mut Dice) {
     };
     let ranges: Vec<_> = maps.lines().filter_map(range).collect();
     for _ in 0..2000 {
-        let Some(range) = ranges.get(dice.roll(ranges.len().max(1))) else { return };
-        let place = range.start + dice.roll((range.end - range.start) as usize) as u64 / 8 * 8;
-        let _ = memory.write_at(&(dice.roll(1 << 30) as u64).to_le_bytes(), place);
+        let Some(range) = ranges.get(random.below(ranges.len().max(1))) else { return };
+        let place = range.start + random.below((range.end - range.start) as usize) as u64 / 8 * 8;
+        let _ = memory.write_at(&(random.below(1 << 30) as u64).to_le_bytes(), place);
     }
 }
 
 #[test]
 fn kills_and_corruption_do_not_affect_other_boxes() {
     let boxes = number("CLICKBOX_TEST_BOXES", 8);
-    let Some(stage) = Stage::new("storms", boxes) else { return };
-    let lanes = [Lane::new(boxes), Lane::new(boxes)];
+    let Some(network) = TestNetwork::new("storms", boxes) else { return };
+    let directions = [Direction::new(boxes), Direction::new(boxes)];
     // Of eight boxes, one process and one virtual machine are killed, and another process is corrupted.
-    let fate = |number: usize| match number % 8 {
-        0 | 1 => Fate::Lossy,
-        2 => Fate::Wild,
-        _ => Fate::Whole,
+    let disturbance = |number: usize| match number % 8 {
+        0 | 1 => Disturbance::Loss,
+        2 => Disturbance::Corruption,
+        _ => Disturbance::Nothing,
     };
-    let fates: Vec<Fate> = (0..boxes).map(fate).collect();
+    let disturbances: Vec<Disturbance> = (0..boxes).map(disturbance).collect();
     let seed =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_nanos() as u64;
     eprintln!("the seed is {seed}");
-    let mut dice = Dice(seed);
-    let mut victims: Vec<usize> = (0..boxes).filter(|number| fates[*number] != Fate::Whole).collect();
-    let daemon = &stage.daemon;
+    let mut random = Random(seed);
+    let mut victims: Vec<usize> =
+        (0..boxes).filter(|number| disturbances[*number] != Disturbance::Nothing).collect();
+    let daemon = &network.daemon;
     let storm = || {
         for _ in 0..3 {
             for last in (1..victims.len()).rev() {
-                victims.swap(last, dice.roll(last + 1));
+                victims.swap(last, random.below(last + 1));
             }
             for victim in &victims {
                 let name = format!("b{victim}");
-                if fates[*victim] == Fate::Wild {
+                if disturbances[*victim] == Disturbance::Corruption {
                     if let Some(pid) = daemon.json(&["show", &name])["pid"].as_u64() {
-                        corrupt(pid, &mut dice);
+                        corrupt(pid, &mut random);
                     }
                 } else {
                     // It may not have restarted since the last time.
@@ -501,20 +527,23 @@ fn kills_and_corruption_do_not_affect_other_boxes() {
                     assert!(code == 0 || code == 6, "{text}");
                 }
             }
-            stage.until_all_run();
+            network.until_all_run();
         }
         // A corrupted box that keeps running is restarted too.
-        for victim in victims.iter().filter(|victim| fates[**victim] == Fate::Wild) {
+        for victim in victims.iter().filter(|victim| disturbances[**victim] == Disturbance::Corruption) {
             daemon.run(&["kill", &format!("b{victim}")]);
         }
-        stage.until_all_run();
+        network.until_all_run();
     };
-    run(&stage, &lanes, &fates, 1, storm, || compare_counters(&stage, &lanes, &fates));
+    run(&network, &directions, &disturbances, 1, storm, || {
+        compare_counters(&network, &directions, &disturbances)
+    });
     for victim in &victims {
         let shown = daemon.json(&["show", &format!("b{victim}")]);
         assert!(count(&shown["restarts"]) > 0, "box {victim} was not restarted");
     }
     // All boxes, including the former victims, work again.
-    let (lanes, fates) = ([Lane::new(boxes), Lane::new(boxes)], vec![Fate::Whole; boxes]);
-    run(&stage, &lanes, &fates, 20, || {}, || Ok(()));
+    let (directions, disturbances) =
+        ([Direction::new(boxes), Direction::new(boxes)], vec![Disturbance::Nothing; boxes]);
+    run(&network, &directions, &disturbances, 20, || {}, || Ok(()));
 }

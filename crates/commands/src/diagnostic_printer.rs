@@ -8,9 +8,9 @@ use crate::source::SourceText;
 
 /// Limit on the bytes of source text that are searched for source lines. Each snippet takes time linear in the whole
 /// text, so a long text with thousands of errors would take minutes.
-const MOST_SEARCHED: usize = 16 << 20;
+const MAX_SEARCHED_BYTES: usize = 16 << 20;
 
-/// Renders diagnostics within [`MOST_SEARCHED`] bytes.
+/// Renders diagnostics within [`MAX_SEARCHED_BYTES`] bytes.
 pub(crate) struct DiagnosticPrinter {
     color: bool,
     /// The remaining bytes that may be searched.
@@ -20,7 +20,7 @@ pub(crate) struct DiagnosticPrinter {
 impl DiagnosticPrinter {
     /// Creates a printer.
     pub(crate) fn new(color: bool) -> Self {
-        Self { color, left: MOST_SEARCHED }
+        Self { color, left: MAX_SEARCHED_BYTES }
     }
 
     /// Renders a diagnostic with its source line, or on one line once the limit is used up.
@@ -28,7 +28,7 @@ impl DiagnosticPrinter {
         match self.left.checked_sub(text.text.len()) {
             Some(left) => {
                 self.left = left;
-                picture(diagnostic, text, self.color)
+                with_source(diagnostic, text, self.color)
             }
             None => {
                 let hint = diagnostic.hint.iter().map(|hint| format!("\n  help: {hint}"));
@@ -38,7 +38,7 @@ impl DiagnosticPrinter {
     }
 }
 
-fn picture(diagnostic: &Diagnostic, text: &SourceText, color: bool) -> String {
+fn with_source(diagnostic: &Diagnostic, text: &SourceText, color: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -53,9 +53,10 @@ fn picture(diagnostic: &Diagnostic, text: &SourceText, color: bool) -> String {
             let span = clip(&location.span, &text.text);
             snippet = snippet
                 .annotation(AnnotationKind::Primary.span(span).label((!detail.is_empty()).then_some(detail)));
-            for (place, message) in diagnostic.related.iter().filter(|(place, _)| here(&place.file)) {
+            for (location, message) in diagnostic.related.iter().filter(|(location, _)| here(&location.file))
+            {
                 snippet = snippet.annotation(
-                    AnnotationKind::Context.span(clip(&place.span, &text.text)).label(&**message),
+                    AnnotationKind::Context.span(clip(&location.span, &text.text)).label(&**message),
                 );
             }
             group = group.element(snippet);
@@ -94,7 +95,7 @@ fn clip(span: &std::ops::Range<usize>, text: &str) -> std::ops::Range<usize> {
 
 /// A diagnostic as JSON.
 #[derive(Serialize)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct JsonDiagnostic<'a> {
     severity: &'static str,
     file: Option<&'a str>,
     line: Option<u32>,
@@ -111,11 +112,11 @@ struct Related<'a> {
     message: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> JsonDiagnostic<'a> {
     /// From a diagnostic.
-    pub(crate) fn new(diagnostic: &'a Diagnostic) -> Entry<'a> {
+    pub(crate) fn new(diagnostic: &'a Diagnostic) -> JsonDiagnostic<'a> {
         let location = diagnostic.location.as_ref();
-        Entry {
+        JsonDiagnostic {
             severity: match diagnostic.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
@@ -129,7 +130,7 @@ impl<'a> Entry<'a> {
             related: diagnostic
                 .related
                 .iter()
-                .map(|(place, message)| Related { file: &place.file, line: place.line, message })
+                .map(|(location, message)| Related { file: &location.file, line: location.line, message })
                 .collect(),
         }
     }
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hint_stands_with_and_without_a_picture() {
+    fn the_hint_is_printed_with_and_without_the_source_line() {
         let text = SourceText { name: "f".into(), text: "Idle -> Disard;".into() };
         let location = click_lang::Location { file: "f".into(), line: 1, column: 9, span: 8..14 };
         let hint = Some("did you mean ‘Discard’?".into());

@@ -44,7 +44,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 /// Width of the column of names.
-const NAMES: usize = 12;
+const NAME_WIDTH: usize = 12;
 
 /// The program with its commands in groups.
 pub(crate) fn grouped(program: Command) -> Command {
@@ -54,7 +54,7 @@ pub(crate) fn grouped(program: Command) -> Command {
         for name in *names {
             let about = program.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            text += &format!("  {name:<NAMES$}{}\n", wrap(about.trim_end_matches('.'), 2 + NAMES));
+            text += &format!("  {name:<NAME_WIDTH$}{}\n", wrap(about.trim_end_matches('.'), 2 + NAME_WIDTH));
         }
         text.push('\n');
     }
@@ -86,7 +86,7 @@ mod tests {
         let help = grouped(crate::Arguments::command()).render_help().to_string();
         for line in help.lines() {
             assert!(line.chars().count() <= crate::wrap::WIDTH, "{line}");
-            assert!(!line.starts_with(&" ".repeat(2 + NAMES)), "the line above {line:?} is too long");
+            assert!(!line.starts_with(&" ".repeat(2 + NAME_WIDTH)), "the line above {line:?} is too long");
         }
     }
 

@@ -13,17 +13,17 @@ use crate::screen;
 /// Interval between two updates.
 pub(crate) const REFRESH: Duration = Duration::from_millis(100);
 /// Runs shorter than this show only their summary.
-const PATIENCE: Duration = Duration::from_millis(300);
+const DISPLAY_DELAY: Duration = Duration::from_millis(300);
 /// The window over which rates are computed; shorter ones fluctuate.
-const WINDOW: Duration = Duration::from_secs(1);
+const RATE_WINDOW: Duration = Duration::from_secs(1);
 /// Lines of the terminal that are not rows of the table: header, progress bar, count of hidden rows, cursor.
 const OTHER_LINES: usize = 5;
 /// Maximum width of the table in columns: wider tables are hard to read.
-const WIDEST: usize = 100;
+const MAX_TABLE_WIDTH: usize = 100;
 /// Total width of all columns except the name.
-const FIGURES: usize = 3 * 14;
+const NUMBER_COLUMNS: usize = 3 * 14;
 /// Width of the progress bar in columns.
-const BAR: usize = 30;
+const PROGRESS_BAR_WIDTH: usize = 30;
 
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
@@ -49,7 +49,7 @@ impl Progress {
         let left = started.elapsed().as_secs_f64() * (1.0 - done) / done.max(1e-9);
         let mut label = format!("{} of {}", bytes(read as f64), bytes(all as f64));
         if done > 0.01 {
-            let _ = write!(label, ", {} left", span(left));
+            let _ = write!(label, ", {} left", duration(left));
         }
         Some(Progress { done, label })
     }
@@ -64,46 +64,46 @@ struct Row {
 }
 
 /// Whether to omit an element with this name and class.
-type Hides = fn(&str, &str) -> bool;
+type IsHidden = fn(&str, &str) -> bool;
 
 /// A live table of elements on the terminal; does nothing without a terminal.
-pub(crate) struct Live {
+pub(crate) struct LiveTable {
     is_shown: bool,
     started: Instant,
     /// Packet counts of each element in the past, oldest first.
-    past: Vec<(Instant, Vec<u64>)>,
-    hides: Hides,
+    history: Vec<(Instant, Vec<u64>)>,
+    is_hidden: IsHidden,
 }
 
-impl Live {
+impl LiveTable {
     /// A table that appears at the first update, if it is `wanted`.
-    pub(crate) fn new(wanted: bool) -> Live {
-        Live {
-            is_shown: wanted && screen::is_there(),
+    pub(crate) fn new(wanted: bool) -> LiveTable {
+        LiveTable {
+            is_shown: wanted && screen::is_available(),
             started: Instant::now(),
-            past: Vec::new(),
-            hides: |_, _| false,
+            history: Vec::new(),
+            is_hidden: |_, _| false,
         }
     }
 
     /// Omits elements from the table.
-    pub(crate) fn without(self, hides: Hides) -> Live {
-        Live { hides, ..self }
+    pub(crate) fn hiding(self, is_hidden: IsHidden) -> LiveTable {
+        LiveTable { is_hidden, ..self }
     }
 
     /// Redraws the table.
     pub(crate) fn refresh(&mut self, router: &Router, progress: Option<&Progress>) {
-        if !self.is_shown || self.started.elapsed() < PATIENCE {
+        if !self.is_shown || self.started.elapsed() < DISPLAY_DELAY {
             return;
         }
-        let rows = rows(router, self.hides);
+        let rows = rows(router, self.is_hidden);
         let now = Instant::now();
-        while self.past.len() > 1 && self.past.get(1).is_some_and(|(at, _)| now - *at >= WINDOW) {
-            self.past.remove(0);
+        while self.history.len() > 1 && self.history.get(1).is_some_and(|(at, _)| now - *at >= RATE_WINDOW) {
+            self.history.remove(0);
         }
         let (width, height) = screen::size();
-        let width = width.saturating_sub(1).min(WIDEST);
-        let name_width = width.saturating_sub(FIGURES).max(8);
+        let width = width.saturating_sub(1).min(MAX_TABLE_WIDTH);
+        let name_width = width.saturating_sub(NUMBER_COLUMNS).max(8);
         let mut lines = vec![format!(
             "{BOLD}{:<name_width$}{:>14}{:>14}{:>14}{PLAIN}",
             "element", "packets", "per second", "lost"
@@ -111,7 +111,7 @@ impl Live {
         let rates: Vec<f64> = (0..rows.len())
             .map(|row| {
                 let packets = rows.get(row).map_or(0, |row| row.packets);
-                let (at, before) = match self.past.first() {
+                let (at, before) = match self.history.first() {
                     Some((at, counts)) => (*at, counts.get(row).copied().unwrap_or(0)),
                     None => (self.started, 0),
                 };
@@ -119,9 +119,9 @@ impl Live {
             })
             .collect();
         let room = height.saturating_sub(OTHER_LINES).max(1);
-        let shown = choose(&rows, room);
-        for &place in &shown {
-            if let (Some(row), Some(rate)) = (rows.get(place), rates.get(place)) {
+        let shown = select_rows(&rows, room);
+        for &index in &shown {
+            if let (Some(row), Some(rate)) = (rows.get(index), rates.get(index)) {
                 lines.push(row.line(name_width, *rate));
             }
         }
@@ -129,14 +129,15 @@ impl Live {
             lines.push(format!("{DIM}and {} more elements{PLAIN}", rows.len() - shown.len()));
         }
         if let Some(progress) = progress {
-            let full = (progress.done.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-            let (full, empty) = ("━".repeat(full), "━".repeat(BAR - full));
-            let label: String = progress.label.chars().take(width.saturating_sub(BAR + 2)).collect();
+            let full = (progress.done.clamp(0.0, 1.0) * PROGRESS_BAR_WIDTH as f64).round() as usize;
+            let (full, empty) = ("━".repeat(full), "━".repeat(PROGRESS_BAR_WIDTH - full));
+            let label: String =
+                progress.label.chars().take(width.saturating_sub(PROGRESS_BAR_WIDTH + 2)).collect();
             lines.push(String::new());
             lines.push(format!("{GREEN}{full}{PLAIN}{DIM}{empty}{PLAIN} {label}"));
         }
         screen::draw(&lines);
-        self.past.push((now, rows.iter().map(|row| row.packets).collect()));
+        self.history.push((now, rows.iter().map(|row| row.packets).collect()));
     }
 
     /// Clears the table from the terminal.
@@ -158,25 +159,25 @@ impl Row {
 }
 
 /// The rows to show if not all fit: named elements before anonymous ones, active before idle.
-fn choose(rows: &[Row], room: usize) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..rows.len()).collect();
-    if places.len() > room {
-        places.sort_by_key(|&place| {
-            rows.get(place).map_or((true, true), |row| (!row.is_named, row.packets == 0))
+fn select_rows(rows: &[Row], room: usize) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..rows.len()).collect();
+    if indices.len() > room {
+        indices.sort_by_key(|&index| {
+            rows.get(index).map_or((true, true), |row| (!row.is_named, row.packets == 0))
         });
-        places.truncate(room);
-        places.sort_unstable();
+        indices.truncate(room);
+        indices.sort_unstable();
     }
-    places
+    indices
 }
 
-fn rows(router: &Router, hides: Hides) -> Vec<Row> {
+fn rows(router: &Router, is_hidden: IsHidden) -> Vec<Row> {
     let mut lost = BTreeMap::new();
     for loss in router.losses() {
         *lost.entry(loss.element).or_insert(0) += loss.packets;
     }
     let each = router.elements().zip(router.classes()).zip(router.counts());
-    let shown = each.filter(|((name, class), _)| !hides(name, class) && !class.ends_with("Info"));
+    let shown = each.filter(|((name, class), _)| !is_hidden(name, class) && !class.ends_with("Info"));
     shown
         .map(|((name, class), (inputs, outputs))| {
             let is_named = !name.contains('@');
@@ -222,7 +223,7 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
     text
 }
 
-fn span(seconds: f64) -> String {
+fn duration(seconds: f64) -> String {
     let whole = seconds.ceil() as u64;
     if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
 }
@@ -233,11 +234,11 @@ mod tests {
 
     #[test]
     fn the_remaining_time_is_rounded_up() {
-        assert_eq!([span(0.1), span(61.2)], ["1 s", "1 min 2 s"]);
+        assert_eq!([duration(0.1), duration(61.2)], ["1 s", "1 min 2 s"]);
     }
 
     #[test]
-    fn named_elements_that_work_come_first() {
+    fn active_named_elements_come_first() {
         let row = |label: &str, packets| Row {
             label: label.into(),
             is_named: !label.contains('@'),
@@ -245,8 +246,8 @@ mod tests {
             lost: 0,
         };
         let rows = [row("A@1", 5), row("b", 0), row("c", 1), row("D@2", 0)];
-        assert_eq!(choose(&rows, 4), [0, 1, 2, 3]);
-        assert_eq!(choose(&rows, 2), [1, 2]);
-        assert_eq!(choose(&rows, 1), [2]);
+        assert_eq!(select_rows(&rows, 4), [0, 1, 2, 3]);
+        assert_eq!(select_rows(&rows, 2), [1, 2]);
+        assert_eq!(select_rows(&rows, 1), [2]);
     }
 }

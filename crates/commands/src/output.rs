@@ -15,9 +15,9 @@ fn buffer() -> MutexGuard<'static, BufWriter<Stdout>> {
 }
 
 /// Standard output as a writer for elements. It is flushed on drop.
-pub(crate) struct Shared;
+pub(crate) struct SharedStdout;
 
-impl Write for Shared {
+impl Write for SharedStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         buffer().write(bytes)
     }
@@ -27,7 +27,7 @@ impl Write for Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedStdout {
     fn drop(&mut self) {
         // A closed pipe is not an error.
         let _ = buffer().flush();

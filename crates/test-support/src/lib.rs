@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_and_misspelt_words_refused() {
+    fn lists_are_parsed_and_unknown_words_rejected() {
         assert_eq!(parse_list(""), Ok(vec![]));
         assert_eq!(parse_list("kvm, root,"), Ok(vec![Capability::Kvm, Capability::Root]));
         assert_eq!(parse_list("kvm,rooot"), Err("rooot"));

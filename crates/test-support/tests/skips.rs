@@ -29,7 +29,7 @@ fn run(required: &str) -> (Output, String) {
 }
 
 #[test]
-fn a_skip_is_seen_although_output_is_captured() {
+fn skips_are_printed_despite_output_capture() {
     for required in ["", "kvm,root"] {
         let (output, text) = run(required);
         assert!(output.status.success(), "{text}");
@@ -39,14 +39,14 @@ fn a_skip_is_seen_although_output_is_captured() {
 }
 
 #[test]
-fn a_missing_capability_fails_where_it_is_required() {
+fn a_missing_required_capability_fails_the_test() {
     let (output, text) = run("kvm,huge-pages");
     assert_eq!(output.status.code(), Some(101), "{text}");
     assert!(text.contains("huge-pages is missing, and CLICKBOX_REQUIRE names it"), "{text}");
 }
 
 #[test]
-fn a_misspelt_capability_fails() {
+fn an_unknown_capability_fails_the_test() {
     let (output, text) = run("kmv");
     assert_eq!(output.status.code(), Some(101), "{text}");
     assert!(text.contains("there is no capability \"kmv\""), "{text}");

@@ -9,7 +9,7 @@ use click_lang::{Diagnostic, Severity};
 
 use crate::configuration::{self, registry};
 use crate::diagnostic_printer;
-use crate::environment::Process;
+use crate::environment::ProcessEnvironment;
 use crate::error::CommandError;
 use crate::number_format::count;
 use crate::source::{Source, SourceText};
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         all.extend(found);
     }
     if arguments.json {
-        let entries: Vec<_> = all.iter().map(diagnostic_printer::Entry::new).collect();
+        let entries: Vec<_> = all.iter().map(diagnostic_printer::JsonDiagnostic::new).collect();
         crate::output::json(&entries);
     }
     Ok(ExitCode::from(worst))
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic>) {
     let compiled = configuration::compile(text, parameters, &[]);
     let elements = compiled.graph.elements.len();
-    (elements, router::check(compiled, registry(), Rc::new(Process::new())))
+    (elements, router::check(compiled, registry(), Rc::new(ProcessEnvironment::new())))
 }
 
 /// Prints the diagnostics on standard error.

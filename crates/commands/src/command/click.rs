@@ -13,7 +13,7 @@ use router::{Options, Router};
 
 use super::usage;
 use crate::configuration;
-use crate::environment::Process;
+use crate::environment::ProcessEnvironment;
 use crate::error::message;
 use crate::output;
 use crate::source::Source;
@@ -144,7 +144,7 @@ impl Driver {
             threads: usize::try_from(arguments.threads).unwrap_or_default().max(1),
             ..Options::default()
         };
-        match configuration::router(graph, Rc::new(Process::new()), options) {
+        match configuration::router(graph, Rc::new(ProcessEnvironment::new()), options) {
             Ok(router) => {
                 configuration::print_plain(router.warnings(), warnings);
                 Ok(Driver { arguments, router, name: text.name })
@@ -352,15 +352,16 @@ fn clickpath(option: Option<&str>) -> Vec<String> {
 
 /// The elements that serve the control connections requested on the command line.
 fn control_sockets(arguments: &Arguments, more: &str) -> Vec<Element> {
-    let places = [("TCP", &arguments.port), ("UNIX", &arguments.unix_socket), ("SOCKET", &arguments.socket)];
-    let all = places.iter().flat_map(|(kind, list)| list.iter().map(move |place| (*kind, place)));
-    let element = |(number, (kind, place)): (usize, (&str, &String))| Element {
+    let addresses =
+        [("TCP", &arguments.port), ("UNIX", &arguments.unix_socket), ("SOCKET", &arguments.socket)];
+    let all = addresses.iter().flat_map(|(kind, list)| list.iter().map(move |address| (*kind, address)));
+    let element = |(number, (kind, address)): (usize, (&str, &String))| Element {
         name: format!(
             "click_driver@@ControlSocket{}",
             if number == 0 { String::new() } else { format!("@{number}") }
         ),
         class: "ControlSocket".into(),
-        config: format!("{kind}, {place}{more}"),
+        config: format!("{kind}, {address}{more}"),
         location: Location { file: "click".into(), line: 0, column: 0, span: 0..0 },
     };
     all.enumerate().map(element).collect()

@@ -76,7 +76,7 @@ struct Ready<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let socket = socket(arguments)?;
     let store =
-        if arguments.no_store { None } else { arguments.store.clone().or_else(|| usual_store(&socket)) };
+        if arguments.no_store { None } else { arguments.store.clone().or_else(|| default_store(&socket)) };
     for (path, mode) in [(Some(&socket), 0o755), (store.as_ref(), 0o700)] {
         make_folder(path.and_then(|path| path.parent()), mode)?;
     }
@@ -136,12 +136,12 @@ fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
 }
 
 /// The default store for a socket. Only default sockets have one, because there may be several daemons.
-fn usual_store(socket: &Path) -> Option<PathBuf> {
-    let usual = client::sockets();
-    if usual.last().is_some_and(|system| system == socket) {
+fn default_store(socket: &Path) -> Option<PathBuf> {
+    let default_sockets = client::sockets();
+    if default_sockets.last().is_some_and(|system| system == socket) {
         return Some(SYSTEM_STORE.into());
     }
-    if !usual.iter().any(|known| known == socket) {
+    if !default_sockets.iter().any(|known| known == socket) {
         return None;
     }
     let variable = |name: &str| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);

@@ -130,8 +130,9 @@ impl Entry {
         if !self.arguments.is_empty() {
             let _ = writeln!(page, "## Arguments\n");
             for argument in &self.arguments {
-                let place =
-                    argument.position.map_or_else(String::new, |place| format!(", position {}", place + 1));
+                let position = argument
+                    .position
+                    .map_or_else(String::new, |position| format!(", position {}", position + 1));
                 let needed = match (argument.required, argument.default) {
                     (true, _) => ", required".to_string(),
                     (false, Some(default)) => format!(", default `{default}`"),
@@ -140,7 +141,7 @@ impl Entry {
                 let many = if argument.repeated { ", any number" } else { "" };
                 let _ = writeln!(
                     page,
-                    "- `{}` ({}{place}{needed}{many}): {}",
+                    "- `{}` ({}{position}{needed}{many}): {}",
                     argument.keyword, argument.kind, argument.summary
                 );
             }

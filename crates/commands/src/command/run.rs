@@ -10,7 +10,7 @@ use router::{Options, RunEnd};
 use serde::Serialize;
 
 use crate::configuration::{self, ConfigurationArguments};
-use crate::environment::Process;
+use crate::environment::ProcessEnvironment;
 use crate::error::{CommandError, message};
 use crate::{live, output};
 
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         source: text.text.clone(),
         ..Options::default()
     };
-    let environment = Rc::new(Process::new());
+    let environment = Rc::new(ProcessEnvironment::new());
     let mut router = match configuration::router(graph, environment.clone(), options) {
         Ok(router) => router,
         Err(problems) => {
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     configuration::print(router.warnings(), &text);
     let started = Instant::now();
     let limit = arguments.seconds.map(Duration::from_secs_f64);
-    let mut table = live::Live::new(!arguments.quiet && !arguments.json);
+    let mut table = live::LiveTable::new(!arguments.quiet && !arguments.json);
     let end = loop {
         let wait =
             limit.map_or(live::REFRESH, |limit| live::REFRESH.min(limit.saturating_sub(started.elapsed())));

@@ -28,7 +28,9 @@ fn explain(error: &Error, command: &Command, given: &[String]) -> String {
         ErrorKind::UnknownArgument => format!("unrecognized option ‘{argument}’"),
         ErrorKind::InvalidValue if value.is_empty() => format!("‘{option}’ requires an argument"),
         ErrorKind::TooManyValues => format!("‘{option}’ can’t take an argument"),
-        ErrorKind::ValueValidation => format!("‘{option}’ expects {}, not ‘{value}’", wanted(argument)),
+        ErrorKind::ValueValidation => {
+            format!("‘{option}’ expects {}, not ‘{value}’", expected_value(argument))
+        }
         _ => {
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
@@ -56,7 +58,7 @@ fn typed(argument: &str, command: &Command, given: &[String]) -> String {
 }
 
 /// The kind of value that an option needs.
-fn wanted(argument: &str) -> &'static str {
+fn expected_value(argument: &str) -> &'static str {
     match long(argument) {
         "--simtime" => "a real number",
         "--port" => "a TCP port number",

@@ -8,50 +8,50 @@ use element::{Datagrams, Descriptor, Io, IoError};
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recvfrom, sendto};
 
 use super::descriptors::Descriptors;
-use super::sockets::{Name, outcome};
+use super::sockets::{SocketFile, io_result};
 
 /// A socket that is bound or has a peer.
-pub(super) struct Exchange {
+pub(super) struct DatagramSocket {
     socket: Rc<OwnedFd>,
     descriptor: Descriptor,
     /// The address that all datagrams are sent to.
     remote: Option<SocketAddrAny>,
     /// The sender of the last datagram.
-    last: Option<SocketAddrAny>,
-    _name: Option<Name>,
+    last_sender: Option<SocketAddrAny>,
+    _file: Option<SocketFile>,
 }
 
-impl Exchange {
+impl DatagramSocket {
     pub(super) fn new(
         socket: OwnedFd,
         remote: Option<SocketAddrAny>,
-        name: Option<Name>,
+        file: Option<SocketFile>,
         descriptors: &Descriptors,
-    ) -> Exchange {
+    ) -> DatagramSocket {
         let socket = Rc::new(socket);
         let descriptor = descriptors.register(&socket);
-        Exchange { socket, descriptor, remote, last: None, _name: name }
+        DatagramSocket { socket, descriptor, remote, last_sender: None, _file: file }
     }
 }
 
-impl Datagrams for Exchange {
+impl Datagrams for DatagramSocket {
     fn receive(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
         let result = recvfrom(&self.socket, into, RecvFlags::TRUNC | RecvFlags::DONTWAIT);
         let result = result.map(|(_, length, from)| {
-            self.last = from;
+            self.last_sender = from;
             length
         });
-        outcome(result.map_err(Into::into), false)
+        io_result(result.map_err(Into::into), false)
     }
 
     fn sender(&self) -> Option<(Ipv4Addr, u16)> {
-        let address = SocketAddrV4::try_from(self.last.clone()?).ok()?;
+        let address = SocketAddrV4::try_from(self.last_sender.clone()?).ok()?;
         Some((*address.ip(), address.port()))
     }
 
     fn connect_to_sender(&mut self) {
         // A sender without a name can't be answered; the previous peer is kept.
-        self.remote = self.last.take().or(self.remote.take());
+        self.remote = self.last_sender.take().or(self.remote.take());
     }
 
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {
@@ -60,7 +60,7 @@ impl Datagrams for Exchange {
         let port = SocketAddrV4::try_from(remote.clone()).map_or(0, |address| address.port());
         let other = to.map(|address| SocketAddrAny::from(SocketAddrV4::new(address, port)));
         let result = sendto(&self.socket, bytes, SendFlags::DONTWAIT, other.as_ref().unwrap_or(remote));
-        outcome(result.map_err(Into::into), false)
+        io_result(result.map_err(Into::into), false)
     }
 
     fn descriptor(&self) -> Descriptor {

@@ -11,15 +11,15 @@ use packet::{Batch, Packet, PacketType, Pool, Timestamp};
 use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings};
 
 use super::descriptors::Descriptors;
-use super::files::problem;
+use super::files::io_error;
 use super::filter::KernelFilter;
 
 /// Headroom of a packet in bytes: Click's default, which also aligns IP headers.
 const HEADROOM: usize = 30;
 /// The largest packet that a tunnel can carry, in bytes.
-const LONGEST: usize = 65_535;
+const MAX_TUNNEL_PACKET: usize = 65_535;
 /// Receive buffer of an interface in bytes: about 3,700 frames at the default SNAPLEN.
-const RECEIVE: usize = 1 << 23;
+const RECEIVE_BUFFER: usize = 1 << 23;
 /// Maximum number of packets that an interface is given at once.
 const BURST: usize = 64;
 
@@ -31,22 +31,22 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
                 promiscuous: *promiscuous,
                 outbound: *outbound,
                 snap: *snap,
-                receive: if *receive { RECEIVE } else { 0 },
+                receive: if *receive { RECEIVE_BUFFER } else { 0 },
                 gso: false,
             };
             let interface =
-                PacketSocket::open(name, settings).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
+                PacketSocket::open(name, settings).map_err(|error| device_error(&error, "CAP_NET_RAW"))?;
             let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
             let socket = Rc::new(interface.socket());
             let descriptor = descriptors.register(&socket);
-            let (name, homeless) = (name.clone(), Cell::new(0));
-            Ok(Box::new(Connected {
+            let (name, no_buffer) = (name.clone(), Cell::new(0));
+            Ok(Box::new(InterfaceDevice {
                 interface,
                 _filter: filter,
                 _socket: socket,
                 descriptor,
                 name,
-                homeless,
+                no_buffer,
                 lost: Cell::new(0),
             }))
         }
@@ -59,21 +59,22 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
                 gateway: *gateway,
                 mtu: *mtu,
             };
-            let tunnel = Tunnel::open(&settings).map_err(|error| refusal(&error, "CAP_NET_ADMIN"))?;
+            let tunnel = Tunnel::open(&settings).map_err(|error| device_error(&error, "CAP_NET_ADMIN"))?;
             // An Ethernet header, and possibly a VLAN tag, are added to the MTU.
-            let longest = if *mtu == 0 { LONGEST } else { (*mtu + 18).min(LONGEST) };
+            let longest = if *mtu == 0 { MAX_TUNNEL_PACKET } else { (*mtu + 18).min(MAX_TUNNEL_PACKET) };
             let name = tunnel.name().to_string();
-            Ok(Opened::boxed(descriptors, tunnel, &name, longest, *link))
+            Ok(SinglePacketDevice::boxed(descriptors, tunnel, &name, longest, *link))
         }
         DeviceRequest::Raw { protocol, port, snap } => {
-            let socket = RawSocket::open(*protocol, *port).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
-            Ok(Opened::boxed(descriptors, socket, "", *snap, None))
+            let socket =
+                RawSocket::open(*protocol, *port).map_err(|error| device_error(&error, "CAP_NET_RAW"))?;
+            Ok(SinglePacketDevice::boxed(descriptors, socket, "", *snap, None))
         }
     }
 }
 
 /// The error that the user sees.
-fn refusal(error: &io::Error, capability: &str) -> IoError {
+fn device_error(error: &io::Error, capability: &str) -> IoError {
     match error.raw_os_error() {
         // EPERM and EACCES.
         Some(1 | 13) => IoError::Denied(format!(
@@ -83,12 +84,12 @@ fn refusal(error: &io::Error, capability: &str) -> IoError {
         // ENODEV and ENXIO.
         Some(19 | 6) => IoError::NotFound("No such device".into()),
         _ if error.kind() == ErrorKind::InvalidInput => IoError::Failed(error.to_string()),
-        _ => problem(error),
+        _ => io_error(error),
     }
 }
 
 /// A network interface as an element's device.
-struct Connected {
+struct InterfaceDevice {
     interface: PacketSocket,
     /// Keeps received frames from the host's kernel.
     _filter: Option<KernelFilter>,
@@ -98,15 +99,15 @@ struct Connected {
     name: String,
     /// Packets dropped because the pool was exhausted. They are read nevertheless, so that the interface does not
     /// stall.
-    homeless: Cell<u64>,
+    no_buffer: Cell<u64>,
     lost: Cell<u64>,
 }
 
-impl Device for Connected {
+impl Device for InterfaceDevice {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
         let taken = self.interface.receive(most, |frame| {
             let Some(mut packet) = pool.allocate_with(HEADROOM, frame.length()) else {
-                return self.homeless.set(self.homeless.get() + 1);
+                return self.no_buffer.set(self.no_buffer.get() + 1);
             };
             frame.copy_to(packet.data_mut());
             packet.set_packet_type(PacketType::from_number(frame.packet_type));
@@ -117,13 +118,13 @@ impl Device for Connected {
             into.push(packet);
         });
         let error = if taken == 0 { self.interface.take_error() } else { None };
-        error.map_or(Ok(()), |error| Err(problem(&error)))
+        error.map_or(Ok(()), |error| Err(io_error(&error)))
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
         let outcome = self.interface.send(batch.iter().map(Packet::data));
         drop(batch.drain_front(outcome.frames));
-        outcome.error.map_or(Ok(()), |error| Err(problem(&error)))
+        outcome.error.map_or(Ok(()), |error| Err(io_error(&error)))
     }
 
     fn coalesces(&self) -> bool {
@@ -144,7 +145,7 @@ impl Device for Connected {
 
     fn lost(&self) -> u64 {
         self.lost.set(self.lost.get() + self.interface.take_dropped());
-        self.lost.get() + self.homeless.get()
+        self.lost.get() + self.no_buffer.get()
     }
 
     fn link(&self) -> Option<[u8; 6]> {
@@ -161,7 +162,7 @@ trait PacketDevice: AsFd + 'static {
 }
 
 /// A packet device as an element's device.
-struct Opened<D> {
+struct SinglePacketDevice<D> {
     device: Rc<D>,
     descriptor: Descriptor,
     name: String,
@@ -170,7 +171,7 @@ struct Opened<D> {
     link: Option<[u8; 6]>,
 }
 
-impl<D: PacketDevice> Opened<D> {
+impl<D: PacketDevice> SinglePacketDevice<D> {
     fn boxed(
         descriptors: &Descriptors,
         device: D,
@@ -180,17 +181,17 @@ impl<D: PacketDevice> Opened<D> {
     ) -> Box<dyn Device> {
         let device = Rc::new(device);
         let descriptor = descriptors.register(&device);
-        Box::new(Opened { device, descriptor, name: name.into(), snap, link })
+        Box::new(SinglePacketDevice { device, descriptor, name: name.into(), snap, link })
     }
 }
 
-impl<D: PacketDevice> Device for Opened<D> {
+impl<D: PacketDevice> Device for SinglePacketDevice<D> {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
         for _ in 0..most {
             match self.device.receive_one(pool, self.snap) {
                 Ok(Some(packet)) => into.push(packet),
                 Ok(None) => break,
-                Err(error) => return Err(problem(&error)),
+                Err(error) => return Err(io_error(&error)),
             }
         }
         Ok(())
@@ -204,7 +205,7 @@ impl<D: PacketDevice> Device for Opened<D> {
                 Ok(true) => sent += 1,
                 Ok(false) => break,
                 Err(error) => {
-                    result = Err(problem(&error));
+                    result = Err(io_error(&error));
                     break;
                 }
             }
@@ -227,13 +228,13 @@ impl<D: PacketDevice> Device for Opened<D> {
 }
 
 /// A packet to receive into. If the pool is exhausted, the frame is read and lost, so that the device does not stall.
-fn room(pool: &Pool, length: usize) -> io::Result<Packet> {
+fn allocate(pool: &Pool, length: usize) -> io::Result<Packet> {
     pool.allocate_with(HEADROOM, length).ok_or_else(|| io::Error::other("no free packet"))
 }
 
 impl PacketDevice for Tunnel {
     fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
-        let mut packet = room(pool, snap)?;
+        let mut packet = allocate(pool, snap)?;
         let Some(length) = self.receive(packet.data_mut())? else { return Ok(None) };
         packet.truncate(length);
         Ok(Some(packet))
@@ -246,7 +247,7 @@ impl PacketDevice for Tunnel {
 
 impl PacketDevice for RawSocket {
     fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
-        let mut packet = room(pool, snap)?;
+        let mut packet = allocate(pool, snap)?;
         let Some(length) = self.receive(packet.data_mut())? else { return Ok(None) };
         packet.truncate(length);
         packet.set_extra_length(u32::try_from(length.saturating_sub(snap)).unwrap_or(u32::MAX));

@@ -14,9 +14,9 @@ pub(super) fn interface(name: &str) -> Option<Interface> {
     let link = fs::read_to_string(format!("/sys/class/net/{name}/address")).ok()?;
     let mut bytes = link.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).ok());
     let mut address = [0; 6];
-    let complete = address.iter_mut().all(|place| match bytes.next() {
+    let complete = address.iter_mut().all(|target| match bytes.next() {
         Some(Some(byte)) => {
-            *place = byte;
+            *target = byte;
             true
         }
         _ => false,

@@ -5,12 +5,12 @@ mod descriptors;
 mod devices;
 mod files;
 mod filter;
-mod group;
 mod host;
+mod multicast;
 mod open_socket;
 mod process;
 mod replay;
 mod sockets;
 
-pub(crate) use process::Process;
-pub(crate) use replay::Supplied;
+pub(crate) use process::ProcessEnvironment;
+pub(crate) use replay::MemoryCapture;

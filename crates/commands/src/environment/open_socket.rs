@@ -11,20 +11,20 @@ use rustix::net::{
     listen, socket_with, sockopt,
 };
 
-use super::datagrams::Exchange;
+use super::datagrams::DatagramSocket;
 use super::descriptors::Descriptors;
-use super::files::problem;
-use super::group::Group;
-use super::sockets::{Connection, Listening, Name};
+use super::files::io_error;
+use super::multicast::MulticastSocket;
+use super::sockets::{Connection, ListeningSocket, SocketFile};
 
 /// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 16;
 
 /// Opens a socket.
 pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result<Socket, SocketError> {
-    let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
+    let failed = |step| move |error: Errno| SocketError { step, error: io_error(&error.into()) };
     if let SocketAddress::Multicast(group, port) = request.address {
-        let group = Group::open(SocketAddrV4::new(group, port), request, descriptors)?;
+        let group = MulticastSocket::open(SocketAddrV4::new(group, port), request, descriptors)?;
         return Ok(Socket::Datagrams(Box::new(group)));
     }
     let (family, kind) = match request.address {
@@ -40,12 +40,12 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
     if let Some(own) = own {
         bind(&socket, &address(own).map_err(failed("bind"))?).map_err(failed("bind"))?;
         if let SocketAddress::Unix(path) | SocketAddress::UnixDatagram(path) = own {
-            name = Some(Name(path.clone()));
+            name = Some(SocketFile(path.clone()));
         }
     }
-    let place = address(&request.address).map_err(failed("connect"))?;
+    let target = address(&request.address).map_err(failed("connect"))?;
     match (kind, request.client) {
-        (SocketType::STREAM, true) => connect(&socket, &place).map_err(failed("connect"))?,
+        (SocketType::STREAM, true) => connect(&socket, &target).map_err(failed("connect"))?,
         (SocketType::STREAM, false) => listen(&socket, BACKLOG).map_err(failed("listen"))?,
         _ => {}
     }
@@ -59,7 +59,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
         (SocketAddress::Tcp(..), false) => {
             let local = getsockname(&socket).ok().and_then(|own| SocketAddrV4::try_from(own).ok());
             let local = local.map_or_else(String::new, |own| own.port().to_string());
-            let mut listening = Listening::new(TcpListener::from(socket), descriptors, local);
+            let mut listening = ListeningSocket::new(TcpListener::from(socket), descriptors, local);
             listening.no_delay = request.no_delay;
             Socket::Listener(Box::new(listening))
         }
@@ -69,13 +69,13 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
             Socket::Stream(Box::new(connection))
         }
         (SocketAddress::Unix(path), false) => {
-            let mut listening = Listening::new(UnixListener::from(socket), descriptors, path.clone());
+            let mut listening = ListeningSocket::new(UnixListener::from(socket), descriptors, path.clone());
             listening.name = name;
             Socket::Listener(Box::new(listening))
         }
         (SocketAddress::Udp(..) | SocketAddress::Multicast(..) | SocketAddress::UnixDatagram(_), client) => {
-            let remote = client.then_some(place);
-            Socket::Datagrams(Box::new(Exchange::new(socket, remote, name, descriptors)))
+            let remote = client.then_some(target);
+            Socket::Datagrams(Box::new(DatagramSocket::new(socket, remote, name, descriptors)))
         }
     })
 }
@@ -96,8 +96,8 @@ fn set(socket: &OwnedFd, request: &SocketRequest) -> Result<(), Errno> {
     Ok(())
 }
 
-fn address(place: &SocketAddress) -> Result<SocketAddrAny, Errno> {
-    Ok(match place {
+fn address(target: &SocketAddress) -> Result<SocketAddrAny, Errno> {
+    Ok(match target {
         SocketAddress::Tcp(address, port)
         | SocketAddress::Udp(address, port)
         | SocketAddress::Multicast(address, port) => SocketAddrV4::new(*address, *port).into(),

@@ -14,46 +14,46 @@ use rustix::time::{ClockId, clock_gettime};
 use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
-use super::replay::{Replay, Supplied};
+use super::replay::{MemoryCapture, Replay};
 use super::{devices, files, host, open_socket, sockets};
 use crate::{configuration, screen};
 
 /// This host, as an unprivileged process sees it.
-pub(crate) struct Process {
+pub(crate) struct ProcessEnvironment {
     descriptors: Descriptors,
     signals: sockets::Signals,
-    progress: files::Progress,
-    supplied: Option<Supplied>,
+    progress: files::ReadProgress,
+    capture: Option<MemoryCapture>,
     interrupted: Arc<AtomicBool>,
     /// The handlers by which signals stop the run, until an element asks for the signal.
-    stops: RefCell<Vec<(i32, SigId)>>,
+    stop_handlers: RefCell<Vec<(i32, SigId)>>,
 }
 
-impl Process {
+impl ProcessEnvironment {
     /// Catches SIGINT and SIGTERM: the first one stops the run, a second one ends the process.
-    pub(crate) fn new() -> Process {
+    pub(crate) fn new() -> ProcessEnvironment {
         let interrupted = Arc::new(AtomicBool::new(false));
-        let mut stops = Vec::new();
+        let mut stop_handlers = Vec::new();
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The order matters: at the first signal the flag is not set yet, so the signal only sets it.
             let end = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
             let stop = signal_hook::flag::register(signal, interrupted.clone());
             // Registration fails only for signals that can't be caught.
-            stops.extend(end.into_iter().chain(stop).map(|id| (signal, id)));
+            stop_handlers.extend(end.into_iter().chain(stop).map(|id| (signal, id)));
         }
-        Process {
+        ProcessEnvironment {
             descriptors: Descriptors::default(),
             signals: sockets::Signals::default(),
-            progress: files::Progress::default(),
-            supplied: None,
+            progress: files::ReadProgress::default(),
+            capture: None,
             interrupted,
-            stops: RefCell::new(stops),
+            stop_handlers: RefCell::new(stop_handlers),
         }
     }
 
     /// Like `new`, with a capture that is not a file of the host.
-    pub(crate) fn with(supplied: Supplied) -> Process {
-        Process { supplied: Some(supplied), ..Process::new() }
+    pub(crate) fn with(capture: MemoryCapture) -> ProcessEnvironment {
+        ProcessEnvironment { capture: Some(capture), ..ProcessEnvironment::new() }
     }
 
     /// The progress of reading files: bytes read and total bytes.
@@ -67,7 +67,7 @@ fn clock(id: ClockId) -> Timestamp {
     Timestamp::from_parts(time.tv_sec, time.tv_nsec as u32)
 }
 
-impl Environment for Process {
+impl Environment for ProcessEnvironment {
     fn now(&self) -> Timestamp {
         clock(ClockId::Realtime)
     }
@@ -82,14 +82,14 @@ impl Environment for Process {
     }
 
     fn console(&self, text: &str) {
-        if self.supplied.is_none() {
+        if self.capture.is_none() {
             screen::print(&configuration::quoted(text));
         }
     }
 
     fn terminal(&self) -> Option<Terminal> {
         let output = std::io::IsTerminal::is_terminal(&std::io::stdout());
-        screen::is_there().then(|| Terminal { columns: screen::size().0, output })
+        screen::is_available().then(|| Terminal { columns: screen::size().0, output })
     }
 
     fn draw(&self, line: &str, last: bool) {
@@ -98,8 +98,8 @@ impl Environment for Process {
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
-        if let Some(supplied) = self.supplied.as_ref().filter(|supplied| supplied.name == path) {
-            return Ok(Box::new(Replay::new(supplied.clone())));
+        if let Some(capture) = self.capture.as_ref().filter(|capture| capture.name == path) {
+            return Ok(Box::new(Replay::new(capture.clone())));
         }
         files::open(path, &self.progress)
     }
@@ -130,7 +130,7 @@ impl Environment for Process {
 
     fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {
         let stream = self.signals.open(number, &self.descriptors)?;
-        self.stops
+        self.stop_handlers
             .borrow_mut()
             .retain(|(signal, id)| *signal != number || !signal_hook::low_level::unregister(*id));
         Ok(stream)

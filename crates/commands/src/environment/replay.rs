@@ -11,7 +11,7 @@ use element::{IoError, Reader};
 ///
 /// Output of elements is discarded, because it would repeat in each round.
 #[derive(Clone)]
-pub(crate) struct Supplied {
+pub(crate) struct MemoryCapture {
     /// The file name that configurations read it by.
     pub(crate) name: &'static str,
     /// Its contents.
@@ -24,7 +24,7 @@ pub(crate) struct Supplied {
 
 /// Replays a capture. Timestamps continue from round to round.
 pub(super) struct Replay {
-    supplied: Supplied,
+    capture: MemoryCapture,
     started: Instant,
     /// Nanoseconds between two rounds: whole seconds, so that the fractions are preserved.
     period_ns: i64,
@@ -35,16 +35,16 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn new(supplied: Supplied) -> Replay {
-        supplied.rounds.set(0);
+    pub(super) fn new(capture: MemoryCapture) -> Replay {
+        capture.rounds.set(0);
         let (mut first, mut last) = (None, 0);
-        for record in records(supplied.bytes) {
+        for record in records(capture.bytes) {
             last = record.time_ns;
             first = first.or(Some(last));
         }
         let seconds = (last - first.unwrap_or(last)) / 1_000_000_000 + 1;
         let mut replay = Replay {
-            supplied,
+            capture,
             started: Instant::now(),
             period_ns: seconds * 1_000_000_000,
             round: Vec::new(),
@@ -59,7 +59,7 @@ impl Replay {
     fn encode(&mut self, number: u32) {
         self.round.clear();
         self.position = 0;
-        let bytes = self.supplied.bytes;
+        let bytes = self.capture.bytes;
         let Ok(Some(link)) = Parser::new().link_type(&mut &*bytes) else { return };
         let encoder = PcapEncoder::new(link);
         if number == 0 {
@@ -81,10 +81,10 @@ fn records(bytes: &'static [u8]) -> impl Iterator<Item = Record<'static>> {
 impl Reader for Replay {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
         if self.position >= self.round.len() {
-            let rounds = self.supplied.rounds.get() + 1;
-            self.supplied.rounds.set(rounds);
+            let rounds = self.capture.rounds.get() + 1;
+            self.capture.rounds.set(rounds);
             let has_records = rounds > 1 || self.round.len() > FILE_HEADER_LENGTH;
-            if self.started.elapsed() >= self.supplied.time || !has_records {
+            if self.started.elapsed() >= self.capture.time || !has_records {
                 return Ok(0);
             }
             self.encode(rounds);
@@ -114,11 +114,11 @@ mod tests {
     use capture::Decoder;
 
     #[test]
-    fn rounds_follow_each_other_in_time() {
+    fn timestamps_increase_from_round_to_round() {
         let bytes: &'static [u8] = include_bytes!("../../../../testdata/mix.pcap");
         let rounds = Rc::new(Cell::new(0));
         let time = Duration::from_secs(3600);
-        let mut replay = Replay::new(Supplied { name: "x", bytes, time, rounds: rounds.clone() });
+        let mut replay = Replay::new(MemoryCapture { name: "x", bytes, time, rounds: rounds.clone() });
         let mut decoder = Decoder::new();
         let (mut round, mut last) = (0, 0);
         while round < 3 {
@@ -144,7 +144,7 @@ mod tests {
     fn a_capture_without_packets_ends_at_once() {
         let bytes: &'static [u8] = &include_bytes!("../../../../testdata/mix.pcap")[..FILE_HEADER_LENGTH];
         let time = Duration::from_secs(3600);
-        let mut replay = Replay::new(Supplied { name: "x", bytes, time, rounds: Rc::default() });
+        let mut replay = Replay::new(MemoryCapture { name: "x", bytes, time, rounds: Rc::default() });
         let mut into = [0; 100];
         assert_eq!(replay.read(&mut into).ok(), Some(FILE_HEADER_LENGTH));
         assert_eq!(replay.read(&mut into).ok(), Some(0));

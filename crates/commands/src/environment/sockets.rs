@@ -16,12 +16,12 @@ use element::{Descriptor, Io, IoError, Listener, Stream};
 use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
-use super::files::problem;
+use super::files::io_error;
 
 /// The path of a Unix socket, which is removed on drop.
-pub(super) struct Name(pub(super) String);
+pub(super) struct SocketFile(pub(super) String);
 
-impl Drop for Name {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         // It may have been replaced or removed in the meantime.
         let _ = std::fs::remove_file(&self.0);
@@ -33,7 +33,7 @@ pub(super) struct Connection<S> {
     socket: Rc<S>,
     descriptor: Descriptor,
     pub(super) peer: Option<String>,
-    pub(super) name: Option<Name>,
+    pub(super) name: Option<SocketFile>,
 }
 
 impl<S: AsFd + 'static> Connection<S> {
@@ -44,8 +44,8 @@ impl<S: AsFd + 'static> Connection<S> {
     }
 }
 
-/// The outcome of a non-blocking transfer.
-pub(super) fn outcome(result: io::Result<usize>, reading: bool) -> Result<Io, IoError> {
+/// The result of a non-blocking transfer.
+pub(super) fn io_result(result: io::Result<usize>, reading: bool) -> Result<Io, IoError> {
     match result {
         Ok(0) if reading => Ok(Io::Closed),
         Ok(count) => Ok(Io::Done(count)),
@@ -54,7 +54,7 @@ pub(super) fn outcome(result: io::Result<usize>, reading: bool) -> Result<Io, Io
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => {
                 Ok(Io::Closed)
             }
-            _ => Err(problem(&error)),
+            _ => Err(io_error(&error)),
         },
     }
 }
@@ -64,11 +64,11 @@ where
     for<'a> &'a S: Read + Write,
 {
     fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
-        outcome((&*self.socket).read(into), !into.is_empty())
+        io_result((&*self.socket).read(into), !into.is_empty())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
-        outcome((&*self.socket).write(bytes), false)
+        io_result((&*self.socket).write(bytes), false)
     }
 
     fn descriptor(&self) -> Descriptor {
@@ -81,40 +81,40 @@ where
 }
 
 /// A listening socket of either kind.
-pub(super) struct Listening<S> {
+pub(super) struct ListeningSocket<S> {
     socket: Rc<S>,
     descriptor: Descriptor,
     descriptors: Descriptors,
     local: String,
-    pub(super) name: Option<Name>,
+    pub(super) name: Option<SocketFile>,
     /// Whether its connections send small segments at once (`TCP_NODELAY`).
     pub(super) no_delay: bool,
 }
 
-impl<S: AsFd + 'static> Listening<S> {
-    pub(super) fn new(socket: S, descriptors: &Descriptors, local: String) -> Listening<S> {
+impl<S: AsFd + 'static> ListeningSocket<S> {
+    pub(super) fn new(socket: S, descriptors: &Descriptors, local: String) -> ListeningSocket<S> {
         let socket = Rc::new(socket);
         let descriptor = descriptors.register(&socket);
         let descriptors = descriptors.clone();
-        Listening { socket, descriptor, descriptors, local, name: None, no_delay: true }
+        ListeningSocket { socket, descriptor, descriptors, local, name: None, no_delay: true }
     }
 
-    fn accepted<T>(&self, result: io::Result<T>) -> Result<Option<T>, IoError> {
+    fn poll_accept<T>(&self, result: io::Result<T>) -> Result<Option<T>, IoError> {
         match result {
             Ok(stream) => Ok(Some(stream)),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-            Err(error) => Err(problem(&error)),
+            Err(error) => Err(io_error(&error)),
         }
     }
 }
 
-impl Listener for Listening<TcpListener> {
+impl Listener for ListeningSocket<TcpListener> {
     fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError> {
-        let Some((stream, peer)) = self.accepted(self.socket.accept())? else { return Ok(None) };
+        let Some((stream, peer)) = self.poll_accept(self.socket.accept())? else { return Ok(None) };
         stream
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(self.no_delay))
-            .map_err(|error| problem(&error))?;
+            .map_err(|error| io_error(&error))?;
         let mut connection = Connection::new(stream, &self.descriptors);
         connection.peer = Some(peer.to_string());
         Ok(Some(Box::new(connection)))
@@ -129,10 +129,10 @@ impl Listener for Listening<TcpListener> {
     }
 }
 
-impl Listener for Listening<UnixListener> {
+impl Listener for ListeningSocket<UnixListener> {
     fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError> {
-        let Some((stream, _)) = self.accepted(self.socket.accept())? else { return Ok(None) };
-        stream.set_nonblocking(true).map_err(|error| problem(&error))?;
+        let Some((stream, _)) = self.poll_accept(self.socket.accept())? else { return Ok(None) };
+        stream.set_nonblocking(true).map_err(|error| io_error(&error))?;
         Ok(Some(Box::new(Connection::new(stream, &self.descriptors))))
     }
 
@@ -147,20 +147,20 @@ impl Listener for Listening<UnixListener> {
 
 /// Listens at an address.
 pub(super) fn listen(address: &str, descriptors: &Descriptors) -> Result<Box<dyn Listener>, IoError> {
-    let (kind, place) = address.split_once(':').unwrap_or((address, ""));
-    let failed = |error: io::Error| problem(&error);
+    let (kind, rest) = address.split_once(':').unwrap_or((address, ""));
+    let failed = |error: io::Error| io_error(&error);
     match kind {
         "tcp" => {
-            let socket = TcpListener::bind(place).map_err(failed)?;
+            let socket = TcpListener::bind(rest).map_err(failed)?;
             socket.set_nonblocking(true).map_err(failed)?;
             let local = socket.local_addr().map_err(failed)?.port().to_string();
-            Ok(Box::new(Listening::new(socket, descriptors, local)))
+            Ok(Box::new(ListeningSocket::new(socket, descriptors, local)))
         }
         "unix" => {
-            let socket = UnixListener::bind(place).map_err(failed)?;
+            let socket = UnixListener::bind(rest).map_err(failed)?;
             socket.set_nonblocking(true).map_err(failed)?;
-            let mut listening = Listening::new(socket, descriptors, place.to_string());
-            listening.name = Some(Name(place.to_string()));
+            let mut listening = ListeningSocket::new(socket, descriptors, rest.to_string());
+            listening.name = Some(SocketFile(rest.to_string()));
             Ok(Box::new(listening))
         }
         _ => Err(IoError::Unsupported("this kind of socket")),
@@ -170,7 +170,7 @@ pub(super) fn listen(address: &str, descriptors: &Descriptors) -> Result<Box<dyn
 /// Opens an inherited connection by its address.
 pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
     match address.split_once(':') {
-        Some(("fd", number)) => inherited(number, descriptors),
+        Some(("fd", number)) => open_inherited(number, descriptors),
         _ => Err(IoError::Unsupported("this kind of socket")),
     }
 }
@@ -200,29 +200,29 @@ impl Drop for Inherited {
     }
 }
 
-fn inherited(number: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
+fn open_inherited(number: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
     use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-    let failed = |error: rustix::io::Errno| problem(&error.into());
+    let failed = |error: rustix::io::Errno| io_error(&error.into());
     let number = number.parse().map_err(|_| IoError::Failed("bad file descriptor".into()))?;
     let process = pidfd_open(getpid(), PidfdFlags::empty()).map_err(failed)?;
     let copy = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).map_err(failed)?;
     // Read, write and shutdown are the same for every kind of stream socket.
     let socket = UnixStream::from(copy);
-    socket.set_nonblocking(true).map_err(|error| problem(&error))?;
+    socket.set_nonblocking(true).map_err(|error| io_error(&error))?;
     Ok(Box::new(Inherited(Connection::new(socket, descriptors))))
 }
 
 /// The caught signals.
 #[derive(Default)]
 pub(super) struct Signals {
-    caught: Rc<RefCell<HashMap<i32, Caught>>>,
+    caught: Rc<RefCell<HashMap<i32, CaughtSignal>>>,
 }
 
-struct Caught {
+struct CaughtSignal {
     /// The number of open streams for the signal.
     streams: usize,
     /// Set while there are none; the signal then has its default effect.
-    forgotten: Arc<AtomicBool>,
+    has_default_effect: Arc<AtomicBool>,
 }
 
 /// A stream for a signal.
@@ -230,7 +230,7 @@ struct SignalStream {
     connection: Connection<UnixStream>,
     number: i32,
     id: SigId,
-    caught: Rc<RefCell<HashMap<i32, Caught>>>,
+    caught: Rc<RefCell<HashMap<i32, CaughtSignal>>>,
 }
 
 impl Stream for SignalStream {
@@ -252,7 +252,7 @@ impl Drop for SignalStream {
         signal_hook::low_level::unregister(self.id);
         if let Some(caught) = self.caught.borrow_mut().get_mut(&self.number) {
             caught.streams -= 1;
-            caught.forgotten.store(caught.streams == 0, Ordering::Relaxed);
+            caught.has_default_effect.store(caught.streams == 0, Ordering::Relaxed);
         }
     }
 }
@@ -260,18 +260,19 @@ impl Drop for SignalStream {
 impl Signals {
     /// A stream that yields a byte for each arrival of a signal.
     pub(super) fn open(&self, number: i32, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
-        let failed = |error: io::Error| problem(&error);
+        let failed = |error: io::Error| io_error(&error);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         ours.set_nonblocking(true).map_err(failed)?;
         let id = signal_hook::low_level::pipe::register(number, theirs).map_err(failed)?;
         let mut caught = self.caught.borrow_mut();
         if let Some(caught) = caught.get_mut(&number) {
             caught.streams += 1;
-            caught.forgotten.store(false, Ordering::Relaxed);
+            caught.has_default_effect.store(false, Ordering::Relaxed);
         } else {
-            let forgotten = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register_conditional_default(number, forgotten.clone()).map_err(failed)?;
-            caught.insert(number, Caught { streams: 1, forgotten });
+            let has_default_effect = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register_conditional_default(number, has_default_effect.clone())
+                .map_err(failed)?;
+            caught.insert(number, CaughtSignal { streams: 1, has_default_effect });
         }
         let connection = Connection::new(ours, descriptors);
         Ok(Box::new(SignalStream { connection, number, id, caught: self.caught.clone() }))

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_lead_to_commands() {
+    fn hints_name_commands() {
         let reply = |code, reason, subject: &str, message: &str| {
             let subject = Some(subject.to_string());
             CommandError::Client(ClientError::Api(ApiError {

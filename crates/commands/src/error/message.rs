@@ -23,7 +23,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_causes_follow_without_the_systems_numbers() {
+    fn causes_follow_without_system_error_numbers() {
         let error = FileError::new(Path::new("a.click"), io::Error::from_raw_os_error(2));
         assert_eq!(message(&error), "a.click: No such file or directory");
         assert_eq!(without_numbers("a: b (os error 2); c (os error 13)"), "a: b; c");

@@ -1,6 +1,6 @@
 //! Conversations, one packet at a time.
 
-use super::frame::{Frame, LONGEST, Path, Size, Transport, address};
+use super::frame::{Frame, MAX_FRAME, Path, Size, Transport, address};
 use packet::protocol;
 use packet::view::ip4::MORE_FRAGMENTS;
 use packet::view::tcp::flag::{ACK, FIN, PSH, SYN};
@@ -8,18 +8,18 @@ use random::Random;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The TCP options of packets that open a connection: segment size, selective acknowledgement, window scale.
-const OPENING: [u8; 12] = [2, 4, 5, 0xb4, 1, 1, 4, 2, 1, 3, 3, 7];
+const SYN_OPTIONS: [u8; 12] = [2, 4, 5, 0xb4, 1, 1, 4, 2, 1, 3, 3, 7];
 /// The text that payloads consist of.
-const WORDS: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: www.example.com\r\nAccept: */*\r\n\r\n";
+const PAYLOAD_TEXT: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: www.example.com\r\nAccept: */*\r\n\r\n";
 /// The names in DNS queries.
-const NAMES: &[&[&str]] =
+const DNS_NAMES: &[&[&str]] =
     &[&["www", "example", "com"], &["mail", "example", "org"], &["cdn", "example", "net"]];
 
 /// Whether a conversation continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    GoesOn,
-    Over,
+pub(super) enum FlowState {
+    Continues,
+    Ended,
 }
 
 /// A conversation between a host inside the network and one outside.
@@ -66,7 +66,7 @@ impl Flow {
                 (FlowKind::Tcp { next }, server, random.between(3, 40) as u32)
             }
             55..=74 => {
-                let name = random.below_u64(NAMES.len() as u64) as usize;
+                let name = random.below_u64(DNS_NAMES.len() as u64) as usize;
                 (FlowKind::Dns { identifier: random.next() as u16, name }, 53, 2)
             }
             75..=89 => {
@@ -79,7 +79,7 @@ impl Flow {
     }
 
     /// The next packet. `size` is preferred where the conversation allows several sizes.
-    pub(super) fn step(&mut self, size: Size, random: &mut Random) -> (Frame, Outcome) {
+    pub(super) fn step(&mut self, size: Size, random: &mut Random) -> (Frame, FlowState) {
         let stage = self.stage;
         self.stage += 1;
         self.path.identification = self.path.identification.wrapping_add(1);
@@ -93,7 +93,7 @@ impl Flow {
         let headers = path.headers() + 8;
         let frame = match &self.kind {
             FlowKind::Dns { identifier, name } => {
-                Frame::new(&path, &Transport::Udp { ports }, &dns(*identifier, NAMES[*name], stage == 1))
+                Frame::new(&path, &Transport::Udp { ports }, &dns(*identifier, DNS_NAMES[*name], stage == 1))
             }
             FlowKind::Ping { identifier } => {
                 let echo = Transport::Echo {
@@ -111,12 +111,12 @@ impl Flow {
                 &text(size.payload(headers, random).max(8), stage),
             ),
         };
-        (frame, if self.stage >= self.length { Outcome::Over } else { Outcome::GoesOn })
+        (frame, if self.stage >= self.length { FlowState::Ended } else { FlowState::Continues })
     }
 
     /// Handshake, data and acknowledgements, teardown.
-    fn step_tcp(&mut self, stage: u32, size: Size, random: &mut Random) -> (Frame, Outcome) {
-        let FlowKind::Tcp { next } = &mut self.kind else { return (self.fragment(0), Outcome::Over) };
+    fn step_tcp(&mut self, stage: u32, size: Size, random: &mut Random) -> (Frame, FlowState) {
+        let FlowKind::Tcp { next } = &mut self.kind else { return (self.fragment(0), FlowState::Ended) };
         let closing = self.length + 3;
         // Servers send most of the data; in the handshake and the teardown the roles are fixed.
         let (from_client, flags) = match stage {
@@ -134,7 +134,7 @@ impl Flow {
         } else {
             (self.path.back(), (self.ports.1, self.ports.0))
         };
-        let options = if flags & SYN != 0 { OPENING.to_vec() } else { Vec::new() };
+        let options = if flags & SYN != 0 { SYN_OPTIONS.to_vec() } else { Vec::new() };
         let payload = match flags & PSH != 0 {
             true => text(size.payload(path.headers() + 20, random).max(1), stage),
             false => Vec::new(),
@@ -144,8 +144,8 @@ impl Flow {
         let transport = Transport::Tcp { ports, sequence: *sequence, acknowledgement, flags, options };
         let control = u32::from(flags & (SYN | FIN) != 0);
         *sequence = sequence.wrapping_add(payload.len() as u32 + control);
-        let outcome = if stage > closing + 1 { Outcome::Over } else { Outcome::GoesOn };
-        (Frame::new(&path, &transport, &payload), outcome)
+        let state = if stage > closing + 1 { FlowState::Ended } else { FlowState::Continues };
+        (Frame::new(&path, &transport, &payload), state)
     }
 
     /// One of the two fragments of a datagram.
@@ -153,7 +153,7 @@ impl Flow {
         // Both carry the identification of the first.
         let identification = self.path.identification.wrapping_sub(stage as u16);
         let path = Path { identification, ..self.path };
-        let first = (LONGEST - path.headers()) / 8 * 8;
+        let first = (MAX_FRAME - path.headers()) / 8 * 8;
         if stage == 0 {
             let path = Path { fragment: MORE_FRAGMENTS, ..path };
             Frame::new(&path, &Transport::Udp { ports: self.ports }, &text(first - 8, stage))
@@ -184,7 +184,7 @@ pub(super) fn scan(number: u16, random: &mut Random) -> Frame {
 
 /// A payload of `length` bytes.
 fn text(length: usize, start: u32) -> Vec<u8> {
-    WORDS.iter().cycle().skip(start as usize % WORDS.len()).take(length).copied().collect()
+    PAYLOAD_TEXT.iter().cycle().skip(start as usize % PAYLOAD_TEXT.len()).take(length).copied().collect()
 }
 
 /// A DNS query for an address, or its answer.

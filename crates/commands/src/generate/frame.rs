@@ -10,14 +10,14 @@ use random::Random;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Length of the shortest frame, without its check sequence, which captures omit.
-const SHORTEST: usize = 60;
+const MIN_FRAME: usize = 60;
 /// Length of the longest frame, without its check sequence.
-pub(super) const LONGEST: usize = 1514;
+pub(super) const MAX_FRAME: usize = 1514;
 /// Minimum length of large frames, without their check sequence.
-const LARGE: usize = 1020;
+const MIN_LARGE_FRAME: usize = 1020;
 /// The link addresses of the network's gateway and of the next router.
-const INSIDE: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x01]);
-const OUTSIDE: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x02]);
+const GATEWAY_MAC: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x01]);
+const ROUTER_MAC: MacAddr = MacAddr([0x02, 0, 0, 0, 0, 0x02]);
 
 /// A class of frame sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum Size {
     /// 64 bytes with the check sequence: the Ethernet minimum.
     Small,
     /// Less than 1,024 bytes.
-    Middle,
+    Medium,
     /// Up to 1,518 bytes.
     Large,
 }
@@ -34,9 +34,9 @@ impl Size {
     /// The class of a frame's length, without its check sequence.
     pub(super) fn of(length: usize) -> Size {
         match length {
-            ..=SHORTEST => Size::Small,
-            LARGE.. => Size::Large,
-            _ => Size::Middle,
+            ..=MIN_FRAME => Size::Small,
+            MIN_LARGE_FRAME.. => Size::Large,
+            _ => Size::Medium,
         }
     }
 
@@ -44,10 +44,10 @@ impl Size {
     pub(super) fn payload(self, headers: usize, random: &mut Random) -> usize {
         let (low, high) = match self {
             Size::Small => return 0,
-            Size::Middle => (100, LARGE - 1),
+            Size::Medium => (100, MIN_LARGE_FRAME - 1),
             // Most large packets have the maximum size.
-            Size::Large if random.below_u64(3) > 0 => (LONGEST, LONGEST),
-            Size::Large => (LARGE, LONGEST),
+            Size::Large if random.below_u64(3) > 0 => (MAX_FRAME, MAX_FRAME),
+            Size::Large => (MIN_LARGE_FRAME, MAX_FRAME),
         };
         (random.between(low as u64, high as u64) as usize).saturating_sub(headers)
     }
@@ -119,12 +119,12 @@ impl Frame {
         fill_ethernet(link, path);
         let pseudo = fill_network(network, path, transport, protocol, above);
         fill_transport(upper, transport, pseudo, path.source.is_ipv6());
-        bytes.resize(bytes.len().max(SHORTEST), 0);
+        bytes.resize(bytes.len().max(MIN_FRAME), 0);
         Frame { original_length: bytes.len(), bytes }
     }
 
     /// Damages the frame in one of several ways.
-    pub(super) fn break_it(&mut self, random: &mut Random) {
+    pub(super) fn damage(&mut self, random: &mut Random) {
         let length = self.bytes.len();
         match random.below_u64(8) {
             // The IP header checksum, a transport checksum or field, the version, the header length.
@@ -143,7 +143,7 @@ impl Frame {
             6 => self.bytes.truncate(random.between(20, 59) as usize),
             // Garbage after the packet.
             _ => {
-                self.bytes.resize((length + 40).min(LONGEST), 0xee);
+                self.bytes.resize((length + 40).min(MAX_FRAME), 0xee);
                 self.original_length = self.bytes.len();
             }
         }
@@ -152,7 +152,8 @@ impl Frame {
 
 fn fill_ethernet(bytes: &mut [u8], path: &Path) {
     let Some(mut view) = EthernetViewMut::new(bytes) else { return };
-    let (source, destination) = if path.inbound { (OUTSIDE, INSIDE) } else { (INSIDE, OUTSIDE) };
+    let (source, destination) =
+        if path.inbound { (ROUTER_MAC, GATEWAY_MAC) } else { (GATEWAY_MAC, ROUTER_MAC) };
     view.set_source(source);
     view.set_destination(destination);
     view.set_ether_type(if path.source.is_ipv4() { EtherType::IP4 } else { EtherType::IP6 });

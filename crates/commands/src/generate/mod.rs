@@ -8,7 +8,7 @@ mod flow;
 mod frame;
 
 use capture::{LinkType, PcapEncoder};
-use flow::{Flow, Outcome};
+use flow::{Flow, FlowState};
 use frame::{Frame, Size};
 use packet::Timestamp;
 use random::Random;
@@ -16,15 +16,15 @@ use random::Random;
 /// The time of the first packet: 2026-01-01 00:00 UTC.
 const START: Timestamp = Timestamp::from_parts(1_767_225_600, 0);
 /// Number of concurrent connections.
-const ALIVE: usize = 40;
+const CONCURRENT_FLOWS: usize = 40;
 /// One in this many packets is damaged, and one in this many belongs to the scan.
-const BROKEN: u64 = 60;
-const SCAN: u64 = 25;
+const DAMAGED_ONE_IN: u64 = 60;
+const SCAN_ONE_IN: u64 = 25;
 /// Maximum time between two packets, in nanoseconds.
-const GAP: u64 = 400_000;
+const MAX_GAP_NS: u64 = 400_000;
 /// The share of each size class in thousandths, from a trace of web traffic: 44.3 % of 64 bytes, 18.5 % up to 1,023,
 /// 37.2 % up to 1,518, with check sequences.
-const SHARES: [usize; 3] = [443, 185, 372];
+const SIZE_SHARES: [usize; 3] = [443, 185, 372];
 
 /// Generates a capture of `packets` packets as a pcap file.
 pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
@@ -36,23 +36,23 @@ pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
     let mut scanned = 0;
     let mut capture = encoder.file_header().to_vec();
     for number in 0..packets {
-        time += Timestamp::from_nanos(1_000 + random.below_u64(GAP) as i64);
-        let mut frame = if random.below_u64(SCAN) == 0 {
+        time += Timestamp::from_nanos(1_000 + random.below_u64(MAX_GAP_NS) as i64);
+        let mut frame = if random.below_u64(SCAN_ONE_IN) == 0 {
             scanned += 1;
             flow::scan(scanned, &mut random)
         } else {
-            while flows.len() < ALIVE {
+            while flows.len() < CONCURRENT_FLOWS {
                 flows.push(Flow::new(&mut random));
             }
-            let place = random.below_u64(flows.len() as u64) as usize;
-            let (frame, outcome) = flows[place].step(wanted(&counts, number), &mut random);
-            if outcome == Outcome::Over {
-                flows.swap_remove(place);
+            let index = random.below_u64(flows.len() as u64) as usize;
+            let (frame, state) = flows[index].step(next_size(&counts, number), &mut random);
+            if state == FlowState::Ended {
+                flows.swap_remove(index);
             }
             frame
         };
-        if random.below_u64(BROKEN) == 0 {
-            frame.break_it(&mut random);
+        if random.below_u64(DAMAGED_ONE_IN) == 0 {
+            frame.damage(&mut random);
         }
         let Frame { bytes, original_length } = frame;
         counts[Size::of(original_length) as usize] += 1;
@@ -62,11 +62,11 @@ pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
 }
 
 /// The size class that is furthest below its share.
-fn wanted(counts: &[usize; 3], number: usize) -> Size {
+fn next_size(counts: &[usize; 3], number: usize) -> Size {
     let behind = |size: Size| {
-        (SHARES[size as usize] * (number + 1)) as isize - (counts[size as usize] * 1000) as isize
+        (SIZE_SHARES[size as usize] * (number + 1)) as isize - (counts[size as usize] * 1000) as isize
     };
-    [Size::Small, Size::Middle, Size::Large]
+    [Size::Small, Size::Medium, Size::Large]
         .into_iter()
         .max_by_key(|size| behind(*size))
         .unwrap_or(Size::Small)
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_their_shares() {
+    fn frame_sizes_have_the_documented_shares() {
         let capture = capture(1, 3000);
         let (mut parser, mut unread) = (Parser::new(), capture.as_slice());
         let (mut counts, mut ip6, mut fragments, mut bad) = ([0usize; 3], 0, 0, 0);
@@ -97,7 +97,7 @@ mod tests {
                 Err(_) => bad += 1,
             }
         }
-        for (count, share) in counts.iter().zip(SHARES) {
+        for (count, share) in counts.iter().zip(SIZE_SHARES) {
             assert!(count.abs_diff(share * 3) <= 60, "{counts:?}");
         }
         assert!(ip6 > 100 && fragments > 2 && bad > ip6 + 10, "{ip6} {fragments} {bad}");

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::model::{Model, Scope};
-use super::ports::Flow;
+use super::ports::Processing;
 use super::svg::escaped;
 
 /// Draws a configuration.
@@ -14,7 +14,7 @@ pub(crate) fn dot(model: &Model) -> String {
     let mut clusters = 0;
     scope(model, &model.root, 1, &mut clusters, &mut out);
     for (from, to) in &model.edges {
-        let style = if model.flow(*from) == Flow::Pull { " [style=dashed]" } else { "" };
+        let style = if model.processing(*from) == Processing::Pull { " [style=dashed]" } else { "" };
         let (source, output, target, input) = (from.element, from.port, to.element, to.port);
         let _ = writeln!(out, "  e{source}:o{output}:s -> e{target}:i{input}:n{style}");
     }
@@ -27,7 +27,7 @@ fn scope(model: &Model, here: &Scope, depth: usize, clusters: &mut usize, out: &
         if let Some(described) = model.elements.get(element) {
             let name = described.name.as_ref().map(|name| format!("<b>{}</b><br/>", escaped(name)));
             let label = format!("{}{}", name.unwrap_or_default(), escaped(&described.class));
-            let (inputs, outputs) = (described.sides.inputs.len(), described.sides.outputs.len());
+            let (inputs, outputs) = (described.ports.inputs.len(), described.ports.outputs.len());
             let rows = [
                 ports('i', inputs),
                 format!("<tr><td border=\"1\" colspan=\"{}\">{label}</td></tr>", 1),

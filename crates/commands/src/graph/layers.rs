@@ -39,18 +39,18 @@ pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
     /// The upper left corners of the nodes.
-    pub(super) places: Vec<(f64, f64)>,
-    /// The points of each edge: its ends, and the upper and lower end of each straight piece in between.
+    pub(super) corners: Vec<(f64, f64)>,
+    /// The points of each edge: its ends, and the upper and lower end of each straight segment in between.
     pub(super) lines: Vec<Vec<(f64, f64)>>,
 }
 
 /// Gaps between neighbours in a layer, and between layers.
-const APART: f64 = 24.0;
+const NODE_GAP: f64 = 24.0;
 const LAYER_GAP: f64 = 40.0;
 /// Number of rounds of ordering and of placement.
-const ROUNDS: usize = 12;
+const ORDER_ROUNDS: usize = 12;
 /// Above this many nodes and waypoints, fewer rounds are used.
-const LARGE: usize = 3_000;
+const LARGE_GRAPH: usize = 3_000;
 
 struct Item {
     node: Node,
@@ -59,50 +59,50 @@ struct Item {
     x: f64,
 }
 
-/// A piece of an edge between neighbouring layers.
-struct Piece {
+/// A segment of an edge between neighbouring layers.
+struct Segment {
     up: (usize, f64),
     down: (usize, f64),
 }
 
 /// Computes the layout of a graph.
-pub(super) fn lay_out(nodes: &[Node], edges: &[Edge]) -> Layout {
-    let turned = turned(nodes, edges);
-    let layers = layers(nodes, edges, &turned);
+pub(super) fn compute_layout(nodes: &[Node], edges: &[Edge]) -> Layout {
+    let reversed = reversed(nodes, edges);
+    let layers = layers(nodes, edges, &reversed);
     let mut items: Vec<Item> = nodes
         .iter()
         .zip(&layers)
         .map(|(node, layer)| Item { node: node.clone(), layer: *layer, x: 0.0 })
         .collect();
-    let mut pieces = Vec::new();
+    let mut segments = Vec::new();
     let mut chains = Vec::new();
-    for (edge, turned) in edges.iter().zip(&turned) {
-        chains.push(chain(edge, *turned, &mut items, &mut pieces));
+    for (edge, reversed) in edges.iter().zip(&reversed) {
+        chains.push(add_waypoints(edge, *reversed, &mut items, &mut segments));
     }
     let count = items.iter().map(|item| item.layer + 1).max().unwrap_or(0);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (place, item) in items.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         if let Some(row) = rows.get_mut(item.layer) {
-            row.push(place);
+            row.push(index);
         }
     }
-    let rounds = if items.len() > LARGE { 2 } else { ROUNDS };
-    order(&mut rows, &mut items, &pieces, rounds);
-    place(&rows, &mut items, &pieces, rounds);
-    finish(nodes, edges, &turned, &rows, &items, &chains)
+    let rounds = if items.len() > LARGE_GRAPH { 2 } else { ORDER_ROUNDS };
+    order(&mut rows, &mut items, &segments, rounds);
+    align(&rows, &mut items, &segments, rounds);
+    build_layout(nodes, edges, &reversed, &rows, &items, &chains)
 }
 
 /// Which edges lead back to a predecessor.
-fn turned(nodes: &[Node], edges: &[Edge]) -> Vec<bool> {
+fn reversed(nodes: &[Node], edges: &[Edge]) -> Vec<bool> {
     let mut leaving = vec![Vec::new(); nodes.len()];
     let mut has_input = vec![false; nodes.len()];
-    for (place, edge) in edges.iter().enumerate() {
-        leaving[edge.from.0].push(place);
+    for (index, edge) in edges.iter().enumerate() {
+        leaving[edge.from.0].push(index);
         has_input[edge.to.0] = true;
     }
     // 0: not seen, 1: on the current path, 2: done.
     let mut state = vec![0u8; nodes.len()];
-    let mut turned = vec![false; edges.len()];
+    let mut reversed = vec![false; edges.len()];
     let starts = (0..nodes.len()).filter(|&node| !has_input[node]);
     let starts: Vec<usize> = starts.chain(0..nodes.len()).collect();
     for start in starts {
@@ -124,37 +124,37 @@ fn turned(nodes: &[Node], edges: &[Edge]) -> Vec<bool> {
                     state[target] = 1;
                     stack.push((target, 0));
                 }
-                1 => turned[edge] = true,
+                1 => reversed[edge] = true,
                 _ => {}
             }
         }
     }
-    turned
+    reversed
 }
 
 /// The layer of each node.
-fn layers(nodes: &[Node], edges: &[Edge], turned: &[bool]) -> Vec<usize> {
-    let ends = |edge: &Edge, turned: bool| {
-        if turned { (edge.to.0, edge.from.0) } else { (edge.from.0, edge.to.0) }
+fn layers(nodes: &[Node], edges: &[Edge], reversed: &[bool]) -> Vec<usize> {
+    let ends = |edge: &Edge, reversed: bool| {
+        if reversed { (edge.to.0, edge.from.0) } else { (edge.from.0, edge.to.0) }
     };
     let mut below = vec![Vec::new(); nodes.len()];
-    let mut waits = vec![0usize; nodes.len()];
-    for (edge, turned) in edges.iter().zip(turned) {
-        let (up, down) = ends(edge, *turned);
+    let mut open_predecessors = vec![0usize; nodes.len()];
+    for (edge, reversed) in edges.iter().zip(reversed) {
+        let (up, down) = ends(edge, *reversed);
         if up != down {
             below[up].push(down);
-            waits[down] += 1;
+            open_predecessors[down] += 1;
         }
     }
     let mut layers = vec![0usize; nodes.len()];
-    let mut ready: Vec<usize> = (0..nodes.len()).filter(|&node| waits[node] == 0).collect();
+    let mut ready: Vec<usize> = (0..nodes.len()).filter(|&node| open_predecessors[node] == 0).collect();
     let mut sequence = Vec::new();
     while let Some(node) = ready.pop() {
         sequence.push(node);
         for &next in &below[node] {
             layers[next] = layers[next].max(layers[node] + 1);
-            waits[next] -= 1;
-            if waits[next] == 0 {
+            open_predecessors[next] -= 1;
+            if open_predecessors[next] == 0 {
                 ready.push(next);
             }
         }
@@ -185,7 +185,12 @@ fn layers(nodes: &[Node], edges: &[Edge], turned: &[bool]) -> Vec<usize> {
 }
 
 /// Adds waypoints in the layers that an edge passes; returns them from top to bottom.
-fn chain(edge: &Edge, turned: bool, items: &mut Vec<Item>, pieces: &mut Vec<Piece>) -> Vec<usize> {
+fn add_waypoints(
+    edge: &Edge,
+    reversed: bool,
+    items: &mut Vec<Item>,
+    segments: &mut Vec<Segment>,
+) -> Vec<usize> {
     let middle = |item: &Item, ports: &[f64], port: usize| {
         ports.get(port).copied().unwrap_or(item.node.width / 2.0) - item.node.width / 2.0
     };
@@ -193,40 +198,40 @@ fn chain(edge: &Edge, turned: bool, items: &mut Vec<Item>, pieces: &mut Vec<Piec
     let out = middle(&items[from], &items[from].node.outputs, edge.from.1);
     let into = middle(&items[to], &items[to].node.inputs, edge.to.1);
     // An edge that leads back also has a waypoint beside each of its ends.
-    let (first, last) = if turned {
+    let (first, last) = if reversed {
         (items[to].layer, items[from].layer)
     } else {
         (items[from].layer + 1, items[to].layer.saturating_sub(1))
     };
-    let mut chain = Vec::new();
-    let mut before = if turned { None } else { Some((from, out)) };
+    let mut waypoints = Vec::new();
+    let mut before = if reversed { None } else { Some((from, out)) };
     for layer in first..=last.max(first) {
-        if !turned && layer > last {
+        if !reversed && layer > last {
             break;
         }
         items.push(Item { node: Node { width: 4.0, ..Node::default() }, layer, x: 0.0 });
         let here = items.len() - 1;
         if let Some(up) = before {
-            pieces.push(Piece { up, down: (here, 0.0) });
+            segments.push(Segment { up, down: (here, 0.0) });
         }
         before = Some((here, 0.0));
-        chain.push(here);
+        waypoints.push(here);
     }
-    if let Some(up) = before.filter(|_| !turned) {
-        pieces.push(Piece { up, down: (to, into) });
+    if let Some(up) = before.filter(|_| !reversed) {
+        segments.push(Segment { up, down: (to, into) });
     }
-    chain
+    waypoints
 }
 
 /// Orders each layer by the positions of its neighbours, alternating up and down, and keeps the order with the fewest
 /// crossings.
-fn order(rows: &mut Vec<Vec<usize>>, items: &mut [Item], pieces: &[Piece], rounds: usize) {
+fn order(rows: &mut Vec<Vec<usize>>, items: &mut [Item], segments: &[Segment], rounds: usize) {
     let mut best = rows.clone();
     let mut fewest = usize::MAX;
     for round in 0..rounds * 2 {
         let downward = round % 2 == 0;
         spread(rows, items);
-        let crossings = crossings(rows, items, pieces);
+        let crossings = crossings(rows, items, segments);
         if crossings < fewest {
             fewest = crossings;
             best.clone_from(rows);
@@ -236,7 +241,7 @@ fn order(rows: &mut Vec<Vec<usize>>, items: &mut [Item], pieces: &[Piece], round
         }
         let indices: Vec<usize> =
             if downward { (0..rows.len()).collect() } else { (0..rows.len()).rev().collect() };
-        let neighbours = neighbours(items.len(), pieces, downward, !downward);
+        let neighbours = neighbours(items.len(), segments, downward, !downward);
         for index in indices {
             let mut keyed: Vec<(f64, usize)> = rows[index]
                 .iter()
@@ -254,14 +259,14 @@ fn order(rows: &mut Vec<Vec<usize>>, items: &mut [Item], pieces: &[Piece], round
 /// For each item: its own offset, the neighbour and the neighbour's offset.
 type Neighbours = Vec<Vec<(f64, usize, f64)>>;
 
-fn neighbours(count: usize, pieces: &[Piece], above: bool, below: bool) -> Neighbours {
+fn neighbours(count: usize, segments: &[Segment], above: bool, below: bool) -> Neighbours {
     let mut neighbours = vec![Vec::new(); count];
-    for piece in pieces {
+    for segment in segments {
         if above {
-            neighbours[piece.down.0].push((piece.down.1, piece.up.0, piece.up.1));
+            neighbours[segment.down.0].push((segment.down.1, segment.up.0, segment.up.1));
         }
         if below {
-            neighbours[piece.up.0].push((piece.up.1, piece.down.0, piece.down.1));
+            neighbours[segment.up.0].push((segment.up.1, segment.down.0, segment.down.1));
         }
     }
     neighbours
@@ -281,53 +286,53 @@ fn spread(rows: &[Vec<usize>], items: &mut [Item]) {
 
 /// Places the items of a layer side by side, centred at 0.
 fn spread_row(row: &[usize], items: &mut [Item]) {
-    let width: f64 = row.iter().map(|&item| items[item].node.width + APART).sum();
+    let width: f64 = row.iter().map(|&item| items[item].node.width + NODE_GAP).sum();
     let mut x = -width / 2.0;
     for &item in row {
-        items[item].x = x + (items[item].node.width + APART) / 2.0;
-        x += items[item].node.width + APART;
+        items[item].x = x + (items[item].node.width + NODE_GAP) / 2.0;
+        x += items[item].node.width + NODE_GAP;
     }
 }
 
-fn crossings(rows: &[Vec<usize>], items: &[Item], pieces: &[Piece]) -> usize {
+fn crossings(rows: &[Vec<usize>], items: &[Item], segments: &[Segment]) -> usize {
     let mut by_layer = vec![Vec::new(); rows.len()];
-    for piece in pieces {
-        let ends = (items[piece.up.0].x + piece.up.1, items[piece.down.0].x + piece.down.1);
-        by_layer[items[piece.up.0].layer].push(ends);
+    for segment in segments {
+        let ends = (items[segment.up.0].x + segment.up.1, items[segment.down.0].x + segment.down.1);
+        by_layer[items[segment.up.0].layer].push(ends);
     }
     let crossed = |one: &(f64, f64), other: &(f64, f64)| (one.0 - other.0) * (one.1 - other.1) < 0.0;
     let each = |ends: &Vec<(f64, f64)>| -> usize {
         let pairs = ends.iter().enumerate();
-        pairs.map(|(place, one)| ends[..place].iter().filter(|other| crossed(one, other)).count()).sum()
+        pairs.map(|(index, one)| ends[..index].iter().filter(|other| crossed(one, other)).count()).sum()
     };
     by_layer.iter().map(each).sum()
 }
 
 /// Moves items towards the positions that their neighbours suggest, as far as order and distances allow.
-fn place(rows: &[Vec<usize>], items: &mut [Item], pieces: &[Piece], rounds: usize) {
+fn align(rows: &[Vec<usize>], items: &mut [Item], segments: &[Segment], rounds: usize) {
     for round in 0..rounds * 3 {
         // In the last rounds both sides count.
         let last = round >= rounds * 2;
         let downward = round % 2 == 0;
-        let neighbours = neighbours(items.len(), pieces, downward || last, !downward || last);
+        let neighbours = neighbours(items.len(), segments, downward || last, !downward || last);
         let indices: Vec<usize> =
             if downward { (0..rows.len()).collect() } else { (0..rows.len()).rev().collect() };
         for index in indices {
-            settle(&rows[index], items, &neighbours);
+            align_row(&rows[index], items, &neighbours);
         }
     }
 }
 
 /// The least-squares positions that preserve order and distances: neighbours that would overlap are merged into blocks,
 /// which move as one.
-fn settle(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
+fn align_row(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
     // For each block: the sum of weighted positions, the weight, the number of items.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     let mut offsets = Vec::new();
     let mut offset = 0.0;
-    for (place, &item) in row.iter().enumerate() {
-        if let Some(&before) = place.checked_sub(1).and_then(|before| row.get(before)) {
-            offset += (items[before].node.width + items[item].node.width) / 2.0 + APART;
+    for (index, &item) in row.iter().enumerate() {
+        if let Some(&before) = index.checked_sub(1).and_then(|before| row.get(before)) {
+            offset += (items[before].node.width + items[item].node.width) / 2.0 + NODE_GAP;
         }
         offsets.push(offset);
         let wish = mean(&neighbours[item], items).unwrap_or(items[item].x) - offset;
@@ -344,17 +349,17 @@ fn settle(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
         }
         blocks.push(block);
     }
-    let places = blocks.iter().flat_map(|block| std::iter::repeat_n(block.0 / block.1, block.2));
-    for ((&item, offset), place) in row.iter().zip(offsets).zip(places) {
-        items[item].x = place + offset;
+    let corners = blocks.iter().flat_map(|block| std::iter::repeat_n(block.0 / block.1, block.2));
+    for ((&item, offset), index) in row.iter().zip(offsets).zip(corners) {
+        items[item].x = index + offset;
     }
 }
 
 /// Converts middles to corners, and chains of waypoints to lines.
-fn finish(
+fn build_layout(
     nodes: &[Node],
     edges: &[Edge],
-    turned: &[bool],
+    reversed: &[bool],
     rows: &[Vec<usize>],
     items: &[Item],
     chains: &[Vec<usize>],
@@ -372,8 +377,8 @@ fn finish(
         // A layer that contains only points on a compound's border needs less space.
         y += height + if height > 0.0 { LAYER_GAP } else { LAYER_GAP / 3.0 };
     }
-    let corner = |place: usize| {
-        let item = &items[place];
+    let corner = |index: usize| {
+        let item = &items[index];
         let (top, height) = tops[item.layer];
         let down = match item.node.end {
             Some(End::Top) => 0.0,
@@ -382,35 +387,35 @@ fn finish(
         };
         (item.x - item.node.width / 2.0 - left, top + down)
     };
-    let places: Vec<(f64, f64)> = (0..nodes.len()).map(corner).collect();
-    let line = |((edge, turned), chain): ((&Edge, &bool), &Vec<usize>)| {
+    let corners: Vec<(f64, f64)> = (0..nodes.len()).map(corner).collect();
+    let line = |((edge, reversed), waypoints): ((&Edge, &bool), &Vec<usize>)| {
         let port =
             |ports: &[f64], port: usize, node: &Node| ports.get(port).copied().unwrap_or(node.width / 2.0);
         let (from, to) = (&nodes[edge.from.0], &nodes[edge.to.0]);
-        let (start, end) = (places[edge.from.0], places[edge.to.0]);
+        let (start, end) = (corners[edge.from.0], corners[edge.to.0]);
         let mut points = vec![(start.0 + port(&from.outputs, edge.from.1, from), start.1 + from.height)];
-        let waypoint = |&place: &usize| {
-            let (top, height) = tops[items[place].layer];
-            let x = items[place].x - left;
+        let waypoint = |&index: &usize| {
+            let (top, height) = tops[items[index].layer];
+            let x = items[index].x - left;
             [(x, top), (x, top + height)]
         };
-        let mut way: Vec<(f64, f64)> = chain.iter().flat_map(waypoint).collect();
-        if *turned {
-            way.reverse();
+        let mut bends: Vec<(f64, f64)> = waypoints.iter().flat_map(waypoint).collect();
+        if *reversed {
+            bends.reverse();
         }
         // Inside the layers of its ends a line is straight, so that it does not touch taller neighbours.
         let (upper, lower) = (tops[items[edge.from.0].layer], tops[items[edge.to.0].layer]);
         points.extend(points.first().map(|first| (first.0, upper.0 + upper.1)));
-        points.extend(way);
+        points.extend(bends);
         let last = (end.0 + port(&to.inputs, edge.to.1, to), end.1);
         points.extend([(last.0, lower.0), last]);
         points
     };
-    let lines = edges.iter().zip(turned).zip(chains).map(line).collect();
+    let lines = edges.iter().zip(reversed).zip(chains).map(line).collect();
     Layout {
         width: right - left,
         height: tops.last().map_or(0.0, |(top, height)| top + height),
-        places,
+        corners,
         lines,
     }
 }
@@ -424,31 +429,31 @@ mod tests {
         let nodes = vec![node; count];
         let edges: Vec<Edge> =
             edges.iter().map(|&(from, to)| Edge { from: (from, 0), to: (to, 0) }).collect();
-        let layout = lay_out(&nodes, &edges);
-        for (place, one) in layout.places.iter().enumerate() {
-            for other in &layout.places[..place] {
-                let apart = (one.0 - other.0).abs() >= 50.0 || (one.1 - other.1).abs() >= 20.0;
-                assert!(apart, "{one:?} and {other:?} overlap");
+        let layout = compute_layout(&nodes, &edges);
+        for (index, one) in layout.corners.iter().enumerate() {
+            for other in &layout.corners[..index] {
+                let separate = (one.0 - other.0).abs() >= 50.0 || (one.1 - other.1).abs() >= 20.0;
+                assert!(separate, "{one:?} and {other:?} overlap");
             }
         }
         layout
     }
 
     #[test]
-    fn a_chain_is_a_straight_line() {
+    fn a_chain_is_straight() {
         let layout = check(4, &[(0, 1), (1, 2), (2, 3)]);
-        assert!(layout.places.iter().all(|place| place.0 == layout.places[0].0), "{layout:?}");
+        assert!(layout.corners.iter().all(|corner| corner.0 == layout.corners[0].0), "{layout:?}");
     }
 
     #[test]
-    fn cycles_and_loops_end() {
+    fn cycles_and_self_loops_are_laid_out() {
         let layout = check(3, &[(0, 1), (1, 2), (2, 0), (1, 1)]);
         assert_eq!(layout.lines.len(), 4);
         check(0, &[]);
     }
 
     #[test]
-    fn nothing_overlaps() {
+    fn nodes_do_not_overlap() {
         let edges: Vec<_> = (0..60).map(|edge| (edge * 7 % 30, edge * 11 % 30)).collect();
         check(30, &edges);
     }

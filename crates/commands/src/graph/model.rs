@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use click_lang::{Graph, Port};
 
-use super::ports::{self, Flow, Sides};
+use super::ports::{self, ElementPorts, Processing};
 use crate::configuration::registry;
 
 /// A configuration to draw.
@@ -21,7 +21,7 @@ pub(super) struct Element {
     pub(super) class: String,
     pub(super) config: String,
     pub(super) group: &'static str,
-    pub(super) sides: Sides,
+    pub(super) ports: ElementPorts,
     /// The names of the enclosing compounds, outermost first.
     pub(super) path: Vec<String>,
 }
@@ -38,20 +38,20 @@ impl Model {
     pub(crate) fn new(graph: &Graph) -> Model {
         let mut root = Scope::default();
         let mut elements = Vec::new();
-        for (place, (element, sides)) in graph.elements.iter().zip(ports::resolve(graph)).enumerate() {
+        for (index, (element, ports)) in graph.elements.iter().zip(ports::resolve(graph)).enumerate() {
             let mut path: Vec<String> = element.name.split('/').map(String::from).collect();
             let name = path.pop().unwrap_or_default();
             let mut scope = &mut root;
             for part in &path {
                 scope = scope.scopes.entry(part.clone()).or_default();
             }
-            scope.elements.push(place);
+            scope.elements.push(index);
             elements.push(Element {
                 name: (!name.contains('@')).then_some(name),
                 class: element.class.clone(),
                 config: element.config.split_whitespace().collect::<Vec<_>>().join(" "),
                 group: registry().find(&element.class).map_or("", |class| class.info.group),
-                sides,
+                ports,
                 path,
             });
         }
@@ -60,8 +60,8 @@ impl Model {
     }
 
     /// The flow of a connection, which its output port determines.
-    pub(super) fn flow(&self, from: Port) -> Flow {
-        let sides = self.elements.get(from.element).map(|element| &element.sides);
-        sides.and_then(|sides| sides.outputs.get(from.port)).copied().unwrap_or(Flow::Agnostic)
+    pub(super) fn processing(&self, from: Port) -> Processing {
+        let ports = self.elements.get(from.element).map(|element| &element.ports);
+        ports.and_then(|ports| ports.outputs.get(from.port)).copied().unwrap_or(Processing::Agnostic)
     }
 }

@@ -6,7 +6,7 @@ use crate::configuration::registry;
 
 /// The processing of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(super) enum Processing {
     /// The upstream element pushes packets.
     Push,
     /// The downstream element pulls packets.
@@ -17,13 +17,13 @@ pub(super) enum Flow {
 
 /// The ports of an element.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sides {
-    pub(super) inputs: Vec<Flow>,
-    pub(super) outputs: Vec<Flow>,
+pub(super) struct ElementPorts {
+    pub(super) inputs: Vec<Processing>,
+    pub(super) outputs: Vec<Processing>,
 }
 
 /// The used ports of all elements.
-pub(super) fn resolve(graph: &Graph) -> Vec<Sides> {
+pub(super) fn resolve(graph: &Graph) -> Vec<ElementPorts> {
     let mut counts = vec![(0usize, 0usize); graph.elements.len()];
     for edge in &graph.connections {
         if let Some(count) = counts.get_mut(edge.from.element) {
@@ -34,7 +34,7 @@ pub(super) fn resolve(graph: &Graph) -> Vec<Sides> {
         }
     }
     let processing = |class: &str| registry().find(class).map_or("a/a", |class| class.info.processing);
-    let mut sides: Vec<Sides> = graph
+    let mut ports: Vec<ElementPorts> = graph
         .elements
         .iter()
         .zip(counts)
@@ -43,51 +43,51 @@ pub(super) fn resolve(graph: &Graph) -> Vec<Sides> {
                 Some(both) => both,
                 None => (processing(&element.class), processing(&element.class)),
             };
-            Sides { inputs: flows(first, inputs), outputs: flows(second, outputs) }
+            ElementPorts { inputs: processings(first, inputs), outputs: processings(second, outputs) }
         })
         .collect();
     // Each pass resolves at least one port, or is the last.
-    while spread(graph, &mut sides) {}
-    sides
+    while propagate(graph, &mut ports) {}
+    ports
 }
 
 /// The letters of Click's notation; the last one applies to all further ports.
-fn flows(letters: &str, count: usize) -> Vec<Flow> {
+fn processings(letters: &str, count: usize) -> Vec<Processing> {
     let letters: Vec<char> = letters.chars().filter(char::is_ascii_alphabetic).collect();
     (0..count)
         .map(|port| match letters.get(port).or(letters.last()) {
-            Some('h') => Flow::Push,
-            Some('l') => Flow::Pull,
-            _ => Flow::Agnostic,
+            Some('h') => Processing::Push,
+            Some('l') => Processing::Pull,
+            _ => Processing::Agnostic,
         })
         .collect()
 }
 
 /// Propagates processing to agnostic ports from their peers and from the other agnostic ports of their element; returns
 /// whether any changed.
-fn spread(graph: &Graph, sides: &mut [Sides]) -> bool {
+fn propagate(graph: &Graph, ports: &mut [ElementPorts]) -> bool {
     let mut changed = false;
     for edge in &graph.connections {
         let output =
-            sides.get(edge.from.element).and_then(|sides| sides.outputs.get(edge.from.port)).copied();
-        let input = sides.get(edge.to.element).and_then(|sides| sides.inputs.get(edge.to.port)).copied();
+            ports.get(edge.from.element).and_then(|ports| ports.outputs.get(edge.from.port)).copied();
+        let input = ports.get(edge.to.element).and_then(|ports| ports.inputs.get(edge.to.port)).copied();
         let (Some(output), Some(input)) = (output, input) else { continue };
         let (element, known, is_output) = match (output, input) {
-            (Flow::Agnostic, Flow::Push | Flow::Pull) => (edge.from.element, input, true),
-            (Flow::Push | Flow::Pull, Flow::Agnostic) => (edge.to.element, output, false),
+            (Processing::Agnostic, Processing::Push | Processing::Pull) => (edge.from.element, input, true),
+            (Processing::Push | Processing::Pull, Processing::Agnostic) => (edge.to.element, output, false),
             _ => continue,
         };
-        let Some(sides) = sides.get_mut(element) else { continue };
+        let Some(ports) = ports.get_mut(element) else { continue };
         let port = if is_output {
-            sides.outputs.get_mut(edge.from.port)
+            ports.outputs.get_mut(edge.from.port)
         } else {
-            sides.inputs.get_mut(edge.to.port)
+            ports.inputs.get_mut(edge.to.port)
         };
         if let Some(port) = port {
             *port = known;
         }
-        for other in sides.inputs.iter_mut().chain(&mut sides.outputs) {
-            if *other == Flow::Agnostic {
+        for other in ports.inputs.iter_mut().chain(&mut ports.outputs) {
+            if *other == Processing::Agnostic {
                 *other = known;
             }
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::model::Model;
 use super::picture::{ElementBox, Line, Picture, draw};
-use super::ports::Flow;
+use super::ports::Processing;
 
 /// Margin around the picture.
 const MARGIN: f64 = 24.0;
@@ -95,12 +95,12 @@ fn legend(model: &Model) -> Vec<(String, String)> {
             "<rect x=\"-4\" y=\"-5\" width=\"12\" height=\"10\" rx=\"2\" fill=\"{ground}\" stroke=\"{border}\" stroke-width=\"1.5\"/>"
         )
     };
-    let has_pull = model.edges.iter().any(|(from, _)| model.flow(*from) == Flow::Pull);
-    let mut ports = vec![("push", Flow::Push)];
+    let has_pull = model.edges.iter().any(|(from, _)| model.processing(*from) == Processing::Pull);
+    let mut ports = vec![("push", Processing::Push)];
     if has_pull {
-        ports.push(("pull", Flow::Pull));
+        ports.push(("pull", Processing::Pull));
     }
-    let ports = ports.into_iter().map(|(name, flow)| (name.to_string(), output(2.0, 0.0, flow)));
+    let ports = ports.into_iter().map(|(name, processing)| (name.to_string(), output(2.0, 0.0, processing)));
     let groups = groups.into_iter().filter(|group| !group.is_empty());
     groups.map(|group| (group.to_string(), mark(colours(group)))).chain(ports).collect()
 }
@@ -150,7 +150,7 @@ fn draw_line(line: &Line, out: &mut String) {
         }
         before = point;
     }
-    let class = if line.flow == Flow::Pull { "line pull" } else { "line" };
+    let class = if line.processing == Processing::Pull { "line pull" } else { "line" };
     let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}\"/>");
 }
 
@@ -171,34 +171,34 @@ fn draw_box(model: &Model, element: &ElementBox, out: &mut String) {
         let (middle, base) = (x + width / 2.0, y + 21.0 + 15.0 * row as f64);
         let _ = writeln!(out, "<text{class} x=\"{middle:.1}\" y=\"{base:.1}\">{}</text>", escaped(line));
     }
-    for (place, flow) in element.inputs.iter().zip(&described.sides.inputs) {
-        *out += &input(x + place, y, *flow);
+    for (offset, processing) in element.inputs.iter().zip(&described.ports.inputs) {
+        *out += &input(x + offset, y, *processing);
     }
-    for (place, flow) in element.outputs.iter().zip(&described.sides.outputs) {
-        *out += &output(x + place, y + height, *flow);
+    for (offset, processing) in element.outputs.iter().zip(&described.ports.outputs) {
+        *out += &output(x + offset, y + height, *processing);
     }
     *out += "</g>\n";
 }
 
 /// Click's symbols: filled ports push, empty ones pull; inputs are triangles, outputs squares.
-fn fill(flow: Flow) -> &'static str {
-    match flow {
-        Flow::Push => "#2d3748",
-        Flow::Pull => "#ffffff",
-        Flow::Agnostic => "#cbd5e0",
+fn fill(processing: Processing) -> &'static str {
+    match processing {
+        Processing::Push => "#2d3748",
+        Processing::Pull => "#ffffff",
+        Processing::Agnostic => "#cbd5e0",
     }
 }
 
-fn input(x: f64, y: f64, flow: Flow) -> String {
+fn input(x: f64, y: f64, processing: Processing) -> String {
     let (left, right, top, tip) = (x - PORT - 1.0, x + PORT + 1.0, y - PORT, y + PORT);
-    let fill = fill(flow);
+    let fill = fill(processing);
     format!(
         "<path class=\"port\" fill=\"{fill}\" d=\"M{left:.1} {top:.1} L{right:.1} {top:.1} L{x:.1} {tip:.1} Z\"/>\n"
     )
 }
 
-fn output(x: f64, y: f64, flow: Flow) -> String {
-    let (left, top, size, fill) = (x - PORT, y - PORT, 2.0 * PORT, fill(flow));
+fn output(x: f64, y: f64, processing: Processing) -> String {
+    let (left, top, size, fill) = (x - PORT, y - PORT, 2.0 * PORT, fill(processing));
     format!(
         "<rect class=\"port\" fill=\"{fill}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{size}\" height=\"{size}\"/>\n"
     )

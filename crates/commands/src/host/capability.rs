@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_are_read() {
+    fn capability_sets_are_parsed() {
         let status = "Name:\tx\nCapEff:\t0000000000003000\n";
         assert!(Capability::NetAdmin.is_in(status));
         assert!(!Capability::IpcLock.is_in(status) && !Capability::NetAdmin.is_in(""));

@@ -16,43 +16,43 @@ use super::check_result::{CheckResult, Grade};
 use crate::number_format::grouped;
 
 /// The names of the trials.
-const MACHINE: &str = "box in a VM";
-const PROCESS: &str = "box in a process";
+const VM_TRIAL: &str = "box in a VM";
+const PROCESS_TRIAL: &str = "box in a process";
 
 /// The locations of the kernel's files.
-struct System {
+struct KernelFiles {
     root: PathBuf,
 }
 
 /// Runs all checks.
 pub(crate) fn run() -> Vec<CheckResult> {
-    let system = System { root: "/".into() };
+    let kernel_files = KernelFiles { root: "/".into() };
     vec![
-        system.kernel(),
-        system.processors(),
-        system.memory(),
+        kernel_files.kernel(),
+        kernel_files.processors(),
+        kernel_files.memory(),
         kvm(Path::new("/dev/kvm")),
-        system.namespaces(),
-        system.seccomp(),
-        system.cgroups(),
-        tap(&system.status()),
+        kernel_files.namespaces(),
+        kernel_files.seccomp(),
+        kernel_files.cgroups(),
+        tap(&kernel_files.status()),
         packet_sockets(),
-        system.huge_pages(),
+        kernel_files.huge_pages(),
         open_files(),
-        locked_memory(&system.status()),
+        locked_memory(&kernel_files.status()),
         memory_files(),
-        boxes::check(MACHINE, PlatformKind::Vm),
-        boxes::check(PROCESS, PlatformKind::Process),
+        boxes::check(VM_TRIAL, PlatformKind::Vm),
+        boxes::check(PROCESS_TRIAL, PlatformKind::Process),
     ]
 }
 
 /// Whether boxes can run at all: at least one kind has run.
 pub(crate) fn can_run(results: &[CheckResult]) -> bool {
-    let has_run = |result: &CheckResult| [MACHINE, PROCESS].contains(&result.name);
+    let has_run = |result: &CheckResult| [VM_TRIAL, PROCESS_TRIAL].contains(&result.name);
     results.iter().any(|result| has_run(result) && result.grade != Grade::Missing)
 }
 
-impl System {
+impl KernelFiles {
     fn read(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_string())
     }
@@ -292,48 +292,48 @@ mod tests {
     use super::*;
 
     /// Runs a check on a system with these files.
-    fn with(files: &[(&str, &str)], check: impl Fn(&System) -> CheckResult) -> CheckResult {
+    fn with(files: &[(&str, &str)], check: impl Fn(&KernelFiles) -> CheckResult) -> CheckResult {
         let name = format!("clickbox-host-{}-{:?}", std::process::id(), std::thread::current().id());
-        let system = System { root: std::env::temp_dir().join(name) };
+        let kernel_files = KernelFiles { root: std::env::temp_dir().join(name) };
         for (path, text) in files {
-            let path = system.root.join(path);
+            let path = kernel_files.root.join(path);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             fs::write(path, text).expect("a file");
         }
-        let result = check(&system);
-        let _ = fs::remove_dir_all(&system.root);
+        let result = check(&kernel_files);
+        let _ = fs::remove_dir_all(&kernel_files.root);
         result
     }
 
     #[test]
-    fn what_is_missing_is_told_with_a_way_to_get_it() {
+    fn results_other_than_good_have_advice() {
         let user = ("proc/self/ns/user", "");
-        type Case<'a> = (&'a [(&'a str, &'a str)], fn(&System) -> CheckResult, Grade);
+        type Case<'a> = (&'a [(&'a str, &'a str)], fn(&KernelFiles) -> CheckResult, Grade);
         let cases: [Case; 10] = [
-            (&[("proc/sys/kernel/osrelease", "6.18.0-cloud")], System::kernel, Grade::Good),
-            (&[("proc/sys/kernel/osrelease", "5.4.0")], System::kernel, Grade::Limited),
-            (&[user, ("proc/sys/user/max_user_namespaces", "0")], System::namespaces, Grade::Limited),
-            (&[user, ("proc/sys/user/max_user_namespaces", "9")], System::namespaces, Grade::Good),
+            (&[("proc/sys/kernel/osrelease", "6.18.0-cloud")], KernelFiles::kernel, Grade::Good),
+            (&[("proc/sys/kernel/osrelease", "5.4.0")], KernelFiles::kernel, Grade::Limited),
+            (&[user, ("proc/sys/user/max_user_namespaces", "0")], KernelFiles::namespaces, Grade::Limited),
+            (&[user, ("proc/sys/user/max_user_namespaces", "9")], KernelFiles::namespaces, Grade::Good),
             (
                 &[("proc/sys/kernel/seccomp/actions_avail", "kill_process allow")],
-                System::seccomp,
+                KernelFiles::seccomp,
                 Grade::Good,
             ),
-            (&[], System::seccomp, Grade::Missing),
-            (&[("sys/fs/cgroup/cgroup.controllers", "pids")], System::cgroups, Grade::Good),
+            (&[], KernelFiles::seccomp, Grade::Missing),
+            (&[("sys/fs/cgroup/cgroup.controllers", "pids")], KernelFiles::cgroups, Grade::Good),
             (
                 &[("sys/kernel/mm/transparent_hugepage/enabled", "always [never]")],
-                System::huge_pages,
+                KernelFiles::huge_pages,
                 Grade::Limited,
             ),
             (
                 &[("proc/meminfo", "HugePages_Free:  8\nHugepagesize: 2048 kB")],
-                System::huge_pages,
+                KernelFiles::huge_pages,
                 Grade::Good,
             ),
             (
                 &[("proc/meminfo", "MemTotal: 200000 kB\nMemAvailable: 100000 kB")],
-                System::memory,
+                KernelFiles::memory,
                 Grade::Limited,
             ),
         ];
@@ -346,9 +346,12 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_either_runs_no_box() {
-        let none = [CheckResult::missing(MACHINE, "", ""), CheckResult::missing(PROCESS, "", "")];
+    fn boxes_need_a_vm_or_a_process() {
+        let none = [CheckResult::missing(VM_TRIAL, "", ""), CheckResult::missing(PROCESS_TRIAL, "", "")];
         assert!(!can_run(&none));
-        assert!(can_run(&[CheckResult::missing(MACHINE, "", ""), CheckResult::limited(PROCESS, "", "")]));
+        assert!(can_run(&[
+            CheckResult::missing(VM_TRIAL, "", ""),
+            CheckResult::limited(PROCESS_TRIAL, "", "")
+        ]));
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn attachments(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Capture points: boxes, and ports as SWITCH/PORT, the switch first.
-pub(crate) fn places(current: &OsStr) -> Vec<CompletionCandidate> {
+pub(crate) fn capture_points(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_string_lossy();
     candidates(current, |client| match text.split_once('/') {
         None => {
@@ -87,7 +87,7 @@ pub(crate) fn places(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Configurations that can be removed from the box on the command line.
 pub(crate) fn configurations(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {
-        let detail = client.ask(&operation::SHOW_BOX, &[&subject()?]).ok()?;
+        let detail = client.ask(&operation::SHOW_BOX, &[&first_operand()?]).ok()?;
         let names = detail.installed.iter().map(|installed| installed.name.to_string());
         Some(names.filter(|name| name != "main").collect())
     })
@@ -96,7 +96,7 @@ pub(crate) fn configurations(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Elements of the box on the command line.
 pub(crate) fn elements(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {
-        let handlers = client.ask(&operation::LIST_HANDLERS, &[&subject()?]).ok()?;
+        let handlers = client.ask(&operation::LIST_HANDLERS, &[&first_operand()?]).ok()?;
         let mut names: Vec<String> = handlers.into_iter().map(|handler| handler.element).collect();
         names.retain(|name| !name.is_empty());
         names.dedup();
@@ -107,13 +107,13 @@ pub(crate) fn elements(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Files written by the box on the command line.
 pub(crate) fn written_files(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {
-        let files = client.ask(&operation::FILES, &[&subject()?]).ok()?;
+        let files = client.ask(&operation::FILES, &[&first_operand()?]).ok()?;
         Some(files.into_iter().map(|file| file.name).collect())
     })
 }
 
 /// The first word after the command on the line being completed. The shell passes its words after `--`.
-fn subject() -> Option<String> {
+fn first_operand() -> Option<String> {
     let mut words = std::env::args().skip_while(|word| word != "--").skip(3);
     words.find(|word| !word.starts_with('-'))
 }

@@ -18,11 +18,11 @@ use crate::value::{self, ValueError};
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Limit of the size of an unpacked file: more than a box accepts. Keeps a small compressed file from filling the memory.
-const MOST_UNPACKED: u64 = 256 << 20;
+const MAX_UNPACKED: u64 = 256 << 20;
 
 /// Longest text in which file names are searched for. Daemons refuse longer texts; compiling one here would take
 /// gigabytes of memory.
-const LONGEST: usize = 64 << 20;
+const MAX_SEARCHED_TEXT: usize = 64 << 20;
 
 /// A configuration and its files.
 pub(crate) struct ConfigBundle {
@@ -38,7 +38,7 @@ impl ConfigBundle {
     pub(crate) fn read(
         path: &str,
         folder: &Path,
-        also: &[(String, PathBuf)],
+        extra_files: &[(String, PathBuf)],
     ) -> Result<ConfigBundle, FileError> {
         let path_or_stdin =
             if path == "-" { path.to_string() } else { folder.join(path).to_string_lossy().into_owned() };
@@ -47,16 +47,16 @@ impl ConfigBundle {
         let text = text.map_err(|error| if is_stdin { error } else { error.with_path(Path::new(path)) })?;
         let text = SourceText { name: if is_stdin { text.name } else { path.to_string() }, ..text };
         let mut bundle = ConfigBundle { text, files: BTreeMap::new() };
-        bundle.add_named(folder);
-        for (name, path) in also {
+        bundle.add_named_files(folder);
+        for (name, path) in extra_files {
             let contents = read(&folder.join(path)).map_err(|error| FileError::new(path, error))?;
             bundle.files.insert(name.clone(), contents);
         }
         Ok(bundle)
     }
 
-    fn add_named(&mut self, folder: &Path) {
-        if self.text.text.len() > LONGEST {
+    fn add_named_files(&mut self, folder: &Path) {
+        if self.text.text.len() > MAX_SEARCHED_TEXT {
             return;
         }
         let libraries = RefCell::new(BTreeMap::new());
@@ -103,7 +103,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Ok(contents);
     }
     let mut unpacked = Vec::new();
-    MultiGzDecoder::new(contents.as_slice()).take(MOST_UNPACKED).read_to_end(&mut unpacked)?;
+    MultiGzDecoder::new(contents.as_slice()).take(MAX_UNPACKED).read_to_end(&mut unpacked)?;
     Ok(unpacked)
 }
 
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_a_configuration_names_go_with_it() {
+    fn files_named_by_a_configuration_are_bundled() {
         let folder = std::env::temp_dir().join(format!("clickbox-bundle-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a file");

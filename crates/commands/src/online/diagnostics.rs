@@ -12,10 +12,10 @@ use crate::source::SourceText;
 /// Prints diagnostics on standard error, with source lines from the available texts.
 pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[SourceText]) {
     let mut printer = diagnostic_printer::DiagnosticPrinter::new(std::io::stderr().is_terminal());
-    let nothing = SourceText { name: String::new(), text: String::new() };
+    let no_text = SourceText { name: String::new(), text: String::new() };
     for diagnostic in diagnostics {
         let file = diagnostic.file.as_deref().unwrap_or_default();
-        let text = texts.iter().find(|text| text.name == file).unwrap_or(&nothing);
+        let text = texts.iter().find(|text| text.name == file).unwrap_or(&no_text);
         eprintln!("{}\n", printer.render(&local(diagnostic, text), text));
     }
 }
@@ -27,20 +27,20 @@ fn local(diagnostic: &Diagnostic, text: &SourceText) -> click_lang::Diagnostic {
         Severity::Warning => click_lang::Severity::Warning,
         Severity::Note => click_lang::Severity::Note,
     };
-    let place = |file: &str, line: Option<u32>, column: Option<u32>| Location {
+    let locate = |file: &str, line: Option<u32>, column: Option<u32>| Location {
         file: file.into(),
         line: line.unwrap_or(0),
         column: column.unwrap_or(1),
         span: span(&text.text, line.unwrap_or(0), column.unwrap_or(1)),
     };
-    let location = diagnostic.file.as_deref().map(|file| place(file, diagnostic.line, diagnostic.column));
+    let location = diagnostic.file.as_deref().map(|file| locate(file, diagnostic.line, diagnostic.column));
     let related = diagnostic.related.iter();
     click_lang::Diagnostic {
         severity,
         message: escape::lines(&diagnostic.message),
         location,
         related: related
-            .map(|other| (place(&other.file, Some(other.line), None), escape::line(&other.message)))
+            .map(|other| (locate(&other.file, Some(other.line), None), escape::line(&other.message)))
             .collect(),
         hint: diagnostic.hint.as_deref().map(escape::line),
         bare: false,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_becomes_a_word() {
+    fn a_position_maps_to_the_word_there() {
         let text = "a :: Idle;\nb :: Cuonter -> Discard;\n";
         assert_eq!(text.get(span(text, 2, 6)), Some("Cuonter"));
         assert_eq!(text.get(span(text, 1, 1)), Some("a"));

@@ -70,7 +70,7 @@ pub(crate) fn sandbox(sandbox: Sandbox) -> &'static str {
 }
 
 /// The sandbox of a box, in words that continue a sentence after "runs".
-pub(crate) fn place(sandbox: Sandbox) -> &'static str {
+pub(crate) fn runs_in(sandbox: Sandbox) -> &'static str {
     match sandbox {
         Sandbox::Auto => "in a virtual machine or a process",
         Sandbox::Vm => "in a virtual machine",
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
+    fn rates_and_times_are_short() {
         for (number, expected) in [
             (0.0, "0"),
             (f64::NAN, "0"),

@@ -13,15 +13,16 @@ mod stack_file;
 mod table;
 
 pub(crate) use complete::{
-    attachments, boxes, configurations, elements, handlers, places, ports, stacks, switches, written_files,
+    attachments, boxes, capture_points, configurations, elements, handlers, ports, stacks, switches,
+    written_files,
 };
 pub(crate) use config_bundle::{ConfigBundle, file, named};
 pub(crate) use connection::Connection;
 pub(crate) use destination::{destination, written};
 pub(crate) use diagnostics::print as diagnostics;
 pub(crate) use escape::{line, lines};
-pub(crate) use format::{ago, place, rate, sandbox, share, state, uptime};
+pub(crate) use format::{ago, rate, runs_in, sandbox, share, state, uptime};
 pub(crate) use port_options::{PortOptions, PortOptionsError};
 pub(crate) use stack_error::{ChainError, StackError, StackFileError};
 pub(crate) use stack_file::StackFile;
-pub(crate) use table::{Column, Table, done, print};
+pub(crate) use table::{Column, Table, print, print_success};

@@ -123,15 +123,15 @@ impl Entries {
     fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, StackError> {
         let mut stack = Stack::default();
         for (switch, entry) in self.switches {
-            let usual = CreateSwitch::new(switch);
+            let default = CreateSwitch::new(switch);
             let ports: Result<_, _> =
                 entry.ports.into_iter().map(|(name, port)| port.add(name, folder)).collect();
             stack.switches.push(CreateSwitch {
                 mode: entry.mode,
-                age_seconds: entry.age_seconds.unwrap_or(usual.age_seconds),
-                addresses_per_port: entry.addresses_per_port.unwrap_or(usual.addresses_per_port),
+                age_seconds: entry.age_seconds.unwrap_or(default.age_seconds),
+                addresses_per_port: entry.addresses_per_port.unwrap_or(default.addresses_per_port),
                 ports: ports?,
-                ..usual
+                ..default
             });
         }
         let mut texts = Vec::new();
@@ -139,14 +139,14 @@ impl Entries {
             let files: Vec<(String, PathBuf)> =
                 entry.files.iter().map(|text| config_bundle::file(text)).collect();
             let bundle = ConfigBundle::read(&entry.configuration, folder, &files)?;
-            let usual = bundle.create(name);
+            let default = bundle.create(name);
             let port = |port| match port {
                 PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
                 PortEntry::Full(port) => port,
             };
             stack.boxes.push(api::CreateBox {
                 sandbox: entry.sandbox,
-                memory: entry.memory.unwrap_or(usual.memory),
+                memory: entry.memory.unwrap_or(default.memory),
                 ring: entry.ring,
                 ports: entry.attach.into_iter().map(port).collect(),
                 cpu_weight: entry.cpu_weight,
@@ -156,7 +156,7 @@ impl Entries {
                 restart: entry.restart,
                 owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
                 labels: entry.labels,
-                ..usual
+                ..default
             });
             texts.push(bundle.text);
         }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_pipes_between_boxes() {
+    fn a_chain_connects_boxes_by_pipes() {
         let file = stack(
             r#"
             chains = [["lan", "fw", "nat", "wan"], ["nat", "fw"]]

@@ -17,23 +17,23 @@ pub(crate) struct Column {
     title: &'static str,
     is_number: bool,
     /// Minimum width in terminal columns if the table is too wide; `None` if the column must not be truncated.
-    least: Option<usize>,
+    min_width: Option<usize>,
 }
 
 impl Column {
     /// A text column that is never truncated.
     pub(crate) const fn text(title: &'static str) -> Column {
-        Column { title, is_number: false, least: None }
+        Column { title, is_number: false, min_width: None }
     }
 
-    /// A text column that may be truncated to `least` terminal columns.
-    pub(crate) const fn long(title: &'static str, least: usize) -> Column {
-        Column { title, is_number: false, least: Some(least) }
+    /// A text column that may be truncated to `min_width` terminal columns.
+    pub(crate) const fn flexible(title: &'static str, min_width: usize) -> Column {
+        Column { title, is_number: false, min_width: Some(min_width) }
     }
 
     /// A number column.
     pub(crate) const fn number(title: &'static str) -> Column {
-        Column { title, is_number: true, least: None }
+        Column { title, is_number: true, min_width: None }
     }
 }
 
@@ -46,23 +46,25 @@ pub(crate) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// The lines of the table, titles first; at most `most` columns wide if they can be truncated.
-    pub(crate) fn lines(&self, most: usize) -> Vec<String> {
-        let widths = self.widths(most);
+    /// The lines of the table, titles first; at most `max_width` columns wide if they can be truncated.
+    pub(crate) fn lines(&self, max_width: usize) -> Vec<String> {
+        let widths = self.widths(max_width);
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.to_string()).collect();
         std::iter::once(&titles).chain(&self.rows).map(|row| self.line(row, &widths)).collect()
     }
 
-    fn widths(&self, most: usize) -> Vec<usize> {
-        let longest = |(place, column): (usize, &Column)| {
-            let texts = self.rows.iter().filter_map(|row| row.get(place)).map(|text| width(text));
+    fn widths(&self, max_width: usize) -> Vec<usize> {
+        let longest = |(index, column): (usize, &Column)| {
+            let texts = self.rows.iter().filter_map(|row| row.get(index)).map(|text| width(text));
             texts.chain([column.title.len()]).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(longest).collect();
         let gaps = GAP.len() * self.columns.len().saturating_sub(1);
-        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
+        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(max_width);
         for (width, column) in widths.iter_mut().zip(self.columns).rev() {
-            let spare = column.least.map_or(0, |least| width.saturating_sub(least.max(column.title.len())));
+            let spare = column
+                .min_width
+                .map_or(0, |min_width| width.saturating_sub(min_width.max(column.title.len())));
             *width -= spare.min(excess);
             excess -= spare.min(excess);
         }
@@ -79,10 +81,10 @@ impl Table<'_> {
     }
 }
 
-/// Prints a table on standard output, fitted to the terminal if it is one. Without rows, prints the sentence `nothing`.
-pub(crate) fn print(table: &Table, nothing: &str) {
+/// Prints a table on standard output, fitted to the terminal if it is one. Without rows, prints the sentence `if_empty`.
+pub(crate) fn print(table: &Table, if_empty: &str) {
     if table.rows.is_empty() {
-        eprintln!("{nothing}");
+        eprintln!("{if_empty}");
         return;
     }
     let is_terminal = std::io::stdout().is_terminal();
@@ -94,7 +96,7 @@ pub(crate) fn print(table: &Table, nothing: &str) {
 }
 
 /// Ends a command that has no output besides its success.
-pub(crate) fn done(is_json: bool) {
+pub(crate) fn print_success(is_json: bool) {
     if is_json {
         output::text("{}\n");
     }
@@ -105,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_cut_where_it_may_be() {
-        let columns = [Column::long("NAME", 6), Column::number("COUNT"), Column::text("STATE")];
+    fn only_flexible_columns_are_truncated() {
+        let columns = [Column::flexible("NAME", 6), Column::number("COUNT"), Column::text("STATE")];
         let rows = vec![
             vec!["firewall-of-customer".into(), "7".into(), "running".into()],
             vec!["b".into(), "1234567".into(), "stopped".into()],

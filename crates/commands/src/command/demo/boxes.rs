@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use api::{BoxDetail, BoxState, BoxStatus, Sandbox, operation};
 use clap::ValueEnum;
 
-use super::chain::{Chain, PARTS};
+use super::chain::{BOXES, Chain};
 use super::error::DemoError;
-use super::report::{self, Account};
+use super::report::{self, DropCounts};
 use crate::error::CommandError;
 use crate::number_format::grouped;
 use crate::online;
@@ -38,14 +38,14 @@ pub(super) enum SandboxOption {
 
 /// Prints the configurations.
 pub(super) fn print() {
-    for part in PARTS {
-        output::text(&format!("// {}\n\n{}\n", part.file, part.text));
+    for demo_box in BOXES {
+        output::text(&format!("// {}\n\n{}\n", demo_box.file, demo_box.text));
     }
 }
 
 /// Runs it.
-pub(super) fn run(seconds: f64, rate: u64, kind: SandboxOption, json: bool) -> Result<(), CommandError> {
-    show(seconds, rate, kind, &Reporter { is_silent: json })
+pub(super) fn run(seconds: f64, rate: u64, option: SandboxOption, json: bool) -> Result<(), CommandError> {
+    show(seconds, rate, option, &Reporter { is_silent: json })
 }
 
 /// Prints progress above the table.
@@ -56,48 +56,48 @@ struct Reporter {
 
 impl Reporter {
     /// Prints a line.
-    fn say(&self, text: &str) {
+    fn print(&self, text: &str) {
         if !self.is_silent {
             screen::print(&online::line(text));
         }
     }
 }
 
-fn show(seconds: f64, rate: u64, kind: SandboxOption, reporter: &Reporter) -> Result<(), CommandError> {
+fn show(seconds: f64, rate: u64, option: SandboxOption, reporter: &Reporter) -> Result<(), CommandError> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
     // Otherwise Ctrl-C would end the program, and the daemon with it, at once.
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         let _ = signal_hook::flag::register(signal, is_interrupted.clone());
     }
     let chain = Chain::start()?;
-    let sandbox = sandbox(&chain, kind, reporter)?;
-    reporter.say("  capture > firewall > nat > monitor > uplink");
-    chain.build(sandbox, |detail| reporter.say(&started(detail)))?;
+    let sandbox = sandbox(&chain, option, reporter)?;
+    reporter.print("  capture > firewall > nat > monitor > uplink");
+    chain.build(sandbox, |detail| reporter.print(&started(detail)))?;
     let repeat = ((rate as f64 * seconds / PACKETS as f64).round() as u32).max(1);
     let total = u64::from(repeat) * PACKETS;
-    reporter.say(&format!(
+    reporter.print(&format!(
         "The capture is played {} times, at {} packets per second.",
         grouped(repeat.into()),
         grouped(rate)
     ));
     let begin = Instant::now();
     chain.play(repeat, rate)?;
-    let mut account = Account::default();
+    let mut drops = DropCounts::default();
     let watch = Watch { chain: &chain, begin, total, is_interrupted, reporter };
-    watch.until(|came| came >= total / 3)?;
+    watch.until(|received| received >= total / 3)?;
     let before = (denied(&chain)?, begin.elapsed());
     let write = change_rule(&chain, reporter)?;
     let change = (denied(&chain)?, begin.elapsed());
-    watch.until(|came| came >= total * 2 / 3)?;
+    watch.until(|received| received >= total * 2 / 3)?;
     compare([before, change, (denied(&chain)?, begin.elapsed())], reporter);
-    account.keep(&chain, "nat")?;
+    drops.add(&chain, "nat")?;
     let back = kill(&chain, reporter)?;
-    watch.until(|came| came >= total)?;
+    watch.until(|received| received >= total)?;
     let time = begin.elapsed();
     settle(&chain)?;
     screen::clear();
-    let mut summary = report::summary(&chain, account, time)?;
-    (summary.write_ms, summary.back_ms) = (Some(write), Some(back));
+    let mut summary = report::summary(&chain, drops, time)?;
+    (summary.write_ms, summary.restart_ms) = (Some(write), Some(back));
     // Before any output: a closed pipe ends the program, and the folder would remain.
     drop(chain);
     if reporter.is_silent {
@@ -109,19 +109,19 @@ fn show(seconds: f64, rate: u64, kind: SandboxOption, reporter: &Reporter) -> Re
 }
 
 /// The sandbox of the boxes; prints a note if it is not the preferred one.
-fn sandbox(chain: &Chain, kind: SandboxOption, reporter: &Reporter) -> Result<Sandbox, CommandError> {
+fn sandbox(chain: &Chain, option: SandboxOption, reporter: &Reporter) -> Result<Sandbox, CommandError> {
     let host = chain.client().ask(&operation::HOST, &[])?;
-    let sandbox = match kind {
+    let sandbox = match option {
         SandboxOption::Auto if host.kvm.usable => Sandbox::Vm,
         SandboxOption::Vm => Sandbox::Vm,
         SandboxOption::Auto => {
             let reason = host.kvm.reason.unwrap_or_else(|| "for an unknown reason".into());
-            reporter.say(&format!("KVM is not usable here ({reason}), so the boxes run in processes."));
+            reporter.print(&format!("KVM is not usable here ({reason}), so the boxes run in processes."));
             Sandbox::Process
         }
         SandboxOption::Process => Sandbox::Process,
     };
-    reporter.say(match sandbox {
+    reporter.print(match sandbox {
         Sandbox::Vm => "A private daemon runs three boxes in a row, each in a virtual machine:",
         _ => "A private daemon runs three boxes in a row, each in a process without privileges:",
     });
@@ -147,14 +147,15 @@ fn change_rule(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> 
     let begin = Instant::now();
     chain.write("firewall", "filter.rules", &format!("{RULE}, {rules}"))?;
     let time = begin.elapsed().as_secs_f64() * 1e3;
-    reporter.say(&format!("firewall: the rule `{RULE}` is now the first rule; the write took {time:.2} ms."));
+    reporter
+        .print(&format!("firewall: the rule `{RULE}` is now the first rule; the write took {time:.2} ms."));
     Ok(time)
 }
 
 /// Prints how many packets the firewall denied before and after the rule change.
 fn compare([before, change, after]: [(u64, Duration); 3], reporter: &Reporter) {
     let rate = |packets: u64, time: Duration| grouped((packets as f64 / time.as_secs_f64().max(1e-3)) as u64);
-    reporter.say(&format!(
+    reporter.print(&format!(
         "firewall: it denied {} packets per second before the change, and {} after it.",
         rate(before.0, before.1),
         rate(after.0.saturating_sub(change.0), after.1.saturating_sub(change.1))
@@ -175,8 +176,9 @@ fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
         }
     }
     let time = begin.elapsed().as_secs_f64() * 1e3;
-    reporter
-        .say(&format!("nat: it was killed and restarted within {time:.1} ms. The other boxes kept running."));
+    reporter.print(&format!(
+        "nat: it was killed and restarted within {time:.1} ms. The other boxes kept running."
+    ));
     Ok(time)
 }
 
@@ -185,7 +187,7 @@ fn settle(chain: &Chain) -> Result<(), CommandError> {
     let begin = Instant::now();
     let mut last = None;
     while begin.elapsed() < SETTLE_TIMEOUT {
-        let (_, uplink) = chain.ends()?;
+        let (_, uplink) = chain.edge_ports()?;
         let sent = Some(uplink.traffic.sent_packets);
         if last == sent {
             return Ok(());
@@ -210,25 +212,25 @@ impl Watch<'_> {
     fn until(&self, is_enough: impl Fn(u64) -> bool) -> Result<(), CommandError> {
         let mut last = (0, Instant::now());
         loop {
-            let (capture, uplink) = self.chain.ends()?;
-            let came = capture.traffic.received_packets;
+            let (capture, uplink) = self.chain.edge_ports()?;
+            let received = capture.traffic.received_packets;
             if self.is_interrupted.load(Ordering::Relaxed) {
                 return Err(DemoError::Interrupted.into());
             }
-            if came > last.0 {
-                last = (came, Instant::now());
+            if received > last.0 {
+                last = (received, Instant::now());
             } else if last.1.elapsed() > SETTLE_TIMEOUT {
                 return Err(DemoError::NoPackets.into());
             }
             let boxes = self.chain.client().ask(&operation::LIST_BOXES, &[])?;
-            let lines = self.lines(&boxes, came, uplink.traffic.sent_packets);
-            let is_drawn = screen::is_there() && !self.reporter.is_silent;
+            let lines = self.lines(&boxes, received, uplink.traffic.sent_packets);
+            let is_drawn = screen::is_available() && !self.reporter.is_silent;
             if is_drawn {
                 screen::draw(&lines);
             }
-            if is_enough(came) {
+            if is_enough(received) {
                 if !is_drawn {
-                    lines.iter().for_each(|line| self.reporter.say(line));
+                    lines.iter().for_each(|line| self.reporter.print(line));
                 }
                 return Ok(());
             }
@@ -236,14 +238,14 @@ impl Watch<'_> {
         }
     }
 
-    fn lines(&self, boxes: &[BoxStatus], came: u64, left: u64) -> Vec<String> {
+    fn lines(&self, boxes: &[BoxStatus], received: u64, sent: u64) -> Vec<String> {
         let mut lines = report::rates(boxes);
         lines.push(format!(
-            "{:.1} s: {} of {} packets came in, {} went out",
+            "{:.1} s: {} of {} packets received, {} sent",
             self.begin.elapsed().as_secs_f64(),
-            grouped(came),
+            grouped(received),
             grouped(self.total),
-            grouped(left)
+            grouped(sent)
         ));
         lines
     }

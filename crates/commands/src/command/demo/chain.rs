@@ -19,7 +19,7 @@ use super::sample::CAPTURE;
 use crate::error::{CommandError, FileError};
 
 /// A box: its name, its configuration and the configuration's file name.
-pub(super) struct Part {
+pub(super) struct DemoBox {
     /// The name.
     pub(super) name: &'static str,
     /// The configuration's file in the repository.
@@ -29,18 +29,18 @@ pub(super) struct Part {
 }
 
 /// The boxes, from the input to the output of the chain.
-pub(super) const PARTS: [Part; 3] = [
-    Part {
+pub(super) const BOXES: [DemoBox; 3] = [
+    DemoBox {
         name: "firewall",
         file: "examples/boxes/firewall.click",
         text: include_str!("../../../../../examples/boxes/firewall.click"),
     },
-    Part {
+    DemoBox {
         name: "nat",
         file: "examples/boxes/nat.click",
         text: include_str!("../../../../../examples/boxes/nat.click"),
     },
-    Part {
+    DemoBox {
         name: "monitor",
         file: "examples/boxes/monitor.click",
         text: include_str!("../../../../../examples/boxes/monitor.click"),
@@ -48,8 +48,8 @@ pub(super) const PARTS: [Part; 3] = [
 ];
 
 /// The switch before the first box, which receives the capture, and the switch after the last one.
-const INNER: &str = "inner";
-const OUTER: &str = "outer";
+const INNER_SWITCH: &str = "inner";
+const OUTER_SWITCH: &str = "outer";
 
 /// The daemon, which ends when this is dropped.
 pub(super) struct Chain {
@@ -68,10 +68,10 @@ impl Chain {
         let mut daemon = started.map_err(DemoError::Daemon)?;
         let client = Client::new(Address::Unix(socket), &Credentials::default())?;
         let mut ready = String::new();
-        let told = daemon.stdout.as_mut().map(|output| BufReader::new(output).read_line(&mut ready));
+        let line = daemon.stdout.as_mut().map(|output| BufReader::new(output).read_line(&mut ready));
         // Created first, so that it cleans up after any error below.
         let chain = Chain { client, daemon, folder };
-        match told {
+        match line {
             Some(Ok(1..)) => Ok(chain),
             _ => Err(DemoError::NotReady.into()),
         }
@@ -82,38 +82,47 @@ impl Chain {
         &self.client
     }
 
-    /// Creates the switches, then the boxes between them; calls `tell` with each box.
-    pub(super) fn build(&self, sandbox: Sandbox, tell: impl Fn(&BoxDetail)) -> Result<(), CommandError> {
-        for switch in [INNER, OUTER] {
+    /// Creates the switches, then the boxes between them; calls `on_created` with each box.
+    pub(super) fn build(
+        &self,
+        sandbox: Sandbox,
+        on_created: impl Fn(&BoxDetail),
+    ) -> Result<(), CommandError> {
+        for switch in [INNER_SWITCH, OUTER_SWITCH] {
             let request = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(name(switch)?) };
             self.client.send(&operation::CREATE_SWITCH, &[], &request)?;
         }
-        let last = PARTS.len() - 1;
-        for (place, part) in PARTS.iter().enumerate() {
+        let last = BOXES.len() - 1;
+        for (index, demo_box) in BOXES.iter().enumerate() {
             let pipe = |number: usize| name(&format!("pipe{number}")).map(Attachment::Pipe);
             let port = |attach| PortRequest { attach, ..PortRequest::default() };
-            let before = if place == 0 { Attachment::Nothing } else { pipe(place)? };
-            let behind = if place == last { Attachment::Nothing } else { pipe(place + 1)? };
+            let before = if index == 0 { Attachment::Nothing } else { pipe(index)? };
+            let after = if index == last { Attachment::Nothing } else { pipe(index + 1)? };
             let detail = self.client.send(
                 &operation::CREATE_BOX,
                 &[],
                 &CreateBox {
                     sandbox,
-                    source: Some(part.file.into()),
-                    ports: vec![port(before), port(behind)],
+                    source: Some(demo_box.file.into()),
+                    ports: vec![port(before), port(after)],
                     ring: 1024.try_into().unwrap_or_default(),
                     restart: Restart::Always,
-                    ..CreateBox::new(name(part.name)?, part.text)
+                    ..CreateBox::new(name(demo_box.name)?, demo_box.text)
                 },
             )?;
-            tell(&detail);
+            on_created(&detail);
         }
-        for (switch, part, port) in [(INNER, PARTS.first(), 0), (OUTER, PARTS.last(), 1)] {
-            let Some(part) = part else { continue };
+        for (switch, demo_box, port) in [(INNER_SWITCH, BOXES.first(), 0), (OUTER_SWITCH, BOXES.last(), 1)] {
+            let Some(demo_box) = demo_box else { continue };
             // The default port of the inner switch sends the capture's packets to the first box.
-            self.add_port(switch, "box", PortDriver::Box { name: name(part.name)?, port }, switch == INNER)?;
+            self.add_port(
+                switch,
+                "box",
+                PortDriver::Box { name: name(demo_box.name)?, port },
+                switch == INNER_SWITCH,
+            )?;
         }
-        self.add_port(OUTER, "uplink", PortDriver::Null {}, true)
+        self.add_port(OUTER_SWITCH, "uplink", PortDriver::Null {}, true)
     }
 
     fn add_port(
@@ -135,7 +144,7 @@ impl Chain {
         std::fs::write(&path, CAPTURE.1).map_err(|error| FileError::new(&path, error))?;
         let read = Some(path.to_string_lossy().into_owned());
         self.add_port(
-            INNER,
+            INNER_SWITCH,
             "capture",
             PortDriver::Pcap { read, write: None, repeat, rate: Some(rate) },
             false,
@@ -143,25 +152,29 @@ impl Chain {
     }
 
     /// The port that receives the capture, and the port where packets leave.
-    pub(super) fn ends(&self) -> Result<(SwitchPort, SwitchPort), CommandError> {
+    pub(super) fn edge_ports(&self) -> Result<(SwitchPort, SwitchPort), CommandError> {
         let find = |switch: &str, name: &str| {
             let detail = self.client.ask(&operation::SHOW_SWITCH, &[switch])?;
             let port = detail.port_list.into_iter().find(|port| port.name.as_str() == name);
             let error = || DemoError::NoPort { switch: switch.into(), port: name.into() };
             Ok::<_, CommandError>(port.ok_or_else(error)?)
         };
-        Ok((find(INNER, "capture")?, find(OUTER, "uplink")?))
+        Ok((find(INNER_SWITCH, "capture")?, find(OUTER_SWITCH, "uplink")?))
     }
 
     /// Reads a handler as text.
-    pub(super) fn read(&self, part: &str, handler: &str) -> Result<String, CommandError> {
-        let reply: HandlerValue = self.client.ask(&operation::READ, &[part, handler])?;
+    pub(super) fn read(&self, demo_box: &str, handler: &str) -> Result<String, CommandError> {
+        let reply: HandlerValue = self.client.ask(&operation::READ, &[demo_box, handler])?;
         Ok(reply.value.text().trim().to_string())
     }
 
     /// Writes a handler.
-    pub(super) fn write(&self, part: &str, handler: &str, value: &str) -> Result<(), CommandError> {
-        Ok(self.client.send(&operation::WRITE, &[part, handler], &HandlerWrite { value: value.into() })?)
+    pub(super) fn write(&self, demo_box: &str, handler: &str, value: &str) -> Result<(), CommandError> {
+        Ok(self.client.send(
+            &operation::WRITE,
+            &[demo_box, handler],
+            &HandlerWrite { value: value.into() },
+        )?)
     }
 }
 

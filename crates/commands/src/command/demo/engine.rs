@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use router::{Options, Router, RunEnd};
 
 use super::sample::CAPTURE;
-use super::summary::{Layout, Row, Summary};
+use super::summary::{Row, Summary, SummaryLayout};
 use crate::configuration;
-use crate::environment::{Process, Supplied};
+use crate::environment::{MemoryCapture, ProcessEnvironment};
 use crate::error::CommandError;
-use crate::live::{self, Live, Progress};
+use crate::live::{self, LiveTable, Progress};
 use crate::number_format::grouped;
 use crate::output;
 use crate::source::SourceText;
@@ -25,19 +25,19 @@ const SOURCE: &str = "in";
 const SINKS: &[(&str, &str)] =
     &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "IPv6, in both directions")];
 /// Elements that only classify packets, which the table omits.
-const SORTERS: &[&str] = &["Classifier", "IPClassifier", "IPFilter", "Discard"];
+const CLASSIFIERS: &[&str] = &["Classifier", "IPClassifier", "IPFilter", "Discard"];
 /// The meanings of drop reasons: element, reason, meaning.
-const MEANINGS: &[(&str, &str, &str)] = &[
+const REASON_DESCRIPTIONS: &[(&str, &str, &str)] = &[
     ("connections", "no_mapping", "belongs to no connection"),
     ("ping_nat", "no_mapping", "answers no ping"),
 ];
 /// The prefix of counters before a deliberate drop.
-const DROPPED: &str = "dropped_";
+const DROP_COUNTER_PREFIX: &str = "dropped_";
 /// The handler with the number of flows.
-const FLOWS: &str = "monitor/counts.nagg";
+const FLOW_COUNT_HANDLER: &str = "monitor/counts.nagg";
 /// Column widths of the summary: description, location.
-const WHAT: usize = 32;
-const PLACE: usize = 18;
+const OUTCOME_WIDTH: usize = 32;
+const LOCATION_WIDTH: usize = 18;
 
 /// Prints the configuration.
 pub(super) fn print() {
@@ -50,8 +50,8 @@ pub(super) fn run(seconds: f64, json: bool) -> Result<(), CommandError> {
     let compiled = configuration::compile(&text, &[], &[]);
     let time = Duration::from_secs_f64(seconds);
     let rounds = Rc::new(Cell::new(0));
-    let supplied = Supplied { name: CAPTURE.0, bytes: CAPTURE.1, time, rounds: rounds.clone() };
-    let environment = Rc::new(Process::with(supplied));
+    let capture = MemoryCapture { name: CAPTURE.0, bytes: CAPTURE.1, time, rounds: rounds.clone() };
+    let environment = Rc::new(ProcessEnvironment::with(capture));
     let options = Options { seed: Some(1), source: text.text.clone(), ..Options::default() };
     let mut router = match configuration::router(compiled.graph, environment, options) {
         Ok(router) => router,
@@ -68,13 +68,13 @@ pub(super) fn run(seconds: f64, json: bool) -> Result<(), CommandError> {
         ));
     }
     let started = Instant::now();
-    drive(&mut router, started, time, !json);
+    run_router(&mut router, started, time, !json);
     let summary = summary(&router, started.elapsed(), rounds.get());
     if json {
         output::json(&summary);
     } else {
-        output::text(&summary.text(&Layout {
-            columns: (WHAT, PLACE),
+        output::text(&summary.text(&SummaryLayout {
+            columns: (OUTCOME_WIDTH, LOCATION_WIDTH),
             source: (&format!("the capture, {} times", grouped(rounds.get().into())), SOURCE),
             worker: " on one core",
             hint: "The configuration: clickbox demo --engine --print. Your own: clickbox run FILE.",
@@ -83,8 +83,9 @@ pub(super) fn run(seconds: f64, json: bool) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn drive(router: &mut Router, started: Instant, time: Duration, is_shown: bool) {
-    let mut table = Live::new(is_shown).without(|name, class| name.contains('@') || SORTERS.contains(&class));
+fn run_router(router: &mut Router, started: Instant, time: Duration, is_shown: bool) {
+    let mut table =
+        LiveTable::new(is_shown).hiding(|name, class| name.contains('@') || CLASSIFIERS.contains(&class));
     while router.run_for(Some(live::REFRESH)) == RunEnd::Paused {
         let done = started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-3);
         let left = (time.as_secs_f64() - started.elapsed().as_secs_f64()).max(0.0).ceil();
@@ -96,7 +97,7 @@ fn drive(router: &mut Router, started: Instant, time: Duration, is_shown: bool) 
 /// The summary: packets received, sent, and dropped by reason.
 fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
     let total = count(router, SOURCE);
-    let row = |(what, place, packets): (String, String, u64)| Row { what, place, packets };
+    let row = |(what, location, packets): (String, String, u64)| Row { what, location, packets };
     let sinks = SINKS
         .iter()
         .map(|(element, what)| row((what.to_string(), element.to_string(), count(router, element))));
@@ -112,22 +113,23 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
         sent_packets: sent.iter().map(|row| row.packets).sum(),
         sent,
         dropped: drops.into_iter().map(row).collect(),
-        flows: router.read(FLOWS, "").unwrap_or_default().trim().parse().unwrap_or(0),
+        flows: router.read(FLOW_COUNT_HANDLER, "").unwrap_or_default().trim().parse().unwrap_or(0),
         write_ms: None,
-        back_ms: None,
+        restart_ms: None,
     }
 }
 
 /// The drops by reason and element: losses of elements, and counters before deliberate drops.
 fn drops(router: &Router) -> Vec<(String, String, u64)> {
     let lost = router.losses().into_iter().map(|router::Loss { element, reason, packets }| {
-        let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (element.as_str(), &*reason));
+        let meaning =
+            REASON_DESCRIPTIONS.iter().find(|known| (known.0, known.1) == (element.as_str(), &*reason));
         let why = meaning.map_or_else(|| reason.replace('_', " "), |meaning| meaning.2.to_string());
         (why, element, packets)
     });
     let mut drops: Vec<_> = lost.collect();
     for (name, (packets, _)) in router.elements().zip(router.counts()) {
-        if let Some(reason) = name.strip_prefix(DROPPED).filter(|_| packets > 0) {
+        if let Some(reason) = name.strip_prefix(DROP_COUNTER_PREFIX).filter(|_| packets > 0) {
             drops.push((reason.replace('_', " "), "firewall".into(), packets));
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::{BoxStatus, operation};
 
-use super::chain::{Chain, PARTS};
-use super::summary::{Layout, Row, Summary};
+use super::chain::{BOXES, Chain};
+use super::summary::{Row, Summary, SummaryLayout};
 use crate::error::CommandError;
 use crate::online::{self, Column, Table};
 
@@ -14,21 +14,21 @@ use crate::online::{self, Column, Table};
 const SINKS: &[(&str, &str)] =
     &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "IPv6, in both directions")];
 /// The meanings of drop reasons: box, reason, meaning.
-const MEANINGS: &[(&str, &str, &str)] = &[
+const REASON_DESCRIPTIONS: &[(&str, &str, &str)] = &[
     ("firewall", "no_mapping", "belongs to no connection"),
     ("firewall", "denied", "denied by a rule"),
     ("nat", "no_mapping", "answers no ping"),
 ];
 /// The prefix of counters before a deliberate drop.
-const DROPPED: &str = "dropped_";
+const DROP_COUNTER_PREFIX: &str = "dropped_";
 /// Column widths of the summary: description, location.
-const WHAT: usize = 36;
-const PLACE: usize = 14;
+const OUTCOME_WIDTH: usize = 36;
+const LOCATION_WIDTH: usize = 14;
 /// Maximum line width.
 const WIDTH: usize = 79;
 
 const COLUMNS: &[Column] = &[
-    Column::long("BOX", 10),
+    Column::flexible("BOX", 10),
     Column::text("STATE"),
     Column::text("RUNS IN"),
     Column::number("RESTARTS"),
@@ -41,7 +41,7 @@ const COLUMNS: &[Column] = &[
 /// The boxes in the order of the chain, with their rates.
 pub(super) fn rates(boxes: &[BoxStatus]) -> Vec<String> {
     let in_order =
-        PARTS.iter().filter_map(|part| boxes.iter().find(|status| status.name.as_str() == part.name));
+        BOXES.iter().filter_map(|demo_box| boxes.iter().find(|status| status.name.as_str() == demo_box.name));
     let row = |status: &BoxStatus| {
         vec![
             status.name.to_string(),
@@ -59,37 +59,44 @@ pub(super) fn rates(boxes: &[BoxStatus]) -> Vec<String> {
 
 /// Dropped packets by reason and box.
 #[derive(Default)]
-pub(super) struct Account {
-    drops: BTreeMap<(&'static str, String), u64>,
+pub(super) struct DropCounts {
+    counts: BTreeMap<(&'static str, String), u64>,
 }
 
-impl Account {
+impl DropCounts {
     /// Adds a box's drops: those with a reason, and deliberate ones counted by a counter before them.
-    pub(super) fn keep(&mut self, chain: &Chain, name: &'static str) -> Result<(), CommandError> {
+    pub(super) fn add(&mut self, chain: &Chain, name: &'static str) -> Result<(), CommandError> {
         let status = chain.client().ask(&operation::SHOW_BOX, &[name])?.status;
         for (reason, packets) in status.drops {
-            let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (name, reason.as_str()));
+            let meaning =
+                REASON_DESCRIPTIONS.iter().find(|known| (known.0, known.1) == (name, reason.as_str()));
             let why = meaning.map_or_else(|| reason.replace('_', " "), |meaning| meaning.2.to_string());
-            *self.drops.entry((name, why)).or_insert(0) += packets;
+            *self.counts.entry((name, why)).or_insert(0) += packets;
         }
-        for element in chain.read(name, "list")?.lines().filter(|element| element.starts_with(DROPPED)) {
+        for element in
+            chain.read(name, "list")?.lines().filter(|element| element.starts_with(DROP_COUNTER_PREFIX))
+        {
             let count = chain.read(name, &format!("{element}.count"))?.parse().unwrap_or(0);
-            let why = element.trim_start_matches(DROPPED).replace('_', " ");
-            *self.drops.entry((name, why)).or_insert(0) += count;
+            let why = element.trim_start_matches(DROP_COUNTER_PREFIX).replace('_', " ");
+            *self.counts.entry((name, why)).or_insert(0) += count;
         }
-        self.drops.retain(|_, packets| *packets > 0);
+        self.counts.retain(|_, packets| *packets > 0);
         Ok(())
     }
 }
 
 /// The summary: packets received, sent, and dropped by reason.
-pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Result<Summary, CommandError> {
-    for part in PARTS {
-        account.keep(chain, part.name)?;
+pub(super) fn summary(chain: &Chain, mut drops: DropCounts, time: Duration) -> Result<Summary, CommandError> {
+    for demo_box in BOXES {
+        drops.add(chain, demo_box.name)?;
     }
-    let (capture, uplink) = chain.ends()?;
+    let (capture, uplink) = chain.edge_ports()?;
     let total = capture.traffic.received_packets;
-    let row = |what: &str, place: &str, packets: u64| Row { what: what.into(), place: place.into(), packets };
+    let row = |what: &str, location: &str, packets: u64| Row {
+        what: what.into(),
+        location: location.into(),
+        packets,
+    };
     let mut sent = Vec::new();
     for (element, what) in SINKS {
         let count = chain.read("monitor", &format!("{element}.count"))?.parse().unwrap_or(0);
@@ -97,7 +104,7 @@ pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Re
     }
     let left = uplink.traffic.sent_packets;
     let mut dropped: Vec<_> =
-        account.drops.iter().map(|((name, why), packets)| row(why, name, *packets)).collect();
+        drops.counts.iter().map(|((name, why), packets)| row(why, name, *packets)).collect();
     let known: u64 = dropped.iter().map(|row| row.packets).sum();
     // Packets that were inside the killed box were not counted.
     let lost = total.saturating_sub(left + known);
@@ -105,7 +112,7 @@ pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Re
         dropped.push(row("lost with the killed box", "nat", lost));
     }
     dropped.sort_by(|one, other| {
-        (other.packets, &other.place, &other.what).cmp(&(one.packets, &one.place, &one.what))
+        (other.packets, &other.location, &other.what).cmp(&(one.packets, &one.location, &one.what))
     });
     Ok(Summary {
         seconds: time.as_secs_f64(),
@@ -116,14 +123,14 @@ pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Re
         dropped,
         flows: chain.read("monitor", "counts.nagg")?.trim().parse().unwrap_or(0),
         write_ms: None,
-        back_ms: None,
+        restart_ms: None,
     })
 }
 
 /// The summary as text.
 pub(super) fn text(summary: &Summary) -> String {
-    let layout = Layout {
-        columns: (WHAT, PLACE),
+    let layout = SummaryLayout {
+        columns: (OUTCOME_WIDTH, LOCATION_WIDTH),
         source: ("the capture", ""),
         worker: ", three boxes",
         hint: "The configurations: clickbox demo --print. Your own: clickbox daemon &, and\n\

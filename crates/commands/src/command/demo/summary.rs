@@ -12,7 +12,8 @@ pub(super) struct Row {
     /// The outcome.
     pub(super) what: String,
     /// The box or element.
-    pub(super) place: String,
+    #[serde(rename = "place")]
+    pub(super) location: String,
     pub(super) packets: u64,
 }
 
@@ -36,12 +37,12 @@ pub(super) struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) write_ms: Option<f64>,
     /// Time until the killed box ran again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) back_ms: Option<f64>,
+    #[serde(rename = "back_ms", skip_serializing_if = "Option::is_none")]
+    pub(super) restart_ms: Option<f64>,
 }
 
 /// The layout of the text.
-pub(super) struct Layout<'a> {
+pub(super) struct SummaryLayout<'a> {
     /// Column widths of outcome and location.
     pub(super) columns: (usize, usize),
     /// The source of the packets, and the location where they entered.
@@ -54,16 +55,16 @@ pub(super) struct Layout<'a> {
 
 impl Summary {
     /// The summary as text.
-    pub(super) fn text(&self, layout: &Layout) -> String {
+    pub(super) fn text(&self, layout: &SummaryLayout) -> String {
         let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
         let total = self.received_packets;
         let (wide, narrow) = layout.columns;
-        let line = |what: &str, place: &str, number: u64| {
+        let line = |what: &str, location: &str, number: u64| {
             let share = 100.0 * number as f64 / total.max(1) as f64;
-            format!("  {what:<wide$}{place:<narrow$}{:>14}{share:>8.2} %\n", grouped(number))
+            format!("  {what:<wide$}{location:<narrow$}{:>14}{share:>8.2} %\n", grouped(number))
         };
         let lines = |rows: &[Row]| -> String {
-            rows.iter().map(|row| line(&row.what, &row.place, row.packets)).collect()
+            rows.iter().map(|row| line(&row.what, &row.location, row.packets)).collect()
         };
         let seconds = self.seconds.max(1e-6);
         format!(

@@ -6,7 +6,7 @@ use api::{AddressKind, MacAddr, PortName, SetAddress, SwitchName, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::switch::Named;
+use super::switch::SwitchArguments;
 use crate::error::CommandError;
 use crate::online::{self, Column, Connection, Table};
 use crate::output;
@@ -31,7 +31,7 @@ enum AddressCommand {
     Rm(RemoveAddress),
     /// List the addresses of a switch.
     #[command(visible_alias = "list", after_help = "Example: clickbox address ls lan")]
-    Ls(Named),
+    Ls(SwitchArguments),
 }
 
 #[derive(Args)]
@@ -68,7 +68,7 @@ struct RemoveAddress {
 }
 
 const ADDRESSES: &[Column] =
-    &[Column::text("ADDRESS"), Column::long("PORT", 10), Column::text("KIND"), Column::number("AGE")];
+    &[Column::text("ADDRESS"), Column::flexible("PORT", 10), Column::text("KIND"), Column::number("AGE")];
 
 /// Runs `address`.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
@@ -77,12 +77,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             let path = [add.switch.as_str(), &add.address.to_string()];
             let request = SetAddress { port: add.port.clone() };
             add.daemon.client()?.send(&operation::SET_ADDRESS, &path, &request)?;
-            online::done(add.json);
+            online::print_success(add.json);
         }
         AddressCommand::Rm(remove) => {
             let path = [remove.switch.as_str(), &remove.address.to_string()];
             remove.daemon.client()?.ask(&operation::REMOVE_ADDRESS, &path)?;
-            online::done(remove.json);
+            online::print_success(remove.json);
         }
         AddressCommand::Ls(named) => {
             let entries = named.daemon.client()?.ask(&operation::LIST_ADDRESSES, &[named.name.as_str()])?;

@@ -28,8 +28,8 @@ use crate::output;
 )]
 pub(crate) struct Arguments {
     /// Port to capture: BOX:N, SWITCH/PORT, or a box, which means its port 0 unless --port is given.
-    #[arg(value_name = "BOX|BOX:N|SWITCH/PORT", add = ArgValueCompleter::new(online::places))]
-    place: String,
+    #[arg(value_name = "BOX|BOX:N|SWITCH/PORT", add = ArgValueCompleter::new(online::capture_points))]
+    point: String,
     /// Number of the box's port.
     #[arg(long, value_name = "N")]
     port: Option<u8>,
@@ -54,12 +54,12 @@ pub(crate) struct Arguments {
 
 /// Where to capture.
 fn point(arguments: &Arguments) -> Result<CapturePoint, CommandError> {
-    let place = &arguments.place;
+    let point = &arguments.point;
     let text = match arguments.port {
-        None if place.contains([':', '/']) => place.clone(),
-        port => format!("{place}:{}", port.unwrap_or(0)),
+        None if point.contains([':', '/']) => point.clone(),
+        port => format!("{point}:{}", port.unwrap_or(0)),
     };
-    text.parse().map_err(|cause| CommandError::CapturePoint { text: place.clone(), cause })
+    text.parse().map_err(|cause| CommandError::CapturePoint { text: point.clone(), cause })
 }
 
 /// Runs it.
@@ -72,19 +72,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         false => Some(BufWriter::new(online::destination(&arguments.write, "a capture is binary data")?)),
     };
     let is_quiet = arguments.quiet || arguments.json;
-    let progress = Arc::new(Mutex::new(Progress { to, count: 0, is_quiet }));
-    end_by_signal(&progress);
+    let output_state = Arc::new(Mutex::new(CaptureOutput { to, count: 0, is_quiet }));
+    end_by_signal(&output_state);
     if !is_quiet {
         eprintln!("clickbox: capturing at {}; press Ctrl-C to stop", query.port);
     }
-    online::written(copy(from, &progress), "the capture ended")?;
-    online::written(locked(&progress).end(), "the capture ended")?;
+    online::written(copy(from, &output_state), "the capture ended")?;
+    online::written(locked(&output_state).end(), "the capture ended")?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A packet as JSON.
 #[derive(Serialize)]
-struct Captured {
+struct CapturedPacket {
     /// Time of the packet.
     time: Time,
     /// Length of the packet.
@@ -94,20 +94,20 @@ struct Captured {
 }
 
 /// The state of a capture.
-struct Progress {
+struct CaptureOutput {
     /// Where packets are written; `None` prints JSON on standard output.
     to: Option<BufWriter<Box<dyn Write + Send>>>,
     count: u64,
     is_quiet: bool,
 }
 
-fn locked(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
-    progress.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(output_state: &Mutex<CaptureOutput>) -> MutexGuard<'_, CaptureOutput> {
+    output_state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Progress {
+impl CaptureOutput {
     /// Writes a packet.
-    fn take(&mut self, record: [u8; 16], bytes: &[u8]) -> io::Result<()> {
+    fn write_packet(&mut self, record: [u8; 16], bytes: &[u8]) -> io::Result<()> {
         self.count += 1;
         if let Some(to) = &mut self.to {
             return to.write_all(&record).and_then(|()| to.write_all(bytes));
@@ -116,7 +116,7 @@ impl Progress {
         let [seconds, nanoseconds, _, length] = [0, 1, 2, 3].map(|word| u32::from_le_bytes(words[word]));
         let time = SystemTime::UNIX_EPOCH + Duration::new(seconds.into(), nanoseconds.min(999_999_999));
         let bytes = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        output::json_line(&Captured { time: Time::from(time), length, bytes });
+        output::json_line(&CapturedPacket { time: Time::from(time), length, bytes });
         Ok(())
     }
 
@@ -134,17 +134,17 @@ impl Progress {
 }
 
 /// Passes packets on as they arrive, so that a reader sees each at once. A truncated last packet is left out.
-fn copy(from: impl Read, progress: &Mutex<Progress>) -> io::Result<()> {
+fn copy(from: impl Read, output_state: &Mutex<CaptureOutput>) -> io::Result<()> {
     let mut from = BufReader::with_capacity(64 << 10, from);
     let mut header = [0; 24];
     from.read_exact(&mut header)?;
-    if let Some(to) = &mut locked(progress).to {
+    if let Some(to) = &mut locked(output_state).to {
         to.write_all(&header)?;
     }
     loop {
         // Packets that arrived together are written together.
         if from.buffer().is_empty() {
-            locked(progress).flush()?;
+            locked(output_state).flush()?;
         }
         // Seconds, nanoseconds, captured length, original length.
         let mut record = [0; 16];
@@ -158,12 +158,12 @@ fn copy(from: impl Read, progress: &Mutex<Progress>) -> io::Result<()> {
         if from.by_ref().take(kept.into()).read_to_end(&mut bytes)? < kept as usize {
             return Ok(());
         }
-        locked(progress).take(record, &bytes)?;
+        locked(output_state).write_packet(record, &bytes)?;
     }
 }
 
 /// Ends the program between two packets at the first interrupt, and at once at the second.
-fn end_by_signal(progress: &Arc<Mutex<Progress>>) {
+fn end_by_signal(output_state: &Arc<Mutex<CaptureOutput>>) {
     let interrupted = Arc::new(AtomicBool::new(false));
     let Ok((mut end, raised)) = UnixStream::pair() else { return };
     for signal in [SIGINT, SIGTERM] {
@@ -173,12 +173,12 @@ fn end_by_signal(progress: &Arc<Mutex<Progress>>) {
         let _ = signal_hook::flag::register(signal, interrupted.clone());
         let _ = raised.try_clone().and_then(|raised| signal_hook::low_level::pipe::register(signal, raised));
     }
-    let progress = progress.clone();
+    let output_state = output_state.clone();
     std::thread::spawn(move || {
         if end.read_exact(&mut [0]).is_ok() {
-            let mut progress = locked(&progress);
+            let mut output_state = locked(&output_state);
             // The process ends here, so a failed write can't be reported.
-            let _ = progress.end();
+            let _ = output_state.end();
             std::process::exit(0);
         }
     });

@@ -168,12 +168,12 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
 /// The message about the new box.
 fn sentence(detail: &BoxDetail) -> String {
     let status = &detail.status;
-    let place = online::place(status.sandbox);
+    let phrase = online::runs_in(status.sandbox);
     match (status.started, status.boot_ms) {
         (Some(_), Some(time)) => {
-            format!("{} runs {place}, {time:.1} ms after the request\n", status.name)
+            format!("{} runs {phrase}, {time:.1} ms after the request\n", status.name)
         }
-        (Some(_), None) => format!("{} runs {place}\n", status.name),
+        (Some(_), None) => format!("{} runs {phrase}\n", status.name),
         (None, _) => format!("{} is created: start it with `clickbox start {0}`\n", status.name),
     }
 }

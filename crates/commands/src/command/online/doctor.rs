@@ -43,8 +43,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let boxes = host::can_run(&findings);
     let daemon = match client.ask(&operation::HOST, &[]) {
         Ok(status) => {
-            let place = status.sandboxes.first().map_or("nothing", |sandbox| online::sandbox(*sandbox));
-            let found = format!("{} at {}, runs boxes as {place}", status.version, client.address());
+            let sandbox = status.sandboxes.first().map_or("nothing", |sandbox| online::sandbox(*sandbox));
+            let found = format!("{} at {}, runs boxes as {sandbox}", status.version, client.address());
             findings.push(match status.remarks.as_slice() {
                 [] => CheckResult::good("daemon", found),
                 remarks => CheckResult::limited("daemon", found, remarks.join("; ")),
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 }
 
 /// Width of the column of names.
-const NAMES: usize = 18;
+const NAME_WIDTH: usize = 18;
 
 fn text(findings: &[CheckResult], boxes: bool, has_colors: bool) -> String {
     let mut text = String::new();
@@ -85,10 +85,10 @@ fn text(findings: &[CheckResult], boxes: bool, has_colors: bool) -> String {
         };
         let (color, plain) = if has_colors { (color, "\x1b[0m") } else { ("", "") };
         let wrapped = |text: &str, indent: usize| wrap(&online::line(text), indent);
-        let found = wrapped(&finding.found, 4 + NAMES);
-        let _ = writeln!(text, "{color}{mark}{plain}  {:<NAMES$}{found}", finding.name);
+        let found = wrapped(&finding.found, 4 + NAME_WIDTH);
+        let _ = writeln!(text, "{color}{mark}{plain}  {:<NAME_WIDTH$}{found}", finding.name);
         if !finding.advice.is_empty() {
-            let _ = writeln!(text, "{:1$}{2}", "", 6 + NAMES, wrapped(&finding.advice, 6 + NAMES));
+            let _ = writeln!(text, "{:1$}{2}", "", 6 + NAME_WIDTH, wrapped(&finding.advice, 6 + NAME_WIDTH));
         }
     }
     text += match boxes {

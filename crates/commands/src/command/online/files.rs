@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     daemon: Connection,
 }
 
-const COLUMNS: &[Column] = &[Column::long("FILE", 10), Column::number("BYTES"), Column::number("LOST")];
+const COLUMNS: &[Column] = &[Column::flexible("FILE", 10), Column::number("BYTES"), Column::number("LOST")];
 
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {

@@ -103,11 +103,11 @@ pub(super) fn write(arguments: &Write) -> Result<ExitCode, CommandError> {
     let path = [arguments.path.name.as_str(), &arguments.path.rest()];
     let write = HandlerWrite { value: value(&arguments.value)? };
     arguments.daemon.client()?.send(&operation::WRITE, &path, &write)?;
-    online::done(arguments.json);
+    online::print_success(arguments.json);
     Ok(ExitCode::SUCCESS)
 }
 
-const COLUMNS: &[Column] = &[Column::long("HANDLER", 20), Column::text("ACCESS")];
+const COLUMNS: &[Column] = &[Column::flexible("HANDLER", 20), Column::text("ACCESS")];
 
 /// Runs `handlers`.
 pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {

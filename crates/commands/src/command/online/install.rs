@@ -84,11 +84,11 @@ fn put(
     client: &Client,
     (name, configuration): (&BoxName, &ConfigurationName),
     file: &str,
-    also: &[String],
+    extra_files: &[String],
     texts: &mut Vec<SourceText>,
 ) -> Result<ConfigurationStatus, CommandError> {
-    let also: Vec<(String, PathBuf)> = also.iter().map(|text| online::file(text)).collect();
-    let bundle = ConfigBundle::read(file, Path::new(""), &also)?;
+    let extra_files: Vec<(String, PathBuf)> = extra_files.iter().map(|text| online::file(text)).collect();
+    let bundle = ConfigBundle::read(file, Path::new(""), &extra_files)?;
     let request = bundle.install();
     texts.push(bundle.text);
     let status = client.send(&operation::INSTALL, &[name.as_str(), configuration.as_str()], &request)?;
@@ -149,7 +149,7 @@ pub(super) fn uninstall(arguments: &Uninstall) -> Result<ExitCode, CommandError>
     for configuration in &arguments.configurations {
         client.ask(&operation::REMOVE_CONFIGURATION, &[arguments.name.as_str(), configuration.as_str()])?;
     }
-    online::done(arguments.json);
+    online::print_success(arguments.json);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_endings() {
+    fn ordinals_have_endings() {
         let expected = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th"];
         assert_eq!([1, 2, 3, 4, 11, 12, 13, 21, 111].map(ordinal), expected);
     }

@@ -66,7 +66,7 @@ pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Rm(boxes) => {
             let client = boxes.daemon.client()?;
             let (_, failed) = each(boxes, |name| Ok(client.ask(&operation::REMOVE_BOX, &[name.as_str()])?));
-            online::done(boxes.json);
+            online::print_success(boxes.json);
             failed.map_or(Ok(ExitCode::SUCCESS), Err)
         }
     }

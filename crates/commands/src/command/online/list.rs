@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 const COLUMNS: &[Column] = &[
-    Column::long("NAME", 10),
+    Column::flexible("NAME", 10),
     Column::text("STATE"),
     Column::text("SANDBOX"),
     Column::number("UPTIME"),
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 }
 
 /// The sandbox, and the processor of a dedicated box.
-fn place(status: &BoxStatus) -> String {
+fn sandbox(status: &BoxStatus) -> String {
     let sandbox = online::sandbox(status.sandbox);
     status.processor.map_or(sandbox.into(), |number| format!("{sandbox}, cpu {number}"))
 }
@@ -79,7 +79,7 @@ fn row(status: &BoxStatus) -> Vec<String> {
     vec![
         status.name.to_string(),
         online::state(status.state).into(),
-        place(status),
+        sandbox(status),
         uptime,
         status.restarts.to_string(),
         online::share(status.rates.cores),

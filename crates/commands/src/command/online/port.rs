@@ -99,7 +99,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         PortCommand::Rm(remove) => {
             let path = [remove.switch.as_str(), remove.name.as_str()];
             remove.daemon.client()?.ask(&operation::REMOVE_PORT, &path)?;
-            online::done(remove.json);
+            online::print_success(remove.json);
         }
         PortCommand::Ls(listing) => list(listing)?,
     }
@@ -107,14 +107,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 }
 
 const COLUMNS: &[Column] = &[
-    Column::long("SWITCH", 10),
-    Column::long("PORT", 10),
-    Column::long("DRIVER", 10),
+    Column::flexible("SWITCH", 10),
+    Column::flexible("PORT", 10),
+    Column::flexible("DRIVER", 10),
     Column::number("RECEIVED"),
     Column::number("SENT"),
     Column::number("IN/S"),
     Column::number("OUT/S"),
-    Column::long("DROPS", 8),
+    Column::flexible("DROPS", 8),
 ];
 
 fn list(listing: &Listing) -> Result<(), CommandError> {

@@ -55,10 +55,10 @@ fn text(detail: &BoxDetail) -> String {
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<16}{value}");
     };
-    let place = online::place(status.sandbox);
+    let runs_in = online::runs_in(status.sandbox);
     let pid = status.pid.map_or(String::new(), |pid| format!(", process {pid}"));
     line("name", status.name.to_string());
-    line("state", format!("{}, {place}{pid}", online::state(status.state)));
+    line("state", format!("{}, {runs_in}{pid}", online::state(status.state)));
     line("owner", status.owner.to_string());
     for (key, value) in &status.labels {
         line("label", online::line(&format!("{key}={value}")));
@@ -93,11 +93,11 @@ fn text(detail: &BoxDetail) -> String {
             count(status.usage.overstays, "time")
         ),
     );
-    line("traffic", passed(&status.traffic));
+    line("traffic", traffic_text(&status.traffic));
     for port in &detail.ports {
         line(
             &format!("port {}", port.number),
-            format!("{} {}: {}", port.attach, port.mac, passed(&port.traffic)),
+            format!("{} {}: {}", port.attach, port.mac, traffic_text(&port.traffic)),
         );
     }
     for installed in &detail.installed {
@@ -124,7 +124,7 @@ fn text(detail: &BoxDetail) -> String {
     text
 }
 
-fn passed(traffic: &Traffic) -> String {
+fn traffic_text(traffic: &Traffic) -> String {
     format!(
         "in {} packets, {} bytes; out {} packets, {} bytes",
         grouped(traffic.received_packets),
@@ -150,20 +150,20 @@ fn crash_text(crash: &CrashReport) -> String {
         line("registers", Some(registers.iter().map(register).collect()));
     }
     let packet = crash.packet.as_ref().map(|packet| packet.0.as_slice()).unwrap_or_default();
-    for (place, bytes) in packet.chunks(16).enumerate() {
-        line("packet", Some(format!("{:04x}  {}", 16 * place, hexadecimal(bytes))));
+    for (row, bytes) in packet.chunks(16).enumerate() {
+        line("packet", Some(format!("{:04x}  {}", 16 * row, hexadecimal(bytes))));
     }
     let Some(batch) = crash.batch.as_ref().filter(|batch| batch.count > 1) else { return text };
     line("batch", Some(format!("{} packets, any of which may be the cause", batch.count)));
     for (number, packet) in (1..).zip(&batch.packets) {
-        let start = packet.start.0.get(..SHOWN).unwrap_or(&packet.start.0);
+        let start = packet.start.0.get(..BATCH_PACKET_BYTES).unwrap_or(&packet.start.0);
         line("", Some(format!("{number:>3} {:>5} bytes  {}", packet.length, hexadecimal(start))));
     }
     text
 }
 
 /// Bytes shown of each packet in a crashed box's batch: as many as fit on a line.
-const SHOWN: usize = 14;
+const BATCH_PACKET_BYTES: usize = 14;
 
 fn hexadecimal(bytes: &[u8]) -> String {
     let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

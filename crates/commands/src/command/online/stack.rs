@@ -31,7 +31,7 @@ pub(crate) struct Up {
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     confirm_within: Option<u32>,
     #[command(flatten)]
-    what: What,
+    what: FileArguments,
 }
 
 /// Show what `clickbox up` would change.
@@ -42,11 +42,11 @@ pub(crate) struct Diff {
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
-    what: What,
+    what: FileArguments,
 }
 
 #[derive(Args)]
-struct What {
+struct FileArguments {
     /// Stack file.
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
     file: PathBuf,
@@ -58,7 +58,7 @@ struct What {
 }
 
 #[derive(Args)]
-struct Named {
+struct NameArguments {
     /// Name of the stack, or its file.
     #[arg(value_name = "NAME|FILE", default_value = DEFAULT_FILE, add = ArgValueCompleter::new(online::stacks))]
     what: String,
@@ -74,7 +74,7 @@ struct Named {
 #[command(after_help = "Examples: clickbox down\n          clickbox down edge")]
 pub(crate) struct Down {
     #[command(flatten)]
-    named: Named,
+    named: NameArguments,
 }
 
 /// Keep the changes of `clickbox up --confirm-within`.
@@ -82,7 +82,7 @@ pub(crate) struct Down {
 #[command(after_help = "Example: clickbox confirm edge")]
 pub(crate) struct Confirm {
     #[command(flatten)]
-    named: Named,
+    named: NameArguments,
 }
 
 /// Undo the changes of `clickbox up --confirm-within` now.
@@ -90,7 +90,7 @@ pub(crate) struct Confirm {
 #[command(after_help = "Example: clickbox rollback edge")]
 pub(crate) struct Rollback {
     #[command(flatten)]
-    named: Named,
+    named: NameArguments,
 }
 
 /// List stacks.
@@ -106,7 +106,7 @@ pub(crate) struct List {
 
 /// Runs `up`. Leaves the texts of configurations in `texts` for diagnostics.
 pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
-    let What { file, json, daemon } = &arguments.what;
+    let FileArguments { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
     *texts = file.texts;
     let query = ApplyQuery { confirm_within: arguments.confirm_within };
@@ -126,7 +126,7 @@ fn seconds(text: &str) -> Result<u32, ValueError> {
     u32::try_from(time.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or(ERROR)
 }
 
-impl Named {
+impl NameArguments {
     /// The name of the stack.
     fn name(&self) -> Result<StackName, CommandError> {
         let path = Path::new(&self.what);
@@ -161,7 +161,7 @@ pub(super) fn rollback(arguments: &Rollback) -> Result<ExitCode, CommandError> {
 
 /// Runs `diff`.
 pub(super) fn diff(arguments: &Diff, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
-    let What { file, json, daemon } = &arguments.what;
+    let FileArguments { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
     *texts = file.texts;
     let changes = daemon.client()?.send(&operation::DIFF_STACK, &[file.name.as_str()], &file.stack)?;
@@ -184,7 +184,7 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::SUCCESS);
     }
     let columns = &[
-        Column::long("NAME", 10),
+        Column::flexible("NAME", 10),
         Column::number("BOXES"),
         Column::number("SWITCHES"),
         Column::text("APPLIED"),

@@ -34,7 +34,7 @@ enum SwitchCommand {
     Ls(Listing),
     /// Show the ports of a switch.
     #[command(after_help = "Example: clickbox switch show lan")]
-    Show(Named),
+    Show(SwitchArguments),
 }
 
 /// How a switch finds the output port of a frame.
@@ -90,7 +90,7 @@ struct Listing {
 
 /// A switch, by its name.
 #[derive(Args)]
-pub(super) struct Named {
+pub(super) struct SwitchArguments {
     /// Name of the switch.
     #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     pub(super) name: SwitchName,
@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             for name in &remove.names {
                 client.ask(&operation::REMOVE_SWITCH, &[name.as_str()])?;
             }
-            online::done(remove.json);
+            online::print_success(remove.json);
         }
         SwitchCommand::Ls(listing) => {
             let switches = listing.daemon.client()?.ask(&operation::LIST_SWITCHES, &[])?;
@@ -148,7 +148,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 }
 
 const SWITCHES: &[Column] = &[
-    Column::long("NAME", 10),
+    Column::flexible("NAME", 10),
     Column::text("MODE"),
     Column::number("PORTS"),
     Column::number("ADDRESSES"),

@@ -97,7 +97,7 @@ struct Sample {
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
-    let is_live = !arguments.json && screen::is_there();
+    let is_live = !arguments.json && screen::is_available();
     let mut order = arguments.sort;
     let keys = is_live.then(screen::Keys::new);
     let once = (!is_live && !arguments.json).then_some(1);
@@ -138,7 +138,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 }
 
 const COLUMNS: &[Column] = &[
-    Column::long("NAME", 8),
+    Column::flexible("NAME", 8),
     Column::text("STATE"),
     Column::text("RUNS IN"),
     Column::number("CPU"),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_into_80_columns() {
+    fn the_table_fits_the_terminal() {
         let mut boxes: Vec<BoxStatus> = (0..1000)
             .map(|number| busy(&format!("carrier-grade-nat-{number:04}"), f64::from(number) / 100.0))
             .collect();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort() {
+    fn keys_select_the_sort_order() {
         let mut boxes = vec![busy("b", 0.5), busy("a", 0.2), busy("c", 0.9)];
         let names =
             |boxes: &[BoxStatus]| boxes.iter().map(|status| status.name.to_string()).collect::<String>();

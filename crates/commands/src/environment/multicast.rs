@@ -12,30 +12,30 @@ use rustix::net::{
 };
 
 use super::descriptors::Descriptors;
-use super::files::problem;
-use super::sockets::outcome;
+use super::files::io_error;
+use super::sockets::io_result;
 
 /// Two sockets: several processes on a host may listen at the group's address, but each sends from an address of its
 /// own.
-pub(super) struct Group {
+pub(super) struct MulticastSocket {
     receiver: Rc<OwnedFd>,
     descriptor: Descriptor,
     sender: OwnedFd,
-    place: SocketAddrV4,
+    address: SocketAddrV4,
     /// The local address, if requested: datagrams from it are the group member's own and are ignored.
-    own: Option<SocketAddrV4>,
+    own_address: Option<SocketAddrV4>,
     /// The sender of the last datagram.
-    last: Option<SocketAddrV4>,
+    last_sender: Option<SocketAddrV4>,
 }
 
-impl Group {
-    /// Joins the group at `place`.
+impl MulticastSocket {
+    /// Joins the group at `address`.
     pub(super) fn open(
-        place: SocketAddrV4,
+        address: SocketAddrV4,
         request: &SocketRequest,
         descriptors: &Descriptors,
-    ) -> Result<Group, SocketError> {
-        let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
+    ) -> Result<MulticastSocket, SocketError> {
+        let failed = |step| move |error: Errno| SocketError { step, error: io_error(&error.into()) };
         let datagrams = || socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
         let receiver = datagrams().map_err(failed("socket"))?;
         let sender = datagrams().map_err(failed("socket"))?;
@@ -48,43 +48,43 @@ impl Group {
                 .map_err(failed("setsockopt(SO_RCVBUF)"))?;
         }
         sockopt::set_socket_reuseaddr(&receiver, true).map_err(failed("setsockopt(SO_REUSEADDR)"))?;
-        bind(&receiver, &place).map_err(failed("bind"))?;
-        let mut own = None;
+        bind(&receiver, &address).map_err(failed("bind"))?;
+        let mut own_address = None;
         if let Some(SocketAddress::Udp(address, port)) = request.local {
             bind(&sender, &SocketAddrV4::new(address, port)).map_err(failed("bind"))?;
             let name =
                 getsockname(&sender).and_then(SocketAddrV4::try_from).map_err(failed("getsockname"))?;
             sockopt::set_ip_multicast_if(&sender, &address).map_err(failed("setsockopt(IP_MULTICAST_IF)"))?;
-            own = Some(name);
+            own_address = Some(name);
         }
-        let interface = own.map_or(Ipv4Addr::UNSPECIFIED, |own| *own.ip());
-        sockopt::set_ip_add_membership(&receiver, place.ip(), &interface)
+        let interface = own_address.map_or(Ipv4Addr::UNSPECIFIED, |own_address| *own_address.ip());
+        sockopt::set_ip_add_membership(&receiver, address.ip(), &interface)
             .map_err(failed("setsockopt(IP_ADD_MEMBERSHIP)"))?;
         sockopt::set_ip_multicast_loop(&sender, request.multicast_loop)
             .map_err(failed("setsockopt(IP_MULTICAST_LOOP)"))?;
         let receiver = Rc::new(receiver);
         let descriptor = descriptors.register(&receiver);
-        Ok(Group { receiver, descriptor, sender, place, own, last: None })
+        Ok(MulticastSocket { receiver, descriptor, sender, address, own_address, last_sender: None })
     }
 }
 
-impl Datagrams for Group {
+impl Datagrams for MulticastSocket {
     fn receive(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
         loop {
             let result = recvfrom(&self.receiver, &mut *into, RecvFlags::TRUNC | RecvFlags::DONTWAIT);
             let (length, from) = match result {
                 Ok((_, length, from)) => (length, from),
-                Err(error) => return outcome(Err(error.into()), false),
+                Err(error) => return io_result(Err(error.into()), false),
             };
-            self.last = from.and_then(|from| SocketAddrV4::try_from(from).ok());
-            if self.own.is_none() || self.own != self.last {
+            self.last_sender = from.and_then(|from| SocketAddrV4::try_from(from).ok());
+            if self.own_address.is_none() || self.own_address != self.last_sender {
                 return Ok(Io::Done(length));
             }
         }
     }
 
     fn sender(&self) -> Option<(Ipv4Addr, u16)> {
-        self.last.map(|from| (*from.ip(), from.port()))
+        self.last_sender.map(|from| (*from.ip(), from.port()))
     }
 
     fn connect_to_sender(&mut self) {
@@ -92,9 +92,9 @@ impl Datagrams for Group {
     }
 
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {
-        let place = to.map_or(self.place, |address| SocketAddrV4::new(address, self.place.port()));
-        let result = sendto(&self.sender, bytes, SendFlags::DONTWAIT, &SocketAddrAny::from(place));
-        outcome(result.map_err(Into::into), false)
+        let address = to.map_or(self.address, |address| SocketAddrV4::new(address, self.address.port()));
+        let result = sendto(&self.sender, bytes, SendFlags::DONTWAIT, &SocketAddrAny::from(address));
+        io_result(result.map_err(Into::into), false)
     }
 
     fn descriptor(&self) -> Descriptor {
