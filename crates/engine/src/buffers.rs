@@ -104,8 +104,8 @@ impl Buffers {
             (PoolLayout::packet_offset(buffer, bytes.len()), u16::try_from(bytes.len()).ok()?);
         let descriptor = Descriptor { buffer, offset, length, flags: 0 };
         let (lent, range) = self.leases.lease(descriptor)?;
-        if let Some(place) = lent.get_mut(range) {
-            place.copy_from_slice(bytes);
+        if let Some(part) = lent.get_mut(range) {
+            part.copy_from_slice(bytes);
         }
         self.leases.end_lease(lent).map(|_| descriptor)
     }

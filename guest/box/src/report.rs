@@ -24,7 +24,7 @@ fn add(page: &CrashPage<Mapped>) {
     let Some(crash_context) = unsafe { engine.as_ref() }.and_then(Engine::crash_context) else { return };
     page.set_element(crash_context.name());
     page.set_batch(crash_context.batch.count());
-    // Where packets may lie.
+    // The memory that may contain packets.
     let regions = [MemoryKind::Heap, MemoryKind::SharedRegion].map(boot::region);
     let is_mapped = |address: usize, size: usize| {
         let (start, end) = (address as u64, (address as u64).checked_add(size as u64));
@@ -33,10 +33,10 @@ fn add(page: &CrashPage<Mapped>) {
         };
         regions.iter().flatten().any(holds)
     };
-    for place in 0..crash_context.batch.count() {
+    for index in 0..crash_context.batch.count() {
         // SAFETY: nothing else runs any more, and heap and shared region stay mapped.
-        let packet = unsafe { crash_context.batch.packet(place, is_mapped) }.unwrap_or_default();
-        if place == 0 {
+        let packet = unsafe { crash_context.batch.packet(index, is_mapped) }.unwrap_or_default();
+        if index == 0 {
             page.set_packet(packet);
         }
         if page.add_packet(packet) {
