@@ -415,4 +415,14 @@ fn names_are_completed() {
     assert!(complete(&["element", "IPFil"]).lines().any(|line| line == "IPFilter"));
     assert!(complete(&["reload", "fw", "Cargo.t"]).lines().any(|line| line == "Cargo.toml"));
     assert!(complete(&["sus"]).lines().any(|line| line.starts_with("suspend")));
+    // The scripts of these shells pass the index of the word in a variable.
+    for shell in ["bash", "zsh"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+            .env("CLICKBOX_SOCKET", server.folder.join("socket"))
+            .envs([("CLICKBOX_COMPLETE", shell), ("_CLAP_COMPLETE_INDEX", "2"), ("_CLAP_IFS", "\n")])
+            .args(["--", "clickbox", "kill", "f"])
+            .output()
+            .expect("the program ends");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "fw", "{shell}");
+    }
 }
