@@ -1,4 +1,4 @@
-//! Quantities: bytes, slots, shares of processor time.
+//! Quantities: bytes, slots, shares of CPU time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -183,27 +183,27 @@ bounded!(
     "a weight is a number from 1 to 10000; 100 is usual"
 );
 
-/// A share of processor time in processors, to a thousandth. In JSON a number: `0.5` is half a processor. A text such
-/// as `"50%"` is read, too.
+/// A share of CPU time in CPUs, to a thousandth. In JSON a number: `0.5` is half a CPU. A text such as `"50%"` is
+/// read, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cores {
     thousandths: u32,
 }
 
-/// A number of processors out of range.
+/// A number of CPUs out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoresError;
 
 impl fmt::Display for CoresError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a share of processors is a number from 0.001 to 4096 such as 0.5, or a percentage of one such as 50%")
+        f.write_str("a share of CPU time is a number of CPUs from 0.001 to 4096 such as 0.5, or a percentage of one CPU such as 50%")
     }
 }
 
 impl std::error::Error for CoresError {}
 
 impl Cores {
-    /// The number of processors.
+    /// The number of CPUs.
     pub fn number(self) -> f64 {
         f64::from(self.thousandths) / 1e3
     }
@@ -247,7 +247,7 @@ impl Serialize for Cores {
 impl<'de> Deserialize<'de> for Cores {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a number of processors or a text such as \"50%\"")]
+        #[serde(untagged, expecting = "expected a number of CPUs or a text such as \"50%\"")]
         enum Wire {
             Number(f64),
             Text(String),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_processors_are_numbers_or_percentages() {
+    fn shares_of_cpu_time_are_numbers_or_percentages() {
         for (text, number) in [("0.5", 0.5), ("50%", 0.5), ("2", 2.0), ("0.1%", 0.001)] {
             assert_eq!(text.parse::<Cores>().map(Cores::number), Ok(number), "{text}");
         }

@@ -6,7 +6,7 @@ use api::{BoxState, CgroupVersion, Counts, HostStatus, Kvm, Size};
 use sandbox::SandboxKind;
 use std::path::Path;
 
-/// The cgroup version that offers limits of processor time here.
+/// The cgroup version that offers limits of CPU time here.
 pub(crate) fn cgroup() -> CgroupVersion {
     let root = Path::new("/sys/fs/cgroup");
     let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();

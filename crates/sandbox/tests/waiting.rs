@@ -16,13 +16,13 @@ const REPLY_DELAY: Duration = Duration::from_millis(300);
 /// Upper bound on how often a thread sleeps while it waits for one reply. One is enough; locks add some.
 const MAX_SLEEPS: i64 = 20;
 
-/// Upper bound on the processor time that a hostile box costs a caller: a few milliseconds of polling, then some wake-ups.
+/// Upper bound on the CPU time that a hostile box costs a caller: a few milliseconds of polling, then some wake-ups.
 const MAX_CPU_TIME: Duration = Duration::from_millis(30);
 
 /// How long that caller waits.
 const HOSTILE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often this thread has slept, and the processor time that it has used.
+/// How often this thread has slept, and the CPU time that it has used.
 fn thread_usage() -> (i64, Duration) {
     // SAFETY: an all-zero structure is valid, and the kernel fills it in.
     let usage = unsafe {
@@ -36,7 +36,7 @@ fn thread_usage() -> (i64, Duration) {
     (usage.ru_nvcsw, time(usage.ru_utime) + time(usage.ru_stime))
 }
 
-/// Runs an action. Returns its result, how often this thread slept, and the processor time that it used.
+/// Runs an action. Returns its result, how often this thread slept, and the CPU time that it used.
 fn measured<T>(action: impl FnOnce() -> T) -> (T, i64, Duration) {
     let (sleeps, time) = thread_usage();
     let result = action();

@@ -1,4 +1,4 @@
-//! Hundreds of boxes on one switch: the processor time that they use while idle, and the number of descriptors.
+//! Hundreds of boxes on one switch: the CPU time that they use while idle, and the number of descriptors.
 //!
 //! This is the only test in its program, because it measures the whole process.
 

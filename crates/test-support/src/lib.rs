@@ -35,7 +35,7 @@ pub enum Capability {
     Nested,
     /// The generators that read the OpenAPI document.
     Openapi,
-    /// Two processors or more.
+    /// Two CPUs or more.
     Processors,
     /// Huge pages: reserved ones (`vm.nr_hugepages`), or a kernel that makes them of files in memory.
     HugePages,
@@ -69,7 +69,7 @@ impl Capability {
             Self::Root => namespaces(),
             Self::Processors => match thread::available_parallelism() {
                 Ok(count) if count.get() > 1 => Ok(()),
-                _ => Err("there is only one processor".to_string()),
+                _ => Err("there is only one CPU".to_string()),
             },
             Self::Nested | Self::Openapi | Self::HugePages => Ok(()),
         }

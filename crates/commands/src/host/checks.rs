@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit};
 use super::boxes;
 use super::capability::Capability;
 use super::check_result::{CheckResult, Grade};
-use crate::number_format::grouped;
+use crate::number_format::{count, grouped};
 
 /// The names of the trials.
 const VM_TRIAL: &str = "box in a VM";
@@ -29,7 +29,7 @@ pub(crate) fn run() -> Vec<CheckResult> {
     let kernel_files = KernelFiles { root: "/".into() };
     vec![
         kernel_files.kernel(),
-        kernel_files.processors(),
+        kernel_files.cpus(),
         kernel_files.memory(),
         kvm(Path::new("/dev/kvm")),
         kernel_files.namespaces(),
@@ -82,29 +82,29 @@ impl KernelFiles {
         }
     }
 
-    fn processors(&self) -> CheckResult {
-        let cores = available_parallelism().map_or(1, usize::from);
+    fn cpus(&self) -> CheckResult {
+        let cpus = available_parallelism().map_or(1, usize::from);
         let text = self.read("proc/cpuinfo").unwrap_or_default();
         let has = |flag: &str| {
             text.lines().any(|line| line.starts_with("flags") && line.split(' ').any(|known| known == flag))
         };
-        let found = format!("{cores} processors{}", if has("avx2") { ", AVX2" } else { "" });
+        let found = format!("{}{}", count(cpus as u64, "CPU"), if has("avx2") { ", AVX2" } else { "" });
         if !has("avx2") {
-            return CheckResult::limited("processors", found, "no AVX2: copies and checksums are slower");
+            return CheckResult::limited("cpu", found, "no AVX2: copies and checksums are slower");
         }
         if !has("constant_tsc") {
             let advice =
                 "the kernel does not report a constant time stamp counter: clocks of boxes may drift";
-            return CheckResult::limited("processors", found, advice);
+            return CheckResult::limited("cpu", found, advice);
         }
-        if cores == 1 {
+        if cpus == 1 {
             return CheckResult::limited(
-                "processors",
+                "cpu",
                 found,
                 "boxes and switches share it; a second one doubles the packet rate",
             );
         }
-        CheckResult::good("processors", found)
+        CheckResult::good("cpu", found)
     }
 
     fn memory(&self) -> CheckResult {

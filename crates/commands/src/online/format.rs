@@ -38,7 +38,7 @@ pub(crate) fn rate(number: f64) -> String {
     }
 }
 
-/// A share of a processor as a percentage.
+/// A share of a CPU as a percentage.
 pub(crate) fn share(cores: f64) -> String {
     match 100.0 * cores {
         percent if percent.is_nan() || percent < 0.05 => "0%".into(),

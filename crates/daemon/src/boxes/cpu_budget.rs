@@ -1,4 +1,4 @@
-//! The budget of processor time of a box with a limit.
+//! The budget of CPU time of a box with a limit.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl CpuBudget {
         Self { checked: now, used, left: cores * MAX_SAVED_SECONDS }
     }
 
-    /// Updates the budget with the processor time used until now. `held` says whether the box is throttled.
+    /// Updates the budget with the CPU time used until now. `held` says whether the box is throttled.
     pub(crate) fn advance(&mut self, now: Instant, used: Duration, cores: f64, held: bool) -> ThrottleAction {
         let gained = cores * now.duration_since(self.checked).as_secs_f64();
         self.left = (self.left + gained).min(cores * MAX_SAVED_SECONDS)
@@ -52,7 +52,7 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(4);
 
-    /// The processor time per second of a box that uses all it gets, checked every 4 ms for ten seconds.
+    /// The CPU time per second of a box that uses all it gets, checked every 4 ms for ten seconds.
     fn used(cores: f64) -> f64 {
         let start = Instant::now();
         let mut budget = CpuBudget::new(start, Duration::ZERO, cores);

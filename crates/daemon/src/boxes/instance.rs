@@ -44,7 +44,7 @@ pub(crate) struct Instance {
     resources: RunResources,
 }
 
-/// Whether a box is suspended because it used up its processor time. It runs during a request.
+/// Whether a box is suspended because it used up its CPU time. It runs during a request.
 #[derive(Debug, Default)]
 struct Throttle {
     held: bool,
@@ -241,7 +241,7 @@ impl Instance {
         self.control.usage()
     }
 
-    /// Collapses its rings into huge pages, once, when the processor time that it used shows that it is busy.
+    /// Collapses its rings into huge pages, once, when the CPU time that it used shows that it is busy.
     pub(crate) fn collapse_pages(&self, used: Duration) {
         if used >= HUGE_PAGE_CPU_THRESHOLD && !self.collapsed.swap(true, Ordering::Relaxed) {
             self.control.collapse_pages();

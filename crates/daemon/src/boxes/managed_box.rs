@@ -123,7 +123,7 @@ pub(crate) struct Inner {
     past_drops: BTreeMap<String, u64>,
     /// Drops in the current instance when it last reported them.
     present_drops: BTreeMap<String, u64>,
-    /// The remaining processor time of the current instance, if it is limited.
+    /// The remaining CPU time of the current instance, if it is limited.
     pub(crate) budget: Option<CpuBudget>,
 }
 

@@ -58,7 +58,7 @@ pub(super) fn diff_box((there, text, files): (&CreateBox, &str, &[File]), wanted
         &format!("weight {} -> {}", there.cpu_weight, wanted.cpu_weight),
         there.cpu_weight != wanted.cpu_weight,
     );
-    change("limit of processor time", there.cpu_limit != wanted.cpu_limit);
+    change("limit of CPU time", there.cpu_limit != wanted.cpu_limit);
     change("restart policy", there.restart != wanted.restart);
     change("labels", there.labels != wanted.labels);
     change("automatic start", there.start != wanted.start);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 impl Supervisor {
-    /// Measures traffic and processor time of everything.
+    /// Measures traffic and CPU time of everything.
     pub(super) fn measure(&self) {
         let Ok(snapshot) = self.0.fabric.ask(|network| network.traffic_snapshot()) else { return };
         let mut used = BTreeMap::new();

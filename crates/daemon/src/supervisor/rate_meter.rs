@@ -1,4 +1,4 @@
-//! Measures current rates of traffic and processor time.
+//! Measures current rates of traffic and CPU time.
 
 use crate::fabric::{PortStats, TrafficSnapshot};
 use api::{BoxName, PortName, Rates, SwitchName};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(super) struct RateMeter {
     /// The last measurement: its time and the counters.
     last: Option<(Instant, TrafficSnapshot)>,
-    /// The processor time that each box had used by then.
+    /// The CPU time that each box had used by then.
     used: BTreeMap<BoxName, Duration>,
     /// Rates of boxes, from the box's side.
     pub(super) boxes: BTreeMap<BoxName, Rates>,

@@ -1,4 +1,4 @@
-//! Limits on processor time: a box that has used up its budget is suspended for a while.
+//! Limits on CPU time: a box that has used up its budget is suspended for a while.
 //!
 //! Control groups could limit processes, but not boxes that share a worker's thread, and moving a process into one
 //! costs milliseconds. Boxes of both kinds are therefore throttled here.

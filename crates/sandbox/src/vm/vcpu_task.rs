@@ -106,7 +106,7 @@ impl VcpuTask {
         }
     }
 
-    /// Gives the machine a turn. `spent` is the thread's processor time at the start of the turn.
+    /// Gives the machine a turn. `spent` is the thread's CPU time at the start of the turn.
     pub(super) fn turn(self: &Arc<Self>, spent: Duration) -> TurnEnd {
         let mut slot = lock(&self.machine);
         let Some(machine) = slot.as_mut() else { return TurnEnd::Waiting };

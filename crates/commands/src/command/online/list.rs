@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The sandbox, and the processor of a dedicated box.
+/// The sandbox, and the CPU of a dedicated box.
 fn sandbox(status: &BoxStatus) -> String {
     let sandbox = online::sandbox(status.sandbox);
     status.processor.map_or(sandbox.into(), |number| format!("{sandbox}, cpu {number}"))

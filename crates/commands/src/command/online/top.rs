@@ -159,7 +159,7 @@ fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, hei
         grouped(boxes.len() as u64),
         if boxes.len() == 1 { "box" } else { "boxes" },
         online::share(sum(|status| status.rates.cores)),
-        count(host.cores.into(), "processor"),
+        count(host.cores.into(), "CPU"),
         online::rate(sum(|status| status.rates.received_packets)),
         online::rate(sum(|status| status.rates.sent_packets)),
         online::rate(sum(|status| status.rates.dropped_packets)),
@@ -248,7 +248,7 @@ mod tests {
         let lines = lines(&host(), &boxes, Order::Cpu, 79, 23);
         assert_eq!(
             lines.first().map(String::as_str),
-            Some("1,000 boxes, 0 running; 499500% of 128 processors; in 14.9G/s, out 999M/s, dro…")
+            Some("1,000 boxes, 0 running; 499500% of 128 CPUs; in 14.9G/s, out 999M/s, dropped 8…")
         );
         let titles = "NAME         STATE      RUNS IN    CPU   MEM   IN/S  OUT/S  IN b/S  OUT b/S  DROP/S";
         let titles: Vec<&str> = titles.split_whitespace().collect();
