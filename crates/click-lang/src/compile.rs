@@ -2,7 +2,7 @@
 
 use crate::compilation::Compilation;
 use crate::options::Options;
-use crate::{Diagnostic, Graph, Severity, expand, lower};
+use crate::{Diagnostic, Graph, Severity, binary, expand, lower};
 use alloc::vec::Vec;
 
 /// The result of a compilation.
@@ -21,8 +21,11 @@ impl Compiled {
     }
 }
 
-/// Compiles a configuration. Reports all errors, not only the first.
+/// Compiles a configuration. Reports all errors, not only the first; a binary file is one error.
 pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
+    if let Some(refusal) = binary::refusal(text, options.file) {
+        return Compiled { graph: Graph::default(), diagnostics: alloc::vec![refusal] };
+    }
     let mut compilation = Compilation::new(options);
     let outermost = lower::lower(&mut compilation, text);
     expand::expand(&mut compilation, outermost);

@@ -51,9 +51,14 @@ impl Diagnostic {
 
     /// A diagnostic of any severity at `location`.
     pub fn new(severity: Severity, location: Location, message: impl Into<String>) -> Self {
+        Self { severity, location: Some(location), ..Self::without_location(message) }
+    }
+
+    /// An error that concerns the whole configuration.
+    pub fn without_location(message: impl Into<String>) -> Self {
         Self {
-            severity,
-            location: Some(location),
+            severity: Severity::Error,
+            location: None,
             message: message.into(),
             related: Vec::new(),
             hint: None,
@@ -176,16 +181,8 @@ impl Diagnostics {
     /// Returns all diagnostics, with a last one that gives the number omitted.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         if self.dropped > 0 {
-            self.list.push(Diagnostic {
-                severity: Severity::Error,
-                location: None,
-                message: format!("too many errors: {} more not shown", self.dropped),
-                related: Vec::new(),
-                hint: None,
-                bare: false,
-                printed: None,
-                data_location: None,
-            });
+            let message = format!("too many errors: {} more not shown", self.dropped);
+            self.list.push(Diagnostic::without_location(message));
         }
         self.list
     }

@@ -6,7 +6,7 @@
 
 use crate::source::Source;
 use crate::tree::{Body, ClassUse, Compound, Span, Statement, StatementKind, Subject, TokenKind, Tree};
-use crate::{Diagnostic, config};
+use crate::{Diagnostic, binary, config};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,8 +18,11 @@ const INDENT: usize = 4;
 /// The result is stable under a second formatting.
 ///
 /// # Errors
-/// The syntax errors, if there are any. Text with errors is not formatted.
+/// The syntax errors, if there are any, or the error that the text is a binary file. Text with errors is not formatted.
 pub fn format(text: &str, file: &str) -> Result<String, Vec<Diagnostic>> {
+    if let Some(refusal) = binary::refusal(text, file) {
+        return Err(alloc::vec![refusal]);
+    }
     let tree = Tree::parse(text);
     if !tree.errors().is_empty() {
         let source = Source::new(file, &tree);

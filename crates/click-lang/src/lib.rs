@@ -22,7 +22,8 @@
 //! - a variable with an empty value is substituted even if it is the whole text;
 //! - messages about the use of a compound element give the location of the use, not the end of the file;
 //! - if a compound class extends another class with `...`, Click first tries an empty overload; this crate does not;
-//! - messages about unknown names suggest similar names.
+//! - messages about unknown names suggest similar names;
+//! - a text that starts like a binary file, with a NUL or many control characters, is refused with one error.
 //!
 //! Invariants: no input causes a panic, an endless run, or memory use beyond [`Limits`]. The crate has no dependencies,
 //! does no input or output, and knows no element class: the caller defines which names are classes.
@@ -31,6 +32,7 @@
 
 extern crate alloc;
 
+mod binary;
 mod class;
 mod compilation;
 mod compile;

@@ -167,6 +167,7 @@ fn requirements_and_libraries_are_read() {
 
 #[test]
 fn all_errors_are_reported_in_order() {
+    check_errors("\u{7f}ELF\u{2}\u{1}\u{1}\0\0; a ->", &["'config' is a program, not a configuration"]);
     check_errors(
         "x -> Null;\n-> a;\nb :: Idle;\nb :: Null; c :: Foo;\nIdle :: Null",
         &[

@@ -2,23 +2,12 @@
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
-use click_lang::{Diagnostic, Graph, Location, Severity};
+use click_lang::{Diagnostic, Graph, Location};
 
 /// An error, with a location if there is one.
 pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
-    let severity = Severity::Error;
-    Diagnostic {
-        severity,
-        location,
-        message,
-        related: Vec::new(),
-        hint: None,
-        bare: false,
-        printed: None,
-        data_location: None,
-    }
+    Diagnostic { location, ..Diagnostic::without_location(message) }
 }
 
 /// An element's name in messages.
