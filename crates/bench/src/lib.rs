@@ -15,7 +15,7 @@
 //!   shared machine, their minima are comparable and their medians are not.
 //! - If there are two cores, boxes run on one, and the code that feeds them on the other.
 //!
-//! Absent: command-line arguments, which are in `cli`; the daemon's code, which runs in a separate process.
+//! Absent: command-line arguments, which are in `commands`; the daemon's code, which runs in a separate process.
 #![forbid(unsafe_code)]
 
 mod boxes;
@@ -25,6 +25,7 @@ mod report;
 mod sample_plan;
 mod statistics;
 mod tables;
+mod temporary_folder;
 
 pub use boundary::PlatformKind;
 pub use boxes::{
@@ -38,3 +39,4 @@ pub use sample_plan::SamplePlan;
 pub use sandbox::thread::{Entry, Start};
 pub use statistics::Times;
 pub use tables::{Rows, Table};
+pub use temporary_folder::TemporaryFolder;

@@ -2,7 +2,7 @@
 //! attachment, the installation of the configuration and the packet's way.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +21,7 @@ use super::workload::{PACKET, RULES};
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
 use crate::statistics::{Times, milliseconds};
+use crate::temporary_folder::TemporaryFolder;
 
 /// The switch, and its port that receives the boxes' packets.
 const SWITCH: &str = "bench";
@@ -77,37 +78,29 @@ type Arrival = (u32, Duration);
 /// A daemon that ends when this is dropped.
 struct Daemon {
     child: Child,
-    folder: PathBuf,
+    /// Removed after the daemon has ended: fields are dropped after [`Drop::drop`].
+    _folder: TemporaryFolder,
     client: Client,
 }
 
 impl Daemon {
     fn start(program: &Path) -> Result<Self, MeasureError> {
-        let unique = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let folder = std::env::temp_dir().join(format!("clickbox-boot-{}-{unique}", std::process::id()));
-        std::fs::create_dir(&folder).map_err(MeasureError::Daemon)?;
-        let socket = folder.join("socket");
+        let folder = TemporaryFolder::new().map_err(MeasureError::Folder)?;
+        let socket = folder.path().join("socket");
         let spawned = Command::new(program)
             .args(["daemon", "--until-input-ends", "--json", "--socket"])
             .arg(&socket)
             .arg("--store")
-            .arg(folder.join("store"))
+            .arg(folder.path().join("store"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        let mut child = match spawned {
-            Ok(child) => child,
-            Err(error) => {
-                // A leftover stays in the system's temporary folder.
-                let _ = std::fs::remove_dir_all(&folder);
-                return Err(MeasureError::Daemon(error));
-            }
-        };
+        let mut child = spawned.map_err(MeasureError::Daemon)?;
         // The daemon prints a line when it is ready, or none if it fails.
         let mut line = String::new();
         let ready = child.stdout.take().map(|pipe| BufReader::new(pipe).read_line(&mut line));
         let client = Client::new(Address::Unix(socket), &Credentials::default())?;
-        let daemon = Self { child, folder, client };
+        let daemon = Self { child, _folder: folder, client };
         match ready {
             Some(Ok(1..)) => Ok(daemon),
             Some(Err(error)) => Err(MeasureError::Daemon(error)),
@@ -187,7 +180,6 @@ impl Drop for Daemon {
         // The daemon exits when its standard input closes.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

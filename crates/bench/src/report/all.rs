@@ -7,6 +7,7 @@ use crate::TestBed;
 use crate::engine::{ClickProgram, Comparison, EXAMPLES, Example, FrameSize, Load, Row, Traffic, Workbench};
 use crate::error::MeasureError;
 use crate::sample_plan::SamplePlan;
+use crate::temporary_folder::TemporaryFolder;
 use crate::{
     Boot, Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Memory, NeighbourLoad, State,
 };
@@ -189,10 +190,9 @@ pub fn report(
 /// The examples with mixed traffic; address translation of a single flow, and the two middleboxes with larger frames, as
 /// in the paper.
 fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureError> {
-    let folder = std::env::temp_dir().join(format!("clickbox-report-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(MeasureError::Folder)?;
+    let folder = TemporaryFolder::new().map_err(MeasureError::Folder)?;
     let own = ClickProgram::clickbox(program, ENGINE_TIMEOUT);
-    let mut workbench = Workbench::new(own, None, &folder);
+    let mut workbench = Workbench::new(own, None, folder.path());
     let named = |names: &'static [&str]| EXAMPLES.iter().filter(|example| names.contains(&example.name));
     let mixed = EXAMPLES.iter().map(|example| (example, Traffic::Mixed, 64));
     let constant = named(&["nat"]).map(|nat| (nat, Traffic::Constant, 64));
@@ -211,7 +211,5 @@ fn engine(program: &Path, packets: u64, runs: u32) -> Result<Vec<Row>, MeasureEr
         })
     };
     let rows = mixed.chain(constant).chain(larger).map(&mut measure).collect::<Result<_, _>>();
-    // A leftover stays in the system's temporary folder.
-    let _ = std::fs::remove_dir_all(&folder);
     rows.map_err(|error| MeasureError::Engine(Box::new(error)))
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bench::TemporaryFolder;
 use bench::engine::{
     ClickProgram, Comparison, EXAMPLES, FrameSize, Load, Row, Traffic, Workbench, has_element,
 };
@@ -78,14 +79,14 @@ struct Report {
 
 impl Arguments {
     pub(super) fn measure(&self) -> Result<(), BenchError> {
-        let folder = Folder::new().map_err(BenchError::Folder)?;
+        let folder = TemporaryFolder::new().map_err(BenchError::Folder)?;
         let timeout = Duration::from_secs(self.timeout);
         let own = ClickProgram::own(timeout).map_err(BenchError::Program)?;
         let peer = self.peer.as_deref().map(|path| ClickProgram::other(path, timeout));
         if let (Some(program), Some(path)) = (&peer, &self.peer) {
             program.try_start().map_err(|error| BenchError::Peer(FileError::new(path, error)))?;
         }
-        let mut workbench = Workbench::new(own, peer, &folder.0);
+        let mut workbench = Workbench::new(own, peer, folder.path());
         if !self.json {
             output::text(&self.head());
         }
@@ -209,22 +210,4 @@ fn line(row: &Row) -> String {
         chain.unwrap_or_default(),
         row.ours.spread * 100.0
     )
-}
-
-/// A folder for captures and configurations, removed on drop.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> std::io::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("clickbox-bench-{}", std::process::id()));
-        std::fs::create_dir(&path)?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A leftover stays in the system's temporary folder.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
