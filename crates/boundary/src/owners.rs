@@ -108,7 +108,7 @@ mod tests {
 
     /// Whatever boxes claim, each keeps as many buffers as it has.
     #[test]
-    fn lies_move_nothing() {
+    fn false_claims_move_no_buffer() {
         let (holders, mut random) = (BufferOwners::new(60 * BUFFER_SIZE), Random::new(9));
         for number in 1..=3 {
             holders.take(holder(number), 20).unwrap();

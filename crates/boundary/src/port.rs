@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_over_with_their_buffers() {
+    fn packets_are_passed_with_their_buffers() {
         with_pool(|[mut left, mut right], [(_, mut sends), (mut receives, _)], buffers, holders| {
             for round in 0..40u16 {
                 sends.free(64).unwrap();
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_hands_packets_on_with_their_buffers() {
+    fn a_switch_passes_packets_with_their_buffers() {
         with_pool(|[mut left, mut right], [(_, mut sends), (mut receives, _)], buffers, holders| {
             for round in 0..40u16 {
                 let mut sent = Vec::new();
@@ -624,7 +624,7 @@ mod tests {
 
     /// Boxes that name buffers of others lose the packet, and own as many buffers as before.
     #[test]
-    fn boxes_of_a_pool_that_lie_keep_what_they_have() {
+    fn boxes_that_name_foreign_buffers_keep_their_own() {
         with_pool(|[mut left, mut right], mut sides, buffers, holders| {
             let mut random = Random::new(21);
             let mut faulty = 0;

@@ -296,7 +296,7 @@ fn follow(text: &str, headers: &Headers) -> Option<u32> {
 }
 
 #[test]
-fn texts_of_programs_mean_what_the_rules_mean() {
+fn program_texts_agree_with_the_rules() {
     let mut random = Generator::new(0x0dd_ba11);
     let mut followed = 0;
     for round in 0..400 {

@@ -289,7 +289,7 @@ fn the_nearest_name_is_hinted() {
 }
 
 #[test]
-fn bombs_are_refused() {
+fn expansion_bombs_are_rejected() {
     let doubling = |levels: usize, body: &str| {
         let mut text = String::from("elementclass C0 { Idle }\n");
         for level in 1..=levels {
@@ -359,7 +359,7 @@ fn check_properties(text: &str) {
 }
 
 #[test]
-fn any_text_is_survived() {
+fn any_text_compiles_without_a_panic() {
     // Random sequences of language fragments find more errors than random bytes.
     const PIECES: &[&str] = &[
         "a",

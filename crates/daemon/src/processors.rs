@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_processor_is_used_by_no_other_thread() {
+    fn a_reserved_cpu_is_used_by_no_other_thread() {
         let cores = Arc::new(Processors::new());
         let all = cores.all.clone();
         if all.len() < 2 {

@@ -139,7 +139,7 @@ fn allowed(pid: u32) -> String {
 /// A box with a reserved processor is pinned to it and polls, also after it was killed. The last processor is never
 /// reserved.
 #[test]
-fn a_dedicated_box_keeps_its_processor() {
+fn a_dedicated_box_keeps_its_cpu() {
     // On a large machine two are enough to use up all but one.
     let mut two = CpuSet::new();
     let all = sched_getaffinity(None).unwrap();

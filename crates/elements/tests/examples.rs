@@ -21,7 +21,7 @@ fn pages() -> impl Iterator<Item = (&'static Class, &'static ClassDocumentation)
 }
 
 #[test]
-fn every_example_ends_as_it_says() {
+fn every_example_gives_the_expected_values() {
     let mut failures = Vec::new();
     for (_, page) in pages() {
         for batch in BATCHES {

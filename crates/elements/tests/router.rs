@@ -34,7 +34,7 @@ fn order_is_kept_where_outputs_meet() {
 }
 
 #[test]
-fn loops_give_what_single_packets_give() {
+fn loops_give_the_same_result_as_single_packets() {
     let config = "RandomSource(LENGTH 20, LIMIT 300, STOP true) -> SetTimestamp(7) -> s :: RoundRobinSwitch;
         s[0] -> Null -> s; s[1] -> ToDump(out);";
     let single = written(config, 1);

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_file_are_gathered_with_what_is_in_them() {
+    fn pages_of_a_file_are_collapsed_with_their_contents() {
         let size = 2 * HUGE_PAGE + 5 * PAGE;
         let file = crate::process::region_file(size).unwrap();
         let [one, other] = [(); 2].map(|()| Mapping::shared(&file, size).unwrap());

@@ -217,7 +217,7 @@ fn panics_and_used_up_memory_end_in_reports() {
 
 /// A forbidden system call or port ends the box.
 #[test]
-fn what_is_not_allowed_ends_the_box() {
+fn forbidden_system_calls_and_ports_end_the_box() {
     for command in ["fault system-call", "fault other-port"] {
         in_each(&settings(0), |kind, mut sandbox| {
             let end = crash(&mut sandbox, command);

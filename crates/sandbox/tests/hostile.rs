@@ -48,7 +48,7 @@ fn a_scribbling_box_harms_only_itself() {
 
 /// Next to boxes that loop, crash and scribble, a working box loses no packet.
 #[test]
-fn neighbours_lose_nothing() {
+fn hostile_neighbours_cost_no_packets() {
     let settings = settings(1);
     let bad = ["loop", "fault null", "scribble 9", "busy", "memory"];
     let check = |target: Target, name: &str| {
@@ -98,7 +98,7 @@ fn a_loop_shares_its_worker() {
 /// A box that only rings its host, which lets it continue each time, is kicked like any other loop and delays no other
 /// box.
 #[test]
-fn one_that_rings_without_end_shares_its_worker() {
+fn a_box_that_rings_without_end_shares_its_worker() {
     if !require(Capability::Kvm) {
         return;
     }
@@ -134,7 +134,7 @@ fn a_process_that_vanishes_is_noticed() {
 
 /// What a process still has, as the kernel reports it: two events as its only descriptors, a filter, no privileges.
 #[test]
-fn a_process_has_nothing_left() {
+fn a_process_has_no_privileges_and_no_other_descriptors() {
     let mut sandbox = host().create(Target::Process, &settings(1)).unwrap();
     begin(&mut sandbox, "drop");
     let pid = sandbox.process_id().unwrap();
@@ -153,7 +153,7 @@ fn a_process_has_nothing_left() {
 
 /// Memory of a box that has ended is zero for the next one.
 #[test]
-fn the_next_box_finds_nothing() {
+fn memory_is_zero_for_the_next_box() {
     if !require(Capability::Kvm) {
         return;
     }

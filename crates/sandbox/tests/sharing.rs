@@ -23,7 +23,7 @@ fn make(worker: &Worker, settings: &Settings, command: &str) -> Sandbox {
 /// Most packets are answered before any of the neighbouring loops has used up a slice. (Some are not, if the kernel
 /// delays this thread.)
 #[test]
-fn loops_keep_no_answer_waiting() {
+fn busy_boxes_do_not_delay_replies() {
     let Some(worker) = worker() else { return };
     let mut mirror = make(&worker, &settings(1), "mirror");
     let loops: Vec<Sandbox> = (0..4).map(|_| make(&worker, &settings(0), "loop")).collect();
@@ -49,7 +49,7 @@ fn loops_keep_no_answer_waiting() {
 /// A turn ends with the quantum, and machines that end their turns on their own get equally many turns: quanta are
 /// weights.
 #[test]
-fn a_quantum_is_what_a_turn_sends() {
+fn a_turn_sends_its_quantum() {
     if !require(Capability::Kvm) {
         return;
     }

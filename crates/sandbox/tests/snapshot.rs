@@ -14,7 +14,7 @@ fn write(value: &[u8]) -> Request<'_> {
 const READ: Request = Request::Read { name: "", handler: "value", argument: b"" };
 
 #[test]
-fn copies_go_on_where_the_snapshot_was_taken() {
+fn copies_continue_from_the_snapshot() {
     if require(Capability::Kvm) {
         check(Target::Vm(&Worker::start().unwrap()));
     }

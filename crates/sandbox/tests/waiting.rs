@@ -99,7 +99,7 @@ fn a_box_that_never_rings_is_late() {
 
 /// A caller stops listening to a box that rings without having anything to say, but still notices its end.
 #[test]
-fn a_box_that_rings_without_end_is_not_listened_to() {
+fn endless_rings_of_a_box_are_ignored() {
     in_each(&settings(0), |kind, mut sandbox| {
         begin(&mut sandbox, "ring-mailbox");
         let (reply, _, time) = call(&mut sandbox, HOSTILE_TIMEOUT);

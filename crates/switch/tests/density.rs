@@ -34,7 +34,7 @@ fn descriptors() -> usize {
 }
 
 #[test]
-fn idle_boxes_use_almost_no_processor_time() {
+fn idle_boxes_use_almost_no_cpu_time() {
     let host = Host::new(image::PROBE).unwrap();
     let runner = sandbox::Worker::start().unwrap();
     let machines = require(Capability::Kvm);

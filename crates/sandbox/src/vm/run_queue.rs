@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_want_it_get_the_same_time() {
+    fn busy_vms_get_equal_time() {
         for (yielding, cpu_bound) in [(1, 1), (3, 1), (1, 3), (10, 10), (2, 0), (0, 2)] {
             let used = compete(yielding, cpu_bound, 20_000);
             let (least, most) = (used.iter().min().unwrap(), used.iter().max().unwrap());
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_wants_little_is_served_at_once() {
+    fn a_mostly_idle_vm_is_served_at_once() {
         let mut queue = RunQueue::new(80_000);
         (0..11).for_each(|machine| queue.push(machine, TaskClass::CpuBound));
         for round in 0..1_000 {

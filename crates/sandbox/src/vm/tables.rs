@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_mapped_where_they_lie_and_nothing_else_is() {
+    fn only_the_given_ranges_are_mapped() {
         let range = |address, physical, size, access| Range { address, physical, size, access };
         let ranges = [
             range(0x20_0000, 0x20_0000, 0x5000, Access::Execute),
