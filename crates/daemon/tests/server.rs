@@ -350,3 +350,24 @@ fn silent_clients_do_not_lock_out_others() {
     let detail = CreateBox { ports: vec![port], ..process("fw", "drop", &[]) };
     daemon.client().send(&op::CREATE_BOX, &[], &detail).unwrap();
 }
+
+/// Clients that announce a large body and send one byte of it do not delay bodies of other clients.
+#[test]
+fn announced_bodies_do_not_delay_others() {
+    let folder = Folder::new("announced");
+    let daemon = Daemon::start(&folder.0);
+    let mut announced = Vec::new();
+    for _ in 0..4 {
+        let mut stream = UnixStream::connect(folder.file("socket")).unwrap();
+        stream.write_all(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n{").unwrap();
+        announced.push(stream);
+    }
+    // Their headers have been read before this request is.
+    daemon.client().ask(&op::HOST, &[]).unwrap();
+    let start = Instant::now();
+    let head =
+        "POST /v1/check HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let answer = daemon.answer(format!("{head}1\r\n[\r\n0\r\n\r\n").as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}

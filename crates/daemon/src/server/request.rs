@@ -2,24 +2,27 @@
 
 use super::respond::ErrorResponse;
 use api::ErrorCode;
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
+use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Maximum bytes of a body: a configuration and its files, as JSON. Keeps a request from filling the daemon's memory.
 const MAX_BODY: usize = 160 << 20;
 
-/// Maximum bytes of a body that may be read without a limit on concurrency.
+/// Maximum bytes of a body that take nothing from [`LARGE_BODIES`].
 const SMALL_BODY: usize = 1 << 20;
 
-/// Limits the larger bodies that are read concurrently; the others wait.
-static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
+/// The bytes that all buffers of bodies may have beyond [`SMALL_BODY`] each. A buffer takes from it as it grows, so a
+/// client that announces a large body and sends nothing takes nothing from others.
+static LARGE_BODIES: Semaphore = Semaphore::const_new(2 * MAX_BODY);
 
-/// Time limit for a body: a client that sends nothing must not occupy a connection.
+/// Time limit for a body, from the request's header to its last byte: a client that sends nothing must not occupy a
+/// connection or memory.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The names in the path.
@@ -57,23 +60,20 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ErrorResponse> {
-        let announced =
-            request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        let most = match announced {
+        let announced = request.headers().get(CONTENT_LENGTH);
+        match announced.and_then(|value| value.to_str().ok()?.parse().ok()) {
             Some(length) if length > MAX_BODY => return Err(too_large(length)),
-            Some(length) if length <= SMALL_BODY => SMALL_BODY,
-            _ => MAX_BODY,
-        };
-        // The semaphore is never closed.
-        let _place = if most > SMALL_BODY { LARGE_BODIES.acquire().await.ok() } else { None };
-        let read = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(request.into_body(), most));
-        let bytes: Bytes = match read.await {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(_)) => return Err(too_large(most + 1)),
+            _ => {}
+        }
+        let mut buffer = BodyBuffer::new(&LARGE_BODIES);
+        let read = tokio::time::timeout(BODY_TIMEOUT, buffer.read(request.into_body()));
+        let bytes = match read.await {
+            Ok(Ok(())) => &buffer.bytes,
+            Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(ErrorResponse::new(ErrorCode::Timeout, "the request body timed out")),
         };
         // An empty body counts as an empty object.
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
         match serde_json::from_slice(text) {
             Ok(body) => Ok(Self(body)),
             Err(error) => {
@@ -83,9 +83,123 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
     }
 }
 
+/// Why a body cannot be read.
+#[derive(Debug)]
+enum BodyError {
+    /// It has more than [`MAX_BODY`] bytes.
+    TooLarge,
+    /// The client closed the connection, or its encoding is malformed.
+    Broken(axum::Error),
+}
+
+impl From<BodyError> for ErrorResponse {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => too_large(MAX_BODY + 1),
+            BodyError::Broken(error) => {
+                Self::new(ErrorCode::Invalid, format!("the request body can't be read: {error}"))
+            }
+        }
+    }
+}
+
+/// The bytes of a body that have arrived.
+#[derive(Debug)]
+struct BodyBuffer<'a> {
+    bytes: Vec<u8>,
+    /// Bounds the bytes beyond [`SMALL_BODY`] of all buffers together.
+    shared: &'a Semaphore,
+    /// What this buffer has taken of `shared`.
+    taken: Option<SemaphorePermit<'a>>,
+}
+
+impl<'a> BodyBuffer<'a> {
+    fn new(shared: &'a Semaphore) -> Self {
+        Self { bytes: Vec::new(), shared, taken: None }
+    }
+
+    /// Reads the body to its end. While other bodies occupy the memory it waits, so the caller sets a time limit.
+    async fn read(&mut self, body: Body) -> Result<(), BodyError> {
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(BodyError::Broken)?;
+            let length = self.bytes.len() + chunk.len();
+            if length > MAX_BODY {
+                return Err(BodyError::TooLarge);
+            }
+            if length > self.bytes.capacity() {
+                self.grow(length).await;
+            }
+            self.bytes.extend_from_slice(&chunk);
+        }
+        Ok(())
+    }
+
+    /// Gives the buffer room for `length` bytes, at most [`MAX_BODY`].
+    async fn grow(&mut self, length: usize) {
+        let before = self.bytes.capacity();
+        let capacity = length.max(before.saturating_mul(2)).min(MAX_BODY);
+        let more = capacity.saturating_sub(before.max(SMALL_BODY));
+        // Sizes up to `MAX_BODY` fit.
+        if let Ok(more @ 1..) = u32::try_from(more) {
+            // The semaphore is never closed.
+            let more = self.shared.acquire_many(more).await.ok();
+            match (&mut self.taken, more) {
+                (Some(taken), Some(more)) => taken.merge(more),
+                (taken, more) => *taken = more,
+            }
+        }
+        self.bytes.reserve_exact(capacity - self.bytes.len());
+    }
+}
+
 fn too_large(bytes: usize) -> ErrorResponse {
     ErrorResponse::new(
         ErrorCode::TooLarge,
         format!("the request has at least {bytes} bytes; the limit is {MAX_BODY}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Bytes;
+    use futures_util::stream::{iter, pending};
+    use std::convert::Infallible;
+
+    /// A body of `count` chunks of a mebibyte, which then ends or is silent.
+    fn chunks(count: usize, ends: bool) -> Body {
+        let chunks = iter((0..count).map(|_| Ok::<_, Infallible>(Bytes::from(vec![b' '; 1 << 20]))));
+        if ends { Body::from_stream(chunks) } else { Body::from_stream(chunks.chain(pending())) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_takes_memory_for_the_bytes_that_arrived() {
+        let shared = Semaphore::new(8 << 20);
+        let mut silent = BodyBuffer::new(&shared);
+        let limit = Duration::from_secs(1);
+        assert!(tokio::time::timeout(limit, silent.read(chunks(1, false))).await.is_err());
+        assert_eq!(shared.available_permits(), 8 << 20);
+        let mut large = BodyBuffer::new(&shared);
+        assert!(tokio::time::timeout(limit, large.read(chunks(4, false))).await.is_err());
+        assert_eq!((large.bytes.len(), shared.available_permits()), (4 << 20, 5 << 20));
+        // What others hold is waited for within the caller's time limit.
+        let mut other = BodyBuffer::new(&shared);
+        assert!(tokio::time::timeout(limit, other.read(chunks(7, true))).await.is_err());
+        drop(large);
+        let mut next = BodyBuffer::new(&shared);
+        drop(other);
+        next.read(chunks(7, true)).await.unwrap();
+        assert_eq!(next.bytes.len(), 7 << 20);
+        drop(next);
+        assert_eq!(shared.available_permits(), 8 << 20);
+    }
+
+    #[tokio::test]
+    async fn a_body_beyond_the_limit_is_refused() {
+        let shared = Semaphore::new(2 * MAX_BODY);
+        let mut body = BodyBuffer::new(&shared);
+        let result = body.read(chunks((MAX_BODY >> 20) + 1, true)).await;
+        assert!(matches!(result, Err(BodyError::TooLarge)), "{result:?}");
+    }
 }
