@@ -79,6 +79,7 @@ fn is_binary(text: &str) -> bool {
 mod tests {
     use super::*;
     use alloc::string::String;
+    use capture::{LinkType, PcapEncoder};
 
     /// Asserts what the text of a file with these bytes looks like; empty for a configuration.
     #[track_caller]
@@ -90,23 +91,15 @@ mod tests {
 
     #[test]
     fn the_first_bytes_show_the_format() {
-        let header = [0; 16];
-        let pcap = |magic: u32, version: [u16; 2], swap: bool| {
-            let order = |bytes: &mut [u8]| {
-                if swap {
-                    bytes.reverse()
-                }
-            };
-            let mut magic = magic.to_le_bytes();
-            let mut versions = version.map(u16::to_le_bytes);
-            order(&mut magic);
-            versions.iter_mut().for_each(|bytes| order(bytes));
-            [&magic[..], &versions.concat(), &header].concat()
-        };
-        for magic in [0xa1b2_c3d4, 0xa1b2_3c4d] {
-            for swap in [false, true] {
-                check(&pcap(magic, [2, 4], swap), "a pcap capture");
-            }
+        for has_nanoseconds in [false, true] {
+            let encoder = PcapEncoder::new(LinkType::ETHERNET).nanoseconds(has_nanoseconds);
+            let mut header = encoder.file_header();
+            check(&header, "a pcap capture");
+            // The magic number and the two numbers of the version, in the other byte order.
+            header[..4].reverse();
+            header[4..6].reverse();
+            header[6..8].reverse();
+            check(&header, "a pcap capture");
         }
         check(b"\n\r\r\n\x1c\0\0\0M<+\x1a\x01\0\0\0", "a pcapng capture");
         check(b"\x1f\x8b\x08\0\0\0\0\0", "a compressed file");
