@@ -71,12 +71,12 @@ impl Store {
             }
             None => Connection::open_in_memory()?,
         };
-        // A commit is in the write-ahead log when it returns: it survives any end of this process. Surviving a power
-        // failure would require a disk sync per commit.
+        // A commit is in the write-ahead log, and the log on the disk, when it returns: it survives any end of this
+        // process, and a power failure.
         opened.execute_batch(
             "PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA journal_mode = WAL;
-             PRAGMA synchronous = NORMAL;
+             PRAGMA synchronous = FULL;
              PRAGMA foreign_keys = ON;
              PRAGMA journal_size_limit = 16777216;",
         )?;
@@ -161,5 +161,23 @@ mod tests {
         let running: String =
             store.connection.query_row("SELECT sqlite_version()", [], |row| row.get(0)).unwrap();
         assert_eq!(running, name);
+    }
+
+    #[test]
+    fn a_commit_is_on_the_disk_when_it_returns() {
+        const FULL: i64 = 2;
+        let folder = std::env::temp_dir().join(format!("clickbox-store-full-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(Some(&folder.join("store")), None).unwrap();
+        let pragma = |name: &str| -> String {
+            let value = store
+                .connection
+                .pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+            format!("{:?}", value.unwrap())
+        };
+        assert_eq!(pragma("synchronous"), format!("Integer({FULL})"));
+        assert_eq!(pragma("journal_mode"), r#"Text("wal")"#);
+        drop(store);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
