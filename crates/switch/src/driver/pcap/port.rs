@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use std::fs::{File, OpenOptions};
 use std::io::BufWriter;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,7 +68,8 @@ impl PcapPort {
         };
         let reader = read.map(player).transpose()?;
         let create = |path| -> Result<_, PcapError> {
-            let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+            // Frames are as private as the traffic, so only this user may read the file.
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             Ok(PcapWriter::new(BufWriter::new(file))?)
         };
         Ok(Self { reader, writer: write.map(create).transpose()? })
@@ -205,6 +207,17 @@ mod tests {
             count += came.len();
         }
         assert!(start.elapsed() >= Duration::from_millis(149));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_recorded_capture_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("clickbox-private-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("recorded.pcap");
+        drop(PcapPort::open(None, Some(&path), 1, None).unwrap());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
