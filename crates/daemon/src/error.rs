@@ -371,7 +371,10 @@ impl Error for PortError {
 
 impl From<StoreError> for OperationError {
     fn from(error: StoreError) -> Self {
-        Self::Store(error)
+        match error {
+            StoreError::NoBox(name) => Self::NoBox(name),
+            error => Self::Store(error),
+        }
     }
 }
 

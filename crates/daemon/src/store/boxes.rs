@@ -146,6 +146,10 @@ impl Store {
 
     /// Stores a configuration beside the active one, with the given files and those of the active one that they do not
     /// replace. Returns its id. It takes effect with [`activate`](Self::activate).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoBox`] if the box was removed meanwhile.
     pub(crate) fn stage(
         &mut self,
         name: &BoxName,
@@ -154,6 +158,10 @@ impl Store {
     ) -> Result<i64, StoreError> {
         self.change(|connection| {
             let transaction = connection.transaction()?;
+            let query = "SELECT 1 FROM boxes WHERE name = ?1";
+            if transaction.query_row(query, [name.as_str()], |_| Ok(())).optional()?.is_none() {
+                return Err(StoreError::NoBox(name.clone()));
+            }
             let id = insert_configuration(&transaction, name, configuration, files, false)?;
             transaction.execute(
                 "INSERT INTO files (configuration, name, contents)
@@ -168,6 +176,10 @@ impl Store {
     }
 
     /// Replaces the active configuration by a staged one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoBox`] if the box was removed meanwhile.
     pub(crate) fn activate(
         &mut self,
         name: &BoxName,
@@ -175,11 +187,14 @@ impl Store {
         id: i64,
     ) -> Result<(), StoreError> {
         let transaction = self.connection.transaction()?;
-        transaction.execute(
+        let activated = transaction.execute(
             "UPDATE configurations SET active = 1, position = coalesce((SELECT position FROM configurations
              WHERE box = ?1 AND name = ?2 AND active), position) WHERE id = ?3",
             (name.as_str(), configuration.as_str(), id),
         )?;
+        if activated == 0 {
+            return Err(StoreError::NoBox(name.clone()));
+        }
         transaction.execute(
             "DELETE FROM configurations WHERE box = ?1 AND name = ?2 AND id <> ?3",
             (name.as_str(), configuration.as_str(), id),
@@ -299,6 +314,25 @@ mod tests {
         store.remove_box(&name).unwrap();
         assert!(names(&store).is_empty() && store.boxes().unwrap().is_empty());
         assert!(store.files(found.id).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_removed_box_takes_no_configuration() {
+        let mut store = Store::open(None, None).unwrap();
+        let name: BoxName = "fw".parse().unwrap();
+        store.add_box(&stored("fw"), &text("main", "one"), &[]).unwrap();
+        let staged = store.stage(&name, &text("main", "two"), &[]).unwrap();
+        store.remove_box(&name).unwrap();
+        let activated = store.activate(&name, &ConfigurationName::main(), staged);
+        assert!(matches!(&activated, Err(StoreError::NoBox(missing)) if *missing == name), "{activated:?}");
+        let again = store.stage(&name, &text("main", "three"), &[file("a", "1")]);
+        assert!(matches!(&again, Err(StoreError::NoBox(missing)) if *missing == name), "{again:?}");
+        let failure = crate::OperationError::from(again.unwrap_err());
+        assert_eq!(
+            (failure.code(), failure.to_string().as_str()),
+            (api::ErrorCode::NotFound, "there is no box fw")
+        );
+        assert!(store.configurations(&name).unwrap().is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Errors of the store.
 
+use api::BoxName;
 use rusqlite::ErrorCode;
 use std::fmt;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub enum StoreError {
     },
     /// The disk is full, or the store's own limit is reached.
     Full,
+    /// The box is not stored. It was removed during the operation.
+    NoBox(BoxName),
     /// An entry cannot be decoded: its kind and the error.
     Entry(&'static str, serde_json::Error),
     /// Any other database error.
@@ -36,6 +39,7 @@ impl fmt::Display for StoreError {
                 "the store has format {found}, and this program reads formats up to {known}: use a newer version"
             ),
             Self::Full => f.write_str("the store's disk is full: free some space; nothing was changed"),
+            Self::NoBox(name) => write!(f, "there is no box {name}"),
             Self::Entry(what, _) => write!(f, "a {what} in the store can't be read"),
             Self::Database(_) => f.write_str("the store failed"),
         }
@@ -47,7 +51,7 @@ impl std::error::Error for StoreError {
         match self {
             Self::Open(_, error) | Self::Database(error) => Some(error),
             Self::Entry(_, error) => Some(error),
-            Self::InUse | Self::Newer { .. } | Self::Full => None,
+            Self::InUse | Self::Newer { .. } | Self::Full | Self::NoBox(_) => None,
         }
     }
 }
