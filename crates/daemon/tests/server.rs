@@ -276,6 +276,24 @@ fn a_killed_daemon_leaves_no_process_and_loses_no_definition() {
     assert!(first > last, "{first} after {last}");
 }
 
+/// After a clean end, a copy of the store's one file holds every definition.
+#[test]
+fn a_daemon_that_ends_leaves_its_store_in_one_file() {
+    let (first, second) = (Folder::new("whole"), Folder::new("whole-copy"));
+    let mut daemon = Daemon::start(&first.0);
+    for number in 0..5 {
+        let request = process(&format!("box{number}"), "mirror", &["-"]);
+        daemon.client().send(&op::CREATE_BOX, &[], &request).unwrap();
+    }
+    daemon.signal(rustix::process::Signal::TERM);
+    assert!(daemon.child.wait().unwrap().success());
+    std::fs::copy(first.file("store"), second.file("store")).unwrap();
+    let copy = Daemon::start(&second.0);
+    let boxes = copy.client().ask(&op::LIST_BOXES, &[]).unwrap();
+    assert_eq!(boxes.len(), 5);
+    assert!(boxes.iter().all(|status| status.state == BoxState::Running), "{boxes:?}");
+}
+
 /// When descriptors run out, operations fail with a message, and work again when some are free.
 #[test]
 fn operations_fail_only_while_descriptors_are_short() {

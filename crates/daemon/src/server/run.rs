@@ -171,8 +171,10 @@ async fn serve(
     service_manager::stopping();
     // An error means that no stream is left.
     let _ = tell_end.send(true);
-    let last = tokio::task::spawn_blocking(move || supervisor.end());
+    let ended = supervisor.clone();
+    let last = tokio::task::spawn_blocking(move || ended.end());
     connections.finish().await;
     last.await.map_err(io::Error::other)?;
+    tokio::task::spawn_blocking(move || supervisor.close_store()).await.map_err(io::Error::other)?;
     Ok(())
 }

@@ -105,6 +105,14 @@ impl Store {
         }
     }
 
+    /// Writes everything into the store's file, so that a copy of this file alone is complete, and accepts no further
+    /// changes.
+    pub(crate) fn close(&mut self) -> Result<(), StoreError> {
+        self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        self.connection.pragma_update(None, "query_only", true)?;
+        Ok(())
+    }
+
     fn migrate(&mut self) -> Result<(), StoreError> {
         let transaction = self.connection.transaction()?;
         let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -161,6 +169,26 @@ mod tests {
         let running: String =
             store.connection.query_row("SELECT sqlite_version()", [], |row| row.get(0)).unwrap();
         assert_eq!(running, name);
+    }
+
+    #[test]
+    fn a_closed_store_is_whole_in_one_file() {
+        let folder = std::env::temp_dir().join(format!("clickbox-store-close-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, copy) = (folder.join("store"), folder.join("copy"));
+        let mut store = Store::open(Some(&path), None).unwrap();
+        for number in 0..100 {
+            store.set_counter(&format!("counter{number}"), number).unwrap();
+        }
+        store.close().unwrap();
+        assert!(store.set_counter("late", 1).is_err(), "a late change would be in the log only");
+        // The store is still open: a daemon's last thread may hold it until the process ends.
+        std::fs::copy(&path, &copy).unwrap();
+        assert_eq!(std::fs::metadata(folder.join("store-wal")).unwrap().len(), 0);
+        let copy = Store::open(Some(&copy), None).unwrap();
+        assert!((0..100).all(|number| copy.counter(&format!("counter{number}")).unwrap() == number));
+        drop((store, copy));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -254,6 +254,14 @@ impl Supervisor {
         self.0.exit_events.wake();
     }
 
+    /// Writes all definitions into the store's file, without a write-ahead log beside it. Call it after
+    /// [`end`](Self::end), when no operation runs: later changes fail.
+    pub fn close_store(&self) {
+        // If it fails, for example because the disk is full, the definitions stay in the log, which is read at the next
+        // start.
+        let _ = self.0.store().close();
+    }
+
     /// Whether the daemon is shutting down.
     pub fn is_ending(&self) -> bool {
         self.0.is_ending()
