@@ -3,6 +3,9 @@
 fn main() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../image.ld");
     println!("cargo::rerun-if-changed={script}");
+    // The symbols, which the image doesn't have: `crates/image` makes a file of them.
+    let map = std::env::var("OUT_DIR").expect("cargo sets it") + "/image.map";
+    println!("cargo::rustc-link-arg-bins=-Wl,-Map={map},--no-demangle");
     for argument in [
         "-nostartfiles",
         "-nostdlib",

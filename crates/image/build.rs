@@ -5,8 +5,13 @@
 //! flags and wrappers is not for the guest.
 
 use std::env;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::Path;
 use std::process::Command;
+
+use rustc_demangle::demangle;
 
 /// Packages of the guest workspace that are images.
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
@@ -62,6 +67,9 @@ const SOURCES: [&str; 47] = [
     "guest/probe",
 ];
 
+/// The column of the names of symbols in the map of lld.
+const SYMBOL_COLUMN: usize = 65;
+
 /// Variables of the outer build that would change the inner one, besides those of its profiles.
 const FOREIGN: [&str; 9] = [
     "CARGO_BUILD_RUSTFLAGS",
@@ -102,10 +110,48 @@ fn main() {
         Err(error) => fail(&format!("cargo can't be started for the box image: {error}")),
     }
     println!("cargo::rustc-env=IMAGE_PROFILE={profile}");
+    let profile_folder = target.join("x86_64-unknown-linux-gnu").join(folder);
+    match write_symbols(&profile_folder, &profile_folder.join("clickbox"), Path::new(&out)) {
+        Ok(fingerprint) => println!("cargo::rustc-env=IMAGE_FINGERPRINT={fingerprint}"),
+        Err(error) => fail(&format!("the symbols of the box image: {error}")),
+    }
     for image in IMAGES {
-        let built = target.join("x86_64-unknown-linux-gnu").join(folder).join(image);
+        let built = profile_folder.join(image);
         println!("cargo::rustc-env=IMAGE_{}={}", image.to_uppercase(), built.display());
     }
+}
+
+/// Writes the symbols of the box image, which crash reports use, to a file beside the program. Returns the image's
+/// fingerprint.
+fn write_symbols(profile: &Path, image: &Path, out: &Path) -> io::Result<String> {
+    let mut hasher = DefaultHasher::new();
+    fs::read(image)?.hash(&mut hasher);
+    let fingerprint = format!("clickbox {:016x}", hasher.finish());
+    // The map that the linker wrote most recently.
+    let builds = fs::read_dir(profile.join("build"))?.flatten();
+    let boxes = builds.filter(|build| build.file_name().to_string_lossy().starts_with("box-"));
+    let maps = boxes.map(|build| build.path().join("out/image.map"));
+    let map = maps.max_by_key(|map| fs::metadata(map).and_then(|found| found.modified()).ok());
+    let map = fs::read_to_string(map.ok_or(io::ErrorKind::NotFound)?)?;
+    let mut symbols = fingerprint.clone() + "\n";
+    for line in map.lines() {
+        // Address, load address, size, alignment. A symbol's name follows in a column of its own, after those of sections
+        // and object files.
+        let (Some(numbers), Some(name)) = (line.get(..SYMBOL_COLUMN), line.get(SYMBOL_COLUMN..)) else {
+            continue;
+        };
+        let numbers: Vec<&str> = numbers.split_whitespace().collect();
+        if let [address, _, size, _] = numbers[..]
+            && size != "0"
+            && name.starts_with("_ZN")
+        {
+            symbols += &format!("{address} {size} {:#}\n", demangle(name));
+        }
+    }
+    // OUT_DIR is `<profile>/build/<package>/out`, and the program is in `<profile>`.
+    let beside_the_program = out.ancestors().nth(3).ok_or(io::ErrorKind::NotFound)?;
+    fs::write(beside_the_program.join("clickbox.symbols"), symbols)?;
+    Ok(fingerprint)
 }
 
 fn fail(reason: &str) -> ! {

@@ -297,6 +297,10 @@ pub struct CrashReport {
     /// The address that caused a page fault.
     #[serde(default)]
     pub address: Option<u64>,
+    /// The function of the box image that was running, and the offset of the instruction in it. Absent if the daemon has
+    /// no symbols of the image.
+    #[serde(default)]
+    pub function: Option<String>,
     /// The configuration that was running.
     #[serde(default)]
     pub configuration: Option<String>,

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         classes: elements::REGISTRY,
         documentation: elements::DOCUMENTATION,
         box_image: image::CLICKBOX,
+        box_image_fingerprint: image::CLICKBOX_FINGERPRINT,
         probe_image: image::PROBE,
     })
 }

@@ -73,6 +73,21 @@ fn a_box_is_created_used_and_removed() {
 
 /// The files that a box writes can be read by other tools, and their names are not host paths.
 #[test]
+fn a_crash_report_names_the_function() {
+    let daemon = Daemon::start("function");
+    let file = daemon.file("busy.click", "InfiniteSource -> c :: Counter -> Discard;\n");
+    daemon.check(&["create", "busy", &file, "--sandbox", "process", "--restart", "never"], 0, &["busy runs"]);
+    let process = daemon.json(&["show", "busy"])["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+    let process = process.and_then(Pid::from_raw).expect("a process");
+    kill_process(process, Signal::SEGV).expect("a signal");
+    daemon.until(&["show", "busy"], "last crash");
+    let crash = &daemon.json(&["show", "busy"])["crash"];
+    let function = crash["function"].as_str().unwrap_or_default();
+    let (name, offset) = function.rsplit_once('+').expect("a function and an offset");
+    assert!(name.contains("::") && offset.starts_with("0x"), "{function}");
+}
+
+#[test]
 fn files_that_a_box_writes_are_fetched() {
     let daemon = Daemon::start("files");
     let file = daemon.file(

@@ -14,6 +14,8 @@ pub struct Components {
     pub documentation: &'static [&'static [&'static ClassDocumentation]],
     /// The image of boxes with the engine.
     pub box_image: &'static [u8],
+    /// The fingerprint of that image, with which its file of symbols begins.
+    pub box_image_fingerprint: &'static str,
     /// The image of boxes that measure sandboxes without an engine.
     pub probe_image: &'static [u8],
 }
@@ -39,6 +41,7 @@ pub(crate) fn get() -> &'static Components {
         classes: elements::REGISTRY,
         documentation: elements::DOCUMENTATION,
         box_image: &[],
+        box_image_fingerprint: "",
         probe_image: &[],
     })
 }

@@ -35,6 +35,7 @@ mod settings;
 mod store;
 mod subject;
 mod supervisor;
+mod symbols;
 
 pub use error::{OperationError, PortError, RequestError};
 pub use escape::EscapedText;
@@ -43,3 +44,4 @@ pub use settings::Settings;
 pub use store::StoreError;
 pub use subject::Subject;
 pub use supervisor::{StartError, Supervisor};
+pub use symbols::SymbolFile;

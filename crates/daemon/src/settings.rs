@@ -1,5 +1,6 @@
 //! Settings of a daemon.
 
+use crate::symbols::SymbolFile;
 use std::path::PathBuf;
 
 /// Settings of a daemon.
@@ -9,6 +10,8 @@ pub struct Settings {
     pub image: &'static [u8],
     /// The image's name, for display.
     pub image_name: String,
+    /// The symbols of the image, which crash reports use.
+    pub symbols: Option<SymbolFile>,
     /// The file that stores definitions; its folder must exist. `None`: definitions are kept in memory and lost when
     /// the daemon ends.
     pub store: Option<PathBuf>,
@@ -21,6 +24,13 @@ pub struct Settings {
 impl Settings {
     /// Default settings: automatic number of workers, and a store in memory.
     pub fn new(image: &'static [u8], image_name: impl Into<String>) -> Self {
-        Self { image, image_name: image_name.into(), store: None, workers: 0, store_pages: None }
+        Self {
+            image,
+            image_name: image_name.into(),
+            symbols: None,
+            store: None,
+            workers: 0,
+            store_pages: None,
+        }
     }
 }

@@ -8,6 +8,9 @@
 /// The image of a box: the engine with all of its elements.
 pub static CLICKBOX: &[u8] = include_bytes!(env!("IMAGE_CLICKBOX"));
 
+/// The fingerprint of [`CLICKBOX`]. Its symbols are in a file beside the program, `clickbox.symbols`, that begins with it.
+pub static CLICKBOX_FINGERPRINT: &str = env!("IMAGE_FINGERPRINT");
+
 /// The corpus runner: a program for tests, with the elements of [`CLICKBOX`], that runs configurations in simulated
 /// time.
 pub static CORPUS: &[u8] = include_bytes!(env!("IMAGE_CORPUS"));

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use api::client;
 use clap::Args;
-use daemon::{Settings, Tcp};
+use daemon::{Settings, SymbolFile, Tcp};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
@@ -88,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     };
     let settings = Settings {
         store: store.clone(),
+        symbols: symbols(),
         workers: arguments.workers,
         ..Settings::new(components::get().box_image, concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
@@ -119,6 +120,12 @@ fn sentence(ready: &Ready) -> String {
         None => "definitions are in memory only".into(),
     };
     format!("clickbox {}: at {}{tcp}; {store}", env!("CARGO_PKG_VERSION"), ready.socket.display())
+}
+
+/// The symbols of the box image, which the build leaves beside the program.
+fn symbols() -> Option<SymbolFile> {
+    let path = std::env::current_exe().ok()?.with_extension("symbols");
+    Some(SymbolFile { path, fingerprint: components::get().box_image_fingerprint })
 }
 
 /// The socket to listen on.

@@ -14,6 +14,7 @@ pub(crate) fn report(end: &ExitStatus) -> CrashReport {
         time: Time::now(),
         cause: String::new(),
         address: None,
+        function: None,
         configuration: None,
         element: None,
         message: String::new(),

@@ -56,7 +56,10 @@ impl Supervisor {
         inner.count_held(held);
         inner.close();
         if crashed {
-            let report = report(&end);
+            let mut report = report(&end);
+            if let (ExitStatus::Crashed(found), Some(symbols)) = (&end, &self.0.symbols) {
+                report.function = symbols.function(found.registers.rip);
+            }
             let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
             let message = match end {
                 ExitStatus::Killed => format!("box {} was killed on request", managed.name),

@@ -13,6 +13,7 @@ use crate::processors::Processors;
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, StoredSwitch};
 use crate::subject::Subject;
+use crate::symbols::SymbolFile;
 use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
 use sandbox::{EventFd, HostError, SystemError};
 use std::collections::BTreeMap;
@@ -116,6 +117,8 @@ pub(super) struct SupervisorState {
     pending: Mutex<BTreeMap<StackName, PendingConfirmation>>,
     pub(super) started: Time,
     pub(super) image: String,
+    /// The image's symbols.
+    pub(super) symbols: Option<SymbolFile>,
     events_until: Mutex<u64>,
     ending: AtomicBool,
 }
@@ -227,6 +230,7 @@ impl Supervisor {
             pending: Mutex::default(),
             started: Time::now(),
             image: settings.image_name.clone(),
+            symbols: settings.symbols.clone(),
             events_until: Mutex::new(until),
             ending: AtomicBool::new(false),
         }));

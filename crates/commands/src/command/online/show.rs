@@ -144,6 +144,7 @@ fn crash_text(crash: &CrashReport) -> String {
     line("configuration", crash.configuration.clone());
     line("element", crash.element.clone());
     line("message", Some(crash.message.clone()));
+    line("function", crash.function.clone());
     line("address", crash.address.map(|address| format!("{address:#x}")));
     for registers in crash.registers.chunks(4) {
         let register = |register: &api::Register| format!("{:>6} {:<18}", register.name, register.value);
