@@ -1,23 +1,29 @@
-//! Connections, limited in number and in time.
+//! Connections, each from the first byte to the last, limited in time.
 
+use super::admission::{Admission, Connection, Peer, Serving};
+use super::respond::ErrorResponse;
 use super::stream::{ShutdownSignal, wait_for_shutdown};
+use api::ErrorCode;
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::Request;
+use axum::http::header::RETRY_AFTER;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-/// Maximum concurrent connections of each kind; further ones wait to be accepted. Clients that cannot even log in over
-/// TCP must not lock out the user of the Unix socket.
-const MAX_CONNECTIONS: usize = 512;
-
-/// Time limit for a request's header.
+/// Time limit for the TLS handshake, and for a request's header.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long connections may take to finish when the server shuts down.
@@ -27,29 +33,13 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// reports that a box, or another process, has freed some.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The connection slots of one kind.
-#[derive(Debug)]
-pub(super) struct ConnectionSlots(Arc<Semaphore>);
-
-impl ConnectionSlots {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_CONNECTIONS)))
-    }
-
-    /// Waits for a free slot, and then for a connection. Returns `None` after a failure and a pause; the caller may
-    /// retry.
-    pub(super) async fn accept<T>(
-        &self,
-        accept: impl Future<Output = io::Result<T>>,
-    ) -> Option<(OwnedSemaphorePermit, T)> {
-        // The semaphore is never closed.
-        let permit = self.0.clone().acquire_owned().await.ok()?;
-        match accept.await {
-            Ok(connection) => Some((permit, connection)),
-            Err(_) => {
-                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-                None
-            }
+/// Waits for a connection. Returns `None` after a failure and a pause; the caller may retry.
+pub(super) async fn accept<T>(accept: impl Future<Output = io::Result<T>>) -> Option<T> {
+    match accept.await {
+        Ok(connection) => Some(connection),
+        Err(_) => {
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+            None
         }
     }
 }
@@ -66,28 +56,39 @@ impl Connections {
         Self { running: JoinSet::new(), ending }
     }
 
-    /// Serves a connection until it closes or the server shuts down.
-    pub(super) fn serve<F, I>(&mut self, permit: OwnedSemaphorePermit, open: F, router: Router)
+    /// Serves a connection until it closes, the server shuts down, or `admission` needs its place.
+    pub(super) fn serve<F, I>(&mut self, (admission, peer): (&Admission, Peer), open: F, router: Router)
     where
         F: Future<Output = Option<I>> + Send + 'static,
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         while self.running.try_join_next().is_some() {}
         let mut ending = self.ending.clone();
-        self.running.spawn(async move {
-            let _permit = permit;
+        let connection = admission.open(peer);
+        let registered = connection.clone();
+        let served = async move {
             let Ok(Some(stream)) = tokio::time::timeout(HEADER_TIMEOUT, open).await else { return };
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-            let service = TowerToHyperService::new(router);
-            let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+            let router = TowerToHyperService::new(router);
+            let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+                request.extensions_mut().insert(registered.clone());
+                router.call(request)
+            });
+            let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
             tokio::select! {
                 // The connection ended; an error means that the client is gone.
-                _ = connection.as_mut() => {}
+                _ = served.as_mut() => {}
                 () = wait_for_shutdown(&mut ending) => {
-                    connection.as_mut().graceful_shutdown();
-                    let _ = connection.await;
+                    served.as_mut().graceful_shutdown();
+                    let _ = served.await;
                 }
+            }
+        };
+        self.running.spawn(async move {
+            tokio::select! {
+                () = served => {}
+                () = connection.evicted() => {}
             }
         });
     }
@@ -97,5 +98,42 @@ impl Connections {
         let all = async { while self.running.join_next().await.is_some() {} };
         // The remaining connections are aborted.
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await;
+    }
+}
+
+/// Passes requests, which must be authorised, unless too many are being served.
+pub(super) async fn admit(request: Request, next: Next) -> Response {
+    let connection = request.extensions().get::<Arc<Connection>>();
+    let Some(serving) = connection.and_then(Connection::begin) else {
+        let error =
+            ErrorResponse::new(ErrorCode::Limit, "too many requests are being served; try again later");
+        return ([(RETRY_AFTER, "1")], error).into_response();
+    };
+    next.run(request).await.map(|body| Body::new(ServedBody { body, _serving: serving }))
+}
+
+/// The body of a response. The request is being served until the body ends.
+struct ServedBody {
+    body: Body,
+    _serving: Serving,
+}
+
+impl HttpBody for ServedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -1,5 +1,6 @@
 //! The API over HTTP: routes requests to the supervisor's methods, and waits for them off its own threads.
 
+mod admission;
 mod connection;
 mod listen;
 mod metrics;

@@ -1,6 +1,7 @@
 //! Runs the daemon from start to shutdown.
 
-use super::connection::{ConnectionSlots, Connections};
+use super::admission::{Admission, Peer};
+use super::connection::{Connections, accept, admit};
 use super::listen::{ListenError, Socket};
 use super::routes::{ServerState, routes};
 use super::service_manager;
@@ -134,7 +135,8 @@ async fn serve(
     let started = tokio::task::spawn_blocking(move || Supervisor::start(&own)).await;
     let supervisor = started.map_err(io::Error::other)?.map_err(RunError::Start)?;
     let (tell_end, ending) = watch::channel(false);
-    let open = routes(ServerState { supervisor: supervisor.clone(), ending: ending.clone() });
+    let open = routes(ServerState { supervisor: supervisor.clone(), ending: ending.clone() })
+        .layer(axum::middleware::from_fn(admit));
     let guarded = tls.as_ref().map(|(.., token)| {
         open.clone().layer(axum::middleware::from_fn_with_state(token.clone(), with_token))
     });
@@ -142,28 +144,30 @@ async fn serve(
     ready(&Address { socket: socket.into(), tcp: address });
     service_manager::ready();
     let mut connections = Connections::new(ending);
-    let (near, far) = (ConnectionSlots::new(), ConnectionSlots::new());
+    // Clients that cannot even log in over TCP must not lock out the user of the Unix socket.
+    let (near, far) = (Admission::default(), Admission::default());
     let mut end = std::pin::pin!(end);
     let mut watchdog = std::pin::pin!(service_manager::run_watchdog(supervisor.clone()));
     loop {
         let over_tcp = async {
             match &tls {
-                Some((listener, acceptor, _)) => (far.accept(listener.accept()).await, acceptor.clone()),
+                Some((listener, acceptor, _)) => (accept(listener.accept()).await, acceptor.clone()),
                 None => pending().await,
             }
         };
         tokio::select! {
             () = &mut end => break,
             () = &mut watchdog => {}
-            accepted = near.accept(unix.accept()) => {
-                if let Some((permit, (stream, _))) = accepted {
-                    connections.serve(permit, async { Some(stream) }, open.clone());
+            accepted = accept(unix.accept()) => {
+                if let Some((stream, _)) = accepted {
+                    let peer = Peer::User(stream.peer_cred().ok().map(|credentials| credentials.uid()));
+                    connections.serve((&near, peer), async { Some(stream) }, open.clone());
                 }
             }
             (accepted, acceptor) = over_tcp => {
-                if let (Some((permit, (stream, _))), Some(guarded)) = (accepted, &guarded) {
+                if let (Some((stream, from)), Some(guarded)) = (accepted, &guarded) {
                     let open = async move { acceptor.accept(stream).await.ok() };
-                    connections.serve(permit, open, guarded.clone());
+                    connections.serve((&far, Peer::at(from.ip())), open, guarded.clone());
                 }
             }
         }

@@ -1,0 +1,235 @@
+//! Which connections are kept when there are too many: each stage of a connection has its own limit, and each client
+//! its share of it.
+//!
+//! Invariants:
+//! - A connection without a complete, authorised request takes no room from connections that have one.
+//! - A new connection is always accepted. If there are too many, one of the client that has the most is closed.
+//! - A request that is being served is never aborted for another one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Maximum connections of each listener that have not sent an authorised request. Any client can open these.
+const MAX_NEW: usize = 256;
+
+/// Maximum connections of each listener between two requests.
+const MAX_IDLE: usize = 256;
+
+/// Maximum concurrent requests of each listener.
+const MAX_REQUESTS: usize = 512;
+
+/// Maximum concurrent requests of one client, so that one client cannot shut out the others.
+const MAX_CLIENT_REQUESTS: usize = 384;
+
+/// Who a client is. Limits are shared between clients, not between connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Peer {
+    /// The user that connected to the Unix socket, if the kernel knows it.
+    User(Option<u32>),
+    /// The client's address over TCP.
+    Address(IpAddr),
+}
+
+impl Peer {
+    /// The client at an address. One client usually has a whole /64 of IPv6 addresses.
+    pub(super) fn at(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            address => address,
+        })
+    }
+}
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// No authorised request has arrived.
+    New,
+    /// Its requests have been answered.
+    Idle,
+    /// A request is being served.
+    Busy,
+}
+
+#[derive(Debug)]
+struct Entry {
+    peer: Peer,
+    stage: Stage,
+    evicted: Arc<Notify>,
+}
+
+/// The connections of a listener, oldest first.
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    entries: BTreeMap<u64, Entry>,
+}
+
+impl Table {
+    fn count(&self, stage: Stage, peer: Option<Peer>) -> usize {
+        let counted = |entry: &&Entry| entry.stage == stage && peer.is_none_or(|peer| entry.peer == peer);
+        self.entries.values().filter(counted).count()
+    }
+
+    /// If more than `limit` connections are in a stage, closes the oldest one of the client that has the most.
+    fn shrink(&mut self, stage: Stage, limit: usize) {
+        let mut counts = HashMap::<Peer, usize>::new();
+        for entry in self.entries.values().filter(|entry| entry.stage == stage) {
+            *counts.entry(entry.peer).or_default() += 1;
+        }
+        if counts.values().sum::<usize>() <= limit {
+            return;
+        }
+        let most = counts.values().copied().max();
+        let oldest = self
+            .entries
+            .iter()
+            .find(|(_, entry)| entry.stage == stage && counts.get(&entry.peer).copied() == most)
+            .map(|(&number, _)| number);
+        if let Some(entry) = oldest.and_then(|number| self.entries.remove(&number)) {
+            entry.evicted.notify_one();
+        }
+    }
+}
+
+/// The connections of a listener.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Admission(Arc<Mutex<Table>>);
+
+impl Admission {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A panic leaves the table as it was: each change is complete.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a new connection. If there are too many, another one is closed.
+    pub(super) fn open(&self, peer: Peer) -> Arc<Connection> {
+        let mut table = self.table();
+        let (number, evicted) = (table.next, Arc::new(Notify::new()));
+        table.next += 1;
+        table.entries.insert(number, Entry { peer, stage: Stage::New, evicted: evicted.clone() });
+        table.shrink(Stage::New, MAX_NEW);
+        Arc::new(Connection { number, peer, evicted, admission: self.clone() })
+    }
+}
+
+/// A registered connection. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    number: u64,
+    pub(super) peer: Peer,
+    evicted: Arc<Notify>,
+    admission: Admission,
+}
+
+impl Connection {
+    /// Waits until this connection must be closed for another one.
+    pub(super) async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+
+    /// Begins an authorised request. Returns `None` if too many are being served, or if the connection is being closed.
+    pub(super) fn begin(self: &Arc<Self>) -> Option<Serving> {
+        let mut table = self.admission.table();
+        let full = table.count(Stage::Busy, None) >= MAX_REQUESTS
+            || table.count(Stage::Busy, Some(self.peer)) >= MAX_CLIENT_REQUESTS;
+        let entry = table.entries.get_mut(&self.number)?;
+        if full {
+            return None;
+        }
+        entry.stage = Stage::Busy;
+        Some(Serving(self.clone()))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.admission.table().entries.remove(&self.number);
+    }
+}
+
+/// A request that is being served, until the end of its response.
+#[derive(Debug)]
+pub(super) struct Serving(Arc<Connection>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let mut table = self.0.admission.table();
+        if let Some(entry) = table.entries.get_mut(&self.0.number) {
+            entry.stage = Stage::Idle;
+        }
+        table.shrink(Stage::Idle, MAX_IDLE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn is_evicted(connection: &Connection) -> bool {
+        connection.evicted().now_or_never().is_some()
+    }
+
+    fn at(text: &str) -> Peer {
+        Peer::at(text.parse().unwrap())
+    }
+
+    #[test]
+    fn the_oldest_silent_connection_of_the_greediest_client_is_closed() {
+        let admission = Admission::default();
+        let first = admission.open(at("192.0.2.1"));
+        let greedy: Vec<_> = (1..MAX_NEW).map(|_| admission.open(at("192.0.2.2"))).collect();
+        assert!(!is_evicted(&greedy[0]));
+        let later: Vec<_> = (0..10).map(|_| admission.open(at("192.0.2.1"))).collect();
+        let evicted: Vec<_> = greedy.iter().map(|connection| is_evicted(connection)).collect();
+        assert!(evicted[..10].iter().all(|&evicted| evicted) && !evicted[10..].contains(&true));
+        assert!(!is_evicted(&first) && !later.iter().any(|connection| is_evicted(connection)));
+        // With equal shares the oldest is closed.
+        let admission = Admission::default();
+        let each: Vec<_> =
+            (0..=MAX_NEW).map(|number| admission.open(Peer::User(Some(number as u32)))).collect();
+        assert!(is_evicted(&each[0]) && !each[1..].iter().any(|connection| is_evicted(connection)));
+    }
+
+    #[test]
+    fn silent_connections_take_no_room_from_requests() {
+        let admission = Admission::default();
+        let busy = admission.open(at("192.0.2.1"));
+        let serving = busy.begin().unwrap();
+        let idle = admission.open(at("192.0.2.1"));
+        drop(idle.begin().unwrap());
+        let silent: Vec<_> = (0..2 * MAX_NEW).map(|_| admission.open(at("192.0.2.1"))).collect();
+        assert!(!is_evicted(&busy) && !is_evicted(&idle));
+        assert_eq!(silent.iter().filter(|connection| is_evicted(connection)).count(), MAX_NEW);
+        drop((silent, serving));
+        assert_eq!(admission.table().count(Stage::New, None), 0);
+        assert_eq!(admission.table().count(Stage::Idle, None), 2);
+        drop((busy, idle));
+        assert!(admission.table().entries.is_empty());
+    }
+
+    #[test]
+    fn one_client_cannot_occupy_all_requests() {
+        let admission = Admission::default();
+        let open = |peer| {
+            let connection = admission.open(peer);
+            let serving = connection.begin();
+            (connection, serving)
+        };
+        let mut greedy: Vec<_> = (0..=MAX_CLIENT_REQUESTS).map(|_| open(at("2001:db8::1"))).collect();
+        assert_eq!(greedy.iter().filter(|(_, serving)| serving.is_none()).count(), 1);
+        // The same client at another of its addresses.
+        assert!(open(at("2001:db8::2")).1.is_none());
+        let rest = MAX_REQUESTS - MAX_CLIENT_REQUESTS;
+        let others: Vec<_> = (0..=rest).map(|_| open(at("2001:db8:0:1::1"))).collect();
+        assert_eq!(others.iter().filter(|(_, serving)| serving.is_none()).count(), 1);
+        greedy.remove(0);
+        assert!(open(at("192.0.2.1")).1.is_some());
+        // The others' idle connections are closed when they are too many, the oldest first.
+        let connections: Vec<_> = greedy.into_iter().map(|(connection, _)| connection).collect();
+        assert!(is_evicted(&connections[0]) && !is_evicted(&connections[MAX_CLIENT_REQUESTS - 2]));
+    }
+}
