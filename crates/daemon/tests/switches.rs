@@ -243,6 +243,80 @@ fn addresses_are_set_listed_and_removed() {
     assert_eq!(supervisor.add_port(&lan, &missing).unwrap_err().code(), ErrorCode::Refused);
 }
 
+/// Writes a capture file with as many frames of 60 bytes from one address to another.
+fn write_frames(path: &std::path::Path, to: api::MacAddr, from: api::MacAddr, count: usize) {
+    let frame = [&to.0.0[..], &from.0.0, &[8, 0], &[0; 46]].concat();
+    let encoder = capture::PcapEncoder::new(capture::LinkType::ETHERNET);
+    let mut file = encoder.file_header().to_vec();
+    for _ in 0..count {
+        encoder.record(0, frame.len() as u32, &frame, &mut file);
+    }
+    std::fs::write(path, &file).unwrap();
+}
+
+/// The address of a box's port belongs to it at a learning switch: no other port can take it, also while the box is
+/// stopped, and its frames go nowhere else.
+#[test]
+fn the_address_of_a_box_cannot_be_taken() {
+    let folder = Folder::new("spoof");
+    let [owner_mac, peer_mac] = [1, 2].map(|number| api::MacAddr::new([2, 0, 0, 0, 0, number]));
+    let (theft, calls) = (folder.file("theft.pcap"), folder.file("calls.pcap"));
+    write_frames(&theft, peer_mac, owner_mac, 50);
+    write_frames(&calls, owner_mac, peer_mac, 50);
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    supervisor.create_switch(CreateSwitch::new(lan.clone())).unwrap();
+    supervisor.add_port(&lan, &port("other", PortDriver::Null {})).unwrap();
+    let with_mac = |name: &str, ports: &[&str]| {
+        let mut definition = process(name, "drop", ports);
+        definition.ports[0].mac = Some(owner_mac);
+        definition
+    };
+    supervisor.create_box(with_mac("owner", &["lan"])).unwrap();
+    let twice = supervisor.create_box(with_mac("twice", &["lan"])).unwrap_err();
+    assert_eq!(twice.code(), ErrorCode::Refused);
+    assert!(twice.to_string().contains("already assigned to another port"), "{twice}");
+    // A port that is attached later has the same right.
+    supervisor.create_box(with_mac("later", &["-"])).unwrap();
+    let driver = PortDriver::Box { name: name("later"), port: 0 };
+    assert!(supervisor.add_port(&lan, &port("later", driver)).is_err());
+
+    let play = |name: &str, path: &std::path::Path| {
+        let read =
+            PortDriver::Pcap { read: Some(path.display().to_string()), write: None, repeat: 1, rate: None };
+        supervisor.add_port(&lan, &port(name, read)).unwrap();
+        let show = || supervisor.show_switch(&lan).unwrap().port_list;
+        let played =
+            || show().iter().any(|port| port.name == port_name(name) && port.traffic.received_packets == 50);
+        until("the frames are played", played);
+        let row = |port: &api::SwitchPort| {
+            let drops = port.drops.iter().filter(|(_, count)| **count > 0);
+            let drops: Vec<_> = drops.map(|(reason, count)| (reason.clone(), *count)).collect();
+            (port.name.to_string(), port.traffic.sent_packets, drops)
+        };
+        let rows = show().iter().map(row).collect::<Vec<_>>();
+        supervisor.remove_port(&lan, &port_name(name)).unwrap();
+        rows
+    };
+    let row = |name: &str, sent, drops: &[(&str, u64)]| {
+        let drops: Vec<_> = drops.iter().map(|(reason, count)| (reason.to_string(), *count)).collect();
+        (name.to_string(), sent, drops)
+    };
+    let spoofed = row("thief", 0, &[("spoofed", 50)]);
+    assert_eq!(play("thief", &theft), [row("other", 0, &[]), row("owner.0", 0, &[]), spoofed.clone()]);
+    assert_eq!(play("peer", &calls), [row("other", 0, &[]), row("owner.0", 50, &[]), row("peer", 0, &[])]);
+    supervisor.stop_box(&name("owner")).unwrap();
+    assert_eq!(play("thief", &theft), [row("other", 0, &[]), row("owner.0", 50, &[]), spoofed]);
+    let down = row("owner.0", 50, &[("down", 50)]);
+    assert_eq!(play("peer", &calls), [row("other", 0, &[]), down, row("peer", 0, &[])]);
+    supervisor.start_box(&name("owner")).unwrap();
+    let again = row("owner.0", 100, &[("down", 50)]);
+    assert_eq!(play("peer", &calls), [row("other", 0, &[]), again, row("peer", 0, &[])]);
+    let known = supervisor.addresses(&lan).unwrap();
+    let rows: Vec<_> = known.iter().map(|entry| (entry.mac, entry.port.as_str(), entry.kind)).collect();
+    assert_eq!(rows, [(owner_mac, "owner.0", AddressKind::Static)]);
+}
+
 /// A capture file is replayed into a switch, and what comes out at the other end is captured.
 #[test]
 fn captures_are_replayed_written_and_streamed() {

@@ -289,7 +289,7 @@ reasons! {
         "The script dropped the packet.",
         "Nothing to do if the script is as intended.";
     SPOOFED "spoofed":
-        "The frame's source address is not the one assigned to its port.",
+        "The frame's source address is not the one assigned to its port, or is assigned to another port.",
         "Let the box use the address of its port, or allow other addresses on it.";
     CAPPED "capped":
         "The port exceeded its rate limit.",

@@ -105,7 +105,7 @@ impl<F: Forward> SwitchRunner<F> {
     }
 
     /// Replaces a port's driver and returns the old one. The new driver starts up even if the old one was down.
-    /// Settings, counters and addresses stay.
+    /// Settings, counters and bound addresses stay, and so do learned ones, unless the old driver was down.
     pub fn set_driver(&mut self, port: PortId, driver: Box<dyn Driver>) -> Option<Box<dyn Driver>> {
         let slot = self.slots.get_mut(usize::from(port.0))?.as_mut()?;
         slot.down = None;
@@ -193,6 +193,7 @@ impl<F: Forward> SwitchRunner<F> {
             }
             Err(error) => {
                 self.switch.lost(port, Reason::FAULTY, 1);
+                self.switch.flush_port(port);
                 source.down = Some(error);
             }
         }
@@ -223,10 +224,14 @@ impl<F: Forward> SwitchRunner<F> {
                 Ok(sent) => {
                     self.switch.sent(*to, sent.frames, sent.bytes);
                     let reason = if sent.down { Reason::DOWN } else { Reason::FULL };
+                    if sent.down {
+                        self.switch.flush_port(*to);
+                    }
                     self.switch.lost(*to, reason, frames.len() as u64 - sent.frames);
                 }
                 Err(error) => {
                     self.switch.lost(*to, Reason::DOWN, frames.len() as u64);
+                    self.switch.flush_port(*to);
                     target.down = Some(error);
                 }
             }
@@ -236,6 +241,9 @@ impl<F: Forward> SwitchRunner<F> {
             *clock = Instant::now();
             source.cost.time += clock.duration_since(begin);
             source.cost.visits += 1;
+        } else {
+            // The port went down after it had sent frames, from which addresses were learned.
+            self.switch.flush_port(port);
         }
         self.batch.clear();
         taken
@@ -252,10 +260,14 @@ impl<F: Forward> SwitchRunner<F> {
     fn prepare_sleep(&mut self, polls: &mut Vec<libc::pollfd>) -> bool {
         polls.push(readable(&self.wake_event));
         let mut sleeps = true;
-        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.down.is_none()) {
+        for (port, slot) in (0..).map(PortId).zip(&mut self.slots) {
+            let Some(slot) = slot.as_mut().filter(|slot| slot.down.is_none()) else { continue };
             match slot.driver.prepare_sleep() {
                 Ok(sleepy) => sleeps &= sleepy,
-                Err(error) => slot.down = Some(error),
+                Err(error) => {
+                    self.switch.flush_port(port);
+                    slot.down = Some(error);
+                }
             }
             polls.extend(slot.driver.descriptor().map(|descriptor| readable(&descriptor)));
         }

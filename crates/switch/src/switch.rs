@@ -130,6 +130,11 @@ impl<F: Forward> Switch<F> {
         Some(removed.counters)
     }
 
+    /// Forgets the addresses learned at a port that went down. Bound addresses stay.
+    pub fn flush_port(&mut self, port: PortId) {
+        self.forward.flush_port(port);
+    }
+
     /// Changes a port's settings; its rate limiter restarts with full buckets. Returns false if the port does not
     /// exist.
     pub fn set_port(&mut self, port: PortId, settings: PortSettings, now: u64) -> bool {
@@ -195,6 +200,7 @@ impl<F: Forward> Switch<F> {
             match decision {
                 Decision::To(to) => plan.add(to, number),
                 Decision::Drop => port.counters.drop(Reason::NO_ROUTE, 1),
+                Decision::Spoofed => port.counters.drop(Reason::SPOOFED, 1),
                 Decision::Flood => {
                     let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
                     let reached = all.map(|to| plan.add(to, number)).count();
@@ -377,6 +383,33 @@ mod tests {
         assert_eq!(plan.frames(PortId(1)).len(), 64);
         let counters = switch.counters(PortId(0)).unwrap();
         assert_eq!((counters.dropped(Reason::SPOOFED), counters.dropped(Reason::CAPPED)), (25, 11));
+    }
+
+    /// A frame from an address that is bound to another port is dropped, and moves nothing.
+    #[test]
+    fn a_spoofed_frame_takes_no_traffic() {
+        let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
+        for _ in 0..3 {
+            switch.add_port(PortSettings::default(), 0).unwrap();
+        }
+        let victim = MacAddr([2, 0, 0, 0, 0, 1]);
+        switch.forward_mut().bind(victim, PortId(0)).unwrap();
+        // Known before it has sent anything.
+        check(&mut switch, 2, &[frame(1, 9, 60)], &[(0, &[0])]);
+        // The thief sends from the victim's address, to itself, to others, and among frames of its own.
+        let theft = [frame(9, 1, 60), frame(9, 1, 60), frame(9, 5, 60), frame(1, 1, 60), frame(0xff, 1, 60)];
+        check(&mut switch, 1, &theft, &[(2, &[2])]);
+        check(&mut switch, 2, &[frame(1, 9, 60)], &[(0, &[0])]);
+        check(&mut switch, 0, &[frame(9, 1, 60)], &[(2, &[0])]);
+        let expected = |frames: u64, spoofed| {
+            let mut counters =
+                Counters { received_frames: frames, received_bytes: frames * 60, ..Counters::default() };
+            counters.drop(Reason::SPOOFED, spoofed);
+            counters
+        };
+        for (port, counters) in [(0, expected(1, 0)), (1, expected(5, 4)), (2, expected(2, 0))] {
+            assert_eq!(switch.counters(PortId(port)), Some(&counters), "port {port}");
+        }
     }
 
     #[test]

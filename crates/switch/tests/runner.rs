@@ -8,11 +8,11 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use switch::driver::{AfPacket, Null, PcapPort, PcapReader, PcapWriter, Pipe, Tap};
+use switch::driver::{AfPacket, Null, PcapPort, PcapReader, PcapWriter, Pipe, PortSlot, Tap};
 use switch::driver::{Received, Sent};
 use switch::{
-    Batch, CapturedDriver, Captures, Driver, DriverError, LearningBridge, LearningSettings, PortSettings,
-    Reason, StaticTable, SwitchRunner,
+    Batch, CapturedDriver, Captures, Counters, Driver, DriverError, LearningBridge, LearningSettings, PortId,
+    PortSettings, Reason, StaticTable, SwitchRunner,
 };
 use test_support::{Capability, require, skip};
 
@@ -73,6 +73,93 @@ fn a_bridge_of_pipes_learns_and_counts() {
     let counters = *runner.switch().counters(ports[1]).unwrap();
     assert_eq!((counters.received_frames, counters.sent_frames, counters.sent_bytes), (1, 501, 501 * 60));
     assert!(runner.cost(ports[0]).unwrap().visits >= 3);
+}
+
+/// The counters of all ports: frames and bytes received and sent, then drops by reason.
+fn counters(runner: &mut SwitchRunner<LearningBridge>) -> Vec<Counters> {
+    let ports: Vec<_> = runner.switch().ports().collect();
+    ports.into_iter().map(|port| runner.counters(port).unwrap()).collect()
+}
+
+/// What [`counters`] returns for a port that received and sent so many frames of 60 bytes.
+fn expected(received: u64, sent: u64, drops: &[(Reason, u64)]) -> Counters {
+    let mut counters = Counters {
+        received_frames: received,
+        received_bytes: received * 60,
+        sent_frames: sent,
+        sent_bytes: sent * 60,
+        ..Counters::default()
+    };
+    for (reason, frames) in drops {
+        counters.drop(*reason, *frames);
+    }
+    counters
+}
+
+/// An address that was learned at a port is forgotten when the port goes down, so that its owner gets its frames back.
+#[test]
+fn stopping_a_thief_gives_learned_addresses_back() {
+    let mut runner = learning();
+    let mut ends: Vec<Pipe> = (0..3)
+        .map(|_| {
+            let (inside, outside) = Pipe::pair().unwrap();
+            runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
+            outside
+        })
+        .collect();
+    let mut send = |runner: &mut SwitchRunner<LearningBridge>, from: usize, frame| {
+        send_all(&mut ends[from], &[frame]);
+        assert_eq!(runner.step(), 1);
+        ends.iter_mut().map(|end| receive_all(end).len()).collect::<Vec<_>>()
+    };
+    // Port 0 has address 1, which is not bound to it; port 1 takes it.
+    assert_eq!(send(&mut runner, 0, frame(2, 1, 0)), [0, 1, 1]);
+    assert_eq!(send(&mut runner, 1, frame(9, 1, 1)), [1, 0, 1]);
+    assert_eq!(send(&mut runner, 2, frame(1, 2, 2)), [0, 1, 0]);
+    // The thief stops. The switch notices with the next frame for it.
+    runner.set_driver(PortId(1), Box::new(PortSlot::<Vec<u64>>::default())).unwrap();
+    assert_eq!(send(&mut runner, 2, frame(1, 2, 3)), [0, 0, 0]);
+    assert!(runner.down(PortId(1)).is_some());
+    assert_eq!(send(&mut runner, 2, frame(1, 2, 4)), [1, 0, 0]);
+    assert_eq!(send(&mut runner, 0, frame(2, 1, 5)), [0, 0, 1]);
+    assert_eq!(send(&mut runner, 2, frame(1, 2, 6)), [1, 0, 0]);
+    assert_eq!(
+        counters(&mut runner),
+        [expected(2, 3, &[]), expected(1, 2, &[(Reason::DOWN, 2)]), expected(4, 3, &[])]
+    );
+}
+
+/// Frames for a bound address are counted at its port while the port is down, and reach it when it is back.
+#[test]
+fn a_bound_address_waits_for_its_port() {
+    let mut runner = learning();
+    let slot = PortSlot::<Vec<u64>>::default();
+    let owner = runner.add_port(Box::new(slot.clone()), PortSettings::default()).unwrap();
+    runner.switch().forward_mut().bind(MacAddr([2, 0, 0, 0, 0, 1]), owner).unwrap();
+    let mut ends: Vec<Pipe> = (0..2)
+        .map(|_| {
+            let (inside, outside) = Pipe::pair().unwrap();
+            runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
+            outside
+        })
+        .collect();
+    // Port 2 sends to the owner while port 1 claims to be it.
+    for round in 0..3 {
+        send_all(&mut ends[0], &[frame(9, 1, round)]);
+        send_all(&mut ends[1], &[frame(1, 2, round)]);
+        assert_eq!(runner.step(), 2);
+    }
+    assert!(ends.iter_mut().all(|end| receive_all(end).is_empty()));
+    let (back, mut outside) = Pipe::pair().unwrap();
+    runner.set_driver(owner, Box::new(back)).unwrap();
+    send_all(&mut ends[0], &[frame(9, 1, 4)]);
+    send_all(&mut ends[1], &[frame(1, 2, 5)]);
+    assert_eq!(runner.step(), 2);
+    assert_eq!(receive_all(&mut outside), [frame(1, 2, 5)]);
+    assert_eq!(
+        counters(&mut runner),
+        [expected(0, 1, &[(Reason::DOWN, 3)]), expected(4, 0, &[(Reason::SPOOFED, 4)]), expected(4, 0, &[])]
+    );
 }
 
 #[test]

@@ -179,9 +179,10 @@ impl Network {
             Endpoint::Pipe { pipe, side, .. } => pipe.set(*side, port),
             Endpoint::Switch { switch, port: name, slot } => {
                 let before = slot.set(port);
-                if plugged {
-                    let (switch, name, slot) = (switch.clone(), name.clone(), slot.clone());
-                    self.resume_port(&switch, &name, slot);
+                let (switch, name, slot) = (switch.clone(), name.clone(), slot.clone());
+                match plugged {
+                    true => self.resume_port(&switch, &name, slot),
+                    false => self.flush_port(&switch, &name),
                 }
                 before
             }

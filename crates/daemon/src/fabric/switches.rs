@@ -30,7 +30,8 @@ fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
         SwitchMode::Static => ForwardingMode::Static(StaticTable::new()),
         SwitchMode::Learning => ForwardingMode::Learning(LearningBridge::new(LearningSettings {
             ageing_ns: u64::from(definition.age_seconds) * 1_000_000_000,
-            capacity: MIN_TABLE_CAPACITY.max(definition.addresses_per_port as usize),
+            // Twice what one port may teach, so that none can fill it alone.
+            capacity: MIN_TABLE_CAPACITY.max((definition.addresses_per_port as usize).saturating_mul(2)),
             port_limit: definition.addresses_per_port,
             // Must be secret: a sender who knew it could choose addresses that share one bucket of the table.
             seed: RandomState::new().hash_one(0),
@@ -154,8 +155,15 @@ impl Network {
                         return Err(PortError::Attached(name.clone(), *number).into());
                     }
                 }
+                let mac = self.box_ports.get(&key).map(|record| record.mac);
                 let slot = PortSlot::default();
                 self.insert(switch, new(&port.name, description.clone(), Box::new(slot.clone())))?;
+                if let Some(mac) = mac
+                    && let Err(failure) = self.bind_address(switch, mac, &port.name)
+                {
+                    self.drop_port(switch, &port.name);
+                    return Err(failure);
+                }
                 self.move_port(&key, Some((switch.clone(), port.name.clone(), slot)));
             }
             (_, None) => return Err(RequestError::NoDevice.into()),
@@ -200,17 +208,45 @@ impl Network {
         let driver = Box::new(slot.clone());
         self.insert(switch, NewPort { name: &port, limits: &attach.limits, description, driver })?;
         let (record, runner) = self.record_and_runner(switch)?;
-        // A static switch gets the box's address here; a learning one learns it from frames.
-        if let (ForwardingMode::Static(table), Some(entry)) =
-            (runner.switch().forward_mut(), record.ports.get(&port))
-        {
-            let inserted = table.insert(attach.mac.0, entry.id);
-            if let Err(error) = inserted {
+        if let Some(entry) = record.ports.get(&port) {
+            let assigned = match runner.switch().forward_mut() {
+                ForwardingMode::Static(table) => table.insert(attach.mac.0, entry.id).map(drop),
+                ForwardingMode::Learning(bridge) => bridge.bind(attach.mac.0, entry.id),
+            };
+            if let Err(error) = assigned {
                 self.drop_port(switch, &port);
                 return Err(PortError::Table(error).into());
             }
         }
         Ok((port, slot))
+    }
+
+    /// Binds the address of a box to its port at a learning switch. A static switch gets addresses by
+    /// [`set_address`](Self::set_address).
+    fn bind_address(
+        &mut self,
+        switch: &SwitchName,
+        mac: api::MacAddr,
+        port: &PortName,
+    ) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
+        let id = record.ports.get(port).ok_or_else(missing)?.id;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(_) => Ok(()),
+            ForwardingMode::Learning(bridge) => {
+                bridge.bind(mac.0, id).map_err(|error| PortError::Table(error).into())
+            }
+        }
+    }
+
+    /// Forgets the addresses learned at the port of a box that has ended. Its own address stays.
+    pub(super) fn flush_port(&mut self, switch: &SwitchName, port: &PortName) {
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.get(port)
+        {
+            runner.switch().flush_port(entry.id);
+        }
     }
 
     /// Restarts the port of a box that runs again.
@@ -321,9 +357,7 @@ impl Network {
         let now = runner.now();
         let found: Vec<(MacAddr, PortId, Option<u64>)> = match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => table.entries().map(|(mac, port)| (mac, port, None)).collect(),
-            ForwardingMode::Learning(table) => {
-                table.entries(now).map(|(mac, port, age)| (mac, port, Some(age))).collect()
-            }
+            ForwardingMode::Learning(table) => table.entries(now).collect(),
         };
         let names: BTreeMap<PortId, &PortName> =
             record.ports.iter().map(|(name, entry)| (entry.id, name)).collect();

@@ -12,6 +12,8 @@ pub enum Decision {
     Flood,
     /// To no port.
     Drop,
+    /// To no port, because the source address is bound to another port.
+    Spoofed,
 }
 
 /// A forwarding method. It sees only addresses, does no I/O, and gets the time from its caller.
@@ -22,6 +24,10 @@ pub trait Forward: Send {
 
     /// Removes a port: no frame is sent to it any more.
     fn remove_port(&mut self, port: PortId);
+
+    /// Forgets the addresses learned at a port that went down. Its assigned addresses stay. Callers may repeat it while
+    /// the port is down, so it must be cheap when there is nothing to forget.
+    fn flush_port(&mut self, _port: PortId) {}
 }
 
 impl<F: Forward + ?Sized> Forward for Box<F> {
@@ -31,5 +37,9 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn remove_port(&mut self, port: PortId) {
         (**self).remove_port(port);
+    }
+
+    fn flush_port(&mut self, port: PortId) {
+        (**self).flush_port(port);
     }
 }

@@ -2,10 +2,20 @@
 //!
 //! The table is a fixed number of buckets of eight entries, selected by a hash with a secret seed, so that an attacker
 //! cannot fill the bucket of another's addresses on purpose. Entries that are not refreshed within the ageing time
-//! expire; a full bucket evicts its oldest entry. The number of addresses that a port may teach is limited, so that no
-//! port can crowd out the others.
+//! expire.
+//!
+//! No port can take another's entries:
+//! - An address can be *bound* to a port. A bound address is never learned elsewhere and never expires. A frame that
+//!   another port sends from it is [`Decision::Spoofed`].
+//! - The number of addresses that a port may teach is limited. A port at its limit teaches nothing new until some of
+//!   its addresses expire.
+//! - In a full bucket, an address replaces an expired entry or the oldest of its own port. If there is neither, it is
+//!   not learned. Frames to an address that was not learned are flooded.
+//!
+//! Group addresses and the zero address are never learned.
 
 use super::contract::{Decision, Forward};
+use super::static_table::TableError;
 use crate::port::PortId;
 use packet::MacAddr;
 
@@ -36,15 +46,22 @@ impl Default for LearningSettings {
 struct Entry {
     /// The address, with the port in the bits above it.
     key: u64,
-    /// Time of the last frame from it; 0: unused.
+    /// Time of the last frame from it; 0: unused; [`BOUND`]: the address is bound to the port.
     seen: u64,
 }
+
+/// The time of a bound entry: in the future of every frame, so it neither expires nor is the oldest.
+const BOUND: u64 = u64::MAX;
 
 impl Entry {
     const ADDRESS: u64 = (1 << 48) - 1;
 
     fn port(self) -> PortId {
         PortId((self.key >> 48) as u16)
+    }
+
+    fn is_learned(self) -> bool {
+        self.seen != 0 && self.seen != BOUND
     }
 }
 
@@ -59,8 +76,10 @@ pub struct LearningBridge {
 /// The addresses that one port has taught.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taught {
-    /// Entries of the port, live or expired.
+    /// Learned entries of the port, live or expired.
     count: u32,
+    /// Frames whose source address was not learned.
+    not_learned: u64,
     /// The port's expired entries are not searched for again before this time.
     reclaim_after: u64,
 }
@@ -76,7 +95,44 @@ impl LearningBridge {
         Self { settings, buckets: vec![[Entry::default(); WAYS]; buckets], taught: Vec::new() }
     }
 
-    /// The port at which an address was last seen, unless the entry has expired.
+    /// Binds an address to a port, until the port is removed. What another port taught about it is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// The address is a group address or zero, it is bound to another port, or its bucket is full of bound addresses.
+    pub fn bind(&mut self, address: MacAddr, port: PortId) -> Result<(), TableError> {
+        if address.is_group() {
+            return Err(TableError::Group(address));
+        }
+        if address == MacAddr::ZERO {
+            return Err(TableError::Zero);
+        }
+        let key = address.to_u64();
+        let at = self.bucket(key);
+        let bucket = &self.buckets[at];
+        let known = bucket.iter().position(|entry| entry.seen != 0 && entry.key & Entry::ADDRESS == key);
+        let way = match known {
+            Some(way) if bucket[way].seen == BOUND && bucket[way].port() != port => {
+                return Err(TableError::Bound(address));
+            }
+            Some(way) => way,
+            // The oldest entry, which is a bound one only if all are.
+            None => (0..WAYS)
+                .filter(|way| bucket[*way].seen != BOUND)
+                .min_by_key(|way| bucket[*way].seen)
+                .ok_or(TableError::BucketFull(address))?,
+        };
+        self.replace(at, way, Entry { key: key | u64::from(port.0) << 48, seen: BOUND });
+        Ok(())
+    }
+
+    /// Frames from a port whose source address was not learned, because the port was at its limit or because other
+    /// ports' addresses had the bucket. Addresses of group and zero, and spoofed frames, are not counted here.
+    pub fn not_learned(&self, port: PortId) -> u64 {
+        self.taught.get(usize::from(port.0)).map_or(0, |taught| taught.not_learned)
+    }
+
+    /// The port to which an address is bound, or at which it was last seen, unless the entry has expired.
     pub fn find(&self, address: MacAddr, now: u64) -> Option<PortId> {
         let key = address.to_u64();
         let bucket = self.buckets.get(self.bucket(key))?;
@@ -84,11 +140,13 @@ impl LearningBridge {
         self.is_live(*entry, now).then(|| entry.port())
     }
 
-    /// All valid addresses, in no particular order, with the nanoseconds since they were last seen.
-    pub fn entries(&self, now: u64) -> impl Iterator<Item = (MacAddr, PortId, u64)> {
+    /// All valid addresses, in no particular order, with the nanoseconds since they were last seen; `None` for bound
+    /// ones.
+    pub fn entries(&self, now: u64) -> impl Iterator<Item = (MacAddr, PortId, Option<u64>)> {
         let live = self.buckets.iter().flatten().filter(move |entry| self.is_live(**entry, now));
         live.map(move |entry| {
-            (MacAddr::from_u64(entry.key & Entry::ADDRESS), entry.port(), now.saturating_sub(entry.seen))
+            let age = entry.is_learned().then(|| now.saturating_sub(entry.seen));
+            (MacAddr::from_u64(entry.key & Entry::ADDRESS), entry.port(), age)
         })
     }
 
@@ -113,37 +171,55 @@ impl LearningBridge {
         &mut self.taught[index]
     }
 
+    /// Learns that an address is at a port. Returns false if it is bound to another one.
     #[inline]
-    fn learn(&mut self, address: MacAddr, port: PortId, now: u64) {
+    fn learn(&mut self, address: MacAddr, port: PortId, now: u64) -> bool {
         let key = address.to_u64();
         let whole = key | u64::from(port.0) << 48;
         let at = self.bucket(key);
         // 0 means "unused", so the first nanosecond is stored as the second.
-        let seen = now.max(1);
+        let seen = now.clamp(1, BOUND - 1);
         let known =
             self.buckets[at].iter().position(|entry| entry.seen != 0 && entry.key & Entry::ADDRESS == key);
         let way = match known {
             Some(way) if self.buckets[at][way].key == whole => {
-                self.buckets[at][way].seen = seen;
-                return;
+                // A bound entry stays bound.
+                let entry = &mut self.buckets[at][way];
+                entry.seen = entry.seen.max(seen);
+                return true;
             }
-            Some(way) => way,
-            None => self.victim(at),
+            Some(way) if self.buckets[at][way].seen == BOUND => return false,
+            known => known.or_else(|| self.victim(at, port, now)),
         };
-        if self.taught(port).count >= self.settings.port_limit && !self.reclaim(port, now) {
-            return;
+        match way {
+            Some(way) if self.taught(port).count < self.settings.port_limit || self.reclaim(port, now) => {
+                self.replace(at, way, Entry { key: whole, seen });
+            }
+            _ => self.taught(port).not_learned += 1,
         }
-        let old = std::mem::replace(&mut self.buckets[at][way], Entry { key: whole, seen });
-        if old.seen != 0 {
+        true
+    }
+
+    /// Replaces an entry, and adjusts the counts of the learned entries of both ports.
+    fn replace(&mut self, at: usize, way: usize, new: Entry) {
+        let old = std::mem::replace(&mut self.buckets[at][way], new);
+        if old.is_learned() {
             let taught = self.taught(old.port());
             taught.count = taught.count.saturating_sub(1);
         }
-        self.taught(port).count += 1;
+        if new.is_learned() {
+            self.taught(new.port()).count += 1;
+        }
     }
 
-    /// Index of an unused entry of a bucket, or else of the oldest.
-    fn victim(&self, at: usize) -> usize {
-        (0..WAYS).min_by_key(|way| self.buckets[at][*way].seen).unwrap_or(0)
+    /// Index of the entry of a bucket that a new address from a port may replace: an unused or expired one, or else
+    /// the oldest of the port's own.
+    fn victim(&self, at: usize, port: PortId, now: u64) -> Option<usize> {
+        let bucket = &self.buckets[at];
+        (0..WAYS).find(|way| !self.is_live(bucket[*way], now)).or_else(|| {
+            let own = (0..WAYS).filter(|way| bucket[*way].is_learned() && bucket[*way].port() == port);
+            own.min_by_key(|way| bucket[*way].seen)
+        })
     }
 
     /// Removes the expired entries of a port at its limit. Returns whether there were any.
@@ -153,7 +229,7 @@ impl LearningBridge {
         }
         let ageing = self.settings.ageing_ns;
         let aged = |entry: &Entry| {
-            entry.seen != 0 && entry.port() == port && now.saturating_sub(entry.seen) > ageing
+            entry.is_learned() && entry.port() == port && now.saturating_sub(entry.seen) > ageing
         };
         let mut given = 0;
         for entry in self.buckets.iter_mut().flatten().filter(|entry| aged(entry)) {
@@ -170,8 +246,9 @@ impl LearningBridge {
 impl Forward for LearningBridge {
     #[inline]
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
-        if !source.is_group() {
-            self.learn(source, from, now);
+        let learnable = !source.is_group() && source != MacAddr::ZERO;
+        if learnable && !self.learn(source, from, now) {
+            return Decision::Spoofed;
         }
         if destination.is_group() {
             return Decision::Flood;
@@ -189,6 +266,15 @@ impl Forward for LearningBridge {
             *entry = Entry::default();
         }
         *self.taught(port) = Taught::default();
+    }
+
+    fn flush_port(&mut self, port: PortId) {
+        if self.taught(port).count == 0 {
+            return;
+        }
+        let learned = |entry: &&mut Entry| entry.is_learned() && entry.port() == port;
+        self.buckets.iter_mut().flatten().filter(learned).for_each(|entry| *entry = Entry::default());
+        self.taught(port).count = 0;
     }
 }
 
@@ -221,7 +307,7 @@ mod tests {
         assert_eq!(bridge.find(A, 5 + 300 * SECOND), None);
         bridge.remove_port(three);
         assert_eq!(bridge.decide(A, B, two, 6), Decision::Flood);
-        assert_eq!(bridge.entries(6).collect::<Vec<_>>(), [(B, two, 0)]);
+        assert_eq!(bridge.entries(6).collect::<Vec<_>>(), [(B, two, Some(0))]);
     }
 
     #[test]
@@ -233,10 +319,103 @@ mod tests {
         }
         assert_eq!(bridge.entries(2).filter(|(_, port, _)| *port == PortId(2)).count(), 100);
         assert_eq!(bridge.find(A, 2), Some(PortId(1)), "the flood pushed another port's address out");
+        // The first address is zero, which is never learned.
+        assert_eq!((bridge.not_learned(PortId(1)), bridge.not_learned(PortId(2))), (0, 50_000 - 1 - 100));
         // Once its addresses have expired, the port may teach others.
         let later = 400 * SECOND;
         bridge.decide(B, MacAddr::from_u64(4 << 40), PortId(2), later);
         assert_eq!(bridge.find(MacAddr::from_u64(4 << 40), later), Some(PortId(2)));
+    }
+
+    #[test]
+    fn a_bound_address_stays_at_its_port() {
+        let mut bridge = bridge(100);
+        let (owner, thief) = (PortId(1), PortId(2));
+        // The thief was first. Binding takes the address back, and the thief's count with it.
+        assert_eq!(bridge.decide(B, A, thief, 1), Decision::Flood);
+        assert_eq!(bridge.bind(A, owner), Ok(()));
+        assert_eq!(bridge.taught(thief).count, 0);
+        for now in [2, 400 * SECOND, u64::MAX] {
+            assert_eq!(bridge.decide(B, A, thief, now), Decision::Spoofed, "at {now}");
+            assert_eq!(bridge.find(A, now), Some(owner));
+            assert_eq!(bridge.decide(B, A, owner, now), Decision::Flood);
+            assert_eq!(bridge.entries(now).collect::<Vec<_>>(), [(A, owner, None)]);
+        }
+        let refused = [
+            (A, thief, Err(TableError::Bound(A))),
+            (A, owner, Ok(())),
+            (MacAddr::BROADCAST, owner, Err(TableError::Group(MacAddr::BROADCAST))),
+            (MacAddr::ZERO, owner, Err(TableError::Zero)),
+        ];
+        for (address, port, expected) in refused {
+            assert_eq!(bridge.bind(address, port), expected, "{address}");
+        }
+        bridge.flush_port(owner);
+        assert_eq!(bridge.find(A, 3), Some(owner), "a port that goes down keeps its bound address");
+        bridge.remove_port(owner);
+        assert_eq!(bridge.decide(A, A, thief, 3), Decision::Drop, "a removed port has no address");
+        assert_eq!(bridge.bind(A, PortId(3)), Ok(()));
+    }
+
+    #[test]
+    fn group_and_zero_addresses_are_never_learned() {
+        let mut bridge = bridge(100);
+        for source in [MacAddr::ZERO, MacAddr::BROADCAST, MacAddr([1, 0, 0x5e, 0, 0, 1])] {
+            assert_eq!(bridge.decide(source, source, PortId(1), 1), Decision::Flood, "{source}");
+        }
+        assert_eq!(bridge.entries(1).count(), 0);
+        assert_eq!(bridge.not_learned(PortId(1)), 0);
+    }
+
+    #[test]
+    fn a_port_that_goes_down_leaves_nothing_learned() {
+        let mut bridge = bridge(2);
+        let (one, two) = (PortId(1), PortId(2));
+        bridge.bind(MacAddr([2; 6]), one).unwrap();
+        bridge.decide(B, A, one, 1);
+        bridge.decide(A, B, two, 1);
+        bridge.flush_port(one);
+        assert_eq!((bridge.find(A, 1), bridge.find(B, 1)), (None, Some(two)));
+        assert_eq!(bridge.find(MacAddr([2; 6]), 1), Some(one));
+        // Its limit counts from zero again.
+        for number in 10..12 {
+            bridge.decide(B, MacAddr::from_u64(number), one, 2);
+        }
+        assert_eq!((bridge.taught(one).count, bridge.not_learned(one)), (2, 0));
+        assert_eq!(bridge.entries(2).count(), 4);
+    }
+
+    #[test]
+    fn a_full_bucket_takes_no_other_ports_entry() {
+        // One bucket: every address competes for it.
+        let settings = LearningSettings { capacity: WAYS, port_limit: 100, ..LearningSettings::default() };
+        let mut bridge = LearningBridge::new(settings);
+        let (bound, host, flood, late) = (PortId(0), PortId(1), PortId(2), PortId(3));
+        bridge.bind(A, bound).unwrap();
+        bridge.decide(A, B, host, 1);
+        for number in 100..1100 {
+            assert_eq!(bridge.decide(B, MacAddr::from_u64(number), flood, number), Decision::To(host));
+        }
+        assert_eq!((bridge.find(A, 1100), bridge.find(B, 1100)), (Some(bound), Some(host)));
+        let kept: Vec<u64> = (100..1100)
+            .filter(|number| bridge.find(MacAddr::from_u64(*number), 1100) == Some(flood))
+            .collect();
+        assert_eq!(kept, [1094, 1095, 1096, 1097, 1098, 1099], "the port replaced its own oldest entries");
+        // Another port finds no room, until entries expire.
+        assert_eq!(bridge.decide(B, MacAddr::from_u64(7), late, 1100), Decision::To(host));
+        assert_eq!((bridge.find(MacAddr::from_u64(7), 1100), bridge.not_learned(late)), (None, 1));
+        let later = 400 * SECOND;
+        bridge.decide(B, MacAddr::from_u64(7), late, later);
+        assert_eq!(bridge.find(MacAddr::from_u64(7), later), Some(late));
+        let counts = [bound, host, flood, late].map(|port| bridge.taught(port).count);
+        // The first expired entry was replaced; the others still count until they are, too.
+        assert_eq!(counts, [0, 0, 6, 1]);
+        // Learned entries make room for bound ones.
+        for number in 0..WAYS as u64 - 1 {
+            assert_eq!(bridge.bind(MacAddr::from_u64(number + 1), late), Ok(()));
+        }
+        assert_eq!(bridge.bind(B, late), Err(TableError::BucketFull(B)));
+        assert_eq!(bridge.taught.iter().map(|taught| taught.count).sum::<u32>(), 0);
     }
 
     #[test]

@@ -29,4 +29,11 @@ impl Forward for ForwardingMode {
             Self::Learning(bridge) => bridge.remove_port(port),
         }
     }
+
+    fn flush_port(&mut self, port: PortId) {
+        match self {
+            Self::Static(table) => table.flush_port(port),
+            Self::Learning(bridge) => bridge.flush_port(port),
+        }
+    }
 }

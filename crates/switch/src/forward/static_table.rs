@@ -16,6 +16,12 @@ pub enum TableError {
     Group(MacAddr),
     /// The table is full.
     Full,
+    /// The zero address belongs to no port of a learning bridge, because it is never learned.
+    Zero,
+    /// The address is bound to another port of a learning bridge.
+    Bound(MacAddr),
+    /// The bucket of the address in a learning bridge holds bound addresses only.
+    BucketFull(MacAddr),
 }
 
 impl fmt::Display for TableError {
@@ -23,6 +29,11 @@ impl fmt::Display for TableError {
         match self {
             Self::Group(address) => write!(f, "{address} is a group address, which can't belong to a port"),
             Self::Full => write!(f, "the table is full: it has {MAX_ENTRIES} entries"),
+            Self::Zero => f.write_str("the zero address can't belong to a port of a learning switch"),
+            Self::Bound(address) => write!(f, "{address} is already assigned to another port of the switch"),
+            Self::BucketFull(address) => {
+                write!(f, "the table has no room for {address}: its bucket is full of assigned addresses")
+            }
         }
     }
 }
