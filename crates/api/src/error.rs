@@ -103,6 +103,10 @@ pub enum ErrorReason {
     Unconfirmed,
     /// No CPU is free that a box could have for itself.
     NoProcessor,
+    /// The request has no token.
+    NoToken,
+    /// The request has a token, but not the daemon's.
+    WrongToken,
     /// A reason that this version of the client does not know.
     #[serde(other)]
     Unknown,

@@ -71,6 +71,8 @@ pub enum EventKind {
     DaemonStarted,
     /// The daemon is shutting down.
     DaemonStopping,
+    /// A client over TCP presented too many wrong tokens and must wait. Reported at most once a minute.
+    WrongTokens,
     /// Earlier events are no longer kept.
     EventsLost,
     /// A kind that this version of the client does not know.

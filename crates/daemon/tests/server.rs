@@ -5,7 +5,8 @@ mod support;
 use api::client::{Address, Client, ClientError, Credentials};
 use api::operation as op;
 use api::{
-    BoxState, CaptureQuery, CreateBox, ErrorCode, Event, EventKind, EventQuery, LogQuery, PortRequest,
+    BoxState, CaptureQuery, CreateBox, ErrorCode, ErrorReason, Event, EventKind, EventQuery, LogQuery,
+    PortRequest,
 };
 use daemon::{Settings, Tcp};
 use std::io::{Read, Write};
@@ -321,21 +322,61 @@ fn operations_fail_only_while_descriptors_are_short() {
     client.send(&op::CREATE_BOX, &[], &process("again", "mirror", &["-"])).unwrap();
 }
 
-#[test]
-fn tcp_requires_tls_and_the_token() {
-    let folder = Folder::new("tls");
+const TOKEN: &str = "a token of many bytes";
+
+/// A daemon that also serves TCP, and a function that makes clients with a token.
+fn with_tcp(folder: &Folder) -> (Daemon, impl Fn(Option<&str>) -> Client) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
     std::fs::write(folder.file("certificate"), made.cert.pem()).unwrap();
     std::fs::write(folder.file("key"), made.signing_key.serialize_pem()).unwrap();
-    std::fs::write(folder.file("token"), b"a token of many bytes\n").unwrap();
+    std::fs::write(folder.file("token"), format!("{TOKEN}\n")).unwrap();
     let daemon = Daemon::start(&folder.0);
     let address: Address = format!("https://localhost:{}", daemon.port).parse().unwrap();
-    let with = |token: Option<&str>| {
+    let certificate = folder.file("certificate");
+    let with = move |token: Option<&str>| {
         let credentials =
-            Credentials { token: token.map(str::to_string), certificates: Some(folder.file("certificate")) };
+            Credentials { token: token.map(str::to_string), certificates: Some(certificate.clone()) };
         Client::new(address.clone(), &credentials).unwrap()
     };
-    assert_eq!(with(Some("a token of many bytes")).ask(&op::HOST, &[]).unwrap().image, "probe");
+    (daemon, with)
+}
+
+#[test]
+fn wrong_tokens_are_told_apart_throttled_and_counted() {
+    let folder = Folder::new("wrong-tokens");
+    let (daemon, with) = with_tcp(&folder);
+    let refused = |token| match with(token).ask(&op::HOST, &[]).unwrap_err() {
+        ClientError::Api(error) => (error.code, error.reason),
+        error => panic!("{error}"),
+    };
+    for _ in 0..12 {
+        assert_eq!(refused(None), (ErrorCode::Forbidden, Some(ErrorReason::NoToken)));
+    }
+    for _ in 0..10 {
+        let wrong = refused(Some("another token entirely"));
+        assert_eq!(wrong, (ErrorCode::Forbidden, Some(ErrorReason::WrongToken)));
+    }
+    for _ in 0..3 {
+        let throttled = refused(Some("another token entirely"));
+        assert_eq!(throttled, (ErrorCode::Limit, Some(ErrorReason::WrongToken)));
+    }
+    // Another client behind the same address is not shut out.
+    assert_eq!(with(Some(TOKEN)).ask(&op::HOST, &[]).unwrap().image, "probe");
+    let events = daemon.client().call(&op::EVENTS, &[], &EventQuery::default(), &()).unwrap();
+    let kinds: Vec<_> = events.map(|event| event.unwrap().kind).collect();
+    assert_eq!(kinds.iter().filter(|&&kind| kind == EventKind::WrongTokens).count(), 1, "{kinds:?}");
+    let metrics = daemon.answer(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    for (reason, count) in [("no_token", 12), ("wrong_token", 10), ("throttled", 3)] {
+        let line = format!("clickbox_api_refused_requests_total{{reason=\"{reason}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+}
+
+#[test]
+fn tcp_requires_tls_and_the_token() {
+    let folder = Folder::new("tls");
+    let (daemon, with) = with_tcp(&folder);
+    assert_eq!(with(Some(TOKEN)).ask(&op::HOST, &[]).unwrap().image, "probe");
     for wrong in [None, Some("another token entirely"), Some("")] {
         assert_eq!(code(with(wrong).ask(&op::HOST, &[])), ErrorCode::Forbidden);
     }
@@ -345,7 +386,7 @@ fn tcp_requires_tls_and_the_token() {
     let start = Instant::now();
     assert_eq!(daemon.client().ask(&op::HOST, &[]).unwrap().image, "probe");
     // Nor can they lock out TCP clients that have the token.
-    assert_eq!(with(Some("a token of many bytes")).ask(&op::HOST, &[]).unwrap().image, "probe");
+    assert_eq!(with(Some(TOKEN)).ask(&op::HOST, &[]).unwrap().image, "probe");
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     drop(silent);
     // Without TLS there is no response.

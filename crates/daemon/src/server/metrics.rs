@@ -1,5 +1,6 @@
 //! Metrics for Prometheus.
 
+use super::authorization::RefusalCounts;
 use super::respond::ErrorResponse;
 use api::{BoxStatus, ErrorCode, HostStatus, SwitchStatus};
 use axum::http::HeaderMap;
@@ -11,7 +12,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::HashSet;
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -26,11 +28,13 @@ pub(super) struct MetricsInput {
     pub(super) switches: Vec<SwitchStatus>,
     /// Packets that captures dropped.
     pub(super) capture_lost: u64,
+    /// Requests over TCP without the token.
+    pub(super) refused: Arc<RefusalCounts>,
 }
 
 /// Renders all metrics.
 fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
-    let MetricsInput { host, boxes, switches, capture_lost } = figures;
+    let MetricsInput { host, boxes, switches, capture_lost, refused } = figures;
     let mut registry = Registry::with_prefix("clickbox");
     let mut counter = |name: &str, help: &str| {
         let family = Family::<Labels, Counter>::default();
@@ -50,6 +54,15 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     let forwarded = counter("switch_sent_packets", "Packets that a switch sent");
     let forwarded_bytes = counter("switch_sent_bytes", "Bytes that a switch sent");
     let switch_drops = counter("switch_dropped_packets", "Lost packets of a switch by reason");
+    let refusals = counter("api_refused_requests", "Requests over TCP without the daemon's token by reason");
+    for (reason, count) in [
+        ("no_token", &refused.no_token),
+        ("wrong_token", &refused.wrong_token),
+        ("throttled", &refused.throttled),
+    ] {
+        let labels = vec![("reason", reason.to_string())];
+        refusals.get_or_create(&labels).inc_by(count.load(Ordering::Relaxed));
+    }
     let mut gauge = |name: &str, help: &str| {
         let family = Family::<Labels, Gauge>::default();
         registry.register(name, help, family.clone());

@@ -1,6 +1,7 @@
 //! The API over HTTP: routes requests to the supervisor's methods, and waits for them off its own threads.
 
 mod admission;
+mod authorization;
 mod connection;
 mod listen;
 mod metrics;

@@ -1,5 +1,6 @@
 //! Maps each operation of the API to a method of the supervisor.
 
+use super::authorization::RefusalCounts;
 use super::metrics::{self, MetricsInput};
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
@@ -18,6 +19,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Json, Router};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The state that every request shares.
@@ -25,6 +27,7 @@ use std::time::Duration;
 pub(super) struct ServerState {
     pub(super) supervisor: Supervisor,
     pub(super) ending: ShutdownSignal,
+    pub(super) refused: Arc<RefusalCounts>,
 }
 
 impl FromRef<ServerState> for Supervisor {
@@ -36,6 +39,12 @@ impl FromRef<ServerState> for Supervisor {
 impl FromRef<ServerState> for ShutdownSignal {
     fn from_ref(shared: &ServerState) -> Self {
         shared.ending.clone()
+    }
+}
+
+impl FromRef<ServerState> for Arc<RefusalCounts> {
+    fn from_ref(shared: &ServerState) -> Self {
+        shared.refused.clone()
     }
 }
 
@@ -406,14 +415,16 @@ async fn remove_stack(
 
 async fn metrics_text(
     State(supervisor): SupervisorArg,
+    State(refused): State<Arc<RefusalCounts>>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let figures = wait(supervisor, |supervisor| {
+    let figures = wait(supervisor, move |supervisor| {
         Ok(MetricsInput {
             host: supervisor.host()?,
             boxes: supervisor.boxes()?,
             switches: supervisor.switches()?,
             capture_lost: supervisor.capture_lost(),
+            refused,
         })
     });
     metrics::respond(&headers, &figures.await?)

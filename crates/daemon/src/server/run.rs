@@ -1,11 +1,12 @@
 //! Runs the daemon from start to shutdown.
 
 use super::admission::{Admission, Peer};
+use super::authorization::{Authorization, RefusalCounts, with_token};
 use super::connection::{Connections, accept, admit};
 use super::listen::{ListenError, Socket};
 use super::routes::{ServerState, routes};
 use super::service_manager;
-use super::tls::{Tcp, TlsError, Token, acceptor, with_token};
+use super::tls::{Tcp, TlsError, Token, acceptor};
 use crate::settings::Settings;
 use crate::supervisor::{StartError, Supervisor};
 use std::fmt;
@@ -13,6 +14,7 @@ use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -135,10 +137,13 @@ async fn serve(
     let started = tokio::task::spawn_blocking(move || Supervisor::start(&own)).await;
     let supervisor = started.map_err(io::Error::other)?.map_err(RunError::Start)?;
     let (tell_end, ending) = watch::channel(false);
-    let open = routes(ServerState { supervisor: supervisor.clone(), ending: ending.clone() })
-        .layer(axum::middleware::from_fn(admit));
+    let refused = Arc::<RefusalCounts>::default();
+    let state =
+        ServerState { supervisor: supervisor.clone(), ending: ending.clone(), refused: refused.clone() };
+    let open = routes(state).layer(axum::middleware::from_fn(admit));
     let guarded = tls.as_ref().map(|(.., token)| {
-        open.clone().layer(axum::middleware::from_fn_with_state(token.clone(), with_token))
+        let authorization = Authorization::new(token.clone(), refused, supervisor.clone());
+        open.clone().layer(axum::middleware::from_fn_with_state(authorization, with_token))
     });
     let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
     ready(&Address { socket: socket.into(), tcp: address });

@@ -1,9 +1,5 @@
 //! TCP, which is served only with TLS and a token.
 
-use axum::extract::{Request, State};
-use axum::http::header::AUTHORIZATION;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -93,7 +89,7 @@ impl Token {
     }
 
     /// Compares a client's token with this one in constant time.
-    fn matches(&self, presented: &[u8]) -> bool {
+    pub(super) fn matches(&self, presented: &[u8]) -> bool {
         self.0.ct_eq(presented).into()
     }
 }
@@ -113,19 +109,6 @@ pub(super) fn acceptor(tcp: &Tcp) -> Result<TlsAcceptor, TlsError> {
         .with_single_cert(certificates, key)
         .map_err(TlsError::Tls)?;
     Ok(TlsAcceptor::from(Arc::new(settings)))
-}
-
-/// Passes requests that have the token.
-pub(super) async fn with_token(State(token): State<Token>, request: Request, next: Next) -> Response {
-    let presented = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
-    match presented.and_then(|presented| presented.strip_prefix(b"Bearer ")) {
-        Some(presented) if token.matches(presented) => next.run(request).await,
-        _ => super::respond::ErrorResponse::new(
-            api::ErrorCode::Forbidden,
-            "the request needs the daemon's token, as in `Authorization: Bearer TOKEN`",
-        )
-        .into_response(),
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use api::{
     BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time,
     WrittenFile,
 };
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, watch};
@@ -181,6 +182,12 @@ impl Supervisor {
     ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, OperationError> {
         let mut capture = self.capture(query)?;
         Ok(std::iter::from_fn(move || capture.bytes.blocking_recv()))
+    }
+
+    /// Records that a client over TCP presented too many wrong tokens.
+    pub(crate) fn note_wrong_tokens(&self, address: IpAddr) {
+        let message = format!("{address} presented too many wrong tokens");
+        self.0.journal.note(EventKind::WrongTokens, Subject::Daemon, message);
     }
 
     /// Packets that all captures dropped because their readers were too slow.
