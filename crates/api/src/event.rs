@@ -69,6 +69,8 @@ pub enum EventKind {
     StackRemoved,
     /// The daemon started and restored its definitions.
     DaemonStarted,
+    /// The store is damaged: the file, its log, or an entry, which was set aside.
+    StoreDamaged,
     /// The daemon is shutting down.
     DaemonStopping,
     /// A client over TCP presented too many wrong tokens and must wait. Reported at most once a minute.

@@ -499,6 +499,36 @@ fn a_restarted_daemon_restores_everything() {
     supervisor.write(&handler("fw/value"), b"works").unwrap();
 }
 
+/// An entry that is readable, but breaks a limit, does not keep the others from being restored.
+#[test]
+fn an_entry_that_cannot_be_restored_is_reported() {
+    let folder = Folder::new("unrestorable");
+    let settings = Settings { store: Some(folder.file("store")), ..settings() };
+    {
+        let supervisor = Supervisor::start(&settings).unwrap();
+        supervisor.create_box(process("odd", "mirror", &["-"])).unwrap();
+        supervisor.create_box(process("fw", "mirror", &["-"])).unwrap();
+        supervisor.end();
+        supervisor.close_store();
+    }
+    until("the first supervisor has ended", || {
+        let store = rusqlite::Connection::open(folder.file("store")).unwrap();
+        let long = "x".repeat(1 << 16);
+        let order = "UPDATE boxes SET definition = json_set(definition, '$.labels', json_object('note', ?1))
+                     WHERE name = 'odd'";
+        store.execute(order, [long]).is_ok_and(|rows| rows == 1)
+    });
+    let supervisor = Supervisor::start(&settings).unwrap();
+    assert_eq!(state(&supervisor, "fw"), BoxState::Running);
+    assert_eq!(code(supervisor.show_box(&name("odd"))), ErrorCode::NotFound);
+    let events = supervisor.event_list(&api::EventQuery::default());
+    let damage = events.iter().find(|event| event.kind == api::EventKind::StoreDamaged).unwrap();
+    assert_eq!(damage.subject, "box/odd");
+    assert!(damage.message.contains("was set aside") && damage.message.contains("labels"), "{damage:?}");
+    // Its name is free.
+    supervisor.create_box(process("odd", "mirror", &["-"])).unwrap();
+}
+
 #[test]
 fn a_full_store_changes_nothing() {
     let supervisor = Supervisor::start(&Settings { store_pages: Some(80), ..settings() }).unwrap();

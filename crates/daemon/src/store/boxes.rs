@@ -38,7 +38,10 @@ pub(crate) struct StoredConfiguration {
 /// Parses a text column into a type of the API.
 pub(super) fn read<T: std::str::FromStr>(row: &Row, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
-    let wrong = || rusqlite::Error::InvalidColumnType(column, "text".into(), rusqlite::types::Type::Text);
+    let wrong = || {
+        let name = row.as_ref().column_name(column).unwrap_or_default().into();
+        rusqlite::Error::InvalidColumnType(column, name, rusqlite::types::Type::Text)
+    };
     text.parse().map_err(|_| wrong())
 }
 
@@ -132,16 +135,13 @@ impl Store {
     pub(crate) fn boxes(&self) -> Result<Vec<StoredBox>, StoreError> {
         let mut query =
             self.connection.prepare("SELECT definition, stack, created, running FROM boxes ORDER BY name")?;
-        let rows = query.query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, read_some(row, 1)?, read(row, 2)?, row.get::<_, bool>(3)?))
-        })?;
-        rows.map(|row| {
-            let (definition, stack, created, running) = row?;
-            let definition =
-                serde_json::from_str(&definition).map_err(|error| StoreError::Entry("box", error))?;
-            Ok(StoredBox { definition, stack, created, running })
-        })
-        .collect()
+        query.query_and_then([], stored_box)?.collect()
+    }
+
+    /// One box.
+    pub(super) fn read_box(&self, name: &str) -> Result<StoredBox, StoreError> {
+        let query = "SELECT definition, stack, created, running FROM boxes WHERE name = ?1";
+        self.connection.query_row_and_then(query, [name], stored_box)
     }
 
     /// Stores a configuration beside the active one, with the given files and those of the active one that they do not
@@ -250,6 +250,12 @@ impl Store {
             query.query_map([id], |row| Ok(File { name: row.get(0)?, contents: Value(row.get(1)?) }))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+}
+
+fn stored_box(row: &Row) -> Result<StoredBox, StoreError> {
+    let definition: String = row.get(0)?;
+    let definition = serde_json::from_str(&definition).map_err(|error| StoreError::Entry("box", error))?;
+    Ok(StoredBox { definition, stack: read_some(row, 1)?, created: read(row, 2)?, running: row.get(3)? })
 }
 
 fn configuration(row: &Row) -> rusqlite::Result<StoredConfiguration> {
@@ -376,6 +382,7 @@ mod tests {
             store.add_box(&wanted, &text("main", "one"), &[]).unwrap();
             let old = r#"UPDATE boxes SET definition = REPLACE(definition, '"sandbox":"auto"', '"sandbox":"none"')"#;
             assert_eq!(store.connection.execute(old, []).unwrap(), 1);
+            store.connection.execute_batch(super::super::damage::DROP_SET_ASIDE).unwrap();
             store.connection.pragma_update(None, "user_version", 2).unwrap();
             assert!(store.boxes().is_err(), "the row has the old value");
         }

@@ -25,8 +25,28 @@ pub enum StoreError {
     NoBox(BoxName),
     /// An entry cannot be decoded: its kind and the error.
     Entry(&'static str, serde_json::Error),
+    /// An entry contradicts itself; the text says how.
+    Inconsistent(&'static str),
     /// Any other database error.
     Database(rusqlite::Error),
+}
+
+impl StoreError {
+    /// Whether the error concerns the entry that was read, and not the whole store.
+    pub(super) fn is_about_one_entry(&self) -> bool {
+        use rusqlite::Error;
+        match self {
+            Self::Entry(..) | Self::Inconsistent(_) => true,
+            Self::Database(error) => matches!(
+                error,
+                Error::InvalidColumnType(..)
+                    | Error::FromSqlConversionFailure(..)
+                    | Error::IntegralValueOutOfRange(..)
+                    | Error::Utf8Error(..)
+            ),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for StoreError {
@@ -41,6 +61,7 @@ impl fmt::Display for StoreError {
             Self::Full => f.write_str("the store's disk is full: free some space; nothing was changed"),
             Self::NoBox(name) => write!(f, "there is no box {name}"),
             Self::Entry(what, _) => write!(f, "a {what} in the store can't be read"),
+            Self::Inconsistent(how) => f.write_str(how),
             Self::Database(_) => f.write_str("the store failed"),
         }
     }
@@ -51,7 +72,7 @@ impl std::error::Error for StoreError {
         match self {
             Self::Open(_, error) | Self::Database(error) => Some(error),
             Self::Entry(_, error) => Some(error),
-            Self::InUse | Self::Newer { .. } | Self::Full | Self::NoBox(_) => None,
+            Self::InUse | Self::Newer { .. } | Self::Full | Self::NoBox(_) | Self::Inconsistent(_) => None,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The store: definitions on disk, from which a daemon restores its state after a restart.
 
 mod boxes;
+mod damage;
 mod error;
 mod schema;
 mod switches;
 
 pub(crate) use boxes::{StoredBox, StoredConfiguration};
+pub(crate) use damage::{Damage, EntryKind};
 pub use error::StoreError;
 pub(crate) use schema::Store;
 pub(crate) use switches::{StoredStack, StoredSwitch, StoredUnconfirmed};

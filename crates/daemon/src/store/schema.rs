@@ -1,5 +1,6 @@
 //! The store's file and its schema.
 
+use super::damage::{Damage, SET_ASIDE};
 use super::error::StoreError;
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::OpenOptions;
@@ -7,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of this schema.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 /// Size of the write-ahead log, in 4 KB pages, at which it is checkpointed. It is small because a checkpoint needs as
 /// much free space again, which a full disk does not have.
@@ -56,6 +57,8 @@ const NO_THREAD_BOXES: &str = r#"
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(super) connection: Connection,
+    /// Damage found at the start, until it is reported.
+    damage: Vec<Damage>,
 }
 
 impl Store {
@@ -84,9 +87,17 @@ impl Store {
         if let Some(pages) = most_pages {
             opened.pragma_update(None, "max_page_count", pages)?;
         }
-        let mut store = Self { connection: opened };
+        let mut store = Self { connection: opened, damage: Vec::new() };
+        store.damage.extend(store.check()?);
         store.migrate()?;
+        let unreadable = store.set_unreadable_aside()?;
+        store.damage.extend(unreadable);
         Ok(store)
+    }
+
+    /// Takes the damage that was found when the store was opened.
+    pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
     }
 
     /// Makes a change. If the disk is full, retries once after a checkpoint, because the write-ahead log grows with
@@ -120,13 +131,17 @@ impl Store {
             0 => {
                 transaction.execute_batch(TABLES)?;
                 transaction.execute_batch(UNCONFIRMED)?;
+                transaction.execute_batch(SET_ASIDE)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
-            1 | 2 => {
-                if found == 1 {
+            1..SCHEMA_VERSION => {
+                if found < 2 {
                     transaction.execute_batch(UNCONFIRMED)?;
                 }
-                transaction.execute_batch(NO_THREAD_BOXES)?;
+                if found < 3 {
+                    transaction.execute_batch(NO_THREAD_BOXES)?;
+                }
+                transaction.execute_batch(SET_ASIDE)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}

@@ -4,6 +4,7 @@ use super::boxes::{read, read_some};
 use super::error::StoreError;
 use super::schema::Store;
 use api::{CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, SwitchName, Time};
+use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
 /// A switch as it is stored.
@@ -103,15 +104,13 @@ impl Store {
     pub(crate) fn switches(&self) -> Result<Vec<StoredSwitch>, StoreError> {
         let mut query =
             self.connection.prepare("SELECT definition, stack, created FROM switches ORDER BY name")?;
-        let rows =
-            query.query_map([], |row| Ok((row.get::<_, String>(0)?, read_some(row, 1)?, read(row, 2)?)))?;
-        rows.map(|row| {
-            let (entry, stack, created) = row?;
-            let entry: Entry =
-                serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
-            Ok(StoredSwitch { definition: entry.switch, addresses: entry.addresses, stack, created })
-        })
-        .collect()
+        query.query_and_then([], stored_switch)?.collect()
+    }
+
+    /// One switch.
+    pub(super) fn read_switch(&self, name: &str) -> Result<StoredSwitch, StoreError> {
+        let query = "SELECT definition, stack, created FROM switches WHERE name = ?1";
+        self.connection.query_row_and_then(query, [name], stored_switch)
     }
 
     /// Stores a new or changed stack.
@@ -151,28 +150,47 @@ impl Store {
     /// All stacks that await confirmation, by name.
     pub(crate) fn unconfirmed(&self) -> Result<Vec<StoredUnconfirmed>, StoreError> {
         let mut query = self.connection.prepare("SELECT name, before FROM unconfirmed ORDER BY name")?;
-        let rows = query.query_map([], |row| Ok((read(row, 0)?, row.get::<_, Option<String>>(1)?)))?;
-        rows.map(|row| {
-            let (name, before) = row?;
-            let before = before.as_deref().map(serde_json::from_str).transpose();
-            Ok(StoredUnconfirmed { name, before: before.map_err(|error| StoreError::Entry("stack", error))? })
-        })
-        .collect()
+        query.query_and_then([], stored_unconfirmed)?.collect()
+    }
+
+    /// One stack that awaits confirmation.
+    pub(super) fn read_unconfirmed(&self, name: &str) -> Result<StoredUnconfirmed, StoreError> {
+        let query = "SELECT name, before FROM unconfirmed WHERE name = ?1";
+        self.connection.query_row_and_then(query, [name], stored_unconfirmed)
     }
 
     /// All stacks, by name.
     pub(crate) fn stacks(&self) -> Result<Vec<StoredStack>, StoreError> {
         let mut query =
             self.connection.prepare("SELECT name, definition, applied FROM stacks ORDER BY name")?;
-        let rows = query.query_map([], |row| Ok((read(row, 0)?, row.get::<_, String>(1)?, read(row, 2)?)))?;
-        rows.map(|row| {
-            let (name, definition, applied) = row?;
-            let definition =
-                serde_json::from_str(&definition).map_err(|error| StoreError::Entry("stack", error))?;
-            Ok(StoredStack { name, definition, applied })
-        })
-        .collect()
+        query.query_and_then([], stored_stack)?.collect()
     }
+
+    /// One stack.
+    pub(super) fn read_stack(&self, name: &str) -> Result<StoredStack, StoreError> {
+        let query = "SELECT name, definition, applied FROM stacks WHERE name = ?1";
+        self.connection.query_row_and_then(query, [name], stored_stack)
+    }
+}
+
+fn stored_switch(row: &Row) -> Result<StoredSwitch, StoreError> {
+    let entry: String = row.get(0)?;
+    let entry: Entry = serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
+    let (stack, created) = (read_some(row, 1)?, read(row, 2)?);
+    Ok(StoredSwitch { definition: entry.switch, addresses: entry.addresses, stack, created })
+}
+
+fn stored_unconfirmed(row: &Row) -> Result<StoredUnconfirmed, StoreError> {
+    let before: Option<String> = row.get(1)?;
+    let before = before.as_deref().map(serde_json::from_str).transpose();
+    let before = before.map_err(|error| StoreError::Entry("stack", error))?;
+    Ok(StoredUnconfirmed { name: read(row, 0)?, before })
+}
+
+fn stored_stack(row: &Row) -> Result<StoredStack, StoreError> {
+    let definition: String = row.get(1)?;
+    let definition = serde_json::from_str(&definition).map_err(|error| StoreError::Entry("stack", error))?;
+    Ok(StoredStack { name: read(row, 0)?, definition, applied: read(row, 2)? })
 }
 
 #[cfg(test)]

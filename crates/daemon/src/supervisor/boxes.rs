@@ -158,7 +158,7 @@ impl Supervisor {
     }
 }
 
-fn check_box(request: &CreateBox) -> Result<(), OperationError> {
+pub(super) fn check_box(request: &CreateBox) -> Result<(), OperationError> {
     if request.ports.len() > boundary::limits::MAX_PORTS {
         return Err(RequestError::TooManyPorts(request.ports.len()).into());
     }

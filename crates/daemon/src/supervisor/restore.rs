@@ -1,9 +1,10 @@
 //! Restores the stored definitions when the daemon starts.
 
+use super::boxes::check_box;
 use super::state::Supervisor;
 use crate::boxes::{Installed, ManagedBox, Phase};
 use crate::error::OperationError;
-use crate::store::{StoredBox, StoredSwitch};
+use crate::store::{EntryKind, StoredBox, StoredSwitch};
 use api::{AddPort, EventKind, PortDriver, with_causes};
 use std::sync::Arc;
 
@@ -15,11 +16,21 @@ impl Supervisor {
             let store = self.0.store();
             (store.switches()?, store.boxes()?)
         };
-        for stored in &switches {
-            let definition = stored.definition.clone();
-            self.0.fabric.ask(move |network| network.add_switch(&definition))??;
-            self.0.switches().insert(stored.definition.name.clone(), stored.clone());
-        }
+        let switches = self.restorable(
+            switches,
+            (EntryKind::Switch, |stored: &StoredSwitch| stored.definition.name.as_str()),
+            |stored| {
+                let definition = stored.definition.clone();
+                self.0.fabric.ask(move |network| network.add_switch(&definition))??;
+                self.0.switches().insert(stored.definition.name.clone(), stored.clone());
+                Ok(())
+            },
+        )?;
+        let boxes = self.restorable(
+            boxes,
+            (EntryKind::Box, |stored: &StoredBox| stored.definition.name.as_str()),
+            |stored| check_box(&stored.definition),
+        )?;
         let is_box = |port: &AddPort| matches!(port.driver, PortDriver::Box { .. });
         self.restore_ports(&switches, |port| !is_box(port));
         let boxes: Vec<Arc<ManagedBox>> = boxes.into_iter().map(|stored| self.restore_box(stored)).collect();
@@ -35,6 +46,26 @@ impl Supervisor {
             self.boot_restored(&managed);
         }
         Ok(())
+    }
+
+    /// The entries that `check` accepts. The others are set aside.
+    fn restorable<T>(
+        &self,
+        entries: Vec<T>,
+        (kind, name): (EntryKind, impl Fn(&T) -> &str),
+        check: impl Fn(&T) -> Result<(), OperationError>,
+    ) -> Result<Vec<T>, OperationError> {
+        let mut accepted = Vec::new();
+        for entry in entries {
+            match check(&entry) {
+                Ok(()) => accepted.push(entry),
+                Err(failure) => {
+                    let damage = self.0.store().set_aside(kind, name(&entry), with_causes(&failure))?;
+                    self.0.note_damage(&damage);
+                }
+            }
+        }
+        Ok(accepted)
     }
 
     fn restore_ports(&self, switches: &[StoredSwitch], which: impl Fn(&AddPort) -> bool) {

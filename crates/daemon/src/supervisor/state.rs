@@ -11,7 +11,7 @@ use crate::journal::Journal;
 use crate::limits::MAX_CHECKS;
 use crate::processors::Processors;
 use crate::settings::Settings;
-use crate::store::{Store, StoreError, StoredSwitch};
+use crate::store::{Damage, Store, StoreError, StoredSwitch};
 use crate::subject::Subject;
 use crate::symbols::SymbolFile;
 use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
@@ -170,6 +170,11 @@ impl SupervisorState {
         self.ending.load(Ordering::SeqCst)
     }
 
+    /// Reports damage of the store.
+    pub(super) fn note_damage(&self, damage: &Damage) {
+        self.journal.note(EventKind::StoreDamaged, damage.subject(), damage.to_string());
+    }
+
     /// Reserves event numbers when few are left.
     pub(super) fn reserve_events(&self) {
         let mut until = lock(&self.events_until);
@@ -203,7 +208,8 @@ impl Supervisor {
 
     /// Starts a supervisor: restores the stored boxes and switches, and starts the boxes that ran.
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
-        let store = Store::open(settings.store.as_deref(), settings.store_pages)?;
+        let mut store = Store::open(settings.store.as_deref(), settings.store_pages)?;
+        let damage = store.take_damage();
         let events = store.counter("events")?;
         let until = events + EVENT_BLOCK;
         // Detects now whether the store is writable.
@@ -234,6 +240,9 @@ impl Supervisor {
             events_until: Mutex::new(until),
             ending: AtomicBool::new(false),
         }));
+        for damage in damage {
+            supervisor.0.note_damage(&damage);
+        }
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
         supervisor.restore()?;
         supervisor.roll_back_unconfirmed()?;
