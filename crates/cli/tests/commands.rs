@@ -101,6 +101,17 @@ fn all_errors_are_reported_at_once() {
 }
 
 #[test]
+fn errors_that_follow_from_others_are_left_out() {
+    let alone = |text: &str, error: &str| check(&["check", "-"], text, 1, &[error, "1 error, 0 warnings"]);
+    alone("InfiniteSource -> Strip(14) - Counter -> c :: Counter -> Discard;", "syntax error near ‘-’");
+    alone("InfiniteSource -> Discard; s :: Strip(14) -> Counter -> Discard;", "‘s :: Strip’ input 0 unused");
+    alone("x -> Discard; InfiniteSource -> x; InfiniteSource -> x;", "undeclared element ‘x’");
+    // Click reports them.
+    let text = "Idle -> Strip(14) - Discard;";
+    check(&["click"], text, 1, &["syntax error near '-'"]);
+}
+
+#[test]
 fn requirements_are_checked() {
     let config = |package: &str| format!("require(package {package}); {GOOD}");
     check(&["click"], &config("ip"), 1, &["requirement 'ip' not available"]);

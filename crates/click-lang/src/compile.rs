@@ -12,6 +12,8 @@ pub struct Compiled {
     pub graph: Graph,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether errors kept parts of the text out of the graph, so that its missing connections and ports say nothing.
+    pub is_partial: bool,
 }
 
 impl Compiled {
@@ -24,10 +26,12 @@ impl Compiled {
 /// Compiles a configuration. Reports all errors, not only the first; a binary file is one error.
 pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
     if let Some(refusal) = binary::refusal(text, options.file) {
-        return Compiled { graph: Graph::default(), diagnostics: alloc::vec![refusal] };
+        let (graph, diagnostics) = (Graph::default(), alloc::vec![refusal]);
+        return Compiled { graph, diagnostics, is_partial: true };
     }
     let mut compilation = Compilation::new(options);
     let outermost = lower::lower(&mut compilation, text);
     expand::expand(&mut compilation, outermost);
-    Compiled { graph: compilation.graph, diagnostics: compilation.diagnostics.finish() }
+    let is_partial = compilation.diagnostics.is_partial();
+    Compiled { graph: compilation.graph, diagnostics: compilation.diagnostics.finish(), is_partial }
 }

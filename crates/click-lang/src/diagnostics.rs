@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,9 @@ pub struct Diagnostic {
     /// The location in a data file, `FILE:LINE`, that starts the lines after the first. Click's message format has it
     /// before the indentation of these lines.
     pub data_location: Option<String>,
+    /// Whether it probably only follows from an earlier error, such as an unused port whose connection has a syntax
+    /// error. Click reports it; other outputs should omit it.
+    pub is_consequence: bool,
 }
 
 impl Diagnostic {
@@ -65,6 +69,7 @@ impl Diagnostic {
             bare: false,
             printed: None,
             data_location: None,
+            is_consequence: false,
         }
     }
 
@@ -93,6 +98,13 @@ impl Diagnostic {
     #[must_use]
     pub fn with_data_location(mut self, data_location: Option<String>) -> Self {
         self.data_location = data_location;
+        self
+    }
+
+    /// Marks it as a consequence of an earlier error if `is_consequence`.
+    #[must_use]
+    pub fn following(mut self, is_consequence: bool) -> Self {
+        self.is_consequence = is_consequence;
         self
     }
 
@@ -151,12 +163,14 @@ pub(crate) struct Diagnostics {
     list: Vec<Diagnostic>,
     limit: usize,
     dropped: usize,
+    /// Whether errors kept parts of the text out of the graph.
+    is_partial: bool,
 }
 
 impl Diagnostics {
     /// A collection of at most `limit` diagnostics; further ones are only counted.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { list: Vec::new(), limit, dropped: 0 }
+        Self { list: Vec::new(), limit, dropped: 0, is_partial: false }
     }
 
     /// Adds a diagnostic.
@@ -171,6 +185,41 @@ impl Diagnostics {
     /// Adds an error.
     pub(crate) fn error(&mut self, location: Location, message: impl Into<String>) {
         self.push(Diagnostic::error(location, message));
+    }
+
+    /// Records that an error kept a part of the text out of the graph.
+    pub(crate) fn set_partial(&mut self) {
+        self.is_partial = true;
+    }
+
+    /// Whether errors kept parts of the text out of the graph.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
+    /// The number of diagnostics so far.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Marks as consequences the errors from number `start` on that are in one of the `segments` of a file, after the
+    /// segment's first syntax error. The segments are in order; each has its byte range and the start of that error.
+    pub(crate) fn mark_segments(&mut self, start: usize, file: &str, segments: &[(Range<usize>, usize)]) {
+        let mut is_past_error = alloc::vec![false; segments.len()];
+        for diagnostic in self.list.iter_mut().skip(start) {
+            let Some(location) = diagnostic.location.as_ref().filter(|location| *location.file == *file)
+            else {
+                continue;
+            };
+            let at = location.span.start;
+            let index = segments.partition_point(|(range, _)| range.end < at);
+            if let Some(((range, error), is_past)) = segments.get(index).zip(is_past_error.get_mut(index))
+                && range.contains(&at)
+            {
+                diagnostic.is_consequence |= *is_past;
+                *is_past |= at == *error;
+            }
+        }
     }
 
     /// Whether another diagnostic fits. If not, the caller can skip the work for its message.

@@ -22,6 +22,7 @@ pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
     for (name, text) in compilation.options.parameters {
         environment.set(name.as_str().into(), text.as_str().into());
     }
+    let is_partial = compilation.diagnostics.is_partial();
     let mut expansion = Expansion {
         compilation,
         flat: Vec::new(),
@@ -30,6 +31,7 @@ pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
         links: Vec::new(),
         depth: 0,
         full: false,
+        is_partial,
     };
     expansion.outermost(outermost, &Rc::new(environment));
     expansion.finish();
@@ -56,6 +58,8 @@ struct Expansion<'c, 'o> {
     depth: usize,
     /// Whether a limit was reached, after which nothing is added.
     full: bool,
+    /// Whether earlier errors kept parts of the text out, such as a compound's port or argument.
+    is_partial: bool,
 }
 
 impl Expansion<'_, '_> {
@@ -150,6 +154,7 @@ impl Expansion<'_, '_> {
             self.full = true;
             let span = self.flat[index].span;
             self.compilation.error(span, message);
+            self.compilation.diagnostics.set_partial();
         }
     }
 
@@ -182,7 +187,8 @@ impl Expansion<'_, '_> {
             let signature = candidates[0].use_signature(arguments.len(), ports);
             let message = format!("no match for ‘{signature}’");
             let mut diagnostic = Diagnostic::error(self.compilation.location(span), message)
-                .printed_at(self.compilation.location(END));
+                .printed_at(self.compilation.location(END))
+                .following(self.is_partial);
             for (number, candidate) in candidates.iter().take(MAX_CANDIDATES_SHOWN).enumerate() {
                 let location = self.compilation.location(candidate.span);
                 if number == 0 {
@@ -191,6 +197,7 @@ impl Expansion<'_, '_> {
                 diagnostic = diagnostic.with_related(location, format!("  {}", candidate.signature()));
             }
             self.compilation.diagnostics.push(diagnostic);
+            self.compilation.diagnostics.set_partial();
         }
         closest.map_or(Choice::None, |(compound, values)| Choice::Compound(compound, values))
     }
@@ -268,15 +275,18 @@ impl Expansion<'_, '_> {
         let kinds: Vec<FlatKind> = self.flat.iter().map(|flat| flat.kind).collect();
         let mut resolver = tunnel::Resolver::new(&kinds, &self.links, &self.compilation.options.limits);
         let links = resolver.resolve();
+        let is_partial = self.compilation.diagnostics.is_partial();
         for problem in resolver.into_problems() {
             let flat = &self.flat[problem.element];
             let span = flat.span;
             let message = problem.message(&flat.name);
-            let mut diagnostic = Diagnostic::error(self.compilation.location(span), message);
+            let mut diagnostic =
+                Diagnostic::error(self.compilation.location(span), message).following(is_partial);
             if flat.late {
                 diagnostic = diagnostic.printed_at(self.compilation.location(END));
             }
             self.compilation.diagnostics.push(diagnostic);
+            self.compilation.diagnostics.set_partial();
         }
         let mut numbers = Vec::with_capacity(self.flat.len());
         let flat = core::mem::take(&mut self.flat);

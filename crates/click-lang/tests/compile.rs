@@ -34,6 +34,41 @@ fn check_errors(text: &str, expected: &[&str]) {
     assert_eq!(messages(&compiled(text)), expected, "{text}");
 }
 
+/// Asserts that `text` causes exactly these errors, besides those that follow from them.
+#[track_caller]
+fn check_causes(text: &str, expected: &[&str]) {
+    let mut compiled = compiled(text);
+    compiled.diagnostics.retain(|diagnostic| !diagnostic.is_consequence);
+    assert_eq!(messages(&compiled), expected, "{text}");
+}
+
+#[test]
+fn consequences_are_marked() {
+    // Without its `(`, a declaration is a series of syntax errors up to the semicolon.
+    check_causes(
+        "define$FRAME \\<02 03 0800>, $LENGTH 64; Idle -> Foo; a -> Discard;",
+        &["config:1: expected '('", "config:1: undeclared element 'Foo'", "config:1: undeclared element 'a'"],
+    );
+    check_causes(
+        "x :: InfiniteSourceDATA $FRAME, LENGTH 5) -> y :: Null; z -> Discard",
+        &[
+            "config:1: unknown element class 'InfiniteSourceDATA'",
+            "config:1: syntax error near 'FRAME'",
+            "config:1: undeclared element 'z'",
+        ],
+    );
+    // The missing port of a compound follows from the broken connection inside; two errors in two statements do not
+    // follow from each other.
+    check_causes(
+        "elementclass M { input -> Null - output; } Idle -> M -> Discard; -> ;",
+        &["config:1: syntax error near '-'", "config:1: syntax error near '->'"],
+    );
+    check_causes(
+        "elementclass M { input -> Discard } Idle -> M -> Discard",
+        &["config:1: 'M@2' has no output 0"],
+    );
+}
+
 fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| text.to_string()).collect()
 }

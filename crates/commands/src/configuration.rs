@@ -87,10 +87,10 @@ pub(crate) fn router(
     Router::new(graph, registry(), environment, options)
 }
 
-/// Prints diagnostics with their source lines on standard error.
+/// Prints diagnostics with their source lines on standard error, except for consequences of others.
 pub(crate) fn print(diagnostics: &[Diagnostic], text: &SourceText) {
     let mut printer = diagnostic_printer::DiagnosticPrinter::new(std::io::stderr().is_terminal());
-    for diagnostic in diagnostics {
+    for diagnostic in diagnostics.iter().filter(|diagnostic| !diagnostic.is_consequence) {
         eprintln!("{}", printer.render(diagnostic, text));
     }
 }

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use click_lang::{Diagnostic, Severity};
 use core::fmt::Write;
 
-/// Converts diagnostics about the text called `file` for the mailbox.
+/// Converts diagnostics about the text called `file` for the mailbox, except for consequences of others.
 pub(crate) fn for_mailbox(diagnostics: &[Diagnostic], file: &str) -> Vec<boundary::Diagnostic> {
-    diagnostics.iter().map(|diagnostic| convert(diagnostic, file)).collect()
+    let shown = diagnostics.iter().filter(|diagnostic| !diagnostic.is_consequence);
+    shown.map(|diagnostic| convert(diagnostic, file)).collect()
 }
 
 fn convert(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {

@@ -17,8 +17,10 @@ use crate::state::RouterState;
 
 /// Checks a configuration: returns the compiler's diagnostics and all problems of the resulting graph, even if the text
 /// has errors: classes, ports, push and pull, arguments, unreachable elements. Compiler errors are not repeated.
-/// Elements are created but not initialised, so no file or device is opened.
+/// Elements are created but not initialised, so no file or device is opened. If errors
+/// kept parts of the text out of the graph, the problems of its ports and connections are marked as consequences.
 pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
+    let is_partial = compiled.is_partial;
     let mut found = compiled.diagnostics;
     let position = |problem: &Diagnostic| {
         problem.location.clone().map(|location| (location.file, location.span.start, location.span.end))
@@ -26,7 +28,10 @@ pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environ
     let errors = found.iter().filter(|known| known.severity == Severity::Error);
     let error_positions: BTreeSet<_> = errors.filter_map(position).collect();
     let mut messages: BTreeSet<String> = found.iter().map(|known| known.message.clone()).collect();
-    for problem in check_graph(compiled.graph, registry, environment) {
+    // An undeclared name becomes an element of an unknown class.
+    let undeclared = found.iter().filter_map(|known| known.message.strip_prefix("undeclared element "));
+    messages.extend(undeclared.map(|name| format!("unknown element class {name}")));
+    for problem in check_graph(compiled.graph, is_partial, registry, environment) {
         let is_reported = position(&problem).is_some_and(|position| error_positions.contains(&position));
         if !is_reported && messages.insert(problem.message.clone()) {
             found.push(problem);
@@ -35,11 +40,17 @@ pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environ
     found
 }
 
-fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
+fn check_graph(
+    mut graph: Graph,
+    is_partial: bool,
+    registry: Registry,
+    environment: Rc<dyn Environment>,
+) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     registry.name_classes(&mut graph);
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
+    problems.iter_mut().for_each(|problem| problem.is_consequence |= is_partial);
     let mut state = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
     problems.extend(state.create(true).into_iter().map(|(_, problem)| problem));
     problems
@@ -49,12 +60,18 @@ fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environ
 fn unreachable(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     let ends = hookup.inputs.iter().zip(&hookup.outputs).zip(&hookup.classes).enumerate();
     // Packet sources: a class without inputs, and a class with a task whose outputs don't depend on its inputs.
+    // An unconnected input is an error already: what is behind it may be reachable once that is mended.
+    let is_open = |element: usize| {
+        let inputs = hookup.inputs.get(element).into_iter().flatten();
+        inputs.into_iter().any(|end| end.peers.is_empty())
+    };
+    let (mut reached, mut queue) = (alloc::vec![false; hookup.classes.len()], Vec::new());
+    queue.extend((0..hookup.classes.len()).filter(|element| is_open(*element)));
     let sources = ends.filter(|(_, ((inputs, outputs), class))| {
         let through = class.info.flow != "x/y";
         !outputs.is_empty() && if through { inputs.is_empty() } else { class.info.task }
     });
-    let mut reached = alloc::vec![false; hookup.classes.len()];
-    let mut queue: Vec<usize> = sources.map(|(element, _)| element).collect();
+    queue.extend(sources.map(|(element, _)| element));
     while let Some(element) = queue.pop() {
         let Some(reached) = reached.get_mut(element).filter(|reached| !**reached) else { continue };
         *reached = true;

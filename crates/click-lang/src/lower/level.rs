@@ -65,6 +65,7 @@ impl Lowering<'_, '_> {
         {
             self.reported += 1;
             self.compilation.error(self.source_span(error.span), error.message);
+            self.compilation.diagnostics.set_partial();
         }
     }
 

@@ -3,12 +3,13 @@
 use super::level::{Level, Lowering};
 use crate::class::{Class, ClassId, Compound, SourceSpan};
 use crate::compilation::Compilation;
-use crate::tree::{ClassUse, Span, Statement, StatementKind, Tree};
+use crate::tree::{ClassUse, Span, Statement, StatementKind, TokenKind, Tree};
 use crate::{Requirement, config, lexer};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Lowers a configuration: returns its top level, with all classes resolved.
 pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
@@ -30,6 +31,31 @@ pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
     }
 }
 
+/// The parts of a text between semicolons and braces that have a syntax error, in order: byte range, and the start of
+/// the first syntax error. After that error the parser can misread the rest of the part.
+fn segments(tree: &Tree<'_>) -> Vec<(Range<usize>, usize)> {
+    let mut errors: Vec<usize> = tree.errors().iter().map(|error| error.span.start as usize).collect();
+    errors.sort_unstable();
+    let mut errors = errors.into_iter().peekable();
+    let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
+    let ends =
+        tree.tokens().map(|(kind, text)| (kind == TokenKind::Character && "{};".contains(text), text.len()));
+    for (is_end, length) in ends.chain([(true, 1)]) {
+        at += length;
+        if is_end {
+            if let Some(error) = errors.next_if(|error| *error < at) {
+                found.push((start..at, error));
+                while errors.next_if(|error| *error < at).is_some() {}
+            }
+            start = at;
+        }
+        if errors.peek().is_none() {
+            break;
+        }
+    }
+    found
+}
+
 impl Lowering<'_, '_> {
     fn text(&mut self, name: &str, text: &str) {
         let tree = Tree::parse_within(text, &self.compilation.options.limits);
@@ -37,8 +63,11 @@ impl Lowering<'_, '_> {
         let outer_source = core::mem::replace(&mut self.source, source);
         let outer_errors = core::mem::replace(&mut self.errors, tree.errors().to_vec().into_iter());
         let outer_reported = core::mem::replace(&mut self.reported, 0);
+        let start = self.compilation.diagnostics.len();
+        let file = self.compilation.sources[source as usize].name.clone();
         self.statements(tree.statements());
         self.syntax_errors(usize::MAX);
+        self.compilation.diagnostics.mark_segments(start, &file, &segments(&tree));
         self.source = outer_source;
         self.errors = outer_errors;
         self.reported = outer_reported;

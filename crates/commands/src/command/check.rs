@@ -82,7 +82,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic>) {
     let compiled = configuration::compile(text, parameters, &[]);
     let elements = compiled.graph.elements.len();
-    (elements, router::check(compiled, registry(), Rc::new(ProcessEnvironment::new())))
+    let mut found = router::check(compiled, registry(), Rc::new(ProcessEnvironment::new()));
+    found.retain(|diagnostic| !diagnostic.is_consequence);
+    (elements, found)
 }
 
 /// Prints the diagnostics on standard error.
