@@ -137,3 +137,61 @@ impl HttpBody for ServedBody {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::write_timeout::{WRITE_TIMEOUT, WriteTimeout};
+    use super::*;
+    use axum::routing::get;
+    use futures_util::stream::repeat_with;
+    use std::convert::Infallible;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::{Instant, timeout};
+
+    /// A connection to a server whose responses do not end.
+    async fn connect(connections: &mut Connections, admission: &Admission) -> DuplexStream {
+        let endless = async || Body::from_stream(repeat_with(|| Ok::<_, Infallible>(vec![b'x'; 1 << 10])));
+        let router = Router::new().route("/", get(endless)).layer(axum::middleware::from_fn(admit));
+        let (client, server) = duplex(1 << 12);
+        let open = async { Some(WriteTimeout::new(server)) };
+        connections.serve((admission, Peer::User(None)), open, router);
+        client
+    }
+
+    /// The time in which all connections end.
+    async fn time_to_end(mut connections: Connections) -> Duration {
+        let start = Instant::now();
+        let all = async { while connections.running.join_next().await.is_some() {} };
+        timeout(10 * WRITE_TIMEOUT, all).await.expect("a connection never ends");
+        start.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_end_whose_clients_do_not_read() {
+        let (_end, ending) = tokio::sync::watch::channel(false);
+        let (mut connections, admission) = (Connections::new(ending), Admission::default());
+        let mut client = connect(&mut connections, &admission).await;
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        // A slow reader is served on.
+        let mut bytes = vec![0; 1 << 12];
+        for _ in 0..10 {
+            client.read_exact(&mut bytes).await.unwrap();
+            tokio::time::sleep(WRITE_TIMEOUT / 2).await;
+        }
+        let time = time_to_end(connections).await;
+        assert!(time <= WRITE_TIMEOUT + Duration::from_secs(1), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_end_whose_clients_do_not_send_or_finish_the_handshake() {
+        let (_end, ending) = tokio::sync::watch::channel(false);
+        let (mut connections, admission) = (Connections::new(ending), Admission::default());
+        let _silent = connect(&mut connections, &admission).await;
+        let mut begun = connect(&mut connections, &admission).await;
+        begun.write_all(b"GET / HTTP/1.1\r\nHost:").await.unwrap();
+        let handshake = std::future::pending::<Option<DuplexStream>>();
+        connections.serve((&admission, Peer::User(None)), handshake, Router::new());
+        let time = time_to_end(connections).await;
+        assert!(time <= HEADER_TIMEOUT + Duration::from_secs(1), "{time:?}");
+    }
+}

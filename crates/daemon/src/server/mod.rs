@@ -12,6 +12,7 @@ mod run;
 mod service_manager;
 mod stream;
 mod tls;
+mod write_timeout;
 
 pub use listen::ListenError;
 pub use run::{Address, RunError, run};

@@ -7,17 +7,29 @@ use super::listen::{ListenError, Socket};
 use super::routes::{ServerState, routes};
 use super::service_manager;
 use super::tls::{Tcp, TlsError, Token, acceptor};
+use super::write_timeout::WriteTimeout;
 use crate::settings::Settings;
 use crate::supervisor::{StartError, Supervisor};
+use rustix::net::sockopt;
 use std::fmt;
 use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::{TcpListener, UnixListener};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+/// How long a TCP connection may be silent before the kernel asks whether the client is still there.
+const KEEPALIVE_DELAY: Duration = Duration::from_secs(60);
+
+/// Time between these questions.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Unanswered questions after which the connection is closed.
+const KEEPALIVE_PROBES: u32 = 4;
 
 /// The addresses of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,11 +178,14 @@ async fn serve(
             accepted = accept(unix.accept()) => {
                 if let Some((stream, _)) = accepted {
                     let peer = Peer::User(stream.peer_cred().ok().map(|credentials| credentials.uid()));
+                    let stream = WriteTimeout::new(stream);
                     connections.serve((&near, peer), async { Some(stream) }, open.clone());
                 }
             }
             (accepted, acceptor) = over_tcp => {
                 if let (Some((stream, from)), Some(guarded)) = (accepted, &guarded) {
+                    keep_alive(&stream);
+                    let stream = WriteTimeout::new(stream);
                     let open = async move { acceptor.accept(stream).await.ok() };
                     connections.serve((&far, Peer::at(from.ip())), open, guarded.clone());
                 }
@@ -186,4 +201,30 @@ async fn serve(
     last.await.map_err(io::Error::other)?;
     tokio::task::spawn_blocking(move || supervisor.close_store()).await.map_err(io::Error::other)?;
     Ok(())
+}
+
+/// Makes the kernel close a connection whose client has vanished without a word. A stream without events sends nothing,
+/// so no write would ever fail.
+fn keep_alive(stream: &TcpStream) {
+    // Errors leave the system's longer limits in force.
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, KEEPALIVE_DELAY);
+    let _ = sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL);
+    let _ = sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn vanished_tcp_clients_are_noticed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        keep_alive(&stream);
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), KEEPALIVE_DELAY);
+        assert_eq!(sockopt::tcp_keepintvl(&stream).unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(&stream).unwrap(), KEEPALIVE_PROBES);
+    }
 }
