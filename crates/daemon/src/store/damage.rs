@@ -7,6 +7,7 @@ use api::{ConfigurationName, Time, with_causes};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 use std::fmt;
+use std::path::PathBuf;
 
 /// Most findings of a check of the file that are reported.
 const MAX_FINDINGS: usize = 10;
@@ -81,6 +82,8 @@ pub(crate) enum Damage {
     },
     /// A finding of SQLite's check of the file.
     Finding(String),
+    /// The write-ahead log had no valid header and was renamed to this path.
+    Log(PathBuf),
 }
 
 impl Damage {
@@ -113,6 +116,11 @@ impl fmt::Display for Damage {
                     "{what} {name} was set aside in the store, and the next start tries it again: {reason}"
                 )
             }
+            Self::Log(path) => write!(
+                f,
+                "the store's write-ahead log is damaged and was renamed to {}: the latest changes may be lost",
+                path.display()
+            ),
             Self::Finding(finding) => write!(f, "the store's file is damaged: {}", line(finding)),
         }
     }

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub enum StoreError {
     /// The file cannot be opened.
     Open(PathBuf, rusqlite::Error),
+    /// The write-ahead log at this path cannot be read or renamed.
+    Log(PathBuf, std::io::Error),
     /// Another daemon uses the file.
     InUse,
     /// The file was written by a later version.
@@ -53,6 +55,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open(path, _) => write!(f, "can't open the store {}", path.display()),
+            Self::Log(path, _) => write!(f, "can't check the store's log {}", path.display()),
             Self::InUse => f.write_str("another daemon uses the store: stop it, or use another file"),
             Self::Newer { found, known } => write!(
                 f,
@@ -72,6 +75,7 @@ impl std::error::Error for StoreError {
         match self {
             Self::Open(_, error) | Self::Database(error) => Some(error),
             Self::Entry(_, error) => Some(error),
+            Self::Log(_, error) => Some(error),
             Self::InUse | Self::Newer { .. } | Self::Full | Self::NoBox(_) | Self::Inconsistent(_) => None,
         }
     }

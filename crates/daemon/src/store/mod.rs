@@ -3,6 +3,7 @@
 mod boxes;
 mod damage;
 mod error;
+mod log;
 mod schema;
 mod switches;
 

@@ -2,6 +2,7 @@
 
 use super::damage::{Damage, SET_ASIDE};
 use super::error::StoreError;
+use super::log::check_log;
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -65,6 +66,7 @@ impl Store {
     /// Opens or creates a store, in memory if there is no path. It is locked for this process. `most_pages` limits its
     /// size.
     pub(crate) fn open(path: Option<&Path>, most_pages: Option<u32>) -> Result<Self, StoreError> {
+        let log = path.map(check_log).transpose()?.flatten();
         let opened = match path {
             Some(path) => {
                 // Configurations may contain keys, so only this user may read the file. SQLite creates its other files
@@ -87,7 +89,7 @@ impl Store {
         if let Some(pages) = most_pages {
             opened.pragma_update(None, "max_page_count", pages)?;
         }
-        let mut store = Self { connection: opened, damage: Vec::new() };
+        let mut store = Self { connection: opened, damage: log.into_iter().collect() };
         store.damage.extend(store.check()?);
         store.migrate()?;
         let unreadable = store.set_unreadable_aside()?;
