@@ -382,7 +382,7 @@ mod tests {
             store.add_box(&wanted, &text("main", "one"), &[]).unwrap();
             let old = r#"UPDATE boxes SET definition = REPLACE(definition, '"sandbox":"auto"', '"sandbox":"none"')"#;
             assert_eq!(store.connection.execute(old, []).unwrap(), 1);
-            store.connection.execute_batch(super::super::damage::DROP_SET_ASIDE).unwrap();
+            store.connection.execute_batch(super::super::schema::DROP_SET_ASIDE).unwrap();
             store.connection.pragma_update(None, "user_version", 2).unwrap();
             assert!(store.boxes().is_err(), "the row has the old value");
         }

@@ -5,6 +5,7 @@ mod damage;
 mod error;
 mod log;
 mod schema;
+mod set_aside;
 mod switches;
 
 pub(crate) use boxes::{StoredBox, StoredConfiguration};

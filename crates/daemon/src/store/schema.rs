@@ -1,6 +1,6 @@
 //! The store's file and its schema.
 
-use super::damage::{Damage, SET_ASIDE};
+use super::damage::Damage;
 use super::error::StoreError;
 use super::log::check_log;
 use rusqlite::{Connection, OptionalExtension};
@@ -53,6 +53,27 @@ const NO_THREAD_BOXES: &str = r#"
         applied = REPLACE(applied, '"sandbox":"none"', '"sandbox":"auto"');
     UPDATE unconfirmed SET before = REPLACE(before, '"sandbox":"none"', '"sandbox":"auto"');
 "#;
+
+/// Added in version 4: entries that could not be read, with the reason. The other tables hold their rows as they were;
+/// their columns have no types, so that every value is kept exactly.
+const SET_ASIDE: &str = "
+    CREATE TABLE set_aside (id INTEGER PRIMARY KEY, source TEXT NOT NULL, name, reason TEXT NOT NULL, time TEXT NOT NULL);
+    CREATE TABLE set_aside_boxes (entry INTEGER NOT NULL, name, definition, stack, created, running);
+    CREATE TABLE set_aside_configurations (
+        entry INTEGER NOT NULL, id, box, name, active, position, source, installed, swaps, text
+    );
+    CREATE TABLE set_aside_files (entry INTEGER NOT NULL, configuration, name, contents);
+    CREATE TABLE set_aside_switches (entry INTEGER NOT NULL, name, definition, stack, created);
+    CREATE TABLE set_aside_stacks (entry INTEGER NOT NULL, name, definition, applied);
+    CREATE TABLE set_aside_unconfirmed (entry INTEGER NOT NULL, name, before);
+";
+
+/// Undoes [`SET_ASIDE`], for tests of migrations.
+#[cfg(test)]
+pub(super) const DROP_SET_ASIDE: &str = "
+    DROP TABLE set_aside; DROP TABLE set_aside_boxes; DROP TABLE set_aside_configurations; DROP TABLE set_aside_files;
+    DROP TABLE set_aside_switches; DROP TABLE set_aside_stacks; DROP TABLE set_aside_unconfirmed;
+";
 
 /// The database of definitions.
 #[derive(Debug)]
