@@ -12,7 +12,7 @@ use support::{TIMEOUT, handler, name, process, settings, until};
 use test_support::{Capability, require};
 
 /// The limit of the box, as a part of a CPU: so little that even on a very busy machine the box could use more.
-const LIMIT: f64 = 0.02;
+const CPU_SHARE: f64 = 0.02;
 
 /// How far the CPU time of the box may be from what its limit grants.
 const TOLERANCE: f64 = 0.1;
@@ -117,8 +117,11 @@ impl BusyBox {
         let found = format!(
             "{used:?} used in {longest:?}, of which it waited {waited:?}, throttled {delay:?} too long"
         );
-        assert!(used <= longest.mul_f64(LIMIT * (1.0 + TOLERANCE)), "the box exceeds its limit: {found}");
-        assert!(used >= granted.mul_f64(LIMIT * (1.0 - TOLERANCE)), "it is kept below its limit: {found}");
+        assert!(used <= longest.mul_f64(CPU_SHARE * (1.0 + TOLERANCE)), "the box exceeds its limit: {found}");
+        assert!(
+            used >= granted.mul_f64(CPU_SHARE * (1.0 - TOLERANCE)),
+            "it is kept below its limit: {found}"
+        );
     }
 }
 
