@@ -342,7 +342,7 @@ mod tests {
     use test_support::{Capability, skip};
 
     #[test]
-    fn pages_that_are_set_aside_are_used_first() {
+    fn reserved_huge_pages_are_used_first() {
         let arena = Arena::with_hugetlb(8 << 20).unwrap();
         let Some(better) = &arena.better else {
             skip(Capability::HugePages, "vm.nr_hugepages is 0");

@@ -24,8 +24,8 @@ pub(super) const BOOT_400TH_MS: f64 = 239.0;
 /// Creating a virtual machine, in milliseconds: the sum of its steps.
 pub(super) const CREATE_MS: f64 = 20.8;
 
-/// Attaching a box to a switch, in milliseconds.
-pub(super) const ATTACH_MS: f64 = 1.4;
+/// Attaching a box to a switch, in microseconds.
+pub(super) const ATTACH_US: f64 = 1_400.0;
 
 /// Installing a configuration, in milliseconds.
 pub(super) const INSTALL_MS: f64 = 6.6;

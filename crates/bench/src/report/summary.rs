@@ -147,7 +147,7 @@ fn clickos(report: &Report) -> Vec<SummaryRow> {
         let wanted = |density: &&Density| density.boxes == 100 && density.size == size;
         find(&report.density, wanted).map(|density| density.mpps)
     };
-    let attach_ms = report.density.last().map(|density| density.attach_us / 1_000.0);
+    let attach_us = report.density.last().map(|density| density.attach_us);
     let (boot, daemon) = (&report.boot, report.boot.daemon_ms.as_ref());
     let is_paper = boot.boxes >= 400;
     let private = boot.private_kb;
@@ -181,7 +181,7 @@ fn clickos(report: &Report) -> Vec<SummaryRow> {
             "ms",
             Smaller,
         ),
-        line("Attaching a box to a switch", attach_ms, papers::ATTACH_MS, "ms", Smaller),
+        line("Attaching a box to a switch (switch library)", attach_us, papers::ATTACH_US, "us", Smaller),
         line(
             "Installing a configuration (sandbox library)",
             Some(boot.install_ms.p50),

@@ -15,8 +15,8 @@ use super::split::{report, split, warn_of_shadowed_rules};
 /// packets, and packets that match no rule, are dropped as `denied`. The network header must be marked, for example by
 /// `CheckIPHeader`.
 ///
-/// Rules are compiled, so the time per packet grows slowly with their number: a thousand rules take about six times as
-/// long as ten. Write the handler `rules` to change the rules under traffic.
+/// Rules are compiled, so the time per packet grows slowly with their number: a thousand rules take six to eight times
+/// as long as ten. Write the handler `rules` to change the rules under traffic.
 ///
 /// ## Differences
 /// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
