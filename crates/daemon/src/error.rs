@@ -1,8 +1,8 @@
 //! The error of an operation.
 
-use crate::escape::EscapedText;
 use crate::store::StoreError;
-use crate::subject::Subject;
+use api::Subject;
+use api::escape::EscapedText;
 use api::{
     ApiError, BoxName, ConfigurationName, Device, Diagnostic, ErrorCode, ErrorReason, PipeName, PortName,
     StackName, SwitchName,

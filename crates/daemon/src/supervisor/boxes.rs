@@ -6,7 +6,7 @@ use crate::error::{OperationError, RequestError};
 use crate::fabric::AttachRequest;
 use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
 use crate::store::{StoredBox, StoredConfiguration};
-use crate::subject::Subject;
+use api::Subject;
 use api::{
     BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr, PortRequest, StackName, Time,
 };

@@ -5,7 +5,7 @@ use super::state::Supervisor;
 use crate::boxes::{ManagedBox, Share};
 use crate::error::{OperationError, RequestError};
 use crate::store::{StoredStack, StoredSwitch};
-use crate::subject::Subject;
+use api::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
     PortDriver, Stack, StackName, StackStatus, SwitchName, Time, with_causes,

@@ -4,7 +4,7 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::fabric::{PortStats, TrafficSnapshot, open, placeholder};
 use crate::store::StoredSwitch;
-use crate::subject::Subject;
+use api::Subject;
 use api::{
     AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
     StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,

@@ -1,6 +1,6 @@
 //! What an event, a change or an error is about.
 
-use api::{BoxName, PortName, StackName, SwitchName};
+use crate::{BoxName, PortName, StackName, SwitchName};
 use std::fmt;
 
 /// An object of the daemon. As text it is its kind and its name: `box/fw`, `switch/lan/tap0`.
@@ -20,7 +20,7 @@ pub enum Subject {
 
 impl Subject {
     /// Its kind in a sentence.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Daemon => "daemon",
             Self::Box(_) => "box",
@@ -31,7 +31,7 @@ impl Subject {
     }
 
     /// Its name in a sentence. The daemon has none.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Self::Daemon => String::new(),
             Self::Box(name) => name.to_string(),
