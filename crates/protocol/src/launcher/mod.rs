@@ -1,0 +1,5 @@
+//! The conversation between daemon and launcher.
+
+mod version;
+
+pub use version::VERSION;
