@@ -11,13 +11,15 @@
 //!   panic, block, leak a descriptor, or allocate more than the bound that it states.
 //! - No message type is recursive, and no list has elements of zero length: either would let a few bytes cost much
 //!   stack or time.
-//! - New variants of an enum are added at its end, because the encoding numbers them.
+//! - Messages are MessagePack with the names of fields and variants, so that either may be added.
 //!
 //! Absent on purpose: what the messages make a process do, and configuration texts, JSON and SQL.
 
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod codec;
+
 mod hello;
 pub mod launcher;
 

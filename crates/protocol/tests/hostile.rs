@@ -76,7 +76,7 @@ fn head(length: u64) -> Vec<u8> {
 #[test]
 fn malformed_bytes_are_errors() {
     let _alone = alone();
-    let value = postcard::to_extend(&Message::Text("text".to_string()), vec![0]).expect("an encoding");
+    let value = protocol::codec::encode_to(&Message::Text("text".to_string()), vec![0]).expect("an encoding");
     assert_eq!(check(&value, &[]).expect("a message").expect("no end").message, Message::Text("text".into()));
     for length in 1..value.len() {
         assert!(matches!(check(&value[..length], &[]), Err(ChannelError::Decode(_))), "{length}");
@@ -108,14 +108,14 @@ fn messages_over_the_bounds_are_errors() {
     }
     let (one, other) = Channel::pair().expect("a pair");
     one.send(&Message::Bytes(vec![0; 98]), &[]).expect("room");
-    let error = other.receive::<Message>(99).expect_err("two bytes more than the payload");
-    assert!(matches!(error, ChannelError::TooLong { length: 100, most: 99 }), "{error:?}");
+    let error = other.receive::<Message>(99).expect_err("the payload and its framing");
+    assert!(matches!(error, ChannelError::TooLong { length: 108, most: 99 }), "{error:?}");
 }
 
 #[test]
 fn memory_files_that_are_not_as_announced_are_errors() {
     let _alone = alone();
-    let value = postcard::to_extend(&Message::Bytes(vec![5; 1_000]), vec![]).expect("an encoding");
+    let value = protocol::codec::encode_to(&Message::Bytes(vec![5; 1_000]), vec![]).expect("an encoding");
     let length = value.len() as u64;
     let good = memory_file(length, &value, ALL_SEALS);
     let received = check(&head(length), &[good.as_fd()]).expect("a message").expect("no end");
@@ -151,7 +151,7 @@ fn memory_files_that_are_not_as_announced_are_errors() {
 #[test]
 fn surplus_descriptors_are_closed() {
     let _alone = alone();
-    let value = postcard::to_extend(&Message::Number(1), vec![0]).expect("an encoding");
+    let value = protocol::codec::encode_to(&Message::Number(1), vec![0]).expect("an encoding");
     let file = File::open("/dev/null").expect("a device");
     for number in [1, MAX_DESCRIPTORS] {
         let received = check(&value, &vec![file.as_fd(); number]).expect("a message").expect("no end");
@@ -165,7 +165,7 @@ fn surplus_descriptors_are_closed() {
         }
     }
     // The memory file comes on top.
-    let value = postcard::to_extend(&Message::Number(1), vec![]).expect("an encoding");
+    let value = protocol::codec::encode_to(&Message::Number(1), vec![]).expect("an encoding");
     let memory = memory_file(value.len() as u64, &value, ALL_SEALS);
     let mut descriptors = vec![memory.as_fd()];
     descriptors.extend([file.as_fd(); MAX_DESCRIPTORS]);
@@ -203,7 +203,7 @@ fn random_messages_are_harmless() {
         Message::Map([(1, None), (9, Some(vec![(true, 'ä', -5); 20]))].into()),
         Message::Number(1 << 40),
     ];
-    let valid = valid.map(|message| postcard::to_extend(&message, vec![0]).expect("an encoding"));
+    let valid = valid.map(|message| protocol::codec::encode_to(&message, vec![0]).expect("an encoding"));
     let (mut messages, mut errors) = (0, 0);
     for round in 0..20_000 {
         let mut bytes: Vec<u8> = match random.below(2) {

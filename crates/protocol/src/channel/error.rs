@@ -1,5 +1,6 @@
 //! Errors of a channel.
 
+use crate::codec::{DecodeError, EncodeError};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -34,9 +35,9 @@ pub enum ChannelError {
     /// The memory file that carries the bytes is not acceptable.
     MemoryFile(MemoryFileFault),
     /// The value cannot be encoded.
-    Encode(postcard::Error),
+    Encode(EncodeError),
     /// The bytes are no message.
-    Decode(postcard::Error),
+    Decode(DecodeError),
     /// The message is followed by this number of bytes.
     TrailingBytes(usize),
 }
@@ -82,7 +83,8 @@ impl Error for ChannelError {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::System(error) => error.source(),
             Self::MemoryFile(fault) => fault.source(),
-            Self::Encode(error) | Self::Decode(error) => Some(error),
+            Self::Encode(error) => Some(error),
+            Self::Decode(error) => Some(error),
             Self::Closed
             | Self::WouldBlock
             | Self::TooLong { .. }

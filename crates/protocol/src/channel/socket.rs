@@ -7,6 +7,7 @@
 
 use super::error::{ChannelError, MemoryFileFault};
 use super::memory_file;
+use crate::codec;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -63,7 +64,7 @@ impl Channel {
         if descriptors.len() > MAX_DESCRIPTORS {
             return Err(ChannelError::TooManyDescriptors(descriptors.len()));
         }
-        let bytes = postcard::to_extend(message, vec![INLINE]).map_err(ChannelError::Encode)?;
+        let bytes = codec::encode_to(message, vec![INLINE]).map_err(ChannelError::Encode)?;
         let value = bytes.get(1..).unwrap_or_default();
         if value.len() <= MAX_INLINE {
             return self.send_bytes(&bytes, descriptors);
@@ -166,8 +167,8 @@ fn received<T: DeserializeOwned>(
     value: &[u8],
     descriptors: Vec<OwnedFd>,
 ) -> Result<Received<T>, ChannelError> {
-    let (message, rest) = postcard::take_from_bytes(value).map_err(ChannelError::Decode)?;
-    match rest.len() {
+    let (message, rest) = codec::decode(value).map_err(ChannelError::Decode)?;
+    match rest {
         0 => Ok(Received { message, descriptors }),
         number => Err(ChannelError::TrailingBytes(number)),
     }
