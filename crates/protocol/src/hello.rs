@@ -33,7 +33,7 @@ impl Hello {
 }
 
 /// Why two processes cannot work together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HelloError {
     /// Their versions are more than one apart.
     Version {

@@ -101,7 +101,7 @@ fn shut_down_wakes_all_receivers_of_both_ends() {
 
 #[test]
 fn several_threads_receive_whole_messages() {
-    const MESSAGES: u32 = 2_000;
+    const MESSAGES: u32 = 500;
     let (one, other) = Channel::pair().expect("a pair");
     let body = |number: u32| number.to_le_bytes().repeat(1 + (number as usize * 37) % 9_000);
     let seen: BTreeSet<u32> = thread::scope(|scope| {
