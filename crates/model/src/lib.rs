@@ -43,7 +43,7 @@ pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName,
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
 pub use stack::{ApplyQuery, Change, ChangeAction, Changes, Stack, StackStatus};
-pub use subject::Subject;
+pub use subject::{Subject, SubjectError};
 pub use switches::{
     AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,
     SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
