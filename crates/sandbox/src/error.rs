@@ -112,7 +112,9 @@ pub enum SetupError {
         /// The system's error.
         cause: std::io::Error,
     },
-    /// The spawner thread has ended.
+    /// The spawner could not be started, or a message to it failed.
+    Spawner(std::io::Error),
+    /// The spawner has ended, and its boxes with it. The next box gets another one.
     Gone,
 }
 
@@ -127,7 +129,8 @@ impl fmt::Display for SetupError {
             ),
             Self::Clone(_) => write!(f, "can't create a box's process"),
             Self::Child { step, .. } => write!(f, "a box's process can't {step}"),
-            Self::Gone => write!(f, "the process spawner has ended"),
+            Self::Spawner(_) => write!(f, "can't use the process spawner"),
+            Self::Gone => write!(f, "the process spawner has ended, and its boxes with it; try again"),
         }
     }
 }
@@ -136,7 +139,7 @@ impl std::error::Error for SetupError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Filter(error) => Some(error),
-            Self::Clone(cause) | Self::Child { cause, .. } => Some(cause),
+            Self::Clone(cause) | Self::Child { cause, .. } | Self::Spawner(cause) => Some(cause),
             Self::FilterLength(_) | Self::Gone => None,
         }
     }

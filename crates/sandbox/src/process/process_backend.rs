@@ -10,13 +10,13 @@ use crate::poll;
 use crate::pool::Membership;
 use crate::process::filter;
 use crate::process::program::Program;
-use crate::process::spawn::SpawnRequest;
+use crate::process::spawner::{BoxProcess, Reaped, SpawnRequest};
 use crate::settings::Settings;
 use crate::shared_region::SharedRegion;
 use crate::snapshot::{PrivateState, Snapshot, SnapshotError};
 use boundary::exit::CRASHED_STATUS;
 use boundary::{Mapped, MemoryRegion, PlatformKind, StatusPage, control};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -37,10 +37,7 @@ pub(crate) struct ProcessBackend {
 enum Life {
     /// Not started. Holds the shared region's file, which is passed to the process.
     Made(OwnedFd),
-    Running {
-        pid: libc::pid_t,
-        process: Arc<OwnedFd>,
-    },
+    Running(Arc<BoxProcess>),
     Ended(ExitStatus),
 }
 
@@ -109,54 +106,6 @@ fn kilobytes(pid: libc::pid_t, file: &str, name: &str) -> std::io::Result<usize>
     number.map(|number| number * 1024).ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }
 
-/// Sends a signal to a process by its pidfd, so that it cannot reach another process.
-fn send(process: &OwnedFd, signal: i32) {
-    // SAFETY: the descriptor is open; no siginfo is passed.
-    unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            process.as_raw_fd(),
-            signal,
-            std::ptr::null::<libc::siginfo_t>(),
-            0,
-        )
-    };
-}
-
-/// Waits until a process has stopped or ended.
-fn stopped(process: &OwnedFd) {
-    // SAFETY: an all-zero siginfo is valid, and only this call writes it. The status remains available to later waits.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let options = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
-        libc::waitid(libc::P_PIDFD, process.as_raw_fd() as libc::id_t, &mut info, options);
-    }
-}
-
-/// The status of a process that has ended: its exit status, or the negated number of the signal that ended it.
-fn wait(process: &OwnedFd, options: i32) -> Option<i32> {
-    // SAFETY: an all-zero siginfo is valid, and only this call writes it.
-    let (result, info) = unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let result = libc::waitid(
-            libc::P_PIDFD,
-            process.as_raw_fd() as libc::id_t,
-            &mut info,
-            libc::WEXITED | options,
-        );
-        (result, info)
-    };
-    // SAFETY: waitid has filled these fields in, or they are zero.
-    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    match (result, info.si_code) {
-        (0, _) if pid == 0 => None,
-        (0, libc::CLD_EXITED) => Some(status),
-        (0, _) => Some(-status),
-        // Another thread has reaped it: it is gone, and its status is unknown.
-        _ => Some(0),
-    }
-}
-
 impl Backend for ProcessBackend {
     fn ring(&self) {
         let Ok(status) = self.region.status() else { return };
@@ -171,16 +120,15 @@ impl Backend for ProcessBackend {
     fn start(&self) -> Result<(), CreateError> {
         let mut life = self.life();
         let Life::Made(file) = &*life else { return Ok(()) };
-        let order = SpawnRequest {
-            image: copied(&self.program.file)?,
-            region: copied(file)?,
-            pool: self.region.membership().and_then(Membership::file).map(copied).transpose()?,
-            snapshot: self.snapshot.as_ref().map(copied).transpose()?,
-            wake_event: self.settings.wake_event.as_ref().map(copied).transpose()?,
-            mailbox_event: copied(&self.mailbox_event)?,
+        let request = SpawnRequest {
+            region: file.as_fd(),
+            mailbox_event: self.mailbox_event.as_fd(),
+            wake_event: self.settings.wake_event.as_ref().map(|event| event.as_fd()),
+            snapshot: self.snapshot.as_ref().map(AsFd::as_fd),
+            pool: self.region.membership().and_then(Membership::file).map(AsFd::as_fd),
         };
-        let (pid, process) = self.program.spawner.spawn(order)?;
-        *life = Life::Running { pid, process: Arc::new(process) };
+        let process = self.program.spawner.spawn(&request)?;
+        *life = Life::Running(Arc::new(process));
         // A caller that waits already then also waits for the end of the process.
         self.mailbox_event.ring();
         Ok(())
@@ -188,8 +136,8 @@ impl Backend for ProcessBackend {
 
     fn pin(&self, processors: &[usize]) {
         // While it counts as running it has not been reaped, so its id belongs to no other process.
-        if let Life::Running { pid, .. } = &*self.life() {
-            cpu::pin(*pid, processors);
+        if let Life::Running(process) = &*self.life() {
+            cpu::pin(process.pid(), processors);
         }
     }
 
@@ -198,23 +146,25 @@ impl Backend for ProcessBackend {
     }
 
     fn suspend(&self) {
-        if let Life::Running { process, .. } = &*self.life() {
-            send(process, libc::SIGSTOP);
-            stopped(process);
-        }
+        // The lock is not kept: the box can be killed meanwhile.
+        let process = match &*self.life() {
+            Life::Running(process) => process.clone(),
+            _ => return,
+        };
+        process.stop();
     }
 
     fn resume(&self) {
-        if let Life::Running { process, .. } = &*self.life() {
-            send(process, libc::SIGCONT);
+        if let Life::Running(process) = &*self.life() {
+            process.signal(libc::SIGCONT);
         }
     }
 
     fn kill(&self) {
         let mut life = self.life();
-        if let Life::Running { process, .. } = &*life {
-            send(process, libc::SIGKILL);
-            wait(process, 0);
+        if let Life::Running(process) = &*life {
+            process.signal(libc::SIGKILL);
+            process.reap();
         }
         if !matches!(*life, Life::Ended(_)) {
             *life = Life::Ended(ExitStatus::Killed);
@@ -225,11 +175,15 @@ impl Backend for ProcessBackend {
 
     fn end(&self) -> Option<ExitStatus> {
         let mut life = self.life();
-        if let Life::Running { process, .. } = &*life {
-            let end = match wait(process, libc::WNOHANG)? {
-                0 => ExitStatus::Stopped,
-                CRASHED_STATUS => ExitStatus::crashed(&self.region, 0),
-                status => ExitStatus::Vanished { status },
+        if let Life::Running(process) = &*life {
+            if !process.has_ended() {
+                return None;
+            }
+            let end = match process.reap() {
+                Reaped::Exited(0) => ExitStatus::Stopped,
+                Reaped::Exited(CRASHED_STATUS) => ExitStatus::crashed(&self.region, 0),
+                Reaped::Exited(status) => ExitStatus::Vanished { status },
+                Reaped::Signalled(signal) => ExitStatus::Vanished { status: -signal },
             };
             *life = Life::Ended(end);
         }
@@ -242,7 +196,7 @@ impl Backend for ProcessBackend {
     fn wait_for_end(&self, timeout: Duration) {
         // The descriptor is kept open, and the lock is not: the box can be killed meanwhile.
         let process = match &*self.life() {
-            Life::Running { process, .. } => process.clone(),
+            Life::Running(process) => process.clone(),
             _ => return,
         };
         poll::readable(&[process.as_fd()], timeout);
@@ -257,7 +211,7 @@ impl Backend for ProcessBackend {
         // The lock is not kept, as above.
         let process = match &*self.life() {
             Life::Made(_) => None,
-            Life::Running { process, .. } => Some(process.clone()),
+            Life::Running(process) => Some(process.clone()),
             Life::Ended(_) => return,
         };
         match &process {
@@ -282,7 +236,7 @@ impl Backend for ProcessBackend {
 
     fn end_descriptor(&self) -> Option<OwnedFd> {
         match &*self.life() {
-            Life::Running { process, .. } => process.as_fd().try_clone_to_owned().ok(),
+            Life::Running(process) => process.as_fd().try_clone_to_owned().ok(),
             _ => None,
         }
     }
@@ -294,8 +248,8 @@ impl Backend for ProcessBackend {
     }
 
     fn process_id(&self) -> Option<i32> {
-        match *self.life() {
-            Life::Running { pid, .. } => Some(pid),
+        match &*self.life() {
+            Life::Running(process) => Some(process.pid()),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use crate::error::{CreateError, HostError, SystemError};
 use crate::image::Image;
 use crate::process::filter;
-use crate::process::spawn::Spawner;
+use crate::process::spawner::Spawner;
 use seccompiler::BpfProgram;
 use std::fs::File;
 use std::io::Write;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 /// An image that can be executed many times.
 pub(crate) struct Program {
     pub(crate) image: Arc<Image>,
-    /// The file in memory: its pages are shared by all processes that run it.
-    pub(crate) file: OwnedFd,
     pub(crate) filter: BpfProgram,
     pub(crate) spawner: Spawner,
 }
 
 impl Program {
     pub(crate) fn new(image: &Arc<Image>) -> Result<Self, HostError> {
+        // Its pages are shared by all processes that run it.
         let file = memory_file(c"box-image")?;
         let mut file = File::from(file);
         file.write_all(&image.file).map_err(|cause| SystemError { action: "store the box image", cause })?;
         let file = OwnedFd::from(file);
         seal(&file, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
-        Ok(Self { image: image.clone(), file, filter: filter::program()?, spawner: Spawner::start()? })
+        let spawner = Spawner::start(&file)?;
+        Ok(Self { image: image.clone(), filter: filter::program()?, spawner })
     }
 }
 

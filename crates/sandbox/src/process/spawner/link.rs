@@ -1,0 +1,144 @@
+//! The host's end of the socket to one helper.
+
+use crate::error::SetupError;
+use crate::event_fd::EventFd;
+use crate::lock::lock;
+use crate::process::spawner::message::{Optional, Order, Reply};
+use crate::process::spawner::socket::{Received, close, receive, send};
+use crate::process::spawner::step::Step;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How long a thread that suspends a box waits for descriptors to become free.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+
+/// What a new process is created from.
+pub(crate) struct SpawnRequest<'a> {
+    pub(crate) region: BorrowedFd<'a>,
+    pub(crate) mailbox_event: BorrowedFd<'a>,
+    pub(crate) wake_event: Option<BorrowedFd<'a>>,
+    /// The memory of the box that it is a copy of.
+    pub(crate) snapshot: Option<BorrowedFd<'a>>,
+    /// The packet pool that it shares with others.
+    pub(crate) pool: Option<BorrowedFd<'a>>,
+}
+
+/// The host's end of the socket to one helper.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// Held from an order to its reply.
+    socket: Mutex<OwnedFd>,
+    /// The helper has ended.
+    ended: AtomicBool,
+    /// Events that are not in use. Each thread that waits until a box has stopped takes one.
+    events: Mutex<Vec<EventFd>>,
+}
+
+impl Link {
+    pub(super) fn new(socket: OwnedFd) -> Result<Self, SetupError> {
+        let event = EventFd::new().map_err(|error| SetupError::Spawner(error.cause))?;
+        Ok(Self {
+            socket: Mutex::new(socket),
+            ended: AtomicBool::new(false),
+            events: Mutex::new(vec![event]),
+        })
+    }
+
+    /// Whether the helper has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Relaxed)
+    }
+
+    /// Gives an order, and returns the reply with its descriptor.
+    fn order(
+        &self,
+        order: Order,
+        descriptors: &[RawFd],
+    ) -> Result<(Reply, Option<OwnedFd>, bool), SetupError> {
+        let socket = lock(&self.socket);
+        let ended = || {
+            self.ended.store(true, Relaxed);
+            SetupError::Gone
+        };
+        let failed = |errno| match errno {
+            libc::EPIPE | libc::ECONNRESET => ended(),
+            errno => SetupError::Spawner(io::Error::from_raw_os_error(errno)),
+        };
+        send(socket.as_raw_fd(), &order.encode(), descriptors).map_err(failed)?;
+        let Received { words, descriptors, truncated, .. } =
+            receive(socket.as_raw_fd()).map_err(failed)?.ok_or_else(ended)?;
+        let [first, rest @ ..] = descriptors;
+        rest.into_iter().filter(|descriptor| *descriptor >= 0).for_each(close);
+        // SAFETY: the descriptor was just received, and nothing else uses it.
+        let descriptor = (first >= 0).then(|| unsafe { OwnedFd::from_raw_fd(first) });
+        let reply = Reply::decode(words).ok_or_else(ended)?;
+        Ok((reply, descriptor, truncated))
+    }
+
+    /// Creates a process. Returns its id as the helper sees it, and its pidfd.
+    pub(super) fn spawn(&self, request: &SpawnRequest<'_>) -> Result<(i32, OwnedFd), SetupError> {
+        let SpawnRequest { region, mailbox_event, wake_event, snapshot, pool } = request;
+        let optional =
+            Optional { wake_event: wake_event.is_some(), snapshot: snapshot.is_some(), pool: pool.is_some() };
+        let all = [Some(region), Some(mailbox_event), wake_event.as_ref(), snapshot.as_ref(), pool.as_ref()];
+        let descriptors: Vec<RawFd> = all.into_iter().flatten().map(AsRawFd::as_raw_fd).collect();
+        match self.order(Order::Spawn { optional }, &descriptors)? {
+            (Reply::Spawned { process }, Some(descriptor), _) => Ok((process, descriptor)),
+            (Reply::Spawned { process }, None, _) => {
+                // It lost its pidfd for want of room: it cannot be used.
+                self.order(Order::Discard { process }, &[])?;
+                let cause = io::Error::from_raw_os_error(libc::EMFILE);
+                Err(SetupError::Child { step: Step::SendProcess.name(), cause })
+            }
+            (Reply::Failed { step: Step::CreateProcess, errno }, ..) => {
+                Err(SetupError::Clone(io::Error::from_raw_os_error(errno)))
+            }
+            (Reply::Failed { step, errno }, ..) => {
+                let cause = io::Error::from_raw_os_error(errno);
+                Err(SetupError::Child { step: step.name(), cause })
+            }
+            (Reply::Ended { .. }, ..) => Err(SetupError::Gone),
+        }
+    }
+
+    /// How a process ended, whose pidfd is readable: its exit status, or the negated number of the signal that ended it.
+    /// The helper forgets it. `None` if the helper has ended, and its processes with it.
+    pub(super) fn reap(&self, process: i32) -> Option<i32> {
+        match self.order(Order::Reap { process }, &[]) {
+            Ok((Reply::Ended { status }, ..)) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// Signals the event when a process has stopped. If the helper has ended, the process ends too.
+    pub(super) fn watch_stop(&self, process: i32, event: &EventFd) -> Result<(), i32> {
+        let socket = lock(&self.socket);
+        let event = event.as_fd().as_raw_fd();
+        send(socket.as_raw_fd(), &Order::WatchStop { process }.encode(), &[event])
+    }
+
+    /// An event that is not signalled, for [`watch_stop`](Self::watch_stop). It waits while there are no descriptors.
+    pub(super) fn take_event(&self) -> EventFd {
+        loop {
+            if let Some(event) = lock(&self.events).pop() {
+                return event;
+            }
+            match EventFd::new() {
+                Ok(event) => return event,
+                Err(_) => std::thread::sleep(RETRY_INTERVAL),
+            }
+        }
+    }
+
+    /// Keeps an event that the helper does not use any more.
+    pub(super) fn keep_event(&self, event: EventFd) {
+        event.rang();
+        let mut events = lock(&self.events);
+        if events.is_empty() {
+            events.push(event);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The spawner of process boxes: what it leaves behind, and what happens when it ends.
+
+#![allow(unsafe_code, reason = "system calls that no safe interface has")]
+
+mod support;
+
+use sandbox::{CreateError, ExitStatus, Host, Sandbox, SetupError, State, Target};
+use std::fs;
+use std::time::Duration;
+use support::{begin, ended, settings, until};
+
+/// Boxes that are created and killed one after the other.
+const ROUNDS: usize = 500;
+
+/// A host with a spawner of its own.
+fn new_host() -> Host {
+    Host::new(image::PROBE).unwrap()
+}
+
+fn create(host: &Host) -> Sandbox {
+    host.create(Target::Process, &settings(1)).unwrap()
+}
+
+fn kill(process: i32) {
+    // SAFETY: the process is a spawner or a box of this test, which was not reaped.
+    assert_eq!(unsafe { libc::kill(process, libc::SIGKILL) }, 0);
+}
+
+/// The parent of a process, as the kernel reports it.
+fn parent(process: i32) -> i32 {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, rest) = text.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// The children of a process, also those that have ended and were not reaped.
+fn children(process: i32) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let processes = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let stat = |process: &i32| fs::read_to_string(format!("/proc/{process}/stat")).ok();
+    let of = |text: String| Some(text.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<i32>() == Ok(process));
+    processes.filter(|child| stat(child).and_then(of).unwrap_or(false)).collect()
+}
+
+fn descriptors(process: i32) -> usize {
+    fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
+}
+
+#[test]
+fn a_box_is_a_child_of_the_spawner() {
+    let host = new_host();
+    let boxes = [create(&host), create(&host)];
+    boxes.iter().for_each(|sandbox| sandbox.control_handle().start().unwrap());
+    let pids: Vec<i32> = boxes.iter().filter_map(Sandbox::process_id).collect();
+    let spawner = parent(pids[0]);
+    assert_eq!((parent(pids[1]), parent(spawner)), (spawner, std::process::id() as i32));
+    let mut found = children(spawner);
+    found.sort_unstable();
+    let mut expected = pids.clone();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    drop((boxes, host));
+    until("the spawner is gone", || !std::path::Path::new(&format!("/proc/{spawner}")).exists());
+}
+
+#[test]
+fn rounds_of_boxes_leave_nothing_behind() {
+    let host = new_host();
+    let mut first = create(&host);
+    begin(&mut first, "drop");
+    let spawner = parent(first.process_id().unwrap());
+    let own = std::process::id() as i32;
+    let before = descriptors(spawner);
+    let mut own_before = 0;
+    for round in 0..ROUNDS {
+        let mut sandbox = create(&host);
+        sandbox.start().unwrap();
+        match round % 5 {
+            // Its end is noticed before it is killed.
+            0 => {
+                kill(sandbox.process_id().unwrap());
+                assert_eq!(ended(&mut sandbox), ExitStatus::Vanished { status: -libc::SIGKILL });
+            }
+            1 => {
+                sandbox.suspend();
+                sandbox.kill();
+            }
+            2 => {
+                sandbox.stop();
+                assert_eq!(ended(&mut sandbox), ExitStatus::Stopped);
+            }
+            _ => sandbox.kill(),
+        }
+        drop(sandbox);
+        if round == 10 {
+            own_before = descriptors(own);
+        }
+    }
+    assert_eq!((children(spawner).len(), descriptors(spawner)), (1, before));
+    // Other tests of this program run meanwhile.
+    until("no descriptors are left", || descriptors(own) <= own_before + 64);
+    assert_eq!(first.state(), State::Running);
+}
+
+#[test]
+fn boxes_end_with_their_spawner_and_the_host_starts_another() {
+    let host = new_host();
+    let mut boxes: Vec<Sandbox> = (0..3).map(|_| create(&host)).collect();
+    boxes.iter_mut().for_each(|sandbox| begin(sandbox, "mirror"));
+    let spawner = parent(boxes[0].process_id().unwrap());
+    // One is suspended, and ends as the others do.
+    boxes[2].suspend();
+    kill(spawner);
+    for sandbox in &mut boxes {
+        assert_eq!(ended(sandbox), ExitStatus::Vanished { status: -libc::SIGKILL });
+    }
+    let next = create(&host);
+    let failed = next.control_handle().start();
+    let gone = |error: &CreateError| matches!(error, CreateError::Process(SetupError::Gone));
+    assert!(failed.as_ref().is_ok() || failed.as_ref().is_err_and(gone), "{failed:?}");
+    let mut sandbox = create(&host);
+    begin(&mut sandbox, "mirror");
+    let other = parent(sandbox.process_id().unwrap());
+    assert_ne!(other, spawner);
+    assert_eq!(children(std::process::id() as i32).iter().filter(|child| **child == spawner).count(), 0);
+    sandbox.stop();
+    assert_eq!(ended(&mut sandbox), ExitStatus::Stopped);
+}
+
+/// A spawner ends with its host, and has been reaped when the host is gone.
+#[test]
+fn a_spawner_without_boxes_ends_with_its_host() {
+    let host = new_host();
+    let sandbox = create(&host);
+    sandbox.control_handle().start().unwrap();
+    let spawner = parent(sandbox.process_id().unwrap());
+    drop(sandbox);
+    assert!(children(spawner).is_empty());
+    drop(host);
+    assert!(!std::path::Path::new(&format!("/proc/{spawner}")).exists());
+}
+
+/// Several threads create, suspend and kill boxes at the same time.
+#[test]
+fn threads_share_the_spawner() {
+    let host = new_host();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..40 {
+                    let mut sandbox = create(&host);
+                    begin(&mut sandbox, "busy");
+                    for _ in 0..3 {
+                        sandbox.suspend();
+                        let before = sandbox.usage().time;
+                        std::thread::sleep(Duration::from_micros(500));
+                        assert_eq!(sandbox.usage().time, before, "it runs while it is suspended");
+                        sandbox.resume();
+                    }
+                    sandbox.stop();
+                    assert_eq!(ended(&mut sandbox), ExitStatus::Stopped);
+                }
+            });
+        }
+    });
+}
