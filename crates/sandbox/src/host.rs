@@ -1,11 +1,11 @@
 //! The host: creates boxes from an image, memory, and a virtual machine or a process.
 
 use crate::cpu;
-use crate::error::{CreateError, HostError};
+use crate::error::{CreateError, HostError, SetupError};
 use crate::image::Image;
 use crate::mailbox::Mailbox;
 use crate::memory::{Arena, ArenaKind, Mapping};
-use crate::process::{self, Program};
+use crate::process::{self, Isolation, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::shared_region::{Backing, HostPort, RegionPlan, SharedRegion};
@@ -65,9 +65,24 @@ impl Host {
         })
     }
 
+    /// A host whose boxes in processes may make all system calls, to test what else isolates them.
+    #[cfg(test)]
+    pub(crate) fn without_filter(image: &[u8]) -> Result<Self, HostError> {
+        let mut host = Self::new(image)?;
+        let image = host.program.image.clone();
+        host.program = Arc::new(Program::new(&image)?.without_filter());
+        Ok(host)
+    }
+
     /// Whether virtual machines are available.
     pub fn has_vms(&self) -> bool {
         self.hypervisor.is_some()
+    }
+
+    /// What isolates boxes in processes from this host, besides their system call filter. Layers that the host does not
+    /// permit are missing.
+    pub fn isolation(&self) -> Result<Isolation, SetupError> {
+        self.program.spawner.isolation()
     }
 
     /// Creates a box. It runs after [`Sandbox::start`].

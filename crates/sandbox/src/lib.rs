@@ -52,6 +52,7 @@ pub use host::{Host, Target};
 pub use lifecycle::{ControlHandle, Doorbell, ExitStatus, State, Usage};
 pub use mailbox::{CallError, Mailbox};
 pub use pool::PacketPool;
+pub use process::{Isolation, Layer, MissingLayer};
 pub use sandbox::{Events, Sandbox};
 pub use sandbox_kind::SandboxKind;
 pub use settings::{PortSettings, Settings};

@@ -38,6 +38,34 @@ pub(crate) fn fault(kind: Fault) {
     }
 }
 
+/// Makes a system call: its number and up to six arguments, which are decimal numbers, or pointers to bytes in
+/// hexadecimal after a `%`. Its result; nothing if the text is something else.
+pub(crate) fn system_call(text: &[u8]) -> Option<isize> {
+    let text = core::str::from_utf8(text).ok()?;
+    let (mut words, mut count, mut pointees) = ([0isize; 7], 0, Vec::new());
+    for word in text.split_ascii_whitespace() {
+        *words.get_mut(count)? = match word.strip_prefix('%') {
+            Some(digits) => {
+                let pairs = (0..digits.len() / 2).map(|at| digits.get(2 * at..2 * at + 2));
+                let byte = |pair: Option<&str>| u8::from_str_radix(pair?, 16).ok();
+                pointees.push(pairs.map(byte).collect::<Option<Vec<u8>>>()?);
+                pointees.last_mut()?.as_mut_ptr() as isize
+            }
+            None => word.parse().ok()?,
+        };
+        count += 1;
+    }
+    let [number, first, second, third, fourth, fifth, sixth] = words;
+    let result;
+    // SAFETY: there is none beyond the pointees, which live until the call is over: the test that orders the call answers
+    // for what it does to this box.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => result, in("rdi") first, in("rsi") second, in("rdx") third,
+            in("r10") fourth, in("r8") fifth, in("r9") sixth, out("rcx") _, out("r11") _);
+    }
+    Some(result)
+}
+
 #[expect(unconditional_recursion, reason = "the stack is to overflow")]
 fn recurse(above: &[u8; 4096]) -> u8 {
     let here = black_box([above[7].wrapping_add(1); 4096]);

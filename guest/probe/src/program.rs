@@ -24,7 +24,7 @@ pub(crate) struct Program {
     console: Outbox,
     ports: Vec<Port>,
     command: Command,
-    /// What the handler `value` holds.
+    /// What the handler `value` holds. A write to `call` makes a system call and leaves its result here.
     value: Vec<u8>,
     busy_cycles: u64,
     tsc_hz: u64,
@@ -237,6 +237,11 @@ impl Program {
             Request::Read { handler: "value", .. } => Ok(self.value.clone()),
             Request::Write { handler: "value", value, .. } => {
                 self.value = value.to_vec();
+                Ok(Vec::new())
+            }
+            Request::Write { handler: "call", value, .. } => {
+                let result = mischief::system_call(value).ok_or("not a system call")?;
+                self.value = format!("{result}").into_bytes();
                 Ok(Vec::new())
             }
             Request::Stats => {

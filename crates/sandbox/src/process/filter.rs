@@ -36,6 +36,13 @@ pub(crate) fn program() -> Result<BpfProgram, SetupError> {
     filter.and_then(BpfProgram::try_from).map_err(SetupError::Filter)
 }
 
+/// A filter that permits all system calls.
+#[cfg(test)]
+pub(crate) fn permit_all() -> BpfProgram {
+    let permit = libc::BPF_RET | libc::BPF_K;
+    vec![seccompiler::sock_filter { code: permit as u16, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW }]
+}
+
 /// Writes a filter to the part of the shared region from which the image installs it.
 pub(crate) fn write(program: &BpfProgram, region: &Mapped) -> Result<(), SetupError> {
     if program.len() > control::FILTER_LENGTH {

@@ -5,10 +5,15 @@
 //! filter in the shared region. The remaining system calls are for sleeping, yielding, signalling the events and exiting.
 
 mod filter;
+mod isolation;
 mod process_backend;
 mod program;
 mod snapshot;
 mod spawner;
 
+pub use isolation::{Isolation, Layer, MissingLayer};
 pub(crate) use process_backend::ProcessBackend;
 pub(crate) use program::{Program, region_file};
+
+#[cfg(test)]
+mod inside;

@@ -28,6 +28,11 @@ impl Program {
         let spawner = Spawner::start(&file)?;
         Ok(Self { image: image.clone(), filter: filter::program()?, spawner })
     }
+
+    #[cfg(test)]
+    pub(crate) fn without_filter(self) -> Self {
+        Self { filter: filter::permit_all(), ..self }
+    }
 }
 
 /// A zeroed memory file for a shared region. Its size is sealed: if the file shrank, accesses of the host would fault.

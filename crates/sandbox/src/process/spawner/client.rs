@@ -2,6 +2,7 @@
 
 use crate::error::{SetupError, SystemError};
 use crate::lock::lock;
+use crate::process::isolation::Isolation;
 use crate::process::spawner::box_process::BoxProcess;
 use crate::process::spawner::launch::Helper;
 use crate::process::spawner::link::{Link, SpawnRequest};
@@ -83,6 +84,11 @@ impl Spawner {
                 Err(error)
             }
         }
+    }
+
+    /// What isolates the processes that it creates.
+    pub(crate) fn isolation(&self) -> Result<Isolation, SetupError> {
+        Ok(self.link()?.isolation().clone())
     }
 
     /// Creates a process.

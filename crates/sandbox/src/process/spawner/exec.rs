@@ -1,18 +1,16 @@
 //! The last steps of the helper's children: from clone to the box image.
 
-use crate::process::spawner::socket::errno;
-use crate::process::spawner::step::Step;
+use crate::process::spawner::capabilities;
+use crate::process::spawner::step::{Failure, Step, errno};
 use boundary::exit::{
     MAILBOX_EVENT_DESCRIPTOR, POOL_DESCRIPTOR, REGION_DESCRIPTOR, SNAPSHOT_DESCRIPTOR, WAKE_EVENT_DESCRIPTOR,
 };
 use std::ffi::c_void;
 use std::os::fd::RawFd;
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 
-/// Namespaces of a box. The network namespace is left out: it costs more than all the others, and the filter permits no
-/// sockets anyway.
-pub(super) const NAMESPACES: i32 =
-    libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+/// Namespaces that each box has for itself. It inherits the others, which take longer to create.
+pub(super) const OWN_NAMESPACES: i32 = libc::CLONE_NEWUSER | libc::CLONE_NEWPID;
 
 /// Bytes of stack for the steps between clone and exec.
 pub(super) const STACK_SIZE: usize = 32 << 10;
@@ -61,20 +59,18 @@ pub(super) struct ChildSetup {
     pub(super) wake_event: RawFd,
     pub(super) snapshot: RawFd,
     pub(super) pool: RawFd,
-    /// The id of the helper, if the child sees it.
-    pub(super) parent: Option<i32>,
-    pub(super) failed: Option<(Step, i32)>,
+    /// Namespaces that the child enters.
+    pub(super) namespaces: i32,
+    /// The id of the helper, which a child without namespaces sees.
+    pub(super) parent: i32,
+    pub(super) failed: Option<Failure>,
 }
 
 /// Creates a process that runs the image. Returns its id and its pidfd, or the step that failed and the error's number.
-pub(super) fn spawn(setup: &mut ChildSetup, stack: &mut [u8]) -> Result<(i32, RawFd), (Step, i32)> {
-    let own = setup.parent.take();
-    let mut created = clone(setup, stack, NAMESPACES);
-    if matches!(created, Err(libc::EPERM | libc::ENOSPC | libc::EINVAL | libc::EUSERS)) {
-        // If namespaces are forbidden, the filter still confines the box.
-        setup.parent = own;
-        created = clone(setup, stack, 0);
-    }
+pub(super) fn spawn(setup: &mut ChildSetup, stack: &mut [u8]) -> Result<(i32, RawFd), Failure> {
+    let (namespaces, setup_pointer) = (setup.namespaces, (&raw mut *setup).cast());
+    // SAFETY: `child` gets the setup that it expects.
+    let created = unsafe { clone(child, setup_pointer, stack, namespaces) };
     let (process, descriptor) = created.map_err(|errno| (Step::CreateProcess, errno))?;
     match setup.failed {
         None => Ok((process, descriptor)),
@@ -90,15 +86,41 @@ pub(super) fn spawn(setup: &mut ChildSetup, stack: &mut [u8]) -> Result<(i32, Ra
     }
 }
 
-fn clone(setup: &mut ChildSetup, stack: &mut [u8], namespaces: i32) -> Result<(i32, RawFd), i32> {
+/// Whether the kernel permits these namespaces to a child.
+pub(super) fn try_namespaces(stack: &mut [u8], namespaces: i32) -> Result<(), i32> {
+    // SAFETY: `end` ignores its argument.
+    let (process, descriptor) = unsafe { clone(end, null_mut(), stack, namespaces) }?;
+    // SAFETY: it reaps the child that was just created; the kernel writes the status to a live variable. The descriptor
+    // is this function's own.
+    unsafe {
+        libc::waitpid(process, &mut 0, libc::__WALL);
+        libc::close(descriptor);
+    }
+    Ok(())
+}
+
+extern "C" fn end(_: *mut c_void) -> i32 {
+    // SAFETY: ends a process that shares its parent's memory, without running destructors.
+    unsafe { libc::_exit(0) }
+}
+
+/// Creates a child that runs a function on its own stack while this process waits. Returns its id and its pidfd.
+///
+/// # Safety
+///
+/// The function accepts the argument. It makes only system calls, and ends in exec or _exit.
+unsafe fn clone(
+    child: extern "C" fn(*mut c_void) -> i32,
+    argument: *mut c_void,
+    stack: &mut [u8],
+    namespaces: i32,
+) -> Result<(i32, RawFd), i32> {
     let mut descriptor = -1;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
     let top = stack.as_mut_ptr_range().end.map_addr(|address| address & !15);
-    // SAFETY: the child runs `child` on its own stack while this thread is suspended (CLONE_VFORK), so only one of the
-    // two uses `setup` at a time. It makes only system calls, and ends in exec or _exit.
-    let process = unsafe {
-        libc::clone(child, top.cast::<c_void>(), flags, (&raw mut *setup).cast(), &raw mut descriptor)
-    };
+    // SAFETY: the child runs on its own stack while this thread is suspended (CLONE_VFORK), so only one of the two uses
+    // the memory that they share at a time. The rest is up to the caller.
+    let process = unsafe { libc::clone(child, top.cast::<c_void>(), flags, argument, &raw mut descriptor) };
     match process {
         1.. => Ok((process, descriptor)),
         _ => Err(errno()),
@@ -106,7 +128,7 @@ fn clone(setup: &mut ChildSetup, stack: &mut [u8], namespaces: i32) -> Result<(i
 }
 
 extern "C" fn child(setup: *mut c_void) -> i32 {
-    // SAFETY: `clone` passes its setup, and waits.
+    // SAFETY: `spawn` passes its setup, and waits.
     let setup = unsafe { &mut *setup.cast::<ChildSetup>() };
     setup.failed = Some(execute(setup));
     // SAFETY: ends a process that shares its parent's memory, without running destructors.
@@ -114,25 +136,24 @@ extern "C" fn child(setup: *mut c_void) -> i32 {
 }
 
 /// The steps to the image. It returns only on failure: the step, and the error's number.
-fn execute(setup: &ChildSetup) -> (Step, i32) {
-    let step = |step, result: i64| match result {
-        0.. => Ok(result as i32),
-        _ => Err((step, errno())),
-    };
+fn execute(setup: &ChildSetup) -> Failure {
     let steps = || {
         // SAFETY: plain system calls on open descriptors, with pointers to live memory.
         unsafe {
             let killed = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-            step(Step::FollowSpawner, killed.into())?;
-            if setup.parent.is_some_and(|parent| parent != libc::getppid()) {
+            Step::FollowSpawner.check(killed)?;
+            if setup.namespaces == 0 && setup.parent != libc::getppid() {
                 return Err((Step::FollowSpawner, libc::ESRCH));
+            }
+            if setup.namespaces & libc::CLONE_NEWUSER != 0 {
+                // A new user namespace begins with all capabilities. The image gets none of them, as it has no user there.
+                capabilities::drop_bounding_set()?;
             }
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             let unblocked = libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            step(Step::UnblockSignals, unblocked.into())?;
-            let high =
-                |descriptor| step(Step::MoveDescriptor, libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
+            Step::UnblockSignals.check(unblocked)?;
+            let high = |descriptor| Step::MoveDescriptor.check(libc::fcntl(descriptor, libc::F_DUPFD, HIGH));
             let maybe = |descriptor| if descriptor < 0 { Ok(-1) } else { high(descriptor) };
             let (image, region, mailbox_event) =
                 (high(setup.image)?, high(setup.region)?, high(setup.mailbox_event)?);
@@ -148,22 +169,22 @@ fn execute(setup: &ChildSetup) -> (Step, i32) {
             for (descriptor, number) in inherited {
                 libc::close(number);
                 if descriptor >= 0 {
-                    step(Step::PassDescriptor, libc::dup2(descriptor, number).into())?;
+                    Step::PassDescriptor.check(libc::dup2(descriptor, number))?;
                 }
             }
             let rest = (POOL_DESCRIPTOR + 1) as u32;
             let closing = libc::syscall(libc::SYS_close_range, rest, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-            step(Step::CloseDescriptors, closing)?;
+            Step::CloseDescriptors.check(closing)?;
             for standard in 0..REGION_DESCRIPTOR {
                 libc::close(standard);
             }
             for (resource, limit) in LIMITS {
                 let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-                step(Step::SetLimits, libc::setrlimit(resource, &limit).into())?;
+                Step::SetLimits.check(libc::setrlimit(resource, &limit))?;
             }
             // A kernel without custom slices refuses or ignores it; boxes then wait longer for each other.
             libc::syscall(libc::SYS_sched_setattr, 0, &raw const SCHEDULING, 0);
-            step(Step::NoNewPrivileges, libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+            Step::NoNewPrivileges.check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
             let arguments = [c"box".as_ptr(), null()];
             let environment = [null::<libc::c_char>()];
             let path = c"".as_ptr();
@@ -175,7 +196,7 @@ fn execute(setup: &ChildSetup) -> (Step, i32) {
                 environment.as_ptr(),
                 libc::AT_EMPTY_PATH,
             );
-            step(Step::Execute, executed)
+            Step::Execute.check(executed)
         }
     };
     steps().err().unwrap_or((Step::Execute, 0))

@@ -4,9 +4,10 @@
 //! here allocates, locks, or panics; it makes system calls and uses its own stack.
 
 use crate::process::spawner::exec::{self, ChildSetup, STACK_SIZE};
+use crate::process::spawner::layers;
 use crate::process::spawner::message::{Order, Reply};
-use crate::process::spawner::socket::{Received, close, errno, receive, send};
-use crate::process::spawner::step::Step;
+use crate::process::spawner::socket::{Received, close, receive, send};
+use crate::process::spawner::step::{Step, errno};
 use crate::process::spawner::stops::Stops;
 use std::os::fd::RawFd;
 use std::ptr::null_mut;
@@ -30,8 +31,9 @@ pub(super) struct HelperSetup {
 pub(super) fn run(setup: &HelperSetup) -> ! {
     if prepare(setup).is_ok()
         && let Some(stack) = new_stack()
+        && let Ok(namespaces) = enter(stack)
     {
-        serve(stack);
+        serve(stack, namespaces);
     }
     // SAFETY: ends the process without running the host's destructors.
     unsafe { libc::_exit(1) }
@@ -78,7 +80,16 @@ fn new_stack() -> Option<&'static mut [u8]> {
     }
 }
 
-fn serve(stack: &mut [u8]) {
+/// Enters the isolation on the first order. Returns the namespaces that each box enters for itself.
+fn enter(stack: &mut [u8]) -> Result<i32, i32> {
+    let received = receive(SOCKET)?.ok_or(libc::EPIPE)?;
+    let Some(Order::Enter { changes_user }) = Order::decode(received.words) else { return Err(libc::EPROTO) };
+    let (results, namespaces) = layers::enter(changes_user, stack);
+    reply(Reply::Entered { results })?;
+    Ok(namespaces)
+}
+
+fn serve(stack: &mut [u8], namespaces: i32) {
     let mut stops = Stops::new();
     loop {
         if !stops.is_empty() && !wait(&mut stops) {
@@ -91,7 +102,7 @@ fn serve(stack: &mut [u8]) {
             Some(Order::Spawn { .. }) if received.truncated => {
                 reply(Reply::Failed { step: Step::ReceiveDescriptors, errno: libc::EMFILE })
             }
-            Some(Order::Spawn { .. }) => spawn(&received, stack),
+            Some(Order::Spawn { .. }) => spawn(&received, stack, namespaces),
             Some(Order::Reap { process }) => {
                 stops.forget(process);
                 reply(reap(process, libc::WNOHANG))
@@ -106,7 +117,7 @@ fn serve(stack: &mut [u8]) {
                 stops.add(process, event);
                 Ok(())
             }
-            None => Err(libc::EPROTO),
+            Some(Order::Enter { .. }) | None => Err(libc::EPROTO),
         };
         // A stop's event is still in use.
         if !matches!(order, Some(Order::WatchStop { .. })) {
@@ -141,7 +152,7 @@ fn wait(stops: &mut Stops) -> bool {
 }
 
 /// Creates a process from a message's descriptors. It replies with the process.
-fn spawn(received: &Received, stack: &mut [u8]) -> Result<(), i32> {
+fn spawn(received: &Received, stack: &mut [u8], namespaces: i32) -> Result<(), i32> {
     let Some(Order::Spawn { optional }) = Order::decode(received.words) else { return Err(libc::EPROTO) };
     let mut rest = received.descriptors.iter().copied().take(received.count);
     let mut next = |expected: bool| if expected { rest.next().unwrap_or(-1) } else { -1 };
@@ -154,7 +165,8 @@ fn spawn(received: &Received, stack: &mut [u8]) -> Result<(), i32> {
         wake_event: next(optional.wake_event),
         snapshot: next(optional.snapshot),
         pool: next(optional.pool),
-        parent: Some(own),
+        namespaces,
+        parent: own,
         failed: None,
     };
     match exec::spawn(&mut setup, stack) {

@@ -3,7 +3,8 @@
 use crate::error::SetupError;
 use crate::event_fd::EventFd;
 use crate::lock::lock;
-use crate::process::spawner::message::{Optional, Order, Reply};
+use crate::process::isolation::{Isolation, Layer, MissingLayer};
+use crate::process::spawner::message::{LAYERS, Optional, Order, Reply};
 use crate::process::spawner::socket::{Received, close, receive, send};
 use crate::process::spawner::step::Step;
 use std::io;
@@ -14,6 +15,18 @@ use std::time::Duration;
 
 /// How long a thread that suspends a box waits for descriptors to become free.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The layers that the helper enters, in the order of its results.
+const LAYERS_OF_HELPER: [Layer; LAYERS] = [
+    Layer::EmptyRoot,
+    Layer::Network,
+    Layer::Ipc,
+    Layer::HostName,
+    Layer::User,
+    Layer::Capabilities,
+    Layer::NoNewPrivileges,
+    Layer::OwnNamespaces,
+];
 
 /// What a new process is created from.
 pub(crate) struct SpawnRequest<'a> {
@@ -33,18 +46,40 @@ pub(super) struct Link {
     socket: Mutex<OwnedFd>,
     /// The helper has ended.
     ended: AtomicBool,
+    /// What the helper has entered.
+    isolation: Isolation,
     /// Events that are not in use. Each thread that waits until a box has stopped takes one.
     events: Mutex<Vec<EventFd>>,
 }
 
 impl Link {
-    pub(super) fn new(socket: OwnedFd) -> Result<Self, SetupError> {
+    /// Lets a new helper enter the isolation. `known` are layers that are known to be missing.
+    pub(super) fn new(
+        socket: OwnedFd,
+        changes_user: bool,
+        known: Vec<MissingLayer>,
+    ) -> Result<Self, SetupError> {
         let event = EventFd::new().map_err(|error| SetupError::Spawner(error.cause))?;
-        Ok(Self {
+        let mut link = Self {
             socket: Mutex::new(socket),
             ended: AtomicBool::new(false),
+            isolation: Isolation::default(),
             events: Mutex::new(vec![event]),
-        })
+        };
+        let (Reply::Entered { results }, ..) = link.order(Order::Enter { changes_user }, &[])? else {
+            return Err(SetupError::Gone);
+        };
+        let failed = LAYERS_OF_HELPER.into_iter().zip(results).filter_map(|(layer, result)| {
+            let (step, errno) = result.err()?;
+            Some(MissingLayer { layer, step: step.name(), errno })
+        });
+        link.isolation = Isolation::new(known.into_iter().chain(failed).collect());
+        Ok(link)
+    }
+
+    /// What isolates the helper's boxes.
+    pub(super) fn isolation(&self) -> &Isolation {
+        &self.isolation
     }
 
     /// Whether the helper has ended.
@@ -100,7 +135,7 @@ impl Link {
                 let cause = io::Error::from_raw_os_error(errno);
                 Err(SetupError::Child { step: step.name(), cause })
             }
-            (Reply::Ended { .. }, ..) => Err(SetupError::Gone),
+            (Reply::Ended { .. } | Reply::Entered { .. }, ..) => Err(SetupError::Gone),
         }
     }
 

@@ -1,9 +1,15 @@
 //! Messages between a host and its helper: a few words, and descriptors beside them.
 
-use crate::process::spawner::step::Step;
+use crate::process::spawner::step::{Failure, Step};
 
 /// Words of a message.
-pub(super) const WORDS: usize = 4;
+pub(super) const WORDS: usize = 10;
+
+/// Layers that the helper enters.
+pub(super) const LAYERS: usize = 8;
+
+/// The result of each layer: the step that failed and the error number.
+pub(super) type LayerResults = [Result<(), Failure>; LAYERS];
 
 /// Maximum descriptors of a message: region, mailbox event, wake event, snapshot and pool.
 pub(super) const MAX_DESCRIPTORS: usize = 5;
@@ -32,6 +38,8 @@ impl Optional {
 /// What a host orders. Processes are named by their ids as the helper sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
+    /// Enter the isolation: the first order. The reply is [`Reply::Entered`].
+    Enter { changes_user: bool },
     /// Create a process from the descriptors of this message: region, mailbox event, and the optional ones. The reply is
     /// [`Reply::Spawned`] with its pidfd, or [`Reply::Failed`].
     Spawn { optional: Optional },
@@ -46,10 +54,11 @@ pub(super) enum Order {
 impl Order {
     pub(super) fn encode(self) -> Words {
         match self {
-            Self::Spawn { optional } => [1, optional.bits(), 0, 0],
-            Self::Reap { process } => [2, word(process), 0, 0],
-            Self::WatchStop { process } => [3, word(process), 0, 0],
-            Self::Discard { process } => [4, word(process), 0, 0],
+            Self::Enter { changes_user } => words([0, u64::from(changes_user), 0]),
+            Self::Spawn { optional } => words([1, optional.bits(), 0]),
+            Self::Reap { process } => words([2, word(process), 0]),
+            Self::WatchStop { process } => words([3, word(process), 0]),
+            Self::Discard { process } => words([4, word(process), 0]),
         }
     }
 
@@ -57,6 +66,7 @@ impl Order {
         let [kind, first, ..] = words;
         let process = number(first);
         Some(match kind {
+            0 => Self::Enter { changes_user: first != 0 },
             1 => Self::Spawn { optional: Optional::from_bits(first) },
             2 => Self::Reap { process },
             3 => Self::WatchStop { process },
@@ -69,6 +79,8 @@ impl Order {
 /// What the helper replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
+    /// The isolation was entered, but for the layers that failed.
+    Entered { results: LayerResults },
     /// The process was created and executes the image.
     Spawned { process: i32 },
     /// The process has ended: its exit status, or the negated number of the signal that ended it.
@@ -80,21 +92,48 @@ pub(super) enum Reply {
 impl Reply {
     pub(super) fn encode(self) -> Words {
         match self {
-            Self::Spawned { process } => [1, word(process), 0, 0],
-            Self::Ended { status } => [2, word(status), 0, 0],
-            Self::Failed { step, errno } => [3, step as u64, word(errno), 0],
+            Self::Entered { results } => {
+                let result = |result| match result {
+                    Ok(()) => 0,
+                    Err((step, errno)) => (step as u64 + 1) << 32 | word(errno),
+                };
+                let mut words = words([0, 0, 0]);
+                for (word, layer) in words.iter_mut().skip(1).zip(results) {
+                    *word = result(layer);
+                }
+                words
+            }
+            Self::Spawned { process } => words([1, word(process), 0]),
+            Self::Ended { status } => words([2, word(status), 0]),
+            Self::Failed { step, errno } => words([3, step as u64, word(errno)]),
         }
     }
 
     pub(super) fn decode(words: Words) -> Option<Self> {
-        let [kind, first, second, _] = words;
+        let [kind, first, second, ..] = words;
         Some(match kind {
+            0 => {
+                let mut results = [Ok(()); LAYERS];
+                for (result, word) in results.iter_mut().zip(words.into_iter().skip(1)) {
+                    *result = match word >> 32 {
+                        0 => Ok(()),
+                        step => Err((Step::from_number(step - 1)?, number(word))),
+                    };
+                }
+                Self::Entered { results }
+            }
             1 => Self::Spawned { process: number(first) },
             2 => Self::Ended { status: number(first) },
             3 => Self::Failed { step: Step::from_number(first)?, errno: number(second) },
             _ => return None,
         })
     }
+}
+
+fn words([kind, first, second]: [u64; 3]) -> Words {
+    let mut words = [0; WORDS];
+    words[..3].copy_from_slice(&[kind, first, second]);
+    words
 }
 
 /// A number as a word, and back.
@@ -127,7 +166,18 @@ mod tests {
                 assert_eq!(Reply::decode(reply.encode()), Some(reply));
             }
         }
-        assert_eq!((Order::decode([0; WORDS]), Reply::decode([9; WORDS])), (None, None));
-        assert_eq!(Reply::decode([3, 999, 0, 0]), None);
+        for changes_user in [true, false] {
+            assert_eq!(
+                Order::decode(Order::Enter { changes_user }.encode()),
+                Some(Order::Enter { changes_user })
+            );
+        }
+        let mut results = [Ok(()); LAYERS];
+        results[0] = Err((Step::ReceiveDescriptors, 0));
+        results[LAYERS - 1] = Err((Step::Execute, libc::EPERM));
+        let entered = Reply::Entered { results };
+        assert_eq!(Reply::decode(entered.encode()), Some(entered));
+        assert_eq!((Order::decode([9; WORDS]), Reply::decode([9; WORDS])), (None, None));
+        assert_eq!(Reply::decode(words([3, 999, 0])), None);
     }
 }

@@ -6,10 +6,13 @@
 //! how it ended, so the id of a box belongs to no other process before.
 
 mod box_process;
+mod capabilities;
+mod cgroup;
 mod client;
 mod exec;
 mod helper;
 mod launch;
+mod layers;
 mod link;
 mod message;
 mod socket;

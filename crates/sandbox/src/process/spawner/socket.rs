@@ -1,6 +1,7 @@
 //! The socket between a host and its helper. Both ends use these functions, which allocate nothing.
 
 use crate::process::spawner::message::{MAX_DESCRIPTORS, WORDS, Words};
+use crate::process::spawner::step::errno;
 use std::mem::{size_of, size_of_val};
 use std::os::fd::RawFd;
 
@@ -20,12 +21,6 @@ pub(super) struct Received {
     pub(super) count: usize,
     /// Descriptors were lost, because there was no room for them in the table of the receiver.
     pub(super) truncated: bool,
-}
-
-/// The error number of this thread.
-pub(super) fn errno() -> i32 {
-    // SAFETY: the location is valid as long as the thread lives.
-    unsafe { *libc::__errno_location() }
 }
 
 fn header(words: &mut libc::iovec, control: &mut Control, size: usize) -> libc::msghdr {

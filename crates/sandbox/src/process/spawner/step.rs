@@ -1,9 +1,30 @@
-//! The steps in which the creation of a process can fail.
+//! The steps in which entering the isolation, or the creation of a process, can fail.
+
+/// A step that failed, and the error number.
+pub(super) type Failure = (Step, i32);
+
+/// The error number of this thread.
+pub(super) fn errno() -> i32 {
+    // SAFETY: the location is valid as long as the thread lives.
+    unsafe { *libc::__errno_location() }
+}
 
 /// A step. Its number crosses from the helper to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Step {
+    EnterNamespace,
+    SeparateMounts,
+    MountRoot,
+    ChangeRoot,
+    DetachRoot,
+    ProtectRoot,
+    SetHostName,
+    DropBoundingSet,
+    DropGroups,
+    ChangeGroup,
+    ChangeUser,
+    DropCapabilities,
     ReceiveDescriptors,
     CreateProcess,
     SendProcess,
@@ -19,7 +40,19 @@ pub(super) enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 24] = [
+        Self::EnterNamespace,
+        Self::SeparateMounts,
+        Self::MountRoot,
+        Self::ChangeRoot,
+        Self::DetachRoot,
+        Self::ProtectRoot,
+        Self::SetHostName,
+        Self::DropBoundingSet,
+        Self::DropGroups,
+        Self::ChangeGroup,
+        Self::ChangeUser,
+        Self::DropCapabilities,
         Self::ReceiveDescriptors,
         Self::CreateProcess,
         Self::SendProcess,
@@ -39,9 +72,34 @@ impl Step {
         Self::ALL.into_iter().find(|step| *step as u64 == number)
     }
 
+    /// The result of a system call that is this step.
+    pub(super) fn check(self, result: impl Into<i64>) -> Result<i32, Failure> {
+        match result.into() {
+            result @ 0.. => Ok(result as i32),
+            _ => Err((self, errno())),
+        }
+    }
+
+    /// The success of a system call that is this step.
+    pub(super) fn done(self, result: impl Into<i64>) -> Result<(), Failure> {
+        self.check(result).map(drop)
+    }
+
     /// The step in words, as in "can't ...".
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::EnterNamespace => "enter a namespace",
+            Self::SeparateMounts => "separate the mounts from the host's",
+            Self::MountRoot => "mount an empty root",
+            Self::ChangeRoot => "change the root",
+            Self::DetachRoot => "detach the host's root",
+            Self::ProtectRoot => "make the root read-only",
+            Self::SetHostName => "set the host name",
+            Self::DropBoundingSet => "drop the bounding set of capabilities",
+            Self::DropGroups => "drop groups",
+            Self::ChangeGroup => "change the group",
+            Self::ChangeUser => "change the user",
+            Self::DropCapabilities => "drop capabilities",
             Self::Reap => "be waited for",
             Self::ReceiveDescriptors => "receive its descriptors",
             Self::CreateProcess => "be created",

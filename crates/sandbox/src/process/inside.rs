@@ -1,0 +1,225 @@
+//! Attacks from inside a box in a process whose filter permits all system calls: what isolates it then is the rest.
+
+use crate::{Host, Isolation, Layer, Sandbox, Settings, Target};
+use boundary::Request;
+use std::fs;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::OnceLock;
+use std::time::Duration;
+use test_support::{Capability, require};
+
+/// Bounds every wait, also on a busy machine.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The host of all tests here.
+fn host() -> &'static Host {
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(|| Host::without_filter(image::PROBE).unwrap())
+}
+
+/// A box without a filter.
+struct Attacker(Sandbox);
+
+impl Attacker {
+    fn new() -> Self {
+        let sandbox = host().create(Target::Process, &Settings::new(1 << 20)).unwrap();
+        sandbox.control_handle().start().unwrap();
+        Self(sandbox)
+    }
+
+    /// The result of a system call: its number, and arguments in the probe's notation.
+    fn call(&mut self, number: libc::c_long, arguments: &str) -> i64 {
+        let text = format!("{number} {arguments}");
+        let write = Request::Write { name: "", handler: "call", value: text.as_bytes() };
+        self.0.call(&write, WAIT_TIMEOUT).unwrap();
+        let read = Request::Read { name: "", handler: "value", argument: b"" };
+        let value = String::from_utf8(self.0.call(&read, WAIT_TIMEOUT).unwrap()).unwrap();
+        value.parse().unwrap()
+    }
+
+    /// Asserts that a system call is refused with one of these error numbers.
+    fn refused(&mut self, number: libc::c_long, arguments: &str, errors: &[i32]) {
+        let result = self.call(number, arguments);
+        let error = errors.iter().any(|error| result == -i64::from(*error));
+        assert!(error, "system call {number} {arguments}: {result}, not one of {errors:?}");
+    }
+
+    /// The descriptor that a system call returns.
+    fn opened(&mut self, number: libc::c_long, arguments: &str) -> i64 {
+        let result = self.call(number, arguments);
+        assert!(result >= 0, "system call {number} {arguments}: {result}");
+        result
+    }
+}
+
+/// Bytes in the probe's notation, as a pointer.
+fn pointer(bytes: &[u8]) -> String {
+    bytes.iter().fold("%".to_string(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+/// A C string, as a pointer.
+fn path(text: &str) -> String {
+    pointer(&[text.as_bytes(), &[0]].concat())
+}
+
+#[test]
+fn all_layers_hold_for_root() {
+    let isolation = host().isolation().unwrap();
+    if require(Capability::Root) {
+        assert_eq!(isolation, Isolation::default());
+        assert!(Layer::ALL.iter().all(|layer| isolation.holds(*layer)));
+    }
+}
+
+#[test]
+fn the_root_folder_is_closed() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let mut attacker = Attacker::new();
+    let folder = libc::O_DIRECTORY;
+    for name in ["/", ".", "..", "/proc", "/proc/self/status", "/etc/passwd", "/dev/kvm", "/sys"] {
+        let arguments = format!("{} {} {}", libc::AT_FDCWD, path(name), libc::O_RDONLY);
+        attacker.refused(libc::SYS_openat, &arguments, &[libc::EACCES]);
+        let arguments = format!("{} {} {folder}", libc::AT_FDCWD, path(name));
+        attacker.refused(libc::SYS_openat, &arguments, &[libc::EACCES]);
+    }
+    attacker.refused(libc::SYS_mkdir, &format!("{} 448", path("/new")), &[libc::EACCES, libc::EROFS]);
+    attacker.refused(libc::SYS_chroot, &path("/"), &[libc::EACCES, libc::EPERM]);
+    let tmpfs = format!("{} {} {} 0 0", path("none"), path("/"), path("tmpfs"));
+    attacker.refused(libc::SYS_mount, &tmpfs, &[libc::EACCES, libc::EPERM]);
+    attacker.refused(libc::SYS_umount2, &format!("{} 2", path("/")), &[libc::EACCES, libc::EPERM]);
+    // The host sees that there is nothing.
+    let root = format!("/proc/{}/root", attacker.0.process_id().unwrap());
+    assert_eq!(fs::read_dir(root).unwrap().count(), 0);
+}
+
+#[test]
+fn there_is_no_network() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let mut attacker = Attacker::new();
+    let socket = attacker.opened(libc::SYS_socket, &format!("{} {} 0", libc::AF_INET, libc::SOCK_STREAM));
+    // Only the loopback interface exists, and it is down.
+    for index in 2i32..100 {
+        let request = [&[0; 16][..], &index.to_ne_bytes(), &[0; 20]].concat();
+        let arguments = format!("{socket} {} {}", libc::SIOCGIFNAME, pointer(&request));
+        attacker.refused(libc::SYS_ioctl, &arguments, &[libc::ENODEV]);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_be_bytes();
+    let address = [&(libc::AF_INET as u16).to_ne_bytes()[..], &port, &[127, 0, 0, 1], &[0; 8]].concat();
+    let arguments = format!("{socket} {} {}", pointer(&address), address.len());
+    attacker.refused(libc::SYS_connect, &arguments, &[libc::ENETUNREACH]);
+    let raw = format!("{} {} 0", libc::AF_PACKET, libc::SOCK_RAW);
+    attacker.refused(libc::SYS_socket, &raw, &[libc::EPERM]);
+}
+
+#[test]
+fn abstract_sockets_of_the_host_are_out_of_reach() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let mut attacker = Attacker::new();
+    let name = format!("clickbox-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = UnixListener::bind_addr(&address).unwrap();
+    assert!(UnixStream::connect_addr(&address).is_ok());
+    let bytes = [&(libc::AF_UNIX as u16).to_ne_bytes()[..], &[0], name.as_bytes()].concat();
+    let socket = attacker.opened(libc::SYS_socket, &format!("{} {} 0", libc::AF_UNIX, libc::SOCK_STREAM));
+    let arguments = format!("{socket} {} {}", pointer(&bytes), bytes.len());
+    attacker.refused(libc::SYS_connect, &arguments, &[libc::ECONNREFUSED]);
+}
+
+#[test]
+fn other_processes_are_out_of_reach() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let (mut attacker, neighbour) = (Attacker::new(), Attacker::new());
+    let host = std::process::id() as i32;
+    let own = attacker.0.process_id().unwrap();
+    for process in [host, own, neighbour.0.process_id().unwrap(), 2, 3] {
+        attacker.refused(libc::SYS_kill, &format!("{process} {}", libc::SIGKILL), &[libc::ESRCH]);
+        attacker.refused(libc::SYS_pidfd_open, &format!("{process} 0"), &[libc::ESRCH, libc::EINVAL]);
+        let attach = format!("{} {process} 0 0", libc::PTRACE_ATTACH);
+        attacker.refused(libc::SYS_ptrace, &attach, &[libc::ESRCH]);
+        // Eight bytes of the attacker's variables, in both.
+        let words = pointer(&[0x4000_0000u64, 8].map(u64::to_ne_bytes).concat());
+        let read = format!("{process} {words} 1 {words} 1 0");
+        attacker.refused(libc::SYS_process_vm_readv, &read, &[libc::ESRCH]);
+    }
+    // All that it sees, except itself.
+    attacker.refused(libc::SYS_kill, &format!("-1 {}", libc::SIGKILL), &[libc::ESRCH]);
+    assert_eq!((attacker.call(libc::SYS_getpid, ""), attacker.call(libc::SYS_getppid, "")), (1, 0));
+    assert_eq!(neighbour.0.state(), crate::State::Running);
+}
+
+#[test]
+fn the_user_has_no_rights() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let mut attacker = Attacker::new();
+    for user in [0, 1, 1000] {
+        attacker.refused(libc::SYS_setuid, &user.to_string(), &[libc::EINVAL, libc::EPERM]);
+        attacker.refused(libc::SYS_setgid, &user.to_string(), &[libc::EINVAL, libc::EPERM]);
+    }
+    attacker.refused(libc::SYS_setgroups, "0 0", &[libc::EPERM]);
+    for namespace in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWNET, libc::CLONE_NEWPID] {
+        attacker.refused(libc::SYS_unshare, &namespace.to_string(), &[libc::EPERM]);
+    }
+    attacker.refused(libc::SYS_sethostname, &format!("{} 1", path("x")), &[libc::EPERM]);
+    attacker.refused(libc::SYS_setpriority, "0 0 -5", &[libc::EACCES, libc::EPERM]);
+    let pid = attacker.0.process_id().unwrap();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    for name in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(u64::from_str_radix(field(name), 16), Ok(0), "{name}");
+    }
+    for name in ["Uid:", "Gid:"] {
+        assert_eq!(field(name).split('\t').collect::<Vec<_>>(), ["65534"; 4], "{name}");
+    }
+    assert_eq!((field("Groups:"), field("NoNewPrivs:")), ("", "1"));
+}
+
+/// Segments of System V shared memory belong to the IPC namespace.
+#[test]
+fn shared_memory_of_the_host_is_out_of_reach() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let mut attacker = Attacker::new();
+    let key = 0x5b0c_0000 | (std::process::id() & 0xffff);
+    // SAFETY: the segment is never attached, and is removed below.
+    let segment = unsafe { libc::shmget(key.cast_signed(), 4096, libc::IPC_CREAT | 0o666) };
+    assert!(segment >= 0);
+    let result = attacker.call(libc::SYS_shmget, &format!("{key} 4096 0"));
+    // SAFETY: removes the segment from above.
+    unsafe { libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut()) };
+    assert_eq!(result, -i64::from(libc::ENOENT));
+}
+
+/// What boxes share, and what each has for itself, as the host sees it.
+#[test]
+fn boxes_share_the_namespaces_of_their_spawner() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let boxes = [Attacker::new(), Attacker::new()];
+    let pids = boxes.each_ref().map(|attacker| attacker.0.process_id().unwrap().to_string());
+    let link = |process: &str, name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).unwrap();
+    for name in ["mnt", "net", "ipc", "uts", "pid", "user"] {
+        let [first, second, own] = [&pids[0], &pids[1], "self"].map(|process| link(process, name));
+        assert_ne!(first, own, "{name}");
+        assert_eq!(first == second, !matches!(name, "pid" | "user"), "{name}");
+    }
+    for pid in &pids {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
+        assert_eq!(read("oom_score_adj").trim(), "500");
+        assert!(read("cgroup").lines().any(|line| line.contains("/clickbox-boxes-")), "{}", read("cgroup"));
+    }
+}
