@@ -2,6 +2,20 @@
 
 use syn::{Attribute, LitStr, Result};
 
+/// The variants of `Fate`, in their order.
+const VARIANTS: [&str; 10] = [
+    "Received",
+    "Made",
+    "Copied",
+    "Delivered",
+    "Discarded",
+    "Consumed",
+    "Merged",
+    "Lost",
+    "Waiting",
+    "Changed",
+];
+
 /// The contents of `#[element(...)]`.
 pub(crate) struct ElementAttributes {
     pub(crate) name: String,
@@ -17,6 +31,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) phase: String,
     pub(crate) reads: Vec<String>,
     pub(crate) drops: Vec<String>,
+    pub(crate) fates: Vec<String>,
     pub(crate) see: Vec<String>,
     pub(crate) obsolete: String,
 }
@@ -50,6 +65,7 @@ impl ElementAttributes {
             phase: "Normal".into(),
             reads: Vec::new(),
             drops: Vec::new(),
+            fates: Vec::new(),
             see: Vec::new(),
             obsolete: String::new(),
         };
@@ -68,6 +84,12 @@ impl ElementAttributes {
                     "flow" => parsed.flow = text(&meta)?,
                     "reads" => parsed.reads = list(&meta)?,
                     "drops" => parsed.drops = list(&meta)?,
+                    "fates" => {
+                        parsed.fates = list(&meta)?;
+                        if let Some(unknown) = parsed.fates.iter().find(|fate| !is_fate(fate)) {
+                            return Err(meta.error(format!("unknown fate `{unknown}`")));
+                        }
+                    }
                     "see" => parsed.see = list(&meta)?,
                     "obsolete" => parsed.obsolete = text(&meta)?,
                     "notifies" => {
@@ -100,6 +122,17 @@ impl ElementAttributes {
     }
 }
 
+impl ElementAttributes {
+    /// The variants of `Fate` for the declared fates and drops, in their order.
+    pub(crate) fn fates(&self) -> Vec<&'static str> {
+        let declares = |name: &str| match name {
+            "Lost" => !self.drops.is_empty(),
+            _ => self.fates.iter().any(|fate| fate.eq_ignore_ascii_case(name)),
+        };
+        VARIANTS.into_iter().filter(|name| declares(name)).collect()
+    }
+}
+
 impl ArgAttributes {
     pub(crate) fn parse(attributes: &[Attribute]) -> Result<ArgAttributes> {
         let mut parsed = ArgAttributes::default();
@@ -122,6 +155,11 @@ impl ArgAttributes {
         }
         Ok(parsed)
     }
+}
+
+/// Whether a class may declare this fate. It does not declare `lost`: `drops` says it, with the reasons.
+fn is_fate(text: &str) -> bool {
+    text != "lost" && VARIANTS.iter().any(|name| name.to_lowercase() == text)
 }
 
 fn text(meta: &syn::meta::ParseNestedMeta) -> Result<String> {

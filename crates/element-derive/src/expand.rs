@@ -118,6 +118,7 @@ fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenS
         ..
     } = attributes;
     let drops = attributes.drops.iter().map(|reason| format_ident!("{}", reason.to_uppercase()));
+    let fates = attributes.fates().into_iter().map(|fate| format_ident!("{fate}"));
     let notifies = format_ident!("{}", attributes.notifies);
     let phase = format_ident!("{}", attributes.phase);
     quote! {
@@ -135,6 +136,7 @@ fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenS
             phase: ::element::Phase::#phase,
             reads: &[#(#reads),*],
             drops: &[#(::element::Reason::#drops),*],
+            fates: &[#(::element::Fate::#fates),*],
             obsolete: #obsolete,
             arguments: &[#(#pieces),*],
         }

@@ -41,6 +41,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         phase: Phase::Normal,
         reads: &[],
         drops: &[],
+        fates: &[],
         obsolete: "",
         arguments: &[],
     },

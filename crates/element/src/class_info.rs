@@ -2,6 +2,8 @@
 
 use reason::Reason;
 
+use crate::fate::Fate;
+
 /// When an element is configured and initialised, relative to the others. The phases are those of Click's classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -64,6 +66,8 @@ pub struct ClassInfo {
     pub reads: &'static [&'static str],
     /// The reasons for which it drops packets. A drop for any other reason is counted as [`Reason::UNDECLARED`].
     pub drops: &'static [Reason],
+    /// What it does with packets, apart from passing them on; in the order of [`Fate`].
+    pub fates: &'static [Fate],
     /// The deprecation message; empty if the class is current.
     pub obsolete: &'static str,
     /// Its arguments, in order, grouped so that classes with common arguments share one list.

@@ -13,6 +13,7 @@ use crate::driver::Driver;
 use crate::element_state::ElementState;
 use crate::environment::{Descriptor, Environment};
 use crate::error::HandlerError;
+use crate::fate::Fate;
 use crate::names::Names;
 use crate::outputs::Outputs;
 use crate::random::between;
@@ -298,7 +299,27 @@ impl Context<'_> {
     /// Drops a batch and counts its packets under the reason.
     pub fn drop_batch(&mut self, batch: Batch, reason: Reason) {
         self.element.count_drops(reason, batch.len() as u64);
-        self.recycle(batch);
+        self.outputs.recycle(batch);
+    }
+
+    /// Ends a packet and counts it under the fate.
+    #[inline]
+    pub fn end(&mut self, packet: Packet, fate: Fate) {
+        drop(packet);
+        self.element.count_fate(fate, 1);
+    }
+
+    /// Ends the packets of a batch and counts them under the fate.
+    #[inline]
+    pub fn end_batch(&mut self, batch: Batch, fate: Fate) {
+        self.element.count_fate(fate, batch.len() as u64);
+        self.outputs.recycle(batch);
+    }
+
+    /// Counts packets that came into being or ended, under the fate.
+    #[inline]
+    pub fn count(&self, fate: Fate, count: usize) {
+        self.element.count_fate(fate, count as u64);
     }
 
     /// Declares a drop reason for a user's function of this element. `None` if the name is not [well
@@ -314,17 +335,39 @@ impl Context<'_> {
         self.element.count_drops(reason, count);
     }
 
-    /// Counts a packet that could not be created because the pool is exhausted.
-    pub fn count_exhausted(&mut self) {
-        self.element.count_drops(Reason::NO_BUFFER, 1);
+    /// Counts packets that another element hands over to this one outside connections, as from a table that they share;
+    /// if `gives` is set, that this one hands over to the other.
+    pub fn count_transfer(&self, other: usize, count: usize, gives: bool) {
+        let Some(other) = self.runtime.element(other) else { return };
+        let (giver, taker) = if gives { (self.element, other) } else { (other, self.element) };
+        giver.handed_over.set(giver.handed_over.get() + count as u64);
+        taker.taken_over.set(taker.taken_over.get() + count as u64);
     }
 
-    /// A packet that holds a copy of `bytes`; if the pool is exhausted, that is counted.
-    pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
-        let packet = self.resources.pool.packet(bytes);
-        if packet.is_none() {
-            self.count_exhausted();
+    /// Counts packets that were made under the fate, and those among them that found no buffer as lost.
+    #[inline]
+    pub fn count_begun(&self, fate: Fate, wanted: usize, made: usize) {
+        self.element.count_fate(fate, wanted as u64);
+        if made < wanted {
+            self.element.count_drops(Reason::NO_BUFFER, (wanted - made) as u64);
         }
+    }
+
+    /// Makes a packet of `length` bytes, zero or stale, with at least `headroom` bytes before them. If the pool is
+    /// exhausted, the packet is counted as lost.
+    pub fn allocate(&self, headroom: usize, length: usize) -> Option<Packet> {
+        self.begin(Fate::Made, self.resources.pool.allocate_with(headroom, length))
+    }
+
+    /// Makes a packet that holds a copy of `bytes`. If the pool is exhausted, the packet is counted as lost.
+    pub fn packet(&self, bytes: &[u8]) -> Option<Packet> {
+        self.begin(Fate::Made, self.resources.pool.packet(bytes))
+    }
+
+    /// Counts a packet under a fate with which it came into being, and if there is none, as lost.
+    #[inline]
+    pub fn begin(&self, fate: Fate, packet: Option<Packet>) -> Option<Packet> {
+        self.count_begun(fate, 1, usize::from(packet.is_some()));
         packet
     }
 
@@ -337,14 +380,10 @@ impl Context<'_> {
         }
     }
 
-    /// Another packet with the same bytes; if the pool is exhausted, that is counted.
+    /// Another packet with the same bytes. If the pool is exhausted, the copy is counted as lost.
     #[inline]
-    pub fn duplicate(&mut self, packet: &Packet) -> Option<Packet> {
-        let copy = packet.duplicate();
-        if copy.is_none() {
-            self.count_exhausted();
-        }
-        copy
+    pub fn duplicate(&self, packet: &Packet) -> Option<Packet> {
+        self.begin(Fate::Copied, packet.duplicate())
     }
 
     /// The packet pool.
@@ -358,9 +397,10 @@ impl Context<'_> {
         self.outputs.batch()
     }
 
-    /// Takes back a batch's memory; packets in it are dropped without being counted.
+    /// Takes back an empty batch's memory.
     #[inline]
     pub fn recycle(&mut self, batch: Batch) {
+        debug_assert!(batch.is_empty(), "{} ends packets without a fate", self.element.class_name());
         self.outputs.recycle(batch);
     }
 

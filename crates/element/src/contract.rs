@@ -13,6 +13,7 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
+use crate::fate::Waiting;
 use crate::handler::{self, Found, Handler, NumberedHandlers};
 use crate::handler_info::{HandlerInfo, HandlerKind};
 
@@ -108,6 +109,9 @@ pub trait Element: Sized + 'static {
         None
     }
 
+    /// Reports the packets that it holds. Each must be reported.
+    fn waiting(&self, _waiting: &mut Waiting) {}
+
     /// The router stops for good: flush and close.
     fn cleanup(&mut self, _cx: &mut Context) {}
 }
@@ -118,13 +122,22 @@ impl Context<'_> {
         let name = self.name();
         let mut setup = self.setup(&name);
         let args = E::Args::parse(Arguments::new(config), &mut setup)?;
+        let held = packets_in(element);
         element.reconfigure(args, &mut setup)?;
+        self.count_drops(Reason::REMOVED, held.saturating_sub(packets_in(element)));
         for warning in &setup.warnings {
             self.log(&format!("  warning: {warning}"));
         }
         self.record_configuration(config);
         Ok(())
     }
+}
+
+/// The number of packets that wait in an element.
+fn packets_in<E: Element>(element: &E) -> u64 {
+    let mut waiting = Waiting::default();
+    element.waiting(&mut waiting);
+    waiting.packets
 }
 
 /// A type-erased [`Element`], created only by [`Class::create`](crate::Class::create).
@@ -146,6 +159,7 @@ pub trait DynElement: Any {
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
     fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
+    fn waiting(&self, waiting: &mut Waiting);
     fn cleanup(&mut self, cx: &mut Context);
     fn as_any(&mut self) -> &mut dyn Any;
 }
@@ -249,6 +263,10 @@ impl<E: Element> DynElement for E {
 
     fn export(&self) -> Option<Rc<dyn Any>> {
         Element::export(self)
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        Element::waiting(self, waiting);
     }
 
     fn cleanup(&mut self, cx: &mut Context) {

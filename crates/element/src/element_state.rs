@@ -8,6 +8,7 @@ use reason::Reason;
 
 use crate::class_info::ClassInfo;
 use crate::drops::DropCounters;
+use crate::fate::{Fate, FateCounters};
 use crate::random::RandomSequence;
 use crate::text;
 
@@ -28,6 +29,12 @@ pub struct ElementState {
     pub random: RandomSequence,
     /// Dropped packets.
     pub drops: DropCounters,
+    /// Packets by fate.
+    pub fates: FateCounters,
+    /// Packets that it took over outside its inputs: from another element, or from one of the configuration before.
+    pub taken_over: Cell<u64>,
+    /// Packets that it handed over to another element outside its outputs.
+    pub handed_over: Cell<u64>,
     /// The thread that the element is assigned to, which the handler `home_thread` shows.
     pub thread: Cell<usize>,
     config: RefCell<String>,
@@ -51,6 +58,9 @@ impl ElementState {
             groups,
             random: RandomSequence::new(seed, index),
             drops: DropCounters::default(),
+            fates: FateCounters::default(),
+            taken_over: Cell::new(0),
+            handed_over: Cell::new(0),
             thread: Cell::new(0),
             config: RefCell::new(config.to_string()),
         }
@@ -95,5 +105,11 @@ impl ElementState {
     #[inline]
     pub fn count_drops(&self, reason: Reason, count: u64) {
         self.drops.add(self.class, reason, count);
+    }
+
+    /// Counts packets under a fate.
+    #[inline]
+    pub fn count_fate(&self, fate: Fate, count: u64) {
+        self.fates.add(self.class, fate, count);
     }
 }

@@ -240,6 +240,10 @@ pub trait Device {
     fn burst(&self) -> usize {
         1
     }
+    /// How many of the packets that `send` took since the last call could not be sent, because they are too long.
+    fn take_refused(&mut self) -> usize {
+        0
+    }
     /// Reports packets that were dropped because there was no room.
     fn count_full(&mut self, _count: u64) {}
     /// The descriptor to watch, if the environment has one.

@@ -10,6 +10,7 @@ use crate::arguments::{Args, Setup};
 use crate::context::Context;
 use crate::contract::Element;
 use crate::error::SetupError;
+use crate::fate::Waiting;
 use crate::handler::Handler;
 
 /// The outcome for a packet.
@@ -22,7 +23,7 @@ pub enum Verdict {
     Drop(Packet, Reason),
     /// Send to the given output; drop if it does not exist.
     To(usize, Packet),
-    /// The element keeps the packet, or has already sent its result.
+    /// The element keeps the packet, or has already sent or ended it.
     Taken,
 }
 
@@ -80,6 +81,9 @@ pub trait Filter: Sized + 'static {
     fn export(&self) -> Option<Rc<dyn Any>> {
         None
     }
+
+    /// Reports the packets that it holds. Each must be reported.
+    fn waiting(&self, _waiting: &mut Waiting) {}
 
     /// The router stops for good: flush and close.
     fn cleanup(&mut self, _cx: &mut Context) {}
@@ -150,6 +154,10 @@ impl<F: Filter> Element for F {
 
     fn export(&self) -> Option<Rc<dyn Any>> {
         Filter::export(self)
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        Filter::waiting(self, waiting);
     }
 
     fn cleanup(&mut self, cx: &mut Context) {

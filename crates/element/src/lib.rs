@@ -28,6 +28,7 @@ mod drops;
 mod element_state;
 mod environment;
 mod error;
+mod fate;
 mod filter;
 mod handler;
 mod handler_info;
@@ -58,6 +59,7 @@ pub use environment::{
     Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
+pub use fate::{Fate, FateCounters, FateCounts, QueueAge, Waiting};
 pub use filter::{Filter, Verdict};
 pub use handler::{Handler, NumberedHandlers};
 pub use handler_info::{HandlerInfo, HandlerKind};
@@ -74,8 +76,8 @@ pub use tap::LogTap;
 /// The imports of an element's file.
 pub mod prelude {
     pub use crate::{
-        Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError,
-        NumberedHandlers, Reason, Setup, SetupError, Verdict,
+        Args, ArgumentGroup, Class, Context, Element, Fate, Filter, FromArgument, Handler, HandlerError,
+        NumberedHandlers, Reason, Setup, SetupError, Verdict, Waiting,
     };
     pub use alloc::{boxed::Box, format, rc::Rc, string::String, string::ToString, vec, vec::Vec};
     pub use packet::{Batch, Packet, Timestamp};

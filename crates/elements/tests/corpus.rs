@@ -7,7 +7,7 @@ mod support;
 use std::rc::Rc;
 
 use case::{Case, cases};
-use support::{BATCHES, Memory, expectations, run_with};
+use support::{BATCHES, Memory, books, expectations, run_with};
 
 /// A line of an error, without the location that starts a heading.
 fn without_location(line: &str) -> &str {
@@ -32,6 +32,7 @@ fn check(case: &Case, batch: usize) -> Vec<String> {
     // Before handlers are read, because these may log, too.
     let console = run.memory.console();
     let mut failures = expectations(&run, &case.expect);
+    failures.extend(books::check(&run));
     if console.trim_end() != case.console.trim_end() {
         failures.push(format!("the console has:\n{console}"));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use element::{Class, ClassDocumentation};
-use support::{BATCHES, Memory, expectations, run_with};
+use support::{BATCHES, Memory, books, expectations, run_with};
 
 /// The crates with elements.
 const CRATES: [&str; 4] = ["flow-elements", "header-elements", "trace-elements", "traffic-elements"];
@@ -27,7 +27,8 @@ fn every_example_gives_the_expected_values() {
         for batch in BATCHES {
             match run_with(page.example, batch, Rc::new(Memory::connected())) {
                 Ok(run) => {
-                    let differences = expectations(&run, page.expect);
+                    let mut differences = expectations(&run, page.expect);
+                    differences.extend(books::check(&run));
                     failures.extend(
                         differences.iter().map(|text| format!("{} (batch {batch}): {text}", page.name)),
                     );

@@ -4,13 +4,18 @@ mod support;
 
 use std::time::Duration;
 
-use support::{BATCHES, expectations, run};
+use support::{BATCHES, books, expectations, run};
 
 /// Simulated time for which the second configuration runs, unless it delays packets.
 const SHORT: Duration = Duration::from_millis(20);
 
 /// Runs `first`, replaces it by `second` and checks handlers; then does the same with failed attempts in between.
 fn check(first: &str, second: &str, time: Duration, expect: &str) {
+    check_losses(first, second, time, (expect, ""));
+}
+
+/// Like `check`, where the swap also loses packets. An element shows the losses of the last swap only.
+fn check_losses(first: &str, second: &str, time: Duration, (expect, losses): (&str, &str)) {
     // Stops early, because flows and table entries would expire if it ran until it is idle.
     let first = &format!("{first} Script(wait 0.01s, stop);");
     for batch in BATCHES {
@@ -27,7 +32,10 @@ fn check(first: &str, second: &str, time: Duration, expect: &str) {
             run.router.write("hotconfig", second).expect("the second configuration is accepted");
             // Tables with timeouts never become idle.
             run.router.run_for(Some(time));
-            assert_eq!(expectations(&run, expect), [""; 0], "batch {batch}: {second}");
+            let losses = if swaps == 1 { losses } else { "" };
+            let expect = format!("{expect}\n{losses}");
+            assert_eq!(expectations(&run, &expect), [""; 0], "batch {batch}: {second}");
+            assert_eq!(books::check(&run), [""; 0], "batch {batch}: {second}");
             assert_eq!(run.router.swaps(), swaps, "{second}");
         }
     }
@@ -96,7 +104,9 @@ fn packets_that_wait_are_kept() {
         let other = if old == "MixedQueue" { "Idle -> [1] q;" } else { "" };
         let first = format!("InfiniteSource(LIMIT 7) -> q :: {old}; q -> Idle; {other}");
         let second = format!("Idle -> q :: {new}; q -> Idle;");
-        check(&first, &second, SHORT, &format!("q.length = {length}\nq.highwater_length = {length}"));
+        let lost = if length < 7 { format!("q.losses = removed {}", 7 - length) } else { String::new() };
+        let expect = format!("q.length = {length}\nq.highwater_length = {length}");
+        check_losses(&first, &second, SHORT, (&expect, &lost));
     }
     // Delayed packets are kept, too.
     for class in ["DelayUnqueue(1s)", "LinkUnqueue(1s, 1Gbps)"] {

@@ -34,8 +34,14 @@ impl Reason {
 }
 
 /// Reasons for which the framework drops packets on behalf of any element. No class declares them.
-pub const FRAMEWORK: &[Reason] =
-    &[Reason::NO_BUFFER, Reason::NO_OUTPUT, Reason::NO_PUSH, Reason::REENTERED, Reason::ENDLESS_LOOP];
+pub const FRAMEWORK: &[Reason] = &[
+    Reason::NO_BUFFER,
+    Reason::NO_OUTPUT,
+    Reason::NO_PUSH,
+    Reason::REENTERED,
+    Reason::ENDLESS_LOOP,
+    Reason::REMOVED,
+];
 
 /// Declares the reasons: a constant of [`Reason`] for each, and the tables of their texts, apart, so that a box image
 /// has only the names.
@@ -309,4 +315,7 @@ reasons! {
     IN_ENDED_BOX "in_ended_box":
         "The packet was inside the box, in none of its rings, when the box ended.",
         "Nothing to do if the box was stopped; else see its crash report.";
+    REMOVED "removed":
+        "The packet waited where a change of the configuration left no room for it.",
+        "Nothing to do: this was requested.";
 }

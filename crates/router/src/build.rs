@@ -15,6 +15,7 @@ use element::{
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
+use crate::account::Account;
 use crate::configure_order;
 use crate::diagnostics::{error, introduced, named};
 use crate::hookup::{Hookup, hook_up};
@@ -103,6 +104,7 @@ impl RouterState {
             outputs: RefCell::default(),
             stacks: RefCell::default(),
             successor: RefCell::default(),
+            past: Account::default(),
         })
     }
 
@@ -216,6 +218,7 @@ impl RouterState {
     /// Gives an element new arguments while it runs; on failure nothing changes.
     pub(crate) fn reconfigure(&self, index: usize, config: &str) -> Result<(), HandlerError> {
         let Some(node) = self.nodes.get(index) else { return Ok(()) };
+        let held = self.packets_waiting_at(node);
         let result = self.call(index, |object, _| {
             let mut setup = Setup::new(
                 &node.element.name,
@@ -231,6 +234,8 @@ impl RouterState {
         });
         match result {
             Some(Ok(())) => {
+                let removed = held.saturating_sub(self.packets_waiting_at(node));
+                node.element.count_drops(element::Reason::REMOVED, removed);
                 node.element.record_config(config);
                 Ok(())
             }

@@ -27,13 +27,13 @@ impl RouterState {
             }
             left -= 1;
             let count = delivery.batch.len();
-            if left == 0 {
-                node.element.count_drops(Reason::ENDLESS_LOOP, count as u64);
-                stack.drain(..).for_each(|delivery| outputs.recycle(delivery.batch));
-                break;
-            }
             if let Some(port) = node.inputs.get(delivery.port) {
                 port.add(count);
+            }
+            if left == 0 {
+                node.element.count_drops(Reason::ENDLESS_LOOP, count as u64);
+                self.drop_undelivered(&mut stack, outputs);
+                break;
             }
             match node.object.try_borrow_mut().as_deref_mut() {
                 Ok(Some(object)) => {
@@ -51,6 +51,20 @@ impl RouterState {
             }
         }
         self.stacks.borrow_mut().push(stack);
+    }
+
+    /// Drops the batches that are still to be delivered when an endless loop is cut.
+    #[cold]
+    fn drop_undelivered(&self, stack: &mut alloc::vec::Vec<Delivery>, outputs: &mut Outputs) {
+        for Delivery { element, port, batch } in stack.drain(..) {
+            if let Some(node) = self.nodes.get(element) {
+                if let Some(port) = node.inputs.get(port) {
+                    port.add(batch.len());
+                }
+                node.element.count_drops(Reason::ENDLESS_LOOP, batch.len() as u64);
+            }
+            outputs.recycle(batch);
+        }
     }
 
     /// Turns the emitted batches of an element into deliveries.

@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod account;
 mod build;
 mod check;
 mod configure_order;
@@ -36,6 +37,7 @@ mod swap;
 mod timers;
 mod turn;
 
+pub use account::{Account, DiscardedBy, ElementAccount};
 pub use check::check;
 pub use options::{DEFAULT_BATCH, Options};
 pub use registry::Registry;

@@ -287,18 +287,6 @@ impl Router {
         })
     }
 
-    /// Lost packets by element and reason.
-    pub fn losses(&self) -> Vec<Loss> {
-        let mut losses = Vec::new();
-        for node in &self.state.nodes {
-            node.element.drops.for_each(|reason, packets| {
-                let reason = self.state.reason_name(reason);
-                losses.push(Loss { element: node.element.name.clone(), reason, packets });
-            });
-        }
-        losses
-    }
-
     /// The running graph.
     pub fn graph(&self) -> &Graph {
         &self.state.graph

@@ -65,6 +65,11 @@ pub(crate) static ELEMENT: &[StandardHandler<usize>] = &[
         counts(state.nodes.get(element).map(|node| &node.outputs))
     }),
     read("losses", "Packets that the element lost: a reason and a count a line.", RouterState::losses_text),
+    read(
+        "fates",
+        "Packets that began, ended or wait here: a fate and a count a line; `oldest` is the longest wait in seconds.",
+        RouterState::fates_text,
+    ),
 ];
 
 /// Handlers of every element that has a task.
@@ -99,10 +104,20 @@ pub(crate) static TASK: &[StandardHandler<usize>] = &[
 
 /// Handlers of the router.
 pub(crate) static ROUTER: &[StandardHandler<()>] = &[
+    read(
+        "account",
+        "Packets that began, ended or wait in the configuration: a fate and a count a line.",
+        |state, ()| state.account().text(),
+    ),
     read("classes", "The classes that the registry has, one a line.", |state, ()| {
         lines(state.registry.classes().map(|class| class.info.name.to_string()))
     }),
     read("config", "The configuration as it was given.", |state, ()| state.source()),
+    read(
+        "discards",
+        "Packets that were discarded: a count and the connection that led there a line.",
+        |state, ()| state.discards_text(),
+    ),
     read("driver", "The kind of driver.", |_, ()| "userlevel".to_string()),
     read("flatconfig", "The configuration without compound elements.", |state, ()| {
         click_lang::flatten(&state.changed_graph())
@@ -121,6 +136,11 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
         "timewarp",
         "How fast time goes: a factor, `nowait` if it is not waited for, or `simulation`.",
         |state, ()| state.resources.clock.warp_text(),
+    ),
+    read(
+        "waiting",
+        "Packets that wait: a count, the age of the oldest in seconds and the element a line.",
+        |state, ()| state.waiting_text(),
     ),
     read("version", "The version of Click that is spoken.", |_, ()| ROUTER_VERSION.to_string()),
     write(

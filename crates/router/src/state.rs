@@ -11,6 +11,7 @@ use click_lang::Graph;
 use element::{Context, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime};
 use packet::{Batch, BatchTrace};
 
+use crate::account::Account;
 use crate::node::{Node, Port};
 use crate::options::Options;
 use crate::registry::Registry;
@@ -34,6 +35,8 @@ pub(crate) struct RouterState {
     /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
     pub(crate) current_batch: Cell<BatchTrace>,
+    /// The books of the configurations before.
+    pub(crate) past: Account,
     /// Spare buffers, one per level of nesting.
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,

@@ -59,10 +59,11 @@ impl RouterState {
             else {
                 continue;
             };
-            let mut guard = before.object.borrow_mut();
-            if let Some(before) = guard.as_mut() {
-                self.call(index, |object, cx| object.inherit(before.as_mut(), cx));
+            let held = old.packets_waiting_at(before);
+            if let Some(object_before) = before.object.borrow_mut().as_mut() {
+                self.call(index, |object, cx| object.inherit(object_before.as_mut(), cx));
             }
+            node.element.taken_over.set(held.saturating_sub(old.packets_waiting_at(before)));
         }
         self.run_deferred();
     }
@@ -85,9 +86,10 @@ impl Router {
         }
     }
 
-    fn switch_to(&mut self, successor: Box<RouterState>) {
+    fn switch_to(&mut self, mut successor: Box<RouterState>) {
         successor.resources.clock.continue_from(&self.state.resources.clock);
         successor.inherit(&self.state);
+        successor.continue_account(self.state.account());
         let old = core::mem::replace(&mut self.state, successor);
         clean_up(&old);
         self.swaps += 1;

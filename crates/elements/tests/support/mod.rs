@@ -1,6 +1,7 @@
 //! An environment in memory, in which the tests run configurations.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod books;
 mod network;
 
 use std::cell::RefCell;
@@ -65,6 +66,19 @@ impl Memory {
 
 struct Output(File);
 
+/// A file on a disk without room.
+struct FullDisk;
+
+impl Writer for FullDisk {
+    fn write(&mut self, _: &[u8]) -> Result<(), IoError> {
+        Err(IoError::Failed("No space left on device".into()))
+    }
+
+    fn flush(&mut self) -> Result<(), IoError> {
+        Ok(())
+    }
+}
+
 impl Writer for Output {
     fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
         self.0.borrow_mut().extend_from_slice(bytes);
@@ -117,6 +131,9 @@ impl Environment for Memory {
     }
 
     fn create(&self, path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
+        if path == "full" {
+            return Ok(Box::new(FullDisk));
+        }
         let mut files = self.files.borrow_mut();
         let file = files.entry(path.into()).or_default();
         if !append {
@@ -153,15 +170,26 @@ pub(crate) fn run(config: &str, batch: usize) -> Result<Run, String> {
 
 /// Like `run`, in a given environment.
 pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result<Run, String> {
-    let registry = Registry::new(elements::REGISTRY);
+    run_graph(config, batch, memory, Registry::new(elements::REGISTRY), |_| {})
+}
+
+/// Like `run_with`, with other classes, after a change to the graph.
+pub(crate) fn run_graph(
+    config: &str,
+    batch: usize,
+    memory: Rc<Memory>,
+    registry: Registry,
+    change: impl FnOnce(&mut click_lang::Graph),
+) -> Result<Run, String> {
     let is_class = |name: &str| registry.contains(name);
-    let compiled = click_lang::compile(config, &click_lang::Options::new("test", &is_class));
+    let mut compiled = click_lang::compile(config, &click_lang::Options::new("test", &is_class));
     let message = |problems: &[click_lang::Diagnostic]| {
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     if compiled.has_errors() {
         return Err(message(&compiled.diagnostics));
     }
+    change(&mut compiled.graph);
     let options =
         Options { batch, simulated: Some(START), seed: Some(1), packets: 1 << 14, ..Options::default() };
     let mut router =

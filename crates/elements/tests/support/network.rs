@@ -22,6 +22,11 @@ const KERNEL_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// The first port of sockets without a local port.
 const FIRST_PORT: u16 = 40_000;
 
+/// The IP protocol and UDP port to which nothing can be sent, because there is never room.
+const FULL: u16 = 253;
+/// The IP protocol and UDP port to which each packet fails.
+const BROKEN: u16 = 254;
+
 /// An address and port.
 type Sender = (Ipv4Addr, u16);
 
@@ -44,6 +49,35 @@ enum EndpointKind {
     Datagrams { local: Sender, remote: Cell<Option<Sender>> },
     /// A member of a multicast group.
     Member { group: Sender, local: Sender, hears_itself: bool },
+}
+
+/// Why an endpoint sends nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Obstacle {
+    Full,
+    Broken,
+}
+
+impl EndpointKind {
+    /// What keeps packets from being sent: devices are called `full...` or `broken...`, sockets have these ports.
+    fn obstacle(&self) -> Option<Obstacle> {
+        let by_name = |name: &str| match name {
+            name if name.starts_with("full") => Some(Obstacle::Full),
+            name if name.starts_with("broken") => Some(Obstacle::Broken),
+            _ => None,
+        };
+        let by_number = |number| match number {
+            FULL => Some(Obstacle::Full),
+            BROKEN => Some(Obstacle::Broken),
+            _ => None,
+        };
+        match self {
+            EndpointKind::Interface { name, .. } | EndpointKind::Kernel { name, .. } => by_name(name),
+            EndpointKind::Raw { protocol } => by_number(u16::from(*protocol)),
+            EndpointKind::Datagrams { remote, .. } => by_number(remote.get()?.1),
+            EndpointKind::Member { group, .. } => by_number(group.1),
+        }
+    }
 }
 
 /// An open device or socket.
@@ -113,14 +147,21 @@ impl Network {
         self.endpoints.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The watched descriptors that are ready as requested. Writing is always possible.
+    /// The watched descriptors that are ready as requested. Writing is possible unless the endpoint is full.
     pub(crate) fn ready(&self, watched: &[(Descriptor, bool, bool)]) -> Vec<Descriptor> {
         let has_arrived = |descriptor| {
             let mut all = self.endpoints().into_iter();
             all.any(|endpoint| endpoint.descriptor == descriptor && !endpoint.arrived.borrow().is_empty())
         };
-        let ready =
-            watched.iter().filter(|(descriptor, read, write)| *write || *read && has_arrived(*descriptor));
+        let is_full = |descriptor| {
+            let mut all = self.endpoints().into_iter();
+            all.any(|endpoint| {
+                endpoint.descriptor == descriptor && endpoint.kind.obstacle() == Some(Obstacle::Full)
+            })
+        };
+        let ready = watched.iter().filter(|(descriptor, read, write)| {
+            *write && !is_full(*descriptor) || *read && has_arrived(*descriptor)
+        });
         ready.map(|(descriptor, _, _)| *descriptor).collect()
     }
 
@@ -245,7 +286,11 @@ impl Device for Handle {
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
-        batch.drain().for_each(|packet| self.network.send(&self.endpoint, packet.data(), None));
+        match self.endpoint.kind.obstacle() {
+            Some(Obstacle::Full) => {}
+            Some(Obstacle::Broken) => return Err(IoError::Failed("it is broken".into())),
+            None => batch.drain().for_each(|packet| self.network.send(&self.endpoint, packet.data(), None)),
+        }
         Ok(())
     }
 
@@ -283,7 +328,11 @@ impl Datagrams for Handle {
     }
 
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {
-        self.network.send(&self.endpoint, bytes, to);
+        match self.endpoint.kind.obstacle() {
+            Some(Obstacle::Full) => return Ok(Io::Wait),
+            Some(Obstacle::Broken) => return Err(IoError::Failed("it is broken".into())),
+            None => self.network.send(&self.endpoint, bytes, to),
+        }
         Ok(Io::Done(bytes.len()))
     }
 

@@ -49,7 +49,8 @@ use flow::{NO_ENTRY, Seed, Table};
     ports = "1/1-2",
     processing = "a/ah",
     see = "AggregateCounter, AggregatePacketCounter",
-    drops = "no_flow, lost_fragment, too_many_fragments"
+    drops = "no_flow, lost_fragment, too_many_fragments",
+    fates = "waiting"
 )]
 pub struct AggregateIPFlowsArgs {
     /// Idle timeout of a TCP flow in seconds.
@@ -264,7 +265,7 @@ impl AggregateIPFlows {
         }
         let now = packet.timestamp().seconds();
         if (self.waits_for_fragments && info.is_fragment) || self.fragments.has_packets_between(info.hosts) {
-            if let Err(packet) = self.fragments.enqueue(packet, &info) {
+            if let Err(packet) = self.fragments.enqueue(packet, &info, cx.steady()) {
                 return Verdict::Drop(packet, Reason::TOO_MANY_FRAGMENTS);
             }
             self.active = now;
@@ -355,6 +356,10 @@ impl Filter for AggregateIPFlows {
         let goes_on = self.annotate_fast(self.lookup.next, packet);
         self.lookup.next += usize::from(goes_on);
         goes_on
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        self.fragments.report(waiting);
     }
 
     #[inline(always)]

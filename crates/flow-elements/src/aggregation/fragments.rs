@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 use alloc::collections::btree_map::{BTreeMap, Entry};
 use alloc::vec::Vec;
 
-use packet::Packet;
+use element::Waiting;
+use packet::{Packet, Timestamp};
 
 use super::flow::{FlowInfo, Hosts};
 
@@ -12,8 +13,10 @@ use super::flow::{FlowInfo, Hosts};
 const MAX_WAITING: usize = 4_096;
 
 /// A waiting packet, and its flow's key once known.
-struct Waiting {
+struct WaitingPacket {
     packet: Packet,
+    /// Since when it waits.
+    since: Timestamp,
     identification: u16,
     is_fragment: bool,
     flow: Option<u128>,
@@ -22,7 +25,7 @@ struct Waiting {
 /// Waiting packets in arrival order, by pair of hosts: fragments, and packets that arrived after them.
 #[derive(Default)]
 pub(super) struct Fragments {
-    queues: BTreeMap<Hosts, VecDeque<Waiting>>,
+    queues: BTreeMap<Hosts, VecDeque<WaitingPacket>>,
     /// Packets in all queues.
     count: usize,
 }
@@ -43,14 +46,26 @@ impl Fragments {
         self.queues.keys().copied().collect()
     }
 
-    /// Queues a packet; returns it as an error if too many wait.
-    pub(super) fn enqueue(&mut self, packet: Packet, info: &FlowInfo) -> Result<(), Packet> {
+    /// Reports the packets that wait.
+    pub(super) fn report(&self, waiting: &mut Waiting) {
+        for queue in self.queues.values() {
+            waiting.add(queue.len(), queue.front().map(|first| first.since));
+        }
+    }
+
+    /// Queues a packet, which waits since the given time; returns it as an error if too many wait.
+    pub(super) fn enqueue(
+        &mut self,
+        packet: Packet,
+        info: &FlowInfo,
+        since: Timestamp,
+    ) -> Result<(), Packet> {
         if self.count >= MAX_WAITING {
             return Err(packet);
         }
         self.count += 1;
         let FlowInfo { identification, is_fragment, key: flow, .. } = *info;
-        let waiting = Waiting { packet, identification, is_fragment, flow };
+        let waiting = WaitingPacket { packet, since, identification, is_fragment, flow };
         self.queues.entry(info.hosts).or_default().push_back(waiting);
         Ok(())
     }
@@ -64,7 +79,7 @@ impl Fragments {
         if head.is_fragment && head.packet.timestamp().seconds() >= oldest {
             return None;
         }
-        let Waiting { mut packet, identification, mut flow, .. } = waiting.pop_front()?;
+        let WaitingPacket { mut packet, identification, mut flow, .. } = waiting.pop_front()?;
         self.count -= 1;
         let mut same = waiting.iter_mut().filter(|other| other.identification == identification);
         if flow.is_some() {

@@ -38,7 +38,8 @@ use flow::Ip4Flow;
     group = "rewriting",
     ports = "1/1",
     processing = "a/a",
-    see = "IPRewriter, TCPRewriter, IPRewriterPatterns"
+    see = "IPRewriter, TCPRewriter, IPRewriterPatterns",
+    fates = "changed"
 )]
 pub(crate) struct FTPPortMapperArgs {
     /// Rewriter of the control connections.

@@ -38,7 +38,8 @@ use super::translate::KeyFields;
     ports = "1-/1-",
     processing = "h/h",
     see = "IPRewriter, ICMPRewriter, ICMPPingResponder",
-    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
+    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows",
+    fates = "changed"
 )]
 pub(crate) struct ICMPPingRewriterArgs {
     /// Lifetime of a flow.

@@ -44,7 +44,8 @@ use flow::Ip4Flow;
     processing = "h/h",
     reads = "IPRewriter, TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, ICMPPingRewriter",
     see = "IPRewriter, IPAddrRewriter, TCPRewriter, ICMPPingRewriter",
-    drops = "not_icmp, no_mapping"
+    drops = "not_icmp, no_mapping",
+    fates = "changed"
 )]
 pub(crate) struct ICMPRewriterArgs {
     /// Rewriters separated by spaces, each optionally followed by `:OFFSET`.

@@ -37,7 +37,8 @@ use super::translate::KeyFields;
     ports = "1-/1-",
     processing = "h/h",
     see = "IPRewriter, IPAddrRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress",
-    drops = "no_mapping, no_free_mapping, bad_pattern, not_rewritable, too_many_flows"
+    drops = "no_mapping, no_free_mapping, bad_pattern, not_rewritable, too_many_flows",
+    fates = "changed"
 )]
 pub(crate) struct IPAddrPairRewriterArgs {
     #[arg(flatten)]

@@ -39,7 +39,8 @@ use super::translate::KeyFields;
     ports = "1-/1-",
     processing = "h/h",
     see = "IPRewriter, IPAddrPairRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress",
-    drops = "no_mapping, no_free_mapping, bad_pattern, not_rewritable, too_many_flows"
+    drops = "no_mapping, no_free_mapping, bad_pattern, not_rewritable, too_many_flows",
+    fates = "changed"
 )]
 pub(crate) struct IPAddrRewriterArgs {
     #[arg(flatten)]

@@ -59,7 +59,8 @@ use super::translate::KeyFields;
     ports = "1-/1-",
     processing = "h/h",
     see = "TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, ICMPPingRewriter, FTPPortMapper",
-    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
+    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows",
+    fates = "changed"
 )]
 pub(crate) struct IPRewriterArgs {
     #[arg(flatten)]

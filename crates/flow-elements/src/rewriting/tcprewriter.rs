@@ -33,7 +33,8 @@ use super::translate::KeyFields;
     ports = "1-/1-",
     processing = "h/h",
     see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper",
-    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
+    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows",
+    fates = "changed"
 )]
 pub(crate) struct TCPRewriterArgs {
     #[arg(flatten)]

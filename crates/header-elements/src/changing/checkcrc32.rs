@@ -15,7 +15,7 @@ use packet::checksum::crc32;
 /// check.losses = bad_crc 2
 /// ```
 #[derive(Args)]
-#[element(name = "CheckCRC32", group = "changing", see = "SetCRC32", drops = "bad_crc")]
+#[element(name = "CheckCRC32", group = "changing", see = "SetCRC32", drops = "bad_crc", fates = "changed")]
 pub struct CheckCRC32Args {}
 
 pub struct CheckCRC32;

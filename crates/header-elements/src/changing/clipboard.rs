@@ -31,7 +31,8 @@ use element::prelude::*;
     ports = "2/2",
     processing = "aa/aa",
     flow = "#/#",
-    see = "StoreData, Strip, Unstrip"
+    see = "StoreData, Strip, Unstrip",
+    fates = "changed"
 )]
 pub struct ClipboardArgs {
     /// Bytes to copy: OFFSET/LENGTH.

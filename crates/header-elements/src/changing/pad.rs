@@ -17,7 +17,14 @@ use element::prelude::*;
 /// c.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "Pad", group = "changing", order_insensitive, see = "Truncate", drops = "too_long")]
+#[element(
+    name = "Pad",
+    group = "changing",
+    order_insensitive,
+    see = "Truncate",
+    drops = "too_long",
+    fates = "changed"
+)]
 pub struct PadArgs {
     /// Minimum packet length.
     #[arg(position, default = "0")]

@@ -29,7 +29,8 @@ use element::prelude::*;
     group = "changing",
     order_insensitive,
     see = "Strip, Unstrip, Truncate",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct ResizeArgs {
     /// Bytes to add to the front.

@@ -18,7 +18,14 @@ use packet::checksum::crc32;
 /// b.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "SetCRC32", group = "changing", order_insensitive, see = "CheckCRC32", drops = "too_long")]
+#[element(
+    name = "SetCRC32",
+    group = "changing",
+    order_insensitive,
+    see = "CheckCRC32",
+    drops = "too_long",
+    fates = "changed"
+)]
 pub struct SetCRC32Args {}
 
 pub struct SetCRC32;

@@ -19,7 +19,8 @@ use element::prelude::*;
     name = "StoreData",
     group = "changing",
     order_insensitive,
-    see = "StoreIPAddress, StoreEtherAddress"
+    see = "StoreIPAddress, StoreEtherAddress",
+    fates = "changed"
 )]
 pub struct StoreDataArgs {
     /// Offset of the first byte to write.

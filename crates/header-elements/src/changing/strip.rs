@@ -17,7 +17,8 @@ use element::prelude::*;
     name = "Strip",
     group = "changing",
     order_insensitive,
-    see = "Unstrip, Truncate, EtherEncap, IPEncap"
+    see = "Unstrip, Truncate, EtherEncap, IPEncap",
+    fates = "changed"
 )]
 pub struct StripArgs {
     /// Bytes to remove.

@@ -22,7 +22,8 @@ use element::prelude::*;
     group = "changing",
     order_insensitive,
     see = "Strip, MarkIPHeader",
-    drops = "no_network_header"
+    drops = "no_network_header",
+    fates = "changed"
 )]
 pub struct StripToNetworkHeaderArgs {}
 

@@ -32,7 +32,8 @@ use element::prelude::*;
     ports = "1/1-2",
     processing = "a/ah",
     see = "SetTimestamp, AdjustTimestamp",
-    drops = "outside_time"
+    drops = "outside_time",
+    fates = "waiting"
 )]
 pub struct TimeFilterArgs {
     /// Start as a time.
@@ -81,6 +82,8 @@ pub struct TimeFilter {
     end_pending: bool,
     /// The packet that END_CALL decides about.
     held: Option<Packet>,
+    /// Since when it is held.
+    since: Timestamp,
 }
 
 impl TimeFilter {
@@ -102,7 +105,7 @@ impl TimeFilter {
     fn call_end(&mut self, cx: &Context, call: &HandlerCall, packet: Packet) {
         let time = format!("{:.6}", packet.timestamp());
         self.end_pending = false;
-        self.held = Some(packet);
+        (self.held, self.since) = (Some(packet), cx.steady());
         cx.defer_write(&call.path, &call.value.replace("${t}", &time).replace("$t", &time));
         cx.defer_write(&format!("{}.decide", cx.name()), "");
     }
@@ -221,6 +224,7 @@ impl Filter for TimeFilter {
             stop: args.stop,
             end_pending: true,
             held: None,
+            since: Timestamp::ZERO,
         })
     }
 
@@ -235,6 +239,10 @@ impl Filter for TimeFilter {
             }
         }
         self.call.as_ref().map_or(Ok(()), |call| call.check(cx))
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(usize::from(self.held.is_some()), Some(self.since));
     }
 
     #[inline]

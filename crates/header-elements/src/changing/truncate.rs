@@ -17,7 +17,13 @@ use element::prelude::*;
 /// short.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "Truncate", group = "changing", order_insensitive, see = "Strip, Pad, CheckLength")]
+#[element(
+    name = "Truncate",
+    group = "changing",
+    order_insensitive,
+    see = "Strip, Pad, CheckLength",
+    fates = "changed"
+)]
 pub struct TruncateArgs {
     /// Maximum packet length.
     #[arg(position)]

@@ -23,7 +23,8 @@ use element::prelude::*;
     group = "changing",
     order_insensitive,
     see = "Strip, EtherEncap, IPEncap",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct UnstripArgs {
     /// Bytes to restore.

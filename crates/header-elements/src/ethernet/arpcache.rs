@@ -42,6 +42,8 @@ pub(super) struct ArpCache {
     newest: u32,
     waiting: usize,
     drops: u64,
+    /// The element that holds the packets, if several elements share the cache.
+    owner: Option<usize>,
 }
 
 struct Entry {
@@ -54,6 +56,8 @@ struct Entry {
     /// Time of the last query, in milliseconds.
     polled_at: i64,
     packets: VecDeque<Packet>,
+    /// Since when the first of them waits.
+    since: Timestamp,
     older: u32,
     newer: u32,
 }
@@ -77,6 +81,7 @@ impl Entry {
             live_at: now,
             polled_at: now - INITIAL_QUERY_AGE,
             packets: VecDeque::new(),
+            since: Timestamp::ZERO,
             older: NO_ENTRY,
             newer: NO_ENTRY,
         }
@@ -105,7 +110,30 @@ impl Entry {
 impl ArpCache {
     pub(super) fn new(limits: Limits, seed: u64) -> ArpCache {
         let table = Table::new(Seed::new(seed, !seed));
-        ArpCache { limits, table, oldest: NO_ENTRY, newest: NO_ENTRY, waiting: 0, drops: 0 }
+        ArpCache { limits, table, oldest: NO_ENTRY, newest: NO_ENTRY, waiting: 0, drops: 0, owner: None }
+    }
+
+    /// Shares the cache between elements. Its packets are held by the element with this index.
+    pub(super) fn share(&mut self, owner: usize) {
+        self.owner = Some(owner);
+    }
+
+    /// Counts that packets which the owner holds now belong to the calling element, or with `gives` the reverse.
+    fn transfer(&self, cx: &Context, count: usize, gives: bool) {
+        if let Some(owner) = self.owner.filter(|owner| *owner != cx.element()) {
+            cx.count_transfer(owner, count, gives);
+        }
+    }
+
+    /// Reports the packets that wait.
+    pub(super) fn report(&self, waiting: &mut Waiting) {
+        let mut at = self.oldest;
+        while waiting.packets < self.waiting as u64
+            && let Some((_, entry)) = self.table.entry(at)
+        {
+            waiting.add(entry.packets.len(), Some(entry.since));
+            at = entry.newer;
+        }
     }
 
     /// Number of entries.
@@ -153,6 +181,7 @@ impl ArpCache {
         (entry.live_at, entry.polled_at, entry.polls) = (now, now - INITIAL_QUERY_AGE, 0);
         let packets = core::mem::take(&mut entry.packets);
         self.waiting = self.waiting.saturating_sub(packets.len());
+        self.transfer(cx, packets.len(), false);
         packets
     }
 
@@ -160,6 +189,7 @@ impl ArpCache {
     pub(super) fn set(&mut self, cx: &mut Context, ip: Ipv4Addr, mac: MacAddr, now: i64) {
         let packets = self.insert(cx, ip, mac, now);
         self.waiting += packets.len();
+        self.transfer(cx, packets.len(), true);
         if let Some(entry) = self.table.get_mut(ip.to_bits()) {
             entry.packets = packets;
         }
@@ -196,8 +226,13 @@ impl ArpCache {
             self.waiting = self.waiting.saturating_sub(1);
             return self.reject(packet);
         };
+        if entry.packets.is_empty() {
+            entry.since = cx.steady();
+        }
         entry.packets.push_back(packet);
-        QueueResult::Queued(entry.try_query(now))
+        let may_query = entry.try_query(now);
+        self.transfer(cx, 1, true);
+        QueueResult::Queued(may_query)
     }
 
     fn reject(&mut self, packet: Packet) -> QueueResult {
@@ -219,9 +254,10 @@ impl ArpCache {
     /// Takes over the entries of another cache if it is empty itself.
     pub(super) fn inherit(&mut self, old: &mut ArpCache) {
         if self.table.is_empty() {
-            let limits = self.limits;
+            let (limits, owner) = (self.limits, self.owner);
             core::mem::swap(self, old);
             (old.limits, self.limits) = (self.limits, limits);
+            (old.owner, self.owner) = (self.owner, owner);
         }
     }
 
@@ -273,7 +309,7 @@ impl ArpCache {
         }
         // `waiting` already counts the packet that is about to be queued.
         let wanted = (most - most.checked_div(self.limits.slim).unwrap_or(0)).max(1);
-        let mut at = self.oldest;
+        let (mut at, mut dropped) = (self.oldest, 0);
         while self.waiting > wanted
             && let Some(entry) = self.table.value_mut(at)
         {
@@ -282,10 +318,12 @@ impl ArpCache {
             {
                 self.waiting -= 1;
                 self.drops += 1;
+                dropped += 1;
                 cx.drop(packet, Reason::TABLE_FULL);
             }
             at = entry.newer;
         }
+        self.transfer(cx, dropped, false);
     }
 
     fn remove_oldest(&mut self, cx: &mut Context, reason: Reason) -> bool {
@@ -294,6 +332,7 @@ impl ArpCache {
         let Some((_, entry)) = self.table.remove_handle(handle) else { return false };
         self.waiting = self.waiting.saturating_sub(entry.packets.len());
         self.drops += entry.packets.len() as u64;
+        self.transfer(cx, entry.packets.len(), false);
         for packet in entry.packets {
             cx.drop(packet, reason);
         }

@@ -24,7 +24,8 @@ use super::arp::{Endpoint, reply};
     group = "ethernet",
     ports = "0/1",
     processing = "h/h",
-    see = "ARPQuerier, ARPResponder"
+    see = "ARPQuerier, ARPResponder",
+    fates = "made"
 )]
 pub struct ARPFakerArgs {
     /// IP address of the receiver.

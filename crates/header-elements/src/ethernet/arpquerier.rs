@@ -48,7 +48,8 @@ use super::vlan::{annotation, set_annotation};
     processing = "h/h",
     flow = "xy/x",
     see = "ARPTable, ARPResponder, ARPFaker, AddressInfo",
-    drops = "too_long, no_answer, table_full, table_cleared, no_own_address, no_destination"
+    drops = "too_long, no_answer, table_full, table_cleared, no_own_address, no_destination",
+    fates = "made, consumed, waiting, changed"
 )]
 pub struct ARPQuerierArgs {
     /// `ARPTable` to use. Its capacities and timeout then apply.
@@ -194,6 +195,7 @@ impl Element for ARPQuerier {
         if port != 0 {
             for packet in batch.drain() {
                 self.learn(cx, &packet, now);
+                cx.end(packet, Fate::Consumed);
             }
             return cx.recycle(batch);
         }
@@ -208,6 +210,12 @@ impl Element for ARPQuerier {
             None
         });
         cx.emit_at(index.unwrap_or(0), 0, batch);
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        if self.table.is_none() {
+            self.cache.borrow().report(waiting);
+        }
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {

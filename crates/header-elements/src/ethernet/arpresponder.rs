@@ -40,7 +40,8 @@ use super::vlan::{annotation, set_annotation};
     processing = "a/ah",
     order_insensitive,
     see = "ARPQuerier, ARPFaker, AddressInfo",
-    drops = "unknown_target"
+    drops = "unknown_target",
+    fates = "made, consumed"
 )]
 pub struct ARPResponderArgs {
     /// Addresses or prefixes with their Ethernet address: `IP/MASK [IP/MASK...] ETH`.
@@ -116,6 +117,7 @@ impl Filter for ARPResponder {
             Some(mut answer) => {
                 answer.set_device(packet.device());
                 set_annotation(&mut answer, annotation(&packet));
+                cx.end(packet, Fate::Consumed);
                 Verdict::Pass(answer)
             }
             None => Verdict::Divert(packet, Reason::UNKNOWN_TARGET),

@@ -32,7 +32,8 @@ use super::arpcache::{ArpCache, Limits};
     group = "ethernet",
     ports = "0/0",
     see = "ARPQuerier",
-    drops = "no_answer, table_full, table_cleared"
+    drops = "no_answer, table_full, table_cleared",
+    fates = "waiting"
 )]
 pub struct ARPTableArgs {
     #[arg(flatten)]
@@ -108,9 +109,18 @@ impl Element for ARPTable {
         Ok(ARPTable { cache: Rc::new(RefCell::new(cache)) })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.cache.borrow_mut().share(cx.element());
+        Ok(())
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         set_timer(cx, &self.cache.borrow(), 0);
         Ok(())
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        self.cache.borrow().report(waiting);
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {

@@ -28,7 +28,8 @@ use super::header::{LENGTH, ethernet, read_u16};
     group = "ethernet",
     order_insensitive,
     see = "EtherEncap, EtherRewrite",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct EnsureEtherArgs {
     /// EtherType of new headers.

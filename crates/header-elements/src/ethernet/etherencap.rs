@@ -28,7 +28,8 @@ use super::header::{LENGTH, ethernet, prepend};
     group = "ethernet",
     order_insensitive,
     see = "EtherVLANEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherRewrite",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct EtherEncapArgs {
     /// EtherType of the header.

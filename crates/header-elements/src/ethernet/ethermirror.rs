@@ -18,7 +18,13 @@ use element::prelude::*;
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "EtherMirror", group = "ethernet", order_insensitive, see = "EtherRewrite, IPMirror")]
+#[element(
+    name = "EtherMirror",
+    group = "ethernet",
+    order_insensitive,
+    see = "EtherRewrite, IPMirror",
+    fates = "changed"
+)]
 pub struct EtherMirrorArgs {}
 
 pub struct EtherMirror;

@@ -31,7 +31,8 @@ use super::header::addresses;
     group = "ethernet",
     order_insensitive,
     see = "EtherEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherMirror",
-    drops = "too_short"
+    drops = "too_short",
+    fates = "changed"
 )]
 pub struct EtherRewriteArgs {
     /// New source address.

@@ -41,7 +41,8 @@ use super::listing::in_click_order;
     processing = "h/h",
     flow = "#/[^#]",
     see = "Hub, HostEtherFilter",
-    drops = "too_short, no_other_port, same_port"
+    drops = "too_short, no_other_port, same_port",
+    fates = "copied"
 )]
 pub struct EtherSwitchArgs {
     /// Lifetime of an address in seconds; 0 to learn nothing.

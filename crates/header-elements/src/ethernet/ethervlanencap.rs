@@ -38,7 +38,8 @@ use super::vlan::{self, Tag, TagArguments};
     group = "ethernet",
     order_insensitive,
     see = "VLANEncap, StripEtherVLANHeader, SetVLANAnno, EtherEncap, ARPQuerier",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct EtherVLANEncapArgs {
     /// EtherType of the payload.

@@ -36,7 +36,8 @@ use super::neighbour::{Endpoint, advertise, parse_solicitation};
     group = "ethernet",
     order_insensitive,
     see = "IP6NDSolicitor, ARPResponder",
-    drops = "unknown_target, no_solicitation"
+    drops = "unknown_target, no_solicitation",
+    fates = "made, consumed"
 )]
 pub struct IP6NDAdvertiserArgs {
     /// Addresses or prefixes with their Ethernet address: `IP6/MASK [IP6/MASK...] ETH`.
@@ -88,6 +89,7 @@ impl Filter for IP6NDAdvertiser {
             return Verdict::Drop(packet, Reason::UNKNOWN_TARGET);
         };
         let answer = advertise(cx, Endpoint { mac, ip: solicitation.target }, solicitation.sender);
+        cx.end(packet, Fate::Consumed);
         answer.map_or(Verdict::Taken, Verdict::Pass)
     }
 }

@@ -43,7 +43,8 @@ use super::neighbour::{Endpoint, parse_advertisement, solicit};
     processing = "h/h",
     flow = "xy/x",
     see = "IP6NDAdvertiser, GetIP6Address, ARPQuerier",
-    drops = "too_long, replaced, full"
+    drops = "too_long, replaced, full",
+    fates = "made, consumed, waiting, changed"
 )]
 pub struct IP6NDSolicitorArgs {
     /// IPv6 address of this host.
@@ -80,6 +81,8 @@ struct Neighbour {
     /// Whether to query the address again when it is used.
     polling: bool,
     waiting: Option<Packet>,
+    /// Since when it waits.
+    since: Timestamp,
 }
 
 impl Element for IP6NDSolicitor {
@@ -117,9 +120,16 @@ impl Element for IP6NDSolicitor {
                 self.send(cx, packet);
             } else {
                 self.learn(cx, packet.data());
+                cx.end(packet, Fate::Consumed);
             }
         }
         cx.recycle(batch);
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        for one in self.neighbours.values().flatten() {
+            waiting.add(usize::from(one.waiting.is_some()), Some(one.since));
+        }
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
@@ -161,6 +171,7 @@ impl IP6NDSolicitor {
             let mac = one.mac;
             if one.advertised.is_none() {
                 let replaced = one.waiting.replace(packet);
+                one.since = cx.steady();
                 if let Some(replaced) = replaced {
                     self.drops += 1;
                     cx.drop(replaced, Reason::REPLACED);
@@ -179,8 +190,8 @@ impl IP6NDSolicitor {
             return cx.drop(packet, Reason::FULL);
         }
         self.count += 1;
-        let new =
-            Neighbour { ip, mac: MacAddr::ZERO, advertised: None, polling: false, waiting: Some(packet) };
+        let (waiting, since) = (Some(packet), cx.steady());
+        let new = Neighbour { ip, mac: MacAddr::ZERO, advertised: None, polling: false, waiting, since };
         self.bucket(ip).insert(0, new);
         self.send_solicitation(cx, ip);
     }

@@ -29,7 +29,8 @@ use super::header::address_offset;
     processing = "a/ah",
     order_insensitive,
     see = "EtherEncap, GetEtherAddress",
-    drops = "too_short"
+    drops = "too_short",
+    fates = "changed"
 )]
 pub struct StoreEtherAddressArgs {
     /// Address to write.

@@ -28,7 +28,8 @@ use crate::changing::strip;
     processing = "a/ah",
     order_insensitive,
     see = "EtherVLANEncap, VLANDecap, Strip",
-    drops = "no_tag"
+    drops = "no_tag",
+    fates = "changed"
 )]
 pub struct StripEtherVLANHeaderArgs {
     /// VLAN of untagged packets; negative for none.

@@ -23,7 +23,13 @@ use super::vlan::set_annotation;
 /// tagged.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "VLANDecap", group = "ethernet", order_insensitive, see = "VLANEncap, StripEtherVLANHeader")]
+#[element(
+    name = "VLANDecap",
+    group = "ethernet",
+    order_insensitive,
+    see = "VLANEncap, StripEtherVLANHeader",
+    fates = "changed"
+)]
 pub struct VLANDecapArgs {
     /// Set the annotation.
     #[arg(position, default = "true")]

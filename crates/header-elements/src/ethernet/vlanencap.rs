@@ -36,7 +36,8 @@ use super::vlan::{self, Tag, TagArguments};
     group = "ethernet",
     order_insensitive,
     see = "EtherVLANEncap, VLANDecap, SetVLANAnno",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct VLANEncapArgs {
     #[arg(flatten)]

@@ -35,7 +35,8 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
     name = "ICMP6Error",
     group = "icmp",
     see = "DecIP6HLIM, ICMPError, IP6NDSolicitor",
-    drops = "no_ip_header, broadcast, is_error"
+    drops = "no_ip_header, broadcast, is_error",
+    fates = "made, consumed"
 )]
 pub struct ICMP6ErrorArgs {
     /// Source of the messages.
@@ -92,12 +93,16 @@ impl Filter for ICMP6Error {
         };
         match self.answer(&packet, destination).and_then(|bytes| cx.packet(&bytes)) {
             Some(mut answer) => {
+                cx.end(packet, Fate::Consumed);
                 answer.set_network(0, ip6::LENGTH);
                 answer.set_destination_ip6(destination);
                 answer.set_annotation_u8(annotation::FIX_IP_SRC.offset.into(), 1);
                 Verdict::Pass(answer)
             }
-            None => Verdict::Taken,
+            None => {
+                cx.end(packet, Fate::Consumed);
+                Verdict::Taken
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use element::arguments::{IcmpType, SpaceSeparated, Word};
 use element::prelude::*;
 use packet::view::icmp4::kind;
 use packet::view::ip4::{OPTION_END, OPTION_LOOSE_ROUTE, OPTION_NOP, OPTION_STRICT_ROUTE};
-use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol};
+use packet::{HEADROOM, Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol};
 
 /// Turns each IPv4 packet into an ICMP error message to its sender (RFC 1812, section 4.3.2).
 ///
@@ -41,7 +41,8 @@ use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol
     name = "ICMPError",
     group = "icmp",
     see = "DecIPTTL, FixIPSrc, IPGWOptions",
-    drops = "bad_source, no_ip_header, broadcast, is_error, is_fragment, is_routed"
+    drops = "bad_source, no_ip_header, broadcast, is_error, is_fragment, is_routed",
+    fates = "made, consumed"
 )]
 pub struct ICMPErrorArgs {
     /// Source of the messages.
@@ -134,10 +135,7 @@ impl ICMPError {
         let room = (self.args.mtu as usize).saturating_sub(start);
         let quoted = packet.network().get(..room).unwrap_or(packet.network());
         let length = start + quoted.len();
-        let Some(mut answer) = cx.pool().allocate(length) else {
-            cx.count_exhausted();
-            return Ok(None);
-        };
+        let Some(mut answer) = cx.allocate(HEADROOM, length) else { return Ok(None) };
 
         let Some((to_header, to_message)) = answer.data_mut().split_at_mut_checked(header_length) else {
             return Ok(None);
@@ -255,8 +253,10 @@ impl Filter for ICMPError {
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         match self.answer(cx, &packet) {
-            Ok(Some(answer)) => Verdict::Pass(answer),
-            Ok(None) => Verdict::Taken,
+            Ok(answer) => {
+                cx.end(packet, Fate::Consumed);
+                answer.map_or(Verdict::Taken, Verdict::Pass)
+            }
             Err(reason) => Verdict::Drop(packet, reason),
         }
     }

@@ -23,7 +23,13 @@ use super::encapsulation::{Encapsulation, EncapsulationArguments, MessageTemplat
 /// c.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "ICMPIPEncap", group = "icmp", see = "ICMPPingEncap, ICMPError", drops = "too_long")]
+#[element(
+    name = "ICMPIPEncap",
+    group = "icmp",
+    see = "ICMPPingEncap, ICMPError",
+    drops = "too_long",
+    fates = "changed"
+)]
 pub struct ICMPIPEncapArgs {
     /// Source address.
     #[arg(position)]

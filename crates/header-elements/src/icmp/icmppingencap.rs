@@ -27,7 +27,8 @@ use super::encapsulation::{Encapsulation, EncapsulationArguments, MessageTemplat
     name = "ICMPPingEncap",
     group = "icmp",
     see = "ICMPPingSource, ICMPPingResponder, ICMPPingRewriter",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct ICMPPingEncapArgs {
     /// Source address.

@@ -31,7 +31,8 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
     processing = "a/ah",
     order_insensitive,
     see = "ICMPSendPings, ICMPError",
-    drops = "no_echo"
+    drops = "no_echo",
+    fates = "changed"
 )]
 pub struct ICMPPingResponderArgs;
 

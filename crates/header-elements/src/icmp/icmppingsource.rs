@@ -6,7 +6,7 @@ use element::HandlerError;
 use element::arguments::Bytes;
 use element::prelude::*;
 use packet::view::icmp4::kind;
-use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
+use packet::{HEADROOM, Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 
 use super::pingstatistics::{PingStatistics, milliseconds};
 
@@ -30,7 +30,8 @@ use super::pingstatistics::{PingStatistics, milliseconds};
     group = "icmp",
     ports = "0-1/1",
     processing = "h/a",
-    see = "ICMPPingEncap, ICMPPingResponder, ICMPPingRewriter"
+    see = "ICMPPingEncap, ICMPPingResponder, ICMPPingRewriter",
+    fates = "made, consumed, changed"
 )]
 pub struct ICMPPingSourceArgs {
     /// Source address.
@@ -102,10 +103,7 @@ impl ICMPPingSource {
 
     /// Creates a packet with the next request.
     fn request(&mut self, cx: &mut Context) -> Option<Packet> {
-        let Some(mut packet) = cx.pool().allocate(HEADERS_LENGTH + self.args.data.0.len()) else {
-            cx.count_exhausted();
-            return None;
-        };
+        let mut packet = cx.allocate(HEADROOM, HEADERS_LENGTH + self.args.data.0.len())?;
         if let Some(target) = packet.data_mut().get_mut(HEADERS_LENGTH..) {
             target.copy_from_slice(&self.args.data.0);
         }
@@ -275,8 +273,9 @@ impl Element for ICMPPingSource {
 
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         for packet in batch.drain() {
-            if let Some(request) = self.receive(cx, packet) {
-                cx.send(0, request);
+            match self.receive(cx, packet) {
+                Some(request) => cx.send(0, request),
+                None => cx.count(Fate::Consumed, 1),
             }
         }
         cx.recycle(batch);

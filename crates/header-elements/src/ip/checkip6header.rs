@@ -29,7 +29,8 @@ use packet::view::ip6::LENGTH;
     processing = "a/ah",
     order_insensitive,
     see = "MarkIP6Header",
-    drops = "too_short, bad_version, bad_length, bad_source"
+    drops = "too_short, bad_version, bad_length, bad_source",
+    fates = "changed"
 )]
 pub struct CheckIP6HeaderArgs {
     /// Source addresses to reject; quote a list.

@@ -36,7 +36,8 @@ use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
     processing = "a/ah",
     order_insensitive,
     see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader",
-    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source"
+    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
+    fates = "changed"
 )]
 pub struct CheckIPHeaderArgs {
     #[arg(flatten)]

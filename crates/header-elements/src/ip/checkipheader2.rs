@@ -27,7 +27,8 @@ use super::headercheck::SourceArguments;
     processing = "a/ah",
     order_insensitive,
     see = "CheckIPHeader, StripIPHeader, MarkIPHeader",
-    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source"
+    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
+    fates = "changed"
 )]
 pub struct CheckIPHeader2Args {
     #[arg(flatten)]

@@ -23,7 +23,8 @@ use element::prelude::*;
     processing = "a/ah",
     order_insensitive,
     see = "CheckIP6Header, DecIPTTL",
-    drops = "no_ip_header, ttl_expired"
+    drops = "no_ip_header, ttl_expired",
+    fates = "changed"
 )]
 pub struct DecIP6HLIMArgs;
 

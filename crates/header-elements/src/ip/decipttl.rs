@@ -24,7 +24,8 @@ use packet::Ip4ViewMut;
     processing = "a/ah",
     order_insensitive,
     see = "ICMPError, CheckIPHeader",
-    drops = "no_ip_header, ttl_expired"
+    drops = "no_ip_header, ttl_expired",
+    fates = "changed"
 )]
 pub struct DecIPTTLArgs {
     /// Whether it processes packets; if not, all pass unchanged.

@@ -22,7 +22,7 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 /// check.losses = bad_source 2
 /// ```
 #[derive(Args)]
-#[element(name = "FixIPSrc", group = "ip", order_insensitive, see = "ICMPError")]
+#[element(name = "FixIPSrc", group = "ip", order_insensitive, see = "ICMPError", fates = "changed")]
 pub struct FixIPSrcArgs {
     /// Source address to set.
     #[arg(position)]

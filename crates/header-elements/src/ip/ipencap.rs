@@ -26,7 +26,13 @@ use super::template::HeaderTemplate;
 /// last.losses = ttl_expired 2
 /// ```
 #[derive(Args)]
-#[element(name = "IPEncap", group = "ip", see = "UDPIPEncap, StripIPHeader", drops = "too_long")]
+#[element(
+    name = "IPEncap",
+    group = "ip",
+    see = "UDPIPEncap, StripIPHeader",
+    drops = "too_long",
+    fates = "changed"
+)]
 pub struct IPEncapArgs {
     /// Protocol, by number or name.
     #[arg(position)]

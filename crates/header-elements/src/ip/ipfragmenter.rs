@@ -29,7 +29,8 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
     processing = "h/h",
     order_insensitive,
     see = "ICMPError, CheckLength",
-    drops = "bad_header_length, no_ip_header, dont_fragment"
+    drops = "bad_header_length, no_ip_header, dont_fragment",
+    fates = "made, copied, consumed"
 )]
 pub struct IPFragmenterArgs {
     /// Maximum packet length in bytes; at least 8.
@@ -121,6 +122,7 @@ impl IPFragmenter {
             }
             at += size;
         }
+        cx.end(packet, Fate::Consumed);
         Verdict::Taken
     }
 
@@ -135,10 +137,7 @@ impl IPFragmenter {
     ) -> Option<Packet> {
         let headroom = self.args.headroom.map_or(HEADROOM, |headroom| headroom as usize);
         let length = header.len() + data.len();
-        let Some(mut fragment) = cx.pool().allocate_with(headroom, length) else {
-            cx.count_exhausted();
-            return None;
-        };
+        let mut fragment = cx.allocate(headroom, length)?;
         let (to_header, to_data) = fragment.data_mut().split_at_mut_checked(header.len())?;
         to_header.copy_from_slice(header);
         to_data.copy_from_slice(data);

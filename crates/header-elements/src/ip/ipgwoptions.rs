@@ -29,7 +29,8 @@ use super::gatewayoptions::{Router, RouterOptions, find_router_options};
     processing = "a/ah",
     order_insensitive,
     see = "ICMPError",
-    drops = "bad_option, no_ip_header"
+    drops = "bad_option, no_ip_header",
+    fates = "changed"
 )]
 pub struct IPGWOptionsArgs {
     /// The router's address on the outgoing interface.

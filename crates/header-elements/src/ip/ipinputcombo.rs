@@ -28,7 +28,8 @@ use crate::changing::strip;
     group = "ip",
     order_insensitive,
     see = "Paint, CheckIPHeader, Strip, GetIPAddress, IPOutputCombo",
-    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source"
+    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source",
+    fates = "changed"
 )]
 pub struct IPInputComboArgs {
     #[arg(flatten)]

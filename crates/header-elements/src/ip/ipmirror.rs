@@ -18,7 +18,14 @@ use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 /// udp.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "IPMirror", group = "ip", order_insensitive, see = "EtherMirror", drops = "no_ip_header")]
+#[element(
+    name = "IPMirror",
+    group = "ip",
+    order_insensitive,
+    see = "EtherMirror",
+    drops = "no_ip_header",
+    fates = "changed"
+)]
 pub struct IPMirrorArgs {
     /// Set the destination annotation.
     #[arg(position, default = "true")]

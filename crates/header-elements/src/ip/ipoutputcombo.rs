@@ -39,7 +39,8 @@ use super::ipgwoptions::{process, set_problem};
     processing = "h/h",
     order_insensitive,
     see = "DropBroadcasts, PaintTee, CheckLength, IPGWOptions, FixIPSrc, DecIPTTL, IPFragmenter, IPInputCombo",
-    drops = "no_ip_header, broadcast"
+    drops = "no_ip_header, broadcast",
+    fates = "copied, changed"
 )]
 pub struct IPOutputComboArgs {
     /// Paint of packets that leave by the interface on which they arrived.

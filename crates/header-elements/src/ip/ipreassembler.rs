@@ -39,7 +39,8 @@ use super::reassembly::{ByteRange, Reassembly};
     ports = "1/1-2",
     processing = "a/ah",
     see = "IPFragmenter",
-    drops = "bad_fragment, no_ip_header, timed_out, no_memory"
+    drops = "bad_fragment, no_ip_header, timed_out, no_memory",
+    fates = "made, merged, waiting, changed"
 )]
 pub struct IPReassemblerArgs {
     /// Maximum bytes of waiting fragments.
@@ -163,6 +164,7 @@ impl IPReassembler {
             cx.drop(reassembly.packet, Reason::NO_MEMORY);
             return Verdict::Drop(packet, Reason::NO_MEMORY);
         }
+        cx.end(packet, Fate::Merged);
         if !reassembly.is_complete() {
             return Verdict::Taken;
         }
@@ -212,6 +214,12 @@ impl Filter for IPReassembler {
     fn new(args: IPReassemblerArgs, _: &mut Setup) -> Result<IPReassembler, SetupError> {
         let buckets = (0..BUCKETS).map(|_| Vec::new()).collect();
         Ok(IPReassembler { args, buckets, held: 0, reap_at: 0, fragments: 0, good: 0, failed: 0, bad: 0 })
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        for reassembly in self.buckets.iter().flatten() {
+            waiting.add(1, Some(reassembly.since));
+        }
     }
 
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {

@@ -27,7 +27,8 @@ use super::typeofservice::set_bits;
     group = "ip",
     order_insensitive,
     see = "SetIPECN",
-    drops = "no_ip_header, not_capable"
+    drops = "no_ip_header, not_capable",
+    fates = "changed"
 )]
 pub struct MarkIPCEArgs {
     /// Mark packets that are not ECN-capable too.

@@ -26,6 +26,8 @@ pub(super) struct DatagramKey {
 pub(super) struct Reassembly {
     /// The packet. Its more-fragments flag is set until the last fragment arrives.
     pub(super) packet: Packet,
+    /// Since when it waits for its other fragments.
+    pub(super) since: Timestamp,
     key: DatagramKey,
     /// The received ranges, sorted and not adjacent.
     chunks: Vec<ByteRange>,
@@ -58,9 +60,10 @@ impl Reassembly {
             let front = fragment.headroom() as isize + fragment.network_offset().unwrap_or(0);
             let headroom = usize::try_from(front).unwrap_or(0);
             let Some(mut packet) = cx.pool().allocate_with(headroom, 20 + range.end) else {
-                cx.count_exhausted();
+                cx.drop(fragment, Reason::NO_BUFFER);
                 return None;
             };
+            cx.count(Fate::Made, 1);
             let bytes = packet.data_mut();
             bytes.fill(0);
             for (to, from) in bytes.iter_mut().zip(header.fixed()) {
@@ -71,13 +74,14 @@ impl Reassembly {
             }
             packet.set_network(0, 20);
             packet.set_timestamp(fragment.timestamp());
+            cx.end(fragment, Fate::Merged);
             packet
         };
         if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
             let field = header.view().fragment();
             header.set_fragment(field & !OFFSET_BITS);
         }
-        Some(Reassembly { packet, key, chunks: vec![range] })
+        Some(Reassembly { packet, since: cx.steady(), key, chunks: vec![range] })
     }
 
     /// Whether the last fragment is missing.
@@ -173,7 +177,12 @@ mod tests {
     fn adjacent_chunks_are_merged() {
         let pool = Pool::new(2);
         let key = Reassembly::key(&Ip4View::new(&[0; 20]).unwrap());
-        let mut reassembly = Reassembly { packet: pool.packet(&[0; 20]).unwrap(), key, chunks: Vec::new() };
+        let mut reassembly = Reassembly {
+            packet: pool.packet(&[0; 20]).unwrap(),
+            since: Timestamp::ZERO,
+            key,
+            chunks: Vec::new(),
+        };
         let mut check = |start, end, expected: &[(usize, usize)]| {
             reassembly.insert(ByteRange { start, end });
             assert_eq!(reassembly.chunks().collect::<Vec<_>>(), expected);

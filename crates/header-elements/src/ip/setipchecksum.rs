@@ -24,7 +24,8 @@ use packet::Ip4ViewMut;
     group = "ip",
     order_insensitive,
     see = "CheckIPHeader, DecIPTTL, SetIPDSCP, IPRewriter",
-    drops = "bad_header_length"
+    drops = "bad_header_length",
+    fates = "changed"
 )]
 pub struct SetIPChecksumArgs;
 

@@ -19,7 +19,14 @@ use super::typeofservice::set_bits;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPDSCP", group = "ip", order_insensitive, see = "SetIPECN", drops = "no_ip_header")]
+#[element(
+    name = "SetIPDSCP",
+    group = "ip",
+    order_insensitive,
+    see = "SetIPECN",
+    drops = "no_ip_header",
+    fates = "changed"
+)]
 pub struct SetIPDSCPArgs {
     /// Code point, 0 to 63.
     #[arg(position)]

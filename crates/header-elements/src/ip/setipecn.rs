@@ -19,7 +19,14 @@ use super::typeofservice::set_bits;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPECN", group = "ip", order_insensitive, see = "SetIPDSCP", drops = "no_ip_header")]
+#[element(
+    name = "SetIPECN",
+    group = "ip",
+    order_insensitive,
+    see = "SetIPDSCP",
+    drops = "no_ip_header",
+    fates = "changed"
+)]
 pub struct SetIPECNArgs {
     /// ECN bits: 0 to 3, or `no`, `ect1` or `ECT(1)`, `ect2` or `ECT(0)`, `ce` or `CE`.
     #[arg(position)]

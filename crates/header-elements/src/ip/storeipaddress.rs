@@ -38,7 +38,8 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
     processing = "a/ah",
     order_insensitive,
     see = "SetIPChecksum, SetTCPChecksum, SetUDPChecksum, IPAddrPairRewriter, IPAddrRewriter",
-    drops = "too_short"
+    drops = "too_short",
+    fates = "changed"
 )]
 pub struct StoreIPAddressArgs {
     /// The address; or, as the only argument, OFFSET.

@@ -25,7 +25,8 @@ use element::prelude::*;
     group = "ip",
     order_insensitive,
     see = "CheckIPHeader, CheckIPHeader2, MarkIPHeader, UnstripIPHeader, Strip",
-    drops = "no_ip_header"
+    drops = "no_ip_header",
+    fates = "changed"
 )]
 pub struct StripIPHeaderArgs;
 

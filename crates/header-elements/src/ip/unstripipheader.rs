@@ -21,7 +21,8 @@ use element::prelude::*;
     group = "ip",
     order_insensitive,
     see = "CheckIPHeader, MarkIPHeader, StripIPHeader",
-    drops = "no_ip_header"
+    drops = "no_ip_header",
+    fates = "changed"
 )]
 pub struct UnstripIPHeaderArgs;
 

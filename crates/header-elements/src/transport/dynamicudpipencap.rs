@@ -31,7 +31,8 @@ use crate::ip::HeaderTemplate;
     name = "DynamicUDPIPEncap",
     group = "transport",
     see = "Strip, IPEncap, UDPIPEncap",
-    drops = "too_long"
+    drops = "too_long",
+    fates = "changed"
 )]
 pub struct DynamicUDPIPEncapArgs {
     /// Source address.

@@ -20,7 +20,8 @@ use packet::{Ip4View, TcpViewMut};
     group = "transport",
     order_insensitive,
     see = "CheckTCPHeader, SetIPChecksum, CheckIPHeader, SetUDPChecksum",
-    drops = "bad_length"
+    drops = "bad_length",
+    fates = "changed"
 )]
 pub struct SetTCPChecksumArgs {
     /// Correct impossible header lengths: to 20 bytes if too small, to the segment length if too large.

@@ -30,7 +30,8 @@ use packet::{Ip4View, UdpViewMut};
     processing = "a/ah",
     order_insensitive,
     see = "CheckUDPHeader, SetIPChecksum, CheckIPHeader, SetTCPChecksum",
-    drops = "bad_length, no_ip_header, is_fragment"
+    drops = "bad_length, no_ip_header, is_fragment",
+    fates = "changed"
 )]
 pub struct SetUDPChecksumArgs;
 

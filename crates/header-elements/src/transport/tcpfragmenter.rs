@@ -34,7 +34,8 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
     group = "transport",
     processing = "h/h",
     order_insensitive,
-    see = "IPFragmenter"
+    see = "IPFragmenter",
+    fates = "made, consumed"
 )]
 pub struct TCPFragmenterArgs {
     /// Maximum packet length in bytes; 0 for no limit.
@@ -99,12 +100,9 @@ impl TCPFragmenter {
         let front = layout.link + layout.network + layout.transport;
         // The trailer has the original's length, and the bytes at this offset of the original.
         let length = front + size + layout.trailer;
-        let Some(mut part) = cx.pool().allocate_with(HEADROOM, length) else {
-            cx.count_exhausted();
-            return None;
-        };
-        part.data_mut().copy_from_slice(whole.data().get(..length)?);
-        let data = whole.data().get(front + at..front + at + size)?;
+        let (head, data) = (whole.data().get(..length)?, whole.data().get(front + at..front + at + size)?);
+        let mut part = cx.allocate(HEADROOM, length)?;
+        part.data_mut().copy_from_slice(head);
         part.data_mut().get_mut(front..front + size)?.copy_from_slice(data);
         part.copy_annotations(whole);
         if let Some(mac) = whole.mac_offset() {
@@ -166,6 +164,7 @@ impl Filter for TCPFragmenter {
             }
             at += size;
         }
+        cx.end(packet, Fate::Consumed);
         Verdict::Taken
     }
 }

@@ -30,7 +30,13 @@ use crate::ip::{Destination, HeaderTemplate};
 /// c.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "UDPIPEncap", group = "transport", see = "Strip, IPEncap", drops = "too_long")]
+#[element(
+    name = "UDPIPEncap",
+    group = "transport",
+    see = "Strip, IPEncap",
+    drops = "too_long",
+    fates = "changed"
+)]
 pub struct UDPIPEncapArgs {
     /// Source address.
     #[arg(position)]

@@ -47,7 +47,8 @@ const POLL_INTERVAL: Timestamp = Timestamp::from_parts(0, 20_000);
     processing = "/h",
     phase = "receiver",
     see = "ToDevice, FromDump",
-    drops = "no_ip_header, other_protocol"
+    drops = "no_ip_header, other_protocol",
+    fates = "received"
 )]
 pub struct FromDeviceArgs {
     /// Name of the interface.
@@ -207,6 +208,7 @@ impl FromDevice {
         let result = device.receive(cx.pool(), most, &mut batch);
         super::report(cx, &self.args.devname, result, &mut self.last_error);
         let count = batch.len();
+        cx.count(Fate::Received, count);
         if self.args.protocol == 0 && self.args.timestamp && !self.args.force_ip {
             self.count += count as u64;
             cx.emit(0, batch);

@@ -34,7 +34,14 @@ use super::tunnel::{ETHERNET_LENGTH, address, check_arguments};
 /// Every task run reads all frames that have arrived. HEADROOM is at least 28. Frames too short for an IP header are
 /// not marked.
 #[derive(Args)]
-#[element(name = "FromHost", group = "devices", ports = "0/1", processing = "/h", see = "ToHost, KernelTap")]
+#[element(
+    name = "FromHost",
+    group = "devices",
+    ports = "0/1",
+    processing = "/h",
+    see = "ToHost, KernelTap",
+    fates = "received"
+)]
 pub struct FromHostArgs {
     /// Name of the interface.
     #[arg(position)]
@@ -111,6 +118,7 @@ impl Element for FromHost {
         let (mut batch, most) = (cx.batch(), cx.batch_limit());
         let result = shared.device.borrow_mut().receive(cx.pool(), most, &mut batch);
         super::report(cx, &shared.name, result, &mut self.last_error);
+        cx.count(Fate::Received, batch.len());
         for mut packet in batch.drain() {
             packet.truncate(self.args.mtu as usize);
             packet.set_timestamp(cx.now());

@@ -34,7 +34,8 @@ use super::tunnel::{CommonArguments, TunnelArguments, TunnelDevice};
     task,
     phase = "receiver",
     see = "KernelTun, FromDevice, ToDevice",
-    drops = "too_short, exceeds_mtu, not_sent, closed"
+    drops = "too_short, exceeds_mtu, not_sent, closed",
+    fates = "received, delivered"
 )]
 pub struct KernelTapArgs {
     #[arg(flatten)]

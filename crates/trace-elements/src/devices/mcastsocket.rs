@@ -35,7 +35,9 @@ use super::socket::{HostArguments, PacketArguments, Socket};
     processing = "a/h",
     flow = "x/y",
     task,
-    see = "Socket, RawSocket"
+    see = "Socket, RawSocket",
+    drops = "not_sent, not_connected, full, denied",
+    fates = "received, delivered, waiting"
 )]
 pub struct McastSocketArgs {
     /// Address of the group.
@@ -91,6 +93,10 @@ impl Element for McastSocket {
 
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         self.0.ready(cx, descriptor);
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        self.0.waiting(waiting);
     }
 
     fn cleanup(&mut self, cx: &mut Context) {

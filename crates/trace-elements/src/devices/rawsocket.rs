@@ -37,7 +37,8 @@ const RETRY_DELAY: Timestamp = Timestamp::from_parts(0, 100_000);
     flow = "x/y",
     task,
     see = "FromDevice",
-    drops = "no_ip_header, not_sent"
+    drops = "no_ip_header, not_sent",
+    fates = "received, delivered, waiting"
 )]
 pub struct RawSocketArgs {
     /// IP protocol.
@@ -60,6 +61,8 @@ pub struct RawSocket {
     snap: usize,
     device: Option<Box<dyn Device>>,
     waiting: Batch,
+    /// Since when they wait.
+    since: Timestamp,
     signal: Signal,
     last_error: Option<IoError>,
 }
@@ -80,7 +83,16 @@ impl Element for RawSocket {
         };
         let (device, waiting, signal) = (None, Batch::default(), Signal::BUSY);
         let snap = args.snaplen.into();
-        Ok(RawSocket { protocol: args.r#type.0, port, snap, device, waiting, signal, last_error: None })
+        Ok(RawSocket {
+            protocol: args.r#type.0,
+            port,
+            snap,
+            device,
+            waiting,
+            since: Timestamp::ZERO,
+            signal,
+            last_error: None,
+        })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -102,6 +114,7 @@ impl Element for RawSocket {
         let (mut batch, most) = (cx.batch(), cx.batch_limit());
         let result = device.receive(cx.pool(), most, &mut batch);
         super::report(cx, "recv", result, &mut self.last_error);
+        cx.count(Fate::Received, batch.len());
         for mut packet in batch.drain() {
             packet.set_timestamp(cx.now());
             match link::ip_header(LinkType::RAW, packet.data()) {
@@ -119,10 +132,12 @@ impl Element for RawSocket {
         let Some(device) = &mut self.device else { return false };
         if self.waiting.is_empty() {
             cx.pull(0, cx.batch_limit(), &mut self.waiting);
+            self.since = cx.steady();
         }
         let before = self.waiting.len();
         let result = device.send(&mut self.waiting);
         let failed = result.is_err();
+        cx.count(Fate::Delivered, before - self.waiting.len());
         super::report(cx, "sendto", result, &mut self.last_error);
         if failed {
             let lost: Vec<Packet> = self.waiting.drain_front(1).collect();
@@ -134,6 +149,10 @@ impl Element for RawSocket {
             cx.schedule();
         }
         before > self.waiting.len()
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(self.waiting.len(), Some(self.since));
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {

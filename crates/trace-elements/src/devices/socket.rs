@@ -4,7 +4,7 @@ use core::net::Ipv4Addr;
 
 use element::arguments::ElementName;
 use element::prelude::*;
-use element::{Descriptor, Io, Listener, Signal, SocketAddress, SocketRequest};
+use element::{Descriptor, Io, Listener, QueueAge, Signal, SocketAddress, SocketRequest};
 
 use super::access_control::AccessControl;
 use super::socketaddresses::{AddressArguments, internet_addresses, unix_addresses};
@@ -44,7 +44,8 @@ const MAX_WAITING: usize = 1024;
     flow = "x/y",
     task,
     see = "RawSocket, ControlSocket",
-    drops = "not_sent, not_connected, full"
+    drops = "not_sent, not_connected, full, denied",
+    fates = "received, delivered, waiting"
 )]
 pub struct SocketArgs {
     /// TCP, UDP, UNIX or UNIX_DGRAM.
@@ -106,6 +107,7 @@ pub struct Socket {
     listener: Option<Box<dyn Listener>>,
     transport: Option<SocketTransport>,
     waiting: Batch,
+    age: QueueAge,
     signal: Signal,
     buffer: Vec<u8>,
 }
@@ -169,6 +171,7 @@ impl Element for Socket {
             } else if self.waiting.len() >= MAX_WAITING {
                 cx.drop(packet, Reason::FULL);
             } else {
+                self.age.arrive(1, || cx.steady());
                 self.waiting.push(packet);
             }
         }
@@ -181,6 +184,7 @@ impl Element for Socket {
             return false;
         }
         let count = cx.pull(0, cx.batch_limit(), &mut self.waiting);
+        self.age.arrive(count, || cx.steady());
         self.flush(cx);
         if self.waiting.is_empty() && (count > 0 || self.signal.is_active()) {
             cx.schedule();
@@ -199,6 +203,10 @@ impl Element for Socket {
         if self.waiting.is_empty() && cx.inputs() > 0 && !cx.is_push_input(0) {
             cx.schedule();
         }
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(self.waiting.len(), self.age.oldest());
     }
 
     fn cleanup(&mut self, _: &mut Context) {
@@ -228,6 +236,7 @@ impl Socket {
             listener: None,
             transport: None,
             waiting: Batch::default(),
+            age: QueueAge::default(),
             signal: Signal::BUSY,
         })
     }
@@ -306,6 +315,8 @@ impl Socket {
                 let sender = datagrams.sender();
                 if let Some((host, port)) = sender.filter(|(host, _)| !self.access.admits(cx, *host)) {
                     self.log(cx, &format!("dropped datagram from {host}:{port}"));
+                    cx.count(Fate::Received, 1);
+                    cx.count_drops(Reason::DENIED, 1);
                     continue;
                 }
                 datagrams.connect_to_sender();
@@ -317,9 +328,8 @@ impl Socket {
     /// Emits `length` received bytes as far as they fit into the packet.
     fn emit(&self, cx: &mut Context, length: usize) {
         let bytes = self.buffer.get(..length).unwrap_or(&self.buffer);
-        let Some(mut packet) = cx.pool().allocate_with(self.packets.headroom.into(), bytes.len()) else {
-            return cx.count_exhausted();
-        };
+        let packet = cx.pool().allocate_with(self.packets.headroom.into(), bytes.len());
+        let Some(mut packet) = cx.begin(Fate::Received, packet) else { return };
         packet.data_mut().copy_from_slice(bytes);
         packet.set_extra_length(u32::try_from(length - bytes.len()).unwrap_or(u32::MAX));
         if self.packets.timestamp {
@@ -328,10 +338,15 @@ impl Socket {
         cx.send(0, packet);
     }
 
+    fn take_waiting(&mut self) -> Batch {
+        self.age.leave(self.waiting.len());
+        core::mem::take(&mut self.waiting)
+    }
+
     /// Sends waiting packets as far as there is room.
     fn flush(&mut self, cx: &mut Context) {
         let Some(transport) = &mut self.transport else {
-            let lost = core::mem::take(&mut self.waiting);
+            let lost = self.take_waiting();
             return cx.drop_batch(lost, Reason::NOT_CONNECTED);
         };
         let (mut sent, mut lost, mut closed) = (0, 0, false);
@@ -354,11 +369,11 @@ impl Socket {
             }
         }
         drop(self.waiting.drain_front(sent));
-        if lost > 0 {
-            cx.count_drops(Reason::NOT_SENT, lost);
-        }
+        self.age.leave(sent);
+        cx.count(Fate::Delivered, sent - lost);
+        cx.count_drops(Reason::NOT_SENT, lost as u64);
         if closed {
-            let lost = core::mem::take(&mut self.waiting);
+            let lost = self.take_waiting();
             cx.drop_batch(lost, Reason::NOT_CONNECTED);
             return self.close(cx);
         }

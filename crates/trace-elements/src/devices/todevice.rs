@@ -41,7 +41,8 @@ const MAX_RETRY_DELAY: i64 = 256;
     notifies = "full",
     phase = "sender",
     see = "FromDevice, ToDump",
-    drops = "not_sent, full"
+    drops = "not_sent, full, too_long",
+    fates = "copied, delivered, waiting"
 )]
 pub struct ToDeviceArgs {
     /// Name of the interface.
@@ -62,6 +63,8 @@ pub struct ToDevice {
     device: Option<Box<dyn Device>>,
     /// Packets for which there was no room.
     waiting: Batch,
+    /// Since when the oldest of them waits, at the earliest.
+    since: Timestamp,
     signal: Signal,
     pulls: u64,
     /// Time between the last attempts, in microseconds.
@@ -101,7 +104,16 @@ impl Element for ToDevice {
             return Err(SetupError::new("bad METHOD"));
         }
         let (waiting, signal) = (Batch::default(), Signal::BUSY);
-        Ok(ToDevice { args, device: None, waiting, signal, pulls: 0, pause: 0, last_error: None })
+        Ok(ToDevice {
+            args,
+            device: None,
+            waiting,
+            since: Timestamp::ZERO,
+            signal,
+            pulls: 0,
+            pause: 0,
+            last_error: None,
+        })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -156,12 +168,16 @@ impl Element for ToDevice {
         let Some(device) = &self.device else { return false };
         let burst = usize::try_from(self.args.burst).unwrap_or(1).max(device.burst());
         let wanted = burst.saturating_sub(self.waiting.len());
+        let was_empty = self.waiting.is_empty();
         if wanted > 0 {
             self.pulls += 1;
             cx.pull(0, wanted.min(cx.batch_limit()), &mut self.waiting);
         }
         let sent = self.send(cx);
         if !self.waiting.is_empty() {
+            if was_empty {
+                self.since = cx.steady();
+            }
             self.wait(cx);
         } else {
             self.pause = 0;
@@ -181,6 +197,10 @@ impl Element for ToDevice {
         }
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(self.waiting.len(), Some(self.since));
+    }
+
     fn timer(&mut self, cx: &mut Context, _: usize) {
         cx.schedule();
     }
@@ -188,6 +208,7 @@ impl Element for ToDevice {
     fn inherit(&mut self, old: &mut ToDevice, cx: &mut Context) {
         if self.args.devname == old.args.devname && !cx.is_push_input(0) {
             self.waiting.append(&mut old.waiting);
+            self.since = old.since;
             self.pulls = old.pulls;
         }
     }
@@ -207,14 +228,20 @@ impl ToDevice {
             // Sending consumes the packets, so those for the output are duplicated first.
             let mut copies = cx.batch();
             if cx.outputs() > 0 {
-                let all = self.waiting.iter().map_while(|packet| cx.duplicate(packet));
+                let all = self.waiting.iter().map_while(Packet::duplicate);
                 all.for_each(|copy| copies.push(copy));
             }
             let before = self.waiting.len();
             let result = device.send(&mut self.waiting);
             let count = before - self.waiting.len();
             sent += count;
+            let refused = device.take_refused().min(count);
+            cx.count(Fate::Delivered, count - refused);
+            cx.count_drops(Reason::TOO_LONG, refused as u64);
             copies.truncate(count);
+            if cx.outputs() > 0 {
+                cx.count_begun(Fate::Copied, count, copies.len());
+            }
             if copies.is_empty() {
                 cx.recycle(copies);
             } else {

@@ -33,7 +33,8 @@ use super::tunnel::ETHERNET_LENGTH;
     processing = "h/",
     phase = "late",
     see = "FromHost, KernelTap",
-    drops = "too_short, not_sent, closed"
+    drops = "too_short, not_sent, closed",
+    fates = "delivered"
 )]
 pub struct ToHostArgs {
     /// Name of the interface.
@@ -85,6 +86,7 @@ impl Element for ToHost {
             let result = shared.device.borrow_mut().send(&mut one);
             super::report(cx, &self.name, result, &mut self.last_error);
             self.drops += one.len() as u64;
+            cx.count(Fate::Delivered, usize::from(one.is_empty()));
             cx.drop_batch(one, Reason::NOT_SENT);
         }
         cx.recycle(batch);

@@ -158,6 +158,7 @@ impl<A: TunnelArguments + 'static> Element for TunnelDevice<A> {
             self.last_error = None;
         }
         super::report(cx, &name, result, &mut self.last_error);
+        cx.count(Fate::Received, batch.len());
         for mut packet in batch.drain() {
             self.packets += 1;
             packet.set_timestamp(cx.now());
@@ -241,6 +242,7 @@ impl<A> TunnelDevice<A> {
             self.last_error = None;
         }
         super::report(cx, &name, result, &mut self.last_error);
+        cx.count(Fate::Delivered, usize::from(one.is_empty()));
         // A packet that can't be written is dropped, as in Click: the kernel's queue is full.
         cx.drop_batch(one, Reason::NOT_SENT);
     }

@@ -36,7 +36,8 @@ use packet::Ip4View;
     task,
     notifies = "empty",
     see = "ToDump, FromIPSummaryDump",
-    drops = "no_ip_header"
+    drops = "no_ip_header",
+    fates = "received, discarded, waiting"
 )]
 pub struct FromDumpArgs {
     /// Accepted for compatibility with Click; has no effect.
@@ -86,6 +87,8 @@ pub struct FromDump {
     link: Option<LinkType>,
     /// The packet that was read but not emitted yet.
     held: Option<(Packet, LinkType)>,
+    /// Since when a packet is held.
+    since: Timestamp,
     /// Whether the held packet has reached the end time and the end was reported.
     end_reported: bool,
     /// Times between which packets are emitted. Relative times are resolved at the first packet.
@@ -187,6 +190,7 @@ impl Element for FromDump {
             decoder: Decoder::new(),
             link: None,
             held: None,
+            since: Timestamp::ZERO,
             end_reported: false,
             start: args.start,
             end: args.end.unwrap_or_default(),
@@ -220,7 +224,7 @@ impl Element for FromDump {
     }
 
     fn task(&mut self, cx: &mut Context) -> bool {
-        if !self.is_playing() {
+        if !self.is_playing(cx) {
             return false;
         }
         let most = cx.take_turns().min(cx.batch_limit()).max(1);
@@ -256,7 +260,7 @@ impl Element for FromDump {
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         let mut sent = 0;
-        while sent < most && self.is_playing() {
+        while sent < most && self.is_playing(cx) {
             match self.next(cx) {
                 ReadResult::Packet(packet) => {
                     into.push(packet);
@@ -282,6 +286,10 @@ impl Element for FromDump {
         self.count += sent as u64;
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(usize::from(self.held.is_some()), Some(self.since));
+    }
+
     fn timer(&mut self, cx: &mut Context, _: usize) {
         self.playback.wake(cx);
     }
@@ -291,7 +299,7 @@ impl Element for FromDump {
             core::mem::swap(&mut self.file, &mut old.file);
             core::mem::swap(&mut self.decoder, &mut old.decoder);
             self.link = old.link;
-            self.held = old.held.take();
+            (self.held, self.since) = (old.held.take(), old.since);
             self.exhausted = old.exhausted;
         }
     }
@@ -323,9 +331,12 @@ impl FromDump {
     }
 
     /// Whether playback is active. If reporting the end has stopped it, the packet held at that time is discarded.
-    fn is_playing(&mut self) -> bool {
-        if core::mem::take(&mut self.end_reported) && !self.playback.active {
-            self.held = None;
+    fn is_playing(&mut self, cx: &mut Context) -> bool {
+        if core::mem::take(&mut self.end_reported)
+            && !self.playback.active
+            && let Some((packet, _)) = self.held.take()
+        {
+            cx.end(packet, Fate::Discarded);
         }
         self.playback.active
     }
@@ -341,7 +352,7 @@ impl FromDump {
         };
         let reached = self.ends && packet.timestamp() >= self.end;
         if reached || !self.playback.is_due(cx, &packet) {
-            self.held = Some((packet, link));
+            (self.held, self.since) = (Some((packet, link)), cx.steady());
             return if reached { ReadResult::Reached } else { ReadResult::Wait };
         }
         if self.args.force_ip || link == LinkType::RAW {
@@ -419,7 +430,8 @@ impl FromDump {
             if !ends && !self.playback.is_sampled(cx) {
                 return Err(ReadResult::Nothing);
             }
-            let mut packet = cx.packet(record.bytes).ok_or(ReadResult::Nothing)?;
+            let packet = cx.begin(Fate::Received, cx.pool().packet(record.bytes));
+            let mut packet = packet.ok_or(ReadResult::Nothing)?;
             packet.set_timestamp(time);
             packet.set_extra_length(record.original_length - record.bytes.len() as u32);
             packet.set_mac(0);

@@ -36,7 +36,8 @@ use element::prelude::*;
     processing = "/a",
     task,
     notifies = "empty",
-    see = "ToIPSummaryDump, FromDump"
+    see = "ToIPSummaryDump, FromDump",
+    fates = "received, copied, discarded, waiting"
 )]
 pub struct FromIPSummaryDumpArgs {
     /// Dump file; `-` for standard input.
@@ -92,6 +93,8 @@ pub struct FromIPSummaryDump {
     input: TraceFile,
     /// The next packet, if it is not due yet.
     held: Option<Packet>,
+    /// Since when a packet is held.
+    since: Timestamp,
     /// The rest of a packet that represents several.
     several: Option<Multipacket>,
     exhausted: bool,
@@ -149,7 +152,8 @@ impl Element for FromIPSummaryDump {
         }
         let playback = Playback::new(args.active, args.timing, args.sample.0, setup);
         let input = TraceFile::empty();
-        Ok(FromIPSummaryDump { args, playback, reader, input, held: None, several: None, exhausted: false })
+        let (held, several, since) = (None, None, Timestamp::ZERO);
+        Ok(FromIPSummaryDump { args, playback, reader, input, held, since, several, exhausted: false })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -227,6 +231,11 @@ impl Element for FromIPSummaryDump {
         }
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(usize::from(self.held.is_some()), Some(self.since));
+        waiting.add(usize::from(self.several.is_some()), Some(self.since));
+    }
+
     fn timer(&mut self, cx: &mut Context, _: usize) {
         self.playback.wake(cx);
     }
@@ -235,7 +244,7 @@ impl Element for FromIPSummaryDump {
         if old.args.filename == self.args.filename && old.args.data == self.args.data {
             core::mem::swap(&mut self.input, &mut old.input);
             core::mem::swap(&mut self.reader, &mut old.reader);
-            self.held = old.held.take();
+            (self.held, self.since) = (old.held.take(), old.since);
             self.several = old.several.take();
             self.exhausted = old.exhausted;
         }
@@ -280,12 +289,13 @@ impl FromIPSummaryDump {
                 packet
             };
             if !self.playback.is_due(cx, &packet) {
-                self.held = Some(packet);
+                (self.held, self.since) = (Some(packet), cx.steady());
                 return ReadResult::Wait;
             }
             if self.playback.is_sampled(cx) {
                 return ReadResult::Packet(packet);
             }
+            cx.end(packet, Fate::Discarded);
         }
     }
 
@@ -293,10 +303,12 @@ impl FromIPSummaryDump {
     fn read(&mut self, cx: &mut Context) -> Option<Packet> {
         loop {
             match self.reader.item() {
-                Some(Item::Packet(builder)) => match builder.packet(cx.pool()) {
-                    Some(packet) => return Some(packet),
-                    None => cx.count_exhausted(),
-                },
+                Some(Item::Packet(builder)) => {
+                    let packet = cx.begin(Fate::Received, builder.packet(cx.pool()));
+                    if packet.is_some() {
+                        return packet;
+                    }
+                }
                 Some(Item::Notice { number, binary, error, text }) => {
                     let record = if binary { "record " } else { "" };
                     let warning = if error { "" } else { "warning: " };

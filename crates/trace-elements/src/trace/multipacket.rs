@@ -46,7 +46,7 @@ impl Multipacket {
     /// Returns the next packet, unless the pool is exhausted, and the rest.
     pub(super) fn next(mut self, cx: &mut Context) -> (Option<Packet>, Option<Multipacket>) {
         let Some(left) = extra_packets(&self.rest).checked_sub(1) else { return (Some(self.rest), None) };
-        let mut packet = cx.duplicate(&self.rest);
+        let mut packet = cx.begin(Fate::Copied, self.rest.duplicate());
         let own = self.rest.len() as u32;
         if let Some(packet) = &mut packet {
             set_extra_packets(packet, 0);

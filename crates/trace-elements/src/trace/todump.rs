@@ -25,7 +25,9 @@ use element::{Signal, Writer, text};
     processing = "a/a",
     task,
     phase = "late",
-    see = "FromDump, ToIPSummaryDump"
+    see = "FromDump, ToIPSummaryDump",
+    drops = "not_sent",
+    fates = "delivered"
 )]
 pub struct ToDumpArgs {
     /// Capture file; `-` for standard output.
@@ -114,11 +116,11 @@ impl Element for ToDump {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.dump(cx, batch.as_slice());
+        let written = self.dump(cx, batch.as_slice());
         if cx.outputs() > 0 {
             cx.emit(0, batch);
         } else {
-            cx.recycle(batch);
+            end(cx, batch, written);
         }
     }
 
@@ -135,8 +137,8 @@ impl Element for ToDump {
         let mut batch = cx.batch();
         let most = cx.take_turns().min(cx.batch_limit()).max(1);
         let count = cx.pull(0, most, &mut batch);
-        self.dump(cx, batch.as_slice());
-        cx.recycle(batch);
+        let written = self.dump(cx, batch.as_slice());
+        end(cx, batch, written);
         if count > 0 || self.signal.is_active() {
             cx.schedule();
         }
@@ -161,10 +163,10 @@ impl Element for ToDump {
 }
 
 impl ToDump {
-    /// Writes packets, until an error occurs.
-    fn dump(&mut self, cx: &mut Context, packets: &[Packet]) {
+    /// Writes packets, until an error occurs; returns whether they were written.
+    fn dump(&mut self, cx: &mut Context, packets: &[Packet]) -> bool {
         if self.writer.is_none() {
-            return;
+            return false;
         }
         for packet in packets {
             let time = if packet.timestamp().is_zero() { cx.now() } else { packet.timestamp() };
@@ -172,9 +174,11 @@ impl ToDump {
             let original = (packet.len() as u32).wrapping_add(extra);
             self.encoder.record(time.nanos(), original, packet.data(), &mut self.buffer);
         }
-        if self.write(cx) {
+        let written = self.write(cx);
+        if written {
             self.count += packets.len() as u64;
         }
+        written
     }
 
     /// Writes the buffer. An error is logged once and ends all writing.
@@ -196,6 +200,14 @@ impl ToDump {
             return false;
         }
         true
+    }
+}
+
+/// Ends packets that were written, or could not be.
+fn end(cx: &mut Context, batch: Batch, written: bool) {
+    match written {
+        true => cx.end_batch(batch, Fate::Delivered),
+        false => cx.drop_batch(batch, Reason::NOT_SENT),
     }
 }
 

@@ -42,7 +42,9 @@ use packet::annotation;
     ports = "1/0-1",
     processing = "a/h",
     task,
-    see = "FromIPSummaryDump, ToDump"
+    see = "FromIPSummaryDump, ToDump",
+    drops = "not_sent",
+    fates = "delivered"
 )]
 pub struct ToIPSummaryDumpArgs {
     /// Output file; `-` for standard output.
@@ -167,8 +169,10 @@ impl Element for ToIPSummaryDump {
         self.dump(cx, &mut batch);
         if cx.outputs() > 0 {
             cx.emit(0, batch);
+        } else if self.file.is_some() {
+            cx.end_batch(batch, Fate::Delivered);
         } else {
-            cx.recycle(batch);
+            cx.drop_batch(batch, Reason::NOT_SENT);
         }
     }
 

@@ -24,7 +24,8 @@ use element::{Direction, Signal};
     ports = "-/1",
     processing = "l/l",
     notifies = "empty",
-    see = "PrioSched, RoundRobinSched, StrideSched"
+    see = "PrioSched, RoundRobinSched, StrideSched",
+    fates = "waiting"
 )]
 pub struct DRRSchedArgs {
     /// Bytes that each input may send per round, in addition to its deficit.
@@ -42,6 +43,8 @@ struct Input {
     signal: Signal,
     /// A packet that exceeds the deficit.
     head: Option<Packet>,
+    /// Since when it waits.
+    since: Timestamp,
     /// Bytes that the input may send.
     deficit: u64,
 }
@@ -55,8 +58,15 @@ impl Element for DRRSched {
         Ok(DRRSched { quantum, inputs: Vec::new(), next: 0 })
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        for input in &self.inputs {
+            waiting.add(usize::from(input.head.is_some()), Some(input.since));
+        }
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let input = |port| Input { signal: cx.upstream_signal(port), head: None, deficit: 0 };
+        let input =
+            |port| Input { signal: cx.upstream_signal(port), head: None, since: Timestamp::ZERO, deficit: 0 };
         self.inputs = (0..cx.inputs()).map(input).collect();
         cx.set_signal(Direction::Empty, true);
         Ok(())
@@ -88,6 +98,7 @@ impl DRRSched {
                 active = true;
             } else if input.signal.is_active() {
                 packet = cx.pull_one(self.next);
+                input.since = cx.steady();
                 active = true;
             }
             match packet {

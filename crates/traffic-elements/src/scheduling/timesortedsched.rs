@@ -24,7 +24,8 @@ use element::{Direction, Signal};
     ports = "-/1",
     processing = "l/l",
     notifies = "empty",
-    see = "FromDump, SetTimestamp"
+    see = "FromDump, SetTimestamp",
+    fates = "waiting"
 )]
 pub struct TimeSortedSchedArgs {
     /// Stop the driver when all inputs have ended.
@@ -72,6 +73,12 @@ impl Element for TimeSortedSched {
         })
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        for entry in &self.heap.entries {
+            waiting.add(1, Some(entry.since));
+        }
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let input = |port| Input { signal: cx.upstream_signal(port), space: self.buffer };
         self.inputs = (0..cx.inputs()).map(input).collect();
@@ -114,8 +121,9 @@ impl TimeSortedSched {
             let mut batch = cx.batch();
             cx.pull(port, input.space, &mut batch);
             input.space = input.space.saturating_sub(batch.len());
+            let since = cx.steady();
             for packet in batch.drain() {
-                self.heap.push(Entry { time: packet.timestamp(), port, packet });
+                self.heap.push(Entry { time: packet.timestamp(), port, since, packet });
             }
             cx.recycle(batch);
             if input.space == 0 {
@@ -127,7 +135,7 @@ impl TimeSortedSched {
 
     /// Removes the earliest packet.
     fn take(&mut self) -> Option<Packet> {
-        let Entry { time, port, packet } = self.heap.pop()?;
+        let Entry { time, port, packet, .. } = self.heap.pop()?;
         if !time.is_zero() {
             if !self.last.is_zero() && time < self.last {
                 self.well_ordered = false;
@@ -147,6 +155,8 @@ impl TimeSortedSched {
 struct Entry {
     time: Timestamp,
     port: usize,
+    /// Since when the packet waits.
+    since: Timestamp,
     packet: Packet,
 }
 
@@ -208,7 +218,7 @@ mod tests {
         let mut heap = Heap::default();
         for (port, time) in [5, 1, 4, 1, 3, 9, 2, 6].into_iter().enumerate() {
             let packet = pool.packet(b"x").expect("a fresh pool has packets");
-            heap.push(Entry { time: Timestamp::from_nanos(time), port, packet });
+            heap.push(Entry { time: Timestamp::from_nanos(time), port, since: Timestamp::ZERO, packet });
         }
         let times: Vec<i64> = core::iter::from_fn(|| heap.pop()).map(|entry| entry.time.nanos()).collect();
         assert_eq!(times, [1, 1, 2, 3, 4, 5, 6, 9]);

@@ -24,7 +24,8 @@ use crate::storing::postpone;
     ports = "1/1",
     processing = "l/l",
     notifies = "empty",
-    see = "DelayUnqueue, BandwidthShaper"
+    see = "DelayUnqueue, BandwidthShaper",
+    fates = "waiting"
 )]
 pub struct DelayShaperArgs {
     /// Delay of each packet.
@@ -35,6 +36,8 @@ pub struct DelayShaperArgs {
 pub struct DelayShaper {
     delay: Timestamp,
     held: Option<Packet>,
+    /// Since when.
+    since: Timestamp,
     upstream: Signal,
 }
 
@@ -43,6 +46,7 @@ impl DelayShaper {
         let packet = self.held.take().or_else(|| {
             let mut packet = cx.pull_one(0)?;
             postpone(cx, &mut packet, self.delay);
+            self.since = cx.steady();
             Some(packet)
         });
         let Some(mut packet) = packet else {
@@ -74,7 +78,7 @@ impl Element for DelayShaper {
     ];
 
     fn new(args: DelayShaperArgs, _: &mut Setup) -> Result<DelayShaper, SetupError> {
-        Ok(DelayShaper { delay: args.delay, held: None, upstream: Signal::BUSY })
+        Ok(DelayShaper { delay: args.delay, held: None, since: Timestamp::ZERO, upstream: Signal::BUSY })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -101,7 +105,12 @@ impl Element for DelayShaper {
         }
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(usize::from(self.held.is_some()), Some(self.since));
+    }
+
     fn inherit(&mut self, old: &mut DelayShaper, _: &mut Context) {
         self.held = old.held.take();
+        self.since = old.since;
     }
 }

@@ -34,6 +34,9 @@ pub trait PacketGenerator: Sized + 'static {
     type Args: Args;
     const HANDLERS: &'static [Handler<BurstSource<Self>>];
 
+    /// Reports the packets that it holds.
+    fn waiting(&self, _waiting: &mut Waiting) {}
+
     /// Creates it, and returns the arguments that both sources share.
     fn new(args: Self::Args) -> Result<(Self, BurstArguments), SetupError>;
 
@@ -180,6 +183,10 @@ impl<M: PacketGenerator> Element for BurstSource<M> {
         }
         cx.schedule();
         true
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        self.maker.waiting(waiting);
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {

@@ -27,7 +27,8 @@ use super::production::MAX_PACKETS_PER_RUN;
     processing = "a/",
     order_insensitive,
     task,
-    see = "Idle, TimedSink"
+    see = "Idle, TimedSink",
+    fates = "discarded"
 )]
 pub struct DiscardArgs {
     /// Whether it pulls packets.
@@ -85,7 +86,7 @@ impl Element for Discard {
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
         self.count += batch.len() as u64;
-        cx.recycle(batch);
+        cx.end_batch(batch, Fate::Discarded);
     }
 
     fn task(&mut self, cx: &mut Context) -> bool {
@@ -101,7 +102,7 @@ impl Element for Discard {
             let mut batch = cx.batch();
             let came = cx.pull_burst(0, (most - count).min(cx.batch_limit()), &mut batch);
             let full = batch.len() >= cx.batch_limit();
-            cx.recycle(batch);
+            cx.end_batch(batch, Fate::Discarded);
             count += came;
             if !full {
                 break;

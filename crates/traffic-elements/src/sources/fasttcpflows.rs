@@ -5,8 +5,11 @@ use packet::view::tcp::flag;
 
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, RateControl};
+use super::production;
 
-/// Maximum number of flows; each holds three packets.
+/// Packets that each flow repeats: the first, the last, and those between.
+const PACKETS_PER_FLOW: usize = 3;
+/// Maximum number of flows.
 const MAX_FLOWS: u32 = 1 << 18;
 /// Minimum flow length: a SYN, a data segment and a FIN.
 const MIN_FLOW_LENGTH: u32 = 3;
@@ -31,7 +34,8 @@ const MIN_FLOW_LENGTH: u32 = 3;
     group = "sources",
     ports = "0/1",
     processing = "/l",
-    see = "FastUDPSource, FastUDPFlows"
+    see = "FastUDPSource, FastUDPFlows",
+    fates = "made"
 )]
 pub struct FastTCPFlowsArgs {
     #[arg(flatten)]
@@ -143,16 +147,21 @@ impl Element for FastTCPFlows {
         Ok(())
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add_templates(self.flows.len() * PACKETS_PER_FLOW);
+    }
+
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         for _ in 0..most {
             let over = self.pace.quota.is_used_up() && self.closed;
             if !self.pace.active || over || !self.pace.is_due(cx.now()) {
                 return;
             }
-            match self.next(cx).map(|packet| into.push_copies(packet, 1)) {
+            match self.next(cx).map(|packet| production::replicate(cx, packet, 1, into)) {
                 Some(1) => {}
+                Some(_) => return,
                 None if self.closed => return,
-                _ => return cx.count_exhausted(),
+                None => return cx.count_begun(Fate::Made, 1, 0),
             }
             self.pace.count(cx.steady());
         }

@@ -4,6 +4,7 @@ use element::prelude::*;
 
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, RateControl};
+use super::production;
 
 /// Maximum number of flows; each holds a packet.
 const MAX_FLOWS: u32 = 1 << 20;
@@ -27,7 +28,8 @@ const MAX_FLOWS: u32 = 1 << 20;
     group = "sources",
     ports = "0/1",
     processing = "/l",
-    see = "FastUDPSource, FastTCPFlows"
+    see = "FastUDPSource, FastTCPFlows",
+    fates = "made"
 )]
 pub struct FastUDPFlowsArgs {
     #[arg(flatten)]
@@ -118,14 +120,19 @@ impl Element for FastUDPFlows {
         self.make_flows(cx).ok_or_else(|| SetupError::new("out of memory"))
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add_templates(self.flows.len());
+    }
+
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         for _ in 0..most {
             if !self.pace.active || self.pace.quota.is_used_up() || !self.pace.is_due(cx.now()) {
                 return;
             }
             match self.next(cx) {
-                Some(packet) if into.push_copies(packet, 1) == 1 => {}
-                _ => return cx.count_exhausted(),
+                Some(packet) if production::replicate(cx, packet, 1, into) == 1 => {}
+                Some(_) => return,
+                None => return cx.count_begun(Fate::Made, 1, 0),
             }
             self.pace.count(cx.steady());
         }

@@ -5,6 +5,7 @@ use element::prelude::*;
 
 use super::frame::{Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, RateControl};
+use super::production;
 
 /// Benchmark source of UDP frames with identical headers, for pull paths.
 ///
@@ -25,7 +26,8 @@ use super::metered::{self, RateControl};
     group = "sources",
     ports = "0/1",
     processing = "/l",
-    see = "FastUDPFlows, FastTCPFlows, InfiniteSource"
+    see = "FastUDPFlows, FastTCPFlows, InfiniteSource",
+    fates = "made"
 )]
 pub struct FastUDPSourceArgs {
     #[arg(flatten)]
@@ -86,14 +88,19 @@ impl Element for FastUDPSource {
         Ok(())
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add_templates(usize::from(self.template.is_some()));
+    }
+
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         for _ in 0..most {
             if !self.pace.active || self.pace.quota.is_used_up() || !self.pace.is_due(cx.now()) {
                 return;
             }
             match &self.template {
-                Some(template) if into.push_copies(template, 1) == 1 => {}
-                _ => return cx.count_exhausted(),
+                Some(template) if production::replicate(cx, template, 1, into) == 1 => {}
+                Some(_) => return,
+                None => return cx.count_begun(Fate::Made, 1, 0),
             }
             self.pace.count(cx.steady());
             if self.interval > 0 && self.pace.quota.count.is_multiple_of(self.interval) {

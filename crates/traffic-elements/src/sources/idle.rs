@@ -22,7 +22,8 @@ use element::prelude::*;
     flow = "x/y",
     order_insensitive,
     notifies = "empty",
-    see = "Discard, Null"
+    see = "Discard, Null",
+    fates = "discarded"
 )]
 pub struct IdleArgs;
 
@@ -41,6 +42,6 @@ impl Element for Idle {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        cx.recycle(batch);
+        cx.end_batch(batch, Fate::Discarded);
     }
 }

@@ -34,7 +34,8 @@ use super::production;
     processing = "a/a",
     task,
     notifies = "empty",
-    see = "RatedSource, TimedSource, RandomSource"
+    see = "RatedSource, TimedSource, RandomSource",
+    fates = "made"
 )]
 pub struct InfiniteSourceArgs {
     /// Packet contents.
@@ -101,6 +102,10 @@ impl PacketGenerator for Copies {
 
     fn initialize(&mut self, cx: &Context) -> Result<(), SetupError> {
         self.make_template(cx).map_err(|problem| SetupError::argument("LENGTH", problem))
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add_templates(usize::from(self.template.is_some()));
     }
 
     fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch) {

@@ -97,10 +97,10 @@ pub(crate) fn template(cx: &Context, data: &[u8], length: Option<usize>, headroo
 
 /// Fills `batch` with `count` copies of `template`; copies that the pool has no room for count as drops.
 #[inline]
-pub(crate) fn replicate(cx: &mut Context, template: &Packet, count: usize, batch: &mut Batch) {
-    for _ in batch.push_copies(template, count)..count {
-        cx.count_exhausted();
-    }
+pub(crate) fn replicate(cx: &Context, template: &Packet, count: usize, batch: &mut Batch) -> usize {
+    let made = batch.push_copies(template, count);
+    cx.count_begun(Fate::Made, count, made);
+    made
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `RandomSource`: sends packets of random bytes.
 
 use element::prelude::*;
+use packet::HEADROOM;
 
 use super::bursts::{BurstArguments, BurstSource, PacketGenerator, handlers};
 
@@ -25,7 +26,8 @@ const MAX_LENGTH: i32 = 64 * 1024;
     processing = "a/a",
     task,
     notifies = "empty",
-    see = "InfiniteSource"
+    see = "InfiniteSource",
+    fates = "made"
 )]
 pub struct RandomSourceArgs {
     /// Packet length in bytes.
@@ -67,10 +69,7 @@ impl PacketGenerator for RandomBytes {
 
     fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch) {
         for _ in 0..count {
-            let Some(mut packet) = cx.pool().allocate(self.length) else {
-                cx.count_exhausted();
-                continue;
-            };
+            let Some(mut packet) = cx.allocate(HEADROOM, self.length) else { continue };
             for chunk in packet.data_mut().chunks_mut(4) {
                 let random = cx.random().to_ne_bytes();
                 for (byte, random) in chunk.iter_mut().zip(random) {

@@ -26,7 +26,8 @@ use crate::shaping::TokenBucket;
     ports = "0/1",
     processing = "a/a",
     task,
-    see = "InfiniteSource, TimedSource"
+    see = "InfiniteSource, TimedSource",
+    fates = "made"
 )]
 pub struct RatedSourceArgs {
     /// Packet contents.
@@ -199,6 +200,10 @@ impl Element for RatedSource {
             cx.set_timer_after(0, self.bucket.time_until(1));
         }
         count > 0
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add_templates(usize::from(self.template.is_some()));
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {

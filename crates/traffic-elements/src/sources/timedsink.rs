@@ -17,7 +17,8 @@ use element::prelude::*;
     group = "sources",
     ports = "1/0",
     processing = "l/",
-    see = "Discard, TimedSource"
+    see = "Discard, TimedSource",
+    fates = "discarded"
 )]
 pub struct TimedSinkArgs {
     /// Time between packets.
@@ -53,7 +54,9 @@ impl Element for TimedSink {
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        drop(cx.pull_one(0));
+        if let Some(packet) = cx.pull_one(0) {
+            cx.end(packet, Fate::Discarded);
+        }
         self.next += self.interval;
         cx.set_timer(0, self.next);
     }

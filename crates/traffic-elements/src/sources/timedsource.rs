@@ -23,7 +23,8 @@ use super::production::{self, Quota};
     group = "sources",
     ports = "0/1",
     processing = "/h",
-    see = "RatedSource, InfiniteSource, TimedSink"
+    see = "RatedSource, InfiniteSource, TimedSink",
+    fates = "made"
 )]
 pub struct TimedSourceArgs {
     /// Time between packets.
@@ -137,10 +138,16 @@ impl Element for TimedSource {
         Ok(())
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add_templates(usize::from(self.template.is_some()));
+    }
+
     fn timer(&mut self, cx: &mut Context, _: usize) {
         if !self.active {
         } else if !self.quota.is_used_up() {
-            if let Some(mut packet) = self.template.as_ref().and_then(|template| cx.duplicate(template)) {
+            if let Some(mut packet) =
+                self.template.as_ref().and_then(|template| cx.begin(Fate::Made, template.duplicate()))
+            {
                 packet.set_timestamp(cx.now());
                 cx.send(0, packet);
             }

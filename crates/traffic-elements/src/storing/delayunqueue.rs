@@ -25,7 +25,8 @@ use crate::sources::MAX_PACKETS_PER_RUN;
     ports = "1/1",
     processing = "l/h",
     task,
-    see = "DelayShaper, LinkUnqueue, Unqueue"
+    see = "DelayShaper, LinkUnqueue, Unqueue",
+    fates = "waiting"
 )]
 pub struct DelayUnqueueArgs {
     /// Delay of each packet.
@@ -36,6 +37,8 @@ pub struct DelayUnqueueArgs {
 pub struct DelayUnqueue {
     delay: Timestamp,
     held: Option<Packet>,
+    /// Since when.
+    since: Timestamp,
     signal: Signal,
 }
 
@@ -58,7 +61,7 @@ impl Element for DelayUnqueue {
     ];
 
     fn new(args: DelayUnqueueArgs, _: &mut Setup) -> Result<DelayUnqueue, SetupError> {
-        Ok(DelayUnqueue { delay: args.delay, held: None, signal: Signal::BUSY })
+        Ok(DelayUnqueue { delay: args.delay, held: None, since: Timestamp::ZERO, signal: Signal::BUSY })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -77,6 +80,7 @@ impl Element for DelayUnqueue {
             let packet = self.held.take().or_else(|| {
                 let mut packet = cx.pull_one(0)?;
                 postpone(cx, &mut packet, self.delay);
+                self.since = cx.steady();
                 Some(packet)
             });
             match packet {
@@ -102,7 +106,12 @@ impl Element for DelayUnqueue {
         cx.schedule();
     }
 
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(usize::from(self.held.is_some()), Some(self.since));
+    }
+
     fn inherit(&mut self, old: &mut DelayUnqueue, _: &mut Context) {
         self.held = old.held.take();
+        self.since = old.since;
     }
 }

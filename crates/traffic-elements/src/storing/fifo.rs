@@ -7,6 +7,7 @@ use element::prelude::*;
 use element::{Direction, Notifies};
 
 use super::length::Length;
+use super::stored::Stored;
 
 /// Unsuccessful pulls after which a queue announces that it is empty, so that a nearly empty queue does not toggle.
 const SLEEPINESS_TRIGGER: u32 = 9;
@@ -21,6 +22,11 @@ pub trait QueuePolicy: 'static {
     const NOTIFIES_QUICKLY: bool = false;
     /// Keep the newest packets, not the oldest, when the capacity shrinks.
     const KEEPS_NEWEST: bool = false;
+
+    /// Whether packets of an input are put in front of the others.
+    fn is_stacked(_port: usize) -> bool {
+        false
+    }
 
     /// Maximum number of packets.
     fn capacity(args: Self::Args) -> usize;
@@ -43,7 +49,7 @@ pub trait QueuePolicy: 'static {
 
 /// A queue of packets: FIFO unless its policy says otherwise.
 pub struct Fifo<K: QueuePolicy> {
-    packets: VecDeque<Packet>,
+    stored: Stored,
     capacity: usize,
     highwater: usize,
     drops: u64,
@@ -73,7 +79,7 @@ impl<K: QueuePolicy> Fifo<K> {
     /// Updates notifiers and counts after packets were added.
     #[inline]
     fn packets_added(&mut self, cx: &Context) {
-        let length = self.packets.len();
+        let length = self.stored.len();
         self.length.set(length);
         self.highwater = self.highwater.max(length);
         if Self::NOTIFIES_EMPTY && length > 0 {
@@ -87,7 +93,7 @@ impl<K: QueuePolicy> Fifo<K> {
     /// Updates notifiers and counts after `taken` of `most` wanted packets were removed.
     #[inline]
     fn packets_removed(&mut self, cx: &Context, taken: usize, most: usize) {
-        self.length.set(self.packets.len());
+        self.length.set(self.stored.len());
         if taken > 0 {
             self.sleepiness = 0;
             if Self::NOTIFIES_FULL {
@@ -95,7 +101,7 @@ impl<K: QueuePolicy> Fifo<K> {
             }
         }
         if K::NOTIFIES_QUICKLY {
-            if self.packets.is_empty() {
+            if self.stored.packets.is_empty() {
                 cx.set_signal(Direction::Empty, false);
             }
         } else if taken < most {
@@ -108,11 +114,11 @@ impl<K: QueuePolicy> Fifo<K> {
     }
 
     /// Takes over the packets of an old queue, as far as they fit.
-    fn take_over(&mut self, packets: &mut VecDeque<Packet>, cx: &Context) {
-        let length = packets.len();
-        core::mem::swap(&mut self.packets, packets);
-        self.set_capacity(self.capacity);
-        self.highwater = self.packets.len();
+    fn take_over(&mut self, stored: &mut Stored, cx: &Context) {
+        let length = stored.len();
+        core::mem::swap(&mut self.stored, stored);
+        self.set_capacity(self.capacity, cx);
+        self.highwater = self.stored.len();
         if length > self.capacity {
             let heading = cx.message_heading("While hot-swapping state into");
             let new = self.capacity;
@@ -122,30 +128,49 @@ impl<K: QueuePolicy> Fifo<K> {
         }
     }
 
-    fn set_capacity(&mut self, capacity: usize) {
+    /// Sets the capacity; what is over it is lost.
+    fn set_capacity(&mut self, capacity: usize, cx: &Context) {
+        cx.count_drops(Reason::REMOVED, self.shrink(capacity) as u64);
+    }
+
+    /// Sets the capacity; returns how many packets were over it.
+    fn shrink(&mut self, capacity: usize) -> usize {
         self.capacity = capacity;
-        if K::KEEPS_NEWEST {
-            self.packets.drain(..self.packets.len().saturating_sub(capacity));
-        } else {
-            self.packets.truncate(capacity);
+        let surplus = self.stored.shrink(capacity, K::KEEPS_NEWEST);
+        self.length.set(self.stored.len());
+        surplus
+    }
+
+    /// Notes what became of a packet that was offered at an input: whether the queue is longer now, and whether a packet
+    /// had to go.
+    fn count_stored(&mut self, cx: &Context, port: usize, is_longer: bool, has_victim: bool) {
+        if is_longer && !K::is_stacked(port) {
+            self.stored.count_last(cx);
+        } else if is_longer {
+            self.stored.count_first(cx);
+        } else if has_victim && K::is_stacked(port) && self.capacity > 0 {
+            self.stored.count_taken_from_end(1, self.stored.len() - 1);
+            self.stored.count_first(cx);
+        } else if has_victim && K::KEEPS_NEWEST && self.capacity > 0 {
+            self.stored.count_taken(1);
+            self.stored.count_last(cx);
         }
-        self.length.set(self.packets.len());
     }
 }
 
 impl<K: QueuePolicy> Element for Fifo<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("length", "Packets stored.", |queue| queue.packets.len().to_string()),
+        Handler::read("length", "Packets stored.", |queue| queue.stored.len().to_string()),
         Handler::read("highwater_length", "Highest number of packets ever stored.", |queue| {
             queue.highwater.to_string()
         }),
         Handler::read("capacity", "Maximum number of packets.", |queue| queue.capacity.to_string()),
         Handler::write("capacity", "Sets the maximum number of packets.", |queue, cx, value| {
             let capacity: u32 = cx.keyword("CAPACITY", value)?;
-            queue.set_capacity(capacity as usize);
+            queue.set_capacity(capacity as usize, cx);
             cx.record_argument(Some(0), "CAPACITY", value.trim());
-            if Self::NOTIFIES_FULL && queue.packets.len() < queue.capacity {
+            if Self::NOTIFIES_FULL && queue.stored.len() < queue.capacity {
                 cx.set_signal(Direction::Full, true);
             }
             Ok(())
@@ -154,11 +179,11 @@ impl<K: QueuePolicy> Element for Fifo<K> {
             queue.drops.to_string()
         }),
         Handler::write("reset_counts", "Resets `drops` and `highwater_length`.", |queue, _, _| {
-            (queue.drops, queue.highwater) = (0, queue.packets.len());
+            (queue.drops, queue.highwater) = (0, queue.stored.len());
             Ok(())
         }),
         Handler::write("reset", "Drops all packets.", |queue, cx, _| {
-            let packets = core::mem::take(&mut queue.packets);
+            let packets = core::mem::take(&mut queue.stored).packets;
             let count = packets.len();
             queue.packets_removed(cx, count, count + 1);
             for packet in packets {
@@ -176,7 +201,7 @@ impl<K: QueuePolicy> Element for Fifo<K> {
     fn new(args: K::Args, _: &mut Setup) -> Result<Fifo<K>, SetupError> {
         let capacity = K::capacity(args);
         Ok(Fifo {
-            packets: VecDeque::with_capacity(capacity.min(INITIAL_CAPACITY)),
+            stored: Stored::with_capacity(capacity.min(INITIAL_CAPACITY)),
             capacity,
             highwater: 0,
             drops: 0,
@@ -187,16 +212,20 @@ impl<K: QueuePolicy> Element for Fifo<K> {
     }
 
     fn reconfigure(&mut self, args: K::Args, _: &mut Setup) -> Result<(), SetupError> {
-        self.set_capacity(K::capacity(args));
+        // The router counts what is over the new capacity.
+        self.shrink(K::capacity(args));
         Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
-        if port == 0 && batch.len() <= self.capacity.saturating_sub(self.packets.len()) {
-            self.packets.extend(batch.drain());
+        if port == 0 && batch.len() <= self.capacity.saturating_sub(self.stored.len()) {
+            self.stored.extend(cx, &mut batch);
         } else {
             for packet in batch.drain() {
-                if let Some(victim) = K::store(&mut self.packets, self.capacity, port, packet) {
+                let before = self.stored.len();
+                let victim = K::store(&mut self.stored.packets, self.capacity, port, packet);
+                self.count_stored(cx, port, self.stored.len() > before, victim.is_some());
+                if let Some(victim) = victim {
                     self.overflow(cx, victim);
                 }
             }
@@ -206,25 +235,30 @@ impl<K: QueuePolicy> Element for Fifo<K> {
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        let taken = most.min(self.packets.len());
-        for packet in self.packets.drain(..taken) {
+        let taken = most.min(self.stored.len());
+        for packet in self.stored.packets.drain(..taken) {
             into.push(packet);
         }
+        self.stored.count_taken(taken);
         self.packets_removed(cx, taken, most);
     }
 
     fn inherit(&mut self, old: &mut Self, cx: &mut Context) {
-        self.take_over(&mut old.packets, cx);
+        self.take_over(&mut old.stored, cx);
     }
 
     fn swap_state(&mut self) -> Option<&mut dyn Any> {
-        Some(&mut self.packets)
+        Some(&mut self.stored)
     }
 
     fn inherit_swap_state(&mut self, state: &mut dyn Any, cx: &mut Context) {
-        if let Some(packets) = state.downcast_mut() {
-            self.take_over(packets, cx);
+        if let Some(stored) = state.downcast_mut() {
+            self.take_over(stored, cx);
         }
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        self.stored.report(waiting);
     }
 
     fn export(&self) -> Option<Rc<dyn Any>> {

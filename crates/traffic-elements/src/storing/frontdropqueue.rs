@@ -28,7 +28,8 @@ use super::fifo::{Fifo, QueuePolicy};
     storage,
     notifies = "empty",
     see = "Queue, MixedQueue",
-    drops = "overflow, reset"
+    drops = "overflow, reset",
+    fates = "waiting"
 )]
 pub struct FrontDropQueueArgs {
     /// Maximum number of packets.

@@ -3,10 +3,10 @@
 use alloc::collections::VecDeque;
 use core::any::Any;
 
-use element::Signal;
 use element::arguments::Bandwidth;
 use element::number_format;
 use element::prelude::*;
+use element::{QueueAge, Signal};
 
 use super::length::Length;
 
@@ -34,7 +34,9 @@ const MIN_BANDWIDTH: u32 = 100;
     ports = "1/1",
     processing = "l/h",
     task,
-    see = "DelayUnqueue, BandwidthRatedUnqueue"
+    drops = "reset",
+    see = "DelayUnqueue, BandwidthRatedUnqueue",
+    fates = "waiting"
 )]
 pub struct LinkUnqueueArgs {
     /// Propagation delay.
@@ -50,6 +52,7 @@ pub struct LinkUnqueue {
     bandwidth: u32,
     /// Packets on the link, each with its departure time.
     link: VecDeque<Packet>,
+    age: QueueAge,
     back_to_back: bool,
     signal: Signal,
     length: Length,
@@ -84,6 +87,7 @@ impl LinkUnqueue {
             };
             let start = self.last().filter(|_| self.back_to_back).unwrap_or(delayed);
             packet.set_timestamp(start + self.transmission_time(&packet));
+            self.age.arrive(1, || cx.steady());
             self.link.push_back(packet);
             self.back_to_back = true;
             worked = true;
@@ -96,6 +100,8 @@ impl LinkUnqueue {
     }
 
     fn reset(&mut self, cx: &Context) {
+        cx.count_drops(Reason::RESET, self.link.len() as u64);
+        self.age.leave(self.link.len());
         self.link.clear();
         self.length.set(0);
         cx.clear_timer(0);
@@ -140,6 +146,7 @@ impl Element for LinkUnqueue {
             latency: args.latency,
             bandwidth: check_bandwidth(args.bandwidth).map_err(SetupError::new)?,
             link: VecDeque::new(),
+            age: QueueAge::default(),
             back_to_back: false,
             signal: Signal::BUSY,
             length: Length::default(),
@@ -157,6 +164,7 @@ impl Element for LinkUnqueue {
         let mut worked = self.fill(cx, now + self.latency);
         while self.link.front().is_some_and(|packet| packet.timestamp() <= now) {
             if let Some(packet) = self.link.pop_front() {
+                self.age.leave(1);
                 cx.send(0, packet);
             }
             worked = true;
@@ -182,7 +190,12 @@ impl Element for LinkUnqueue {
 
     fn inherit(&mut self, old: &mut LinkUnqueue, _: &mut Context) {
         core::mem::swap(&mut self.link, &mut old.link);
+        core::mem::swap(&mut self.age, &mut old.age);
         self.length.set(self.link.len());
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        waiting.add(self.link.len(), self.age.oldest());
     }
 
     fn export(&self) -> Option<Rc<dyn Any>> {

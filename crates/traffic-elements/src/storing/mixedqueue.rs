@@ -30,7 +30,8 @@ use super::fifo::{Fifo, QueuePolicy};
     storage,
     notifies = "empty",
     see = "Queue, FrontDropQueue",
-    drops = "overflow, reset"
+    drops = "overflow, reset",
+    fates = "waiting"
 )]
 pub struct MixedQueueArgs {
     /// Maximum number of packets.
@@ -46,6 +47,10 @@ impl QueuePolicy for Mixed {
 
     fn capacity(args: MixedQueueArgs) -> usize {
         args.capacity as usize
+    }
+
+    fn is_stacked(port: usize) -> bool {
+        port != 0
     }
 
     fn store(packets: &mut VecDeque<Packet>, capacity: usize, port: usize, packet: Packet) -> Option<Packet> {

@@ -14,6 +14,7 @@ mod quicknotequeue;
 mod ratedpull;
 mod ratedunqueue;
 mod simplequeue;
+mod stored;
 mod threadsafequeue;
 mod timedpull;
 mod timedunqueue;

@@ -26,7 +26,8 @@ use super::fifo::{Fifo, QueuePolicy};
     storage,
     notifies = "empty",
     see = "Queue, SimpleQueue",
-    drops = "overflow, reset"
+    drops = "overflow, reset",
+    fates = "waiting"
 )]
 pub struct NotifierQueueArgs {
     /// Maximum number of packets.

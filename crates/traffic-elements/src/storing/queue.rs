@@ -29,7 +29,8 @@ use super::fifo::{Fifo, QueuePolicy};
     storage,
     notifies = "both",
     see = "SimpleQueue, NotifierQueue, QuickNoteQueue, MixedQueue, FrontDropQueue, Unqueue",
-    drops = "overflow, reset"
+    drops = "overflow, reset",
+    fates = "waiting"
 )]
 pub struct QueueArgs {
     /// Maximum number of packets.

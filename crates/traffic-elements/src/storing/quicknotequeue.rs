@@ -25,7 +25,8 @@ use super::fifo::{Fifo, QueuePolicy};
     storage,
     notifies = "both",
     see = "Queue",
-    drops = "overflow, reset"
+    drops = "overflow, reset",
+    fates = "waiting"
 )]
 pub struct QuickNoteQueueArgs {
     /// Maximum number of packets.

@@ -24,7 +24,8 @@ use super::fifo::{Fifo, QueuePolicy};
     processing = "h/lh",
     storage,
     see = "Queue",
-    drops = "overflow, reset"
+    drops = "overflow, reset",
+    fates = "waiting"
 )]
 pub struct SimpleQueueArgs {
     /// Maximum number of packets.

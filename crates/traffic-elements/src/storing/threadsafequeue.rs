@@ -26,7 +26,8 @@ use super::fifo::{Fifo, QueuePolicy};
     storage,
     notifies = "both",
     see = "Queue",
-    drops = "overflow, reset"
+    drops = "overflow, reset",
+    fates = "waiting"
 )]
 pub struct ThreadSafeQueueArgs {
     /// Maximum number of packets.

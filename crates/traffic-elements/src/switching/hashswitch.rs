@@ -27,8 +27,7 @@ use element::prelude::*;
     ports = "1/1-",
     processing = "h/h",
     order_insensitive,
-    see = "Switch, RoundRobinSwitch, StrideSwitch, RandomSwitch",
-    drops = "no_output"
+    see = "Switch, RoundRobinSwitch, StrideSwitch, RandomSwitch"
 )]
 pub struct HashSwitchArgs {
     /// Offset of the first byte.

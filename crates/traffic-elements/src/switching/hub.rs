@@ -27,7 +27,8 @@ use element::prelude::*;
     flow = "#/[^#]",
     order_insensitive,
     see = "Tee, EtherSwitch",
-    drops = "no_other_port"
+    drops = "no_other_port",
+    fates = "copied"
 )]
 pub struct HubArgs {}
 

@@ -25,7 +25,8 @@ use element::prelude::*;
     processing = "h/h",
     order_insensitive,
     see = "Paint, PaintTee, CheckPaint, Switch",
-    drops = "no_output"
+    drops = "no_output",
+    fates = "copied"
 )]
 pub struct PaintSwitchArgs {
     /// Annotation byte to read.

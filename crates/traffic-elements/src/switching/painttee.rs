@@ -28,7 +28,8 @@ use element::prelude::*;
     ports = "1/2",
     processing = "a/ah",
     order_insensitive,
-    see = "Paint, CheckPaint, PaintSwitch, Tee"
+    see = "Paint, CheckPaint, PaintSwitch, Tee",
+    fates = "copied"
 )]
 pub struct PaintTeeArgs {
     /// Paint to copy, 0 to 255.

@@ -16,7 +16,14 @@ use super::tee::check_arms;
 /// b.count = 3
 /// ```
 #[derive(Args)]
-#[element(name = "PullTee", group = "switching", ports = "1/1-", processing = "l/lh", see = "Tee, PaintTee")]
+#[element(
+    name = "PullTee",
+    group = "switching",
+    ports = "1/1-",
+    processing = "l/lh",
+    see = "Tee, PaintTee",
+    fates = "copied"
+)]
 pub struct PullTeeArgs {
     /// Number of outputs.
     #[arg(position)]

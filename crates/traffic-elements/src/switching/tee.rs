@@ -21,7 +21,8 @@ use element::prelude::*;
     ports = "1/1-",
     processing = "h/h",
     order_insensitive,
-    see = "PullTee, PaintTee, Hub"
+    see = "PullTee, PaintTee, Hub",
+    fates = "copied"
 )]
 pub struct TeeArgs {
     /// Number of outputs.
