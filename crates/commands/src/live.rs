@@ -191,7 +191,7 @@ fn rows(router: &Router, is_hidden: IsHidden) -> Vec<Row> {
         .collect()
 }
 
-/// The summary: packets received, sent, and lost by reason.
+/// The summary: packets received, sent, lost by reason, discarded by connection, and waiting.
 pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{:<34}{:>14}{:>14}{:>14}", "element", "packets in", "out", "lost");
@@ -213,6 +213,21 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
             let (element, reason) = (padded(&loss.element, 31), loss.reason.replace('_', " "));
             let _ = writeln!(text, "  {element} {reason:<28}{:>14}", grouped(loss.packets));
         }
+    }
+    let discards = router.discards();
+    if !discards.is_empty() {
+        let _ = writeln!(text, "\ndiscarded packets");
+        for discard in &discards {
+            let _ = writeln!(text, "  {} {:>14}", padded(&discard.connection, 59), grouped(discard.packets));
+        }
+    }
+    let mut waiting = router.waiting().peekable();
+    if waiting.peek().is_some() {
+        let _ = writeln!(text, "\nwaiting packets");
+    }
+    for (element, packets, oldest) in waiting {
+        let oldest = oldest.map_or_else(String::new, |oldest| format!("for at most {oldest:.3} s"));
+        let _ = writeln!(text, "  {} {oldest:<28}{:>14}", padded(element, 31), grouped(packets));
     }
     let end = match end {
         RunEnd::Stopped | RunEnd::Idle => "",

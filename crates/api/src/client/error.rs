@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::address::Address;
-use crate::{ApiError, ErrorCode};
+use crate::error::{ApiError, ErrorCode};
 
 /// Why a call failed.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use element::{ArgumentInfo, Class, ClassDocumentation, HandlerKind, Reason};
+use element::{ArgumentInfo, Class, ClassDocumentation, Fate, HandlerKind, Reason};
 use serde::Serialize;
 
 use crate::components;
@@ -48,6 +48,7 @@ struct Entry {
     flow: &'static str,
     arguments: Vec<Argument>,
     handlers: Vec<Handler>,
+    fates: Vec<PacketFate>,
     drops: Vec<Drop>,
     example: &'static str,
     expect: &'static str,
@@ -69,6 +70,13 @@ struct Argument {
 struct Handler {
     name: std::borrow::Cow<'static, str>,
     access: &'static str,
+    summary: &'static str,
+}
+
+/// What the element does with packets, apart from passing them on.
+#[derive(Serialize)]
+struct PacketFate {
+    fate: &'static str,
     summary: &'static str,
 }
 
@@ -103,6 +111,7 @@ impl Entry {
             flow: info.flow,
             arguments: info.arguments().zip(page.arguments()).map(argument).collect(),
             handlers: handlers(class),
+            fates: info.fates.iter().map(|fate| PacketFate::new(*fate)).collect(),
             drops: info.drops.iter().map(|reason| Drop::new(*reason)).collect(),
             example: page.example,
             expect: page.expect,
@@ -154,6 +163,16 @@ impl Entry {
             }
             page.push('\n');
         }
+        if self.ports != "0/0" || !self.fates.is_empty() {
+            let _ = writeln!(page, "## Packets\n");
+            if self.fates.is_empty() {
+                let _ = writeln!(page, "All packets pass unchanged.");
+            }
+            for PacketFate { fate, summary } in &self.fates {
+                let _ = writeln!(page, "- *{fate}*: {summary}");
+            }
+            page.push('\n');
+        }
         if !self.drops.is_empty() {
             let _ = writeln!(page, "## Drops\n");
             for Drop { reason, summary, remedy } in &self.drops {
@@ -169,6 +188,12 @@ impl Entry {
             let _ = writeln!(page, "See also {}.", self.see.join(", "));
         }
         page
+    }
+}
+
+impl PacketFate {
+    fn new(fate: Fate) -> PacketFate {
+        PacketFate { fate: fate.name(), summary: fate.summary() }
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use element::Fate;
 use packet::Timestamp;
 use router::{Options, RunEnd};
 use serde::Serialize;
@@ -17,7 +18,8 @@ use crate::{live, output};
 /// Run a configuration in this process.
 ///
 /// Runs until the configuration stops, no event can occur any more, or Ctrl-C is pressed. Then prints a summary: the
-/// packets that passed each element, and the dropped packets with their reasons.
+/// packets that passed each element, the dropped packets with their reasons, the packets that were discarded with the
+/// connections that led there, and the packets that wait.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox run examples/firewall.click")]
 pub(crate) struct Arguments {
@@ -51,7 +53,28 @@ struct Summary {
     end: &'static str,
     seconds: f64,
     elements: Vec<Row>,
+    account: AccountSummary,
     handlers: std::collections::BTreeMap<String, String>,
+}
+
+/// The books of the whole configuration.
+#[derive(Serialize)]
+struct AccountSummary {
+    /// Packets by fate: received, made, copied, delivered, discarded, consumed, merged.
+    fates: std::collections::BTreeMap<&'static str, u64>,
+    /// Lost packets by reason.
+    lost: std::collections::BTreeMap<String, u64>,
+    /// Discarded packets by the connection that led there.
+    discarded: std::collections::BTreeMap<String, u64>,
+    waiting: Vec<WaitingSummary>,
+}
+
+#[derive(Serialize)]
+struct WaitingSummary {
+    element: String,
+    packets: u64,
+    /// How long the oldest has waited, at most.
+    seconds: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -155,6 +178,22 @@ fn summary(
                     .collect(),
             })
             .collect(),
+        account: account(router),
         handlers,
+    }
+}
+
+fn account(router: &router::Router) -> AccountSummary {
+    let account = router.account();
+    let waiting = router.waiting().map(|(element, packets, oldest)| WaitingSummary {
+        element: element.to_string(),
+        packets,
+        seconds: oldest.map(Timestamp::as_seconds),
+    });
+    AccountSummary {
+        fates: Fate::COUNTED.into_iter().map(|fate| (fate.name(), account.fates.of(fate))).collect(),
+        lost: account.lost.into_iter().map(|(reason, packets)| (reason.into_owned(), packets)).collect(),
+        discarded: router.discards().into_iter().map(|one| (one.connection, one.packets)).collect(),
+        waiting: waiting.collect(),
     }
 }

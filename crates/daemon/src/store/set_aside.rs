@@ -71,7 +71,7 @@ impl Store {
                 let stored = self.read_box(name)?;
                 let configurations = self.configurations(&stored.definition.name)?;
                 for configuration in &configurations {
-                    self.files(&stored.definition.name, configuration.id)?;
+                    self.files(configuration.id)?;
                 }
                 let main = ConfigurationName::main();
                 if stored.definition.name.as_str() == name
@@ -118,9 +118,8 @@ impl Store {
             if self.connection.query_row(&query, [&name], |_| Ok(())).optional()?.is_some() {
                 continue;
             }
-            let order = format!(
-                "INSERT INTO {table} ({columns}) SELECT {columns} FROM set_aside_{table} WHERE entry = ?1"
-            );
+            let order =
+                format!("INSERT INTO {table} SELECT {columns} FROM set_aside_{table} WHERE entry = ?1");
             self.connection.execute(&order, [entry])?;
             if kind == EntryKind::Box {
                 self.put_configurations_back(entry)?;
@@ -193,9 +192,7 @@ fn shown(name: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{
-        StoreChange, StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed,
-    };
+    use crate::store::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
     use api::{BoxName, CreateBox, CreateSwitch, File, Stack};
     use std::path::Path;
     use std::time::{Duration, Instant};
@@ -212,8 +209,7 @@ mod tests {
             text: format!("text of {name}"),
         };
         let files = [File { name: "rules".into(), contents: "deny all".into() }];
-        let added = StoreChange::AddBox(Box::new(stored), configuration, files.to_vec());
-        store.apply(&[added]).unwrap();
+        store.add_box(&stored, &configuration, &files).unwrap();
     }
 
     fn names(store: &Store) -> Vec<String> {
@@ -296,7 +292,7 @@ mod tests {
                     let name: BoxName = name.parse().unwrap();
                     let main = store.configuration(&name, &ConfigurationName::main()).unwrap().unwrap();
                     assert_eq!(main.text, format!("text of {name}"));
-                    assert_eq!(store.files(&name, main.id).unwrap()[0].contents, "deny all".into());
+                    assert_eq!(store.files(main.id).unwrap()[0].contents, "deny all".into());
                 }
             });
         }
@@ -312,7 +308,7 @@ mod tests {
             drop(store);
             let mut store = Store::open(Some(path), None).unwrap();
             assert_eq!((names(&store).len(), store.take_damage().len()), (1, 0));
-            store.apply(&[StoreChange::RemoveBox("b".parse().unwrap())]).unwrap();
+            store.remove_box(&"b".parse().unwrap()).unwrap();
             drop(store);
             assert_eq!(names(&Store::open(Some(path), None).unwrap()), ["b"]);
         });
@@ -325,17 +321,15 @@ mod tests {
             for name in ["one", "two"] {
                 let definition = CreateSwitch::new(name.parse().unwrap());
                 let created = Time::now();
-                let switch = StoredSwitch { definition, addresses: Vec::new(), stack: None, created };
+                store
+                    .put_switch(&StoredSwitch { definition, addresses: Vec::new(), stack: None, created })
+                    .unwrap();
                 let (name, definition) = (name.parse().unwrap(), Stack::default());
-                let stack = StoredStack { name, definition: definition.clone(), applied: created };
+                store
+                    .put_stack(&StoredStack { name, definition: definition.clone(), applied: created })
+                    .unwrap();
                 let name = "one".parse().unwrap();
-                let unconfirmed = StoredUnconfirmed { name, before: Some(definition) };
-                let changes = [
-                    StoreChange::PutSwitch(switch),
-                    StoreChange::PutStack(stack),
-                    StoreChange::PutUnconfirmed(unconfirmed),
-                ];
-                store.apply(&changes).unwrap();
+                store.put_unconfirmed(&StoredUnconfirmed { name, before: Some(definition) }).unwrap();
             }
             let damage = "UPDATE switches SET definition = 'no' WHERE name = 'one';
                           UPDATE stacks SET applied = 'never' WHERE name = 'one';
