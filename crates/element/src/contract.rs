@@ -13,9 +13,9 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
-use crate::fate::Waiting;
 use crate::handler::{self, Found, Handler, NumberedHandlers};
 use crate::handler_info::{HandlerInfo, HandlerKind};
+use crate::waiting::Waiting;
 
 /// An element with full access to ports, its task, timers and descriptors. Most elements implement
 /// [`Filter`](crate::Filter) instead.

@@ -8,7 +8,8 @@ use reason::Reason;
 
 use crate::class_info::ClassInfo;
 use crate::drops::DropCounters;
-use crate::fate::{Fate, FateCounters};
+use crate::fate::Fate;
+use crate::fate_counters::FateCounters;
 use crate::random::RandomSequence;
 use crate::text;
 

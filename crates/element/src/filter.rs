@@ -10,8 +10,8 @@ use crate::arguments::{Args, Setup};
 use crate::context::Context;
 use crate::contract::Element;
 use crate::error::SetupError;
-use crate::fate::Waiting;
 use crate::handler::Handler;
+use crate::waiting::Waiting;
 
 /// The outcome for a packet.
 pub enum Verdict {

@@ -29,6 +29,7 @@ mod element_state;
 mod environment;
 mod error;
 mod fate;
+mod fate_counters;
 mod filter;
 mod handler;
 mod handler_info;
@@ -42,6 +43,7 @@ mod runtime;
 mod signal;
 mod tap;
 pub mod text;
+mod waiting;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
 pub use class::{Class, UNKNOWN_CLASS};
@@ -59,7 +61,8 @@ pub use environment::{
     Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
-pub use fate::{Fate, FateCounters, FateCounts, QueueAge, Waiting};
+pub use fate::{Fate, FateCounts};
+pub use fate_counters::FateCounters;
 pub use filter::{Filter, Verdict};
 pub use handler::{Handler, NumberedHandlers};
 pub use handler_info::{HandlerInfo, HandlerKind};
@@ -72,6 +75,7 @@ pub use resources::{Resources, SetupRemark};
 pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
+pub use waiting::{QueueAge, Waiting};
 
 /// The imports of an element's file.
 pub mod prelude {

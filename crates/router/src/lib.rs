@@ -14,6 +14,7 @@
 extern crate alloc;
 
 mod account;
+mod accounting;
 mod build;
 mod check;
 mod configure_order;
@@ -37,9 +38,9 @@ mod swap;
 mod timers;
 mod turn;
 
-pub use account::{Account, DiscardedBy, ElementAccount};
+pub use account::{Account, DiscardedBy, ElementAccount, Loss};
 pub use check::check;
 pub use options::{DEFAULT_BATCH, Options};
 pub use registry::Registry;
-pub use router::{Loss, ROUTER_VERSION, Router, RunEnd};
+pub use router::{ROUTER_VERSION, Router, RunEnd};
 pub use turn::Turn;

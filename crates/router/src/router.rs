@@ -1,6 +1,5 @@
 //! The router's public interface, and its driver.
 
-use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -36,17 +35,6 @@ pub enum RunEnd {
     Interrupted,
     /// The time limit was reached.
     Paused,
-}
-
-/// The packets that an element lost for one reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// The element's name.
-    pub element: String,
-    /// The reason's name.
-    pub reason: Cow<'static, str>,
-    /// The number of packets.
-    pub packets: u64,
 }
 
 /// A graph of elements that runs on the caller's thread.

@@ -1,0 +1,184 @@
+//! The reading of a router's books.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use element::{Fate, Reason, Waiting};
+use packet::Timestamp;
+
+use crate::account::{Account, DiscardedBy, ElementAccount, Loss, fates_text, waiting_text};
+use crate::node::{Node, Port};
+use crate::router::Router;
+use crate::state::RouterState;
+
+impl RouterState {
+    /// What waits in an element; `None` if it is being called.
+    fn waiting_at(&self, node: &Node) -> Option<Waiting> {
+        let mut waiting = Waiting::default();
+        let object = node.object.try_borrow().ok()?;
+        if let Some(object) = object.as_ref() {
+            object.waiting(&mut waiting);
+        }
+        Some(waiting)
+    }
+
+    /// The time since a point of steady time.
+    fn age(&self, since: Option<Timestamp>) -> Option<Timestamp> {
+        since.map(|since| (self.resources.steady() - since).max(Timestamp::ZERO))
+    }
+
+    fn lost_at(&self, node: &Node) -> Vec<(Cow<'static, str>, u64)> {
+        let mut lost = Vec::new();
+        node.element.drops.for_each(|reason, packets| lost.push((self.reason_name(reason), packets)));
+        lost
+    }
+
+    fn element_account(&self, node: &Node) -> ElementAccount {
+        let sum = |ports: &[Port]| ports.iter().map(|port| port.count.get()).sum();
+        ElementAccount {
+            element: node.element.name.clone(),
+            class: node.element.class.name,
+            entered: sum(&node.inputs),
+            taken_over: node.element.taken_over.get(),
+            left: sum(&node.outputs),
+            handed_over: node.element.handed_over.get(),
+            fates: node.element.fates.counts(),
+            lost: self.lost_at(node),
+            waiting: self.waiting_at(node),
+        }
+    }
+
+    pub(crate) fn account(&self) -> Account {
+        let mut account = self.past.clone();
+        let mut all = Waiting::default();
+        for node in &self.nodes {
+            account.fates.add(&node.element.fates.counts());
+            node.element
+                .drops
+                .for_each(|reason, packets| account.add_lost(self.reason_name(reason), packets));
+            let waiting = self.waiting_at(node).unwrap_or_default();
+            all.add(usize::try_from(waiting.packets).unwrap_or(usize::MAX), waiting.oldest);
+            account.templates += waiting.templates;
+        }
+        account.waiting = all.packets;
+        account.oldest = self.age(all.oldest);
+        account
+    }
+
+    /// The connections that lead to elements that discard packets, as numbers of elements and ports, with their counts.
+    fn discards(&self) -> Vec<DiscardedBy> {
+        let mut discards = Vec::new();
+        for node in self.nodes.iter().filter(|node| node.element.class.fates.contains(&Fate::Discarded)) {
+            let discarded = node.element.fates.counts().of(Fate::Discarded);
+            if node.inputs.is_empty() && discarded > 0 {
+                discards.push(DiscardedBy { connection: node.element.name.clone(), packets: discarded });
+            }
+            for (number, input) in node.inputs.iter().enumerate() {
+                for (peer, output) in &input.links.peers {
+                    let Some(from) = self.nodes.get(*peer) else { continue };
+                    // Of the two ports, the one that pushes or pulls has a single peer.
+                    let count = match (input.links.push, from.outputs.get(*output)) {
+                        (true, Some(output)) => output.count.get(),
+                        _ => input.count.get(),
+                    };
+                    if count > 0 {
+                        let from_port =
+                            if from.outputs.len() > 1 { format!("[{output}]") } else { String::new() };
+                        let to_port =
+                            if node.inputs.len() > 1 { format!("[{number}] ") } else { String::new() };
+                        let (from, to) = (&from.element.name, &node.element.name);
+                        let connection = format!("{from}{from_port} -> {to_port}{to}");
+                        discards.push(DiscardedBy { connection, packets: count });
+                    }
+                }
+            }
+        }
+        discards
+    }
+
+    /// The value of the handler `fates` of an element.
+    pub(crate) fn fates_text(&self, index: usize) -> String {
+        let Some(node) = self.nodes.get(index) else { return String::new() };
+        let mut text = fates_text(&node.element.fates.counts(), &self.lost_at(node));
+        if let Some(waiting) = self.waiting_at(node) {
+            waiting_text(&mut text, waiting.packets, self.age(waiting.oldest));
+        }
+        text
+    }
+
+    /// The value of the router's handler `discards`.
+    pub(crate) fn discards_text(&self) -> String {
+        let mut text = String::new();
+        for discard in self.discards() {
+            let _ = writeln!(text, "{} {}", discard.packets, discard.connection);
+        }
+        text
+    }
+
+    /// The value of the router's handler `waiting`.
+    pub(crate) fn waiting_text(&self) -> String {
+        let mut text = String::new();
+        for node in &self.nodes {
+            let waiting = self.waiting_at(node).unwrap_or_default();
+            if waiting.packets > 0 {
+                let age = self.age(waiting.oldest).map_or_else(|| "-".into(), |age| format!("{age}"));
+                let _ = writeln!(text, "{} {age} {}", waiting.packets, node.element.name);
+            }
+        }
+        text
+    }
+
+    /// Continues the books of the configuration before, whose elements took over what they could. What they left
+    /// behind ends with it.
+    pub(crate) fn continue_account(&mut self, mut past: Account) {
+        past.add_lost(Cow::Borrowed(Reason::REMOVED.name()), past.waiting);
+        (past.waiting, past.oldest, past.templates) = (0, None, 0);
+        self.past = past;
+    }
+
+    /// The packets that wait in an element.
+    pub(crate) fn packets_waiting_at(&self, node: &Node) -> u64 {
+        self.waiting_at(node).map_or(0, |waiting| waiting.packets)
+    }
+}
+
+impl Router {
+    /// The router's books, hot swaps included.
+    pub fn account(&self) -> Account {
+        self.state.resources.clock.refresh();
+        self.state.account()
+    }
+
+    /// The books of each element, since the last hot swap.
+    pub fn element_accounts(&self) -> impl Iterator<Item = ElementAccount> {
+        self.state.nodes.iter().map(|node| self.state.element_account(node))
+    }
+
+    /// The elements in which packets wait, with what waits there and how long the oldest has waited, at most.
+    pub fn waiting(&self) -> impl Iterator<Item = (&str, u64, Option<Timestamp>)> {
+        self.state.resources.clock.refresh();
+        self.state.nodes.iter().filter_map(|node| {
+            let waiting = self.state.waiting_at(node).filter(|waiting| waiting.packets > 0)?;
+            Some((&*node.element.name, waiting.packets, self.state.age(waiting.oldest)))
+        })
+    }
+
+    /// The connections that lead to elements that discard packets, with the number of packets, if there were any.
+    pub fn discards(&self) -> Vec<DiscardedBy> {
+        self.state.discards()
+    }
+
+    /// Lost packets by element and reason.
+    pub fn losses(&self) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for node in &self.state.nodes {
+            for (reason, packets) in self.state.lost_at(node) {
+                losses.push(Loss { element: node.element.name.clone(), reason, packets });
+            }
+        }
+        losses
+    }
+}
