@@ -1,7 +1,7 @@
 //! Diagnostics that a box reports about a configuration, as the API returns them.
 
-use crate::escape;
 use crate::limits::MOST_DIAGNOSTIC_BYTES;
+use api::escape;
 use api::{Diagnostic, Severity};
 
 /// Diagnostics of a box that accepted a configuration.

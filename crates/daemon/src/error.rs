@@ -1,8 +1,8 @@
 //! The error of an operation.
 
-use crate::escape::EscapedText;
 use crate::store::StoreError;
-use crate::subject::Subject;
+use api::Subject;
+use api::escape::EscapedText;
 use api::{
     ApiError, BoxName, ConfigurationName, Device, Diagnostic, ErrorCode, ErrorReason, PipeName, PortName,
     StackName, SwitchName,
@@ -59,6 +59,8 @@ pub enum OperationError {
         /// The operation that would help.
         hint: &'static str,
     },
+    /// Another operation changes or uses the object.
+    Changing(Subject),
     /// The request is invalid.
     Invalid(RequestError),
     /// The configuration was rejected.
@@ -172,9 +174,11 @@ impl OperationError {
             | Self::NoCrash(_)
             | Self::NoHandler(..) => ErrorCode::NotFound,
             Self::Exists(_) | Self::Foreign(_) => ErrorCode::Exists,
-            Self::State { .. } | Self::Unconfirmed(_) | Self::NothingToConfirm(_) | Self::Ending => {
-                ErrorCode::Busy
-            }
+            Self::State { .. }
+            | Self::Changing(_)
+            | Self::Unconfirmed(_)
+            | Self::NothingToConfirm(_)
+            | Self::Ending => ErrorCode::Busy,
             Self::Invalid(_) => ErrorCode::Invalid,
             Self::Refused(_) | Self::HandlerRefused(_) | Self::Port(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
@@ -239,6 +243,18 @@ impl fmt::Display for OperationError {
                 object.name()
             ),
             Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
+            Self::Changing(object) => {
+                write!(
+                    f,
+                    "{} {} is being changed by another request; try again later",
+                    object.kind(),
+                    object.name()
+                )?;
+                match object {
+                    Subject::Box(_) => f.write_str(", or stop it if it is in an endless loop"),
+                    _ => Ok(()),
+                }
+            }
             Self::Invalid(error) => error.fmt(f),
             Self::Refused(details) => {
                 f.write_str("the configuration was rejected")?;

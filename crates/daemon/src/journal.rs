@@ -2,7 +2,7 @@
 
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_JOURNAL_BYTES, MAX_JOURNAL_EVENTS};
-use crate::subject::Subject;
+use api::Subject;
 use api::{Event, EventKind, Time};
 
 /// The events.

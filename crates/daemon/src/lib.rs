@@ -22,7 +22,6 @@
 mod boxes;
 mod diagnostics;
 mod error;
-mod escape;
 mod fabric;
 mod fair_lock;
 mod history;
@@ -33,15 +32,14 @@ mod processors;
 mod server;
 mod settings;
 mod store;
-mod subject;
 mod supervisor;
 mod symbols;
 
+pub use api::Subject;
+pub use api::escape::EscapedText;
 pub use error::{OperationError, PortError, RequestError};
-pub use escape::EscapedText;
 pub use server::{Address, ListenError, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;
-pub use subject::Subject;
 pub use supervisor::{StartError, Supervisor};
 pub use symbols::SymbolFile;

@@ -6,9 +6,9 @@ use api::{
     AddPort, AddressKind, CaptureQuery, ChangeAction, ConfigurationName, CreateBox, CreateSwitch, ErrorCode,
     EventKind, EventQuery, Limits, PortDriver, PortName, Stack, SwitchMode,
 };
-use daemon::Supervisor;
+use daemon::{Settings, Supervisor};
 use std::time::Instant;
-use support::{Folder, TIMEOUT, name, process, supervisor, switch, until};
+use support::{Folder, TIMEOUT, name, process, settings, state, supervisor, switch, until};
 
 fn port(name: &str, driver: PortDriver) -> AddPort {
     AddPort {
@@ -444,6 +444,95 @@ fn a_stack_is_applied_whole_or_not_at_all() {
     let left: Vec<_> = supervisor.boxes().unwrap().into_iter().map(|status| status.name).collect();
     assert_eq!(left, [name("other")]);
     assert!(supervisor.switches().unwrap().is_empty());
+}
+
+/// An update of a stack that fails in a late step, or when it is stored, is undone with all its removals.
+#[test]
+fn a_stack_that_cannot_be_stored_is_undone() {
+    let supervisor = Supervisor::start(&Settings { store_pages: Some(96), ..settings() }).unwrap();
+    let edge = "edge".parse().unwrap();
+    let mut lan = CreateSwitch::new(switch("lan"));
+    lan.ports.push(port("up", PortDriver::Null {}));
+    lan.ports.push(port("down", PortDriver::Pipe { switch: switch("wan"), port: port_name("far") }));
+    let wan = CreateSwitch::new(switch("wan"));
+    let boxes = vec![process("fw", "mirror", &["lan"]), process("nat", "drop", &["lan", "wan"])];
+    let stack = Stack { switches: vec![lan, wan], boxes };
+    supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    let attached = |name: &str| {
+        let ports = supervisor.show_box(&self::name(name)).unwrap().ports;
+        ports.iter().map(|port| port.attach.to_string()).collect::<Vec<_>>()
+    };
+    let ports = |name: &str| supervisor.show_switch(&switch(name)).unwrap().port_list.len();
+    let large = format!("drop{}", " ".repeat(1 << 20));
+
+    // A new box is written before it starts; a replaced one with the commit.
+    let mut new = stack.clone();
+    new.switches.clear();
+    new.boxes = vec![process("fw", "drop", &[]), process("late", &large, &[])];
+    let mut replaced = stack.clone();
+    replaced.switches.pop();
+    replaced.switches[0].ports.pop();
+    replaced.boxes = vec![CreateBox { memory: api::Size(16 << 20), ..process("fw", &large, &["lan"]) }];
+    for (number, failing) in [new, replaced].into_iter().enumerate() {
+        let failure = supervisor.apply_stack(&edge, failing).unwrap_err();
+        assert_eq!(failure.code(), ErrorCode::Store, "{number}: {failure}");
+        let left = supervisor.diff_stack(&edge, &stack).unwrap();
+        assert!(left.changes.is_empty(), "{number}: {left:?}");
+        assert_eq!((attached("fw"), attached("nat")), (vec!["lan".into()], vec!["lan".into(), "wan".into()]));
+        assert_eq!((ports("lan"), ports("wan")), (4, 2), "{number}");
+        for name in ["fw", "nat"] {
+            assert_eq!(state(&supervisor, name), api::BoxState::Running, "{number}");
+        }
+    }
+    let events = supervisor.event_list(&EventQuery::default());
+    let undone = events.iter().filter(|event| event.kind == EventKind::StackRolledBack).count();
+    assert_eq!(undone, 2);
+    // Nothing of it was left in the store, so a small change has room.
+    let changes = supervisor.apply_stack(&edge, Stack { boxes: Vec::new(), ..stack }).unwrap();
+    assert_eq!(changes.changes.len(), 2);
+    supervisor.remove_stack(&edge).unwrap();
+    assert!(supervisor.switches().unwrap().is_empty());
+}
+
+/// A box is attached again when a switch of the name in its definition exists again.
+#[test]
+fn a_recreated_switch_gets_its_boxes_back() {
+    let folder = Folder::new("recreated");
+    let settings = Settings { store: Some(folder.file("store")), ..settings() };
+    let attached = |supervisor: &Supervisor| {
+        let ports = supervisor.show_box(&name("fw")).unwrap().ports;
+        ports.iter().map(|port| port.attach.to_string()).collect::<Vec<_>>()
+    };
+    {
+        let supervisor = Supervisor::start(&settings).unwrap();
+        supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
+        supervisor.create_switch(CreateSwitch::new(switch("wan"))).unwrap();
+        supervisor.create_box(process("fw", "mirror", &["lan", "wan"])).unwrap();
+        supervisor.remove_switch(&switch("lan")).unwrap();
+        assert_eq!(attached(&supervisor), ["-", "wan"]);
+        supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
+        assert_eq!(attached(&supervisor), ["lan", "wan"]);
+        // A port that was removed by hand stays detached.
+        supervisor.remove_port(&switch("wan"), &port_name("fw.1")).unwrap();
+        supervisor.remove_switch(&switch("wan")).unwrap();
+        supervisor.create_switch(CreateSwitch::new(switch("wan"))).unwrap();
+        assert_eq!(attached(&supervisor), ["lan", "-"]);
+        supervisor.remove_switch(&switch("lan")).unwrap();
+        supervisor.end();
+    }
+    let supervisor = loop {
+        // The last thread of the first daemon may still be ending.
+        match Supervisor::start(&settings) {
+            Ok(supervisor) => break supervisor,
+            Err(error) => assert!(error.to_string().contains("another daemon"), "{error}"),
+        }
+    };
+    assert_eq!(
+        (attached(&supervisor), state(&supervisor, "fw")),
+        (vec!["-".into(); 2], api::BoxState::Running)
+    );
+    supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
+    assert_eq!(attached(&supervisor), ["lan", "-"]);
 }
 
 /// Many boxes at one switch: all exist, then all are removed.

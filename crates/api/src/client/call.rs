@@ -14,7 +14,7 @@ use super::address::Address;
 use super::error::ClientError;
 use super::reply::{Receive, Send, whole};
 use super::socket::{NoResolver, UnixConnector};
-use crate::error::ErrorReply;
+use crate::ErrorReply;
 use crate::operation::{Method, Nothing, Operation};
 
 /// The time limit for connecting to a daemon on another host.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::address::Address;
-use crate::error::{ApiError, ErrorCode};
+use crate::{ApiError, ErrorCode};
 
 /// Why a call failed.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Describes how a box ended.
 
-use crate::escape;
+use api::escape;
 use api::{CrashBatch, CrashPacket, CrashReport, Register, Time, Value};
 pub(crate) use sandbox::ExitStatus;
 

@@ -212,6 +212,21 @@ impl Network {
         true
     }
 
+    /// Attaches a box's port to a switch if it is attached to nothing. Returns whether it was.
+    pub(crate) fn reattach(
+        &mut self,
+        name: &BoxName,
+        number: u8,
+        port: &AttachRequest,
+    ) -> Result<bool, OperationError> {
+        let Attachment::Switch(switch) = &port.to else { return Ok(false) };
+        if self.attachment(name, number) != Some(PortLocation::Nothing) {
+            return Ok(false);
+        }
+        let (added, slot) = self.add_box_port(switch, name, number, port)?;
+        Ok(self.move_port(&(name.clone(), number), Some((switch.clone(), added, slot))))
+    }
+
     /// What a box's port is attached to.
     pub(crate) fn attachment(&self, name: &BoxName, number: u8) -> Option<PortLocation> {
         let record = self.box_ports.get(&(name.clone(), number))?;

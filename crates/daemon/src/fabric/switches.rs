@@ -5,7 +5,7 @@ use super::records::{AttachRequest, NewPort, PortLocation, PortRecord, SwitchRec
 use super::stats::PortStats;
 use crate::error::{OperationError, PortError, RequestError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
-use crate::subject::Subject;
+use api::Subject;
 use api::{
     AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PortDriver, PortName, SwitchMode,
     SwitchName, with_causes,

@@ -1,9 +1,13 @@
 //! Boxes and their configurations in the store.
 
 use super::error::StoreError;
+use super::operation::{OperationId, StoreChange};
 use super::schema::Store;
 use api::{BoxName, ConfigurationName, CreateBox, File, StackName, Time, Value};
-use rusqlite::{OptionalExtension, Row, Transaction};
+use rusqlite::{Row, Transaction};
+
+/// The id of the configuration of a box that an operation adds, until it is written.
+const NOT_WRITTEN: i64 = 0;
 
 /// A box as it is stored.
 #[derive(Clone, Debug)]
@@ -52,7 +56,29 @@ pub(super) fn read_some<T: std::str::FromStr>(row: &Row, column: usize) -> rusql
     }
 }
 
-fn insert_configuration(
+/// Adds the row of a box. If it belongs to an operation, it is no box before the commit.
+pub(super) fn insert_box(
+    transaction: &Transaction,
+    stored: &StoredBox,
+    operation: Option<OperationId>,
+) -> Result<(), StoreError> {
+    let definition =
+        serde_json::to_string(&stored.definition).map_err(|error| StoreError::Entry("box", error))?;
+    transaction.execute(
+        "INSERT INTO boxes (name, definition, stack, created, running, operation) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        (
+            stored.definition.name.as_str(),
+            &definition,
+            stored.stack.as_ref().map(StackName::as_str),
+            stored.created.to_string(),
+            stored.running,
+            operation.map(|operation| operation.0),
+        ),
+    )?;
+    Ok(())
+}
+
+pub(super) fn insert_configuration(
     transaction: &Transaction,
     name: &BoxName,
     configuration: &StoredConfiguration,
@@ -81,152 +107,56 @@ fn insert_configuration(
 }
 
 impl Store {
-    /// Stores a new box with its main configuration. Returns the configuration's id.
-    pub(crate) fn add_box(
-        &mut self,
-        stored: &StoredBox,
-        configuration: &StoredConfiguration,
-        files: &[File],
-    ) -> Result<i64, StoreError> {
-        let definition =
-            serde_json::to_string(&stored.definition).map_err(|error| StoreError::Entry("box", error))?;
-        self.change(|connection| {
-            let transaction = connection.transaction()?;
-            transaction.execute(
-                "INSERT INTO boxes VALUES (?1, ?2, ?3, ?4, ?5)",
-                (
-                    stored.definition.name.as_str(),
-                    &definition,
-                    stored.stack.as_ref().map(StackName::as_str),
-                    stored.created.to_string(),
-                    stored.running,
-                ),
-            )?;
-            let id = insert_configuration(&transaction, &stored.definition.name, configuration, files, true)?;
-            transaction.commit()?;
-            Ok(id)
-        })
-    }
-
-    /// Stores a box's changed definition.
-    pub(crate) fn define_box(&mut self, definition: &CreateBox) -> Result<(), StoreError> {
-        let text = serde_json::to_string(definition).map_err(|error| StoreError::Entry("box", error))?;
-        let order = "UPDATE boxes SET definition = ?2 WHERE name = ?1";
-        self.connection.execute(order, (definition.name.as_str(), text))?;
-        Ok(())
-    }
-
-    /// Stores whether a box should run.
-    pub(crate) fn set_running(&mut self, name: &BoxName, running: bool) -> Result<(), StoreError> {
-        let order = "UPDATE boxes SET running = ?2 WHERE name = ?1";
-        self.connection.execute(order, (name.as_str(), running))?;
-        Ok(())
-    }
-
-    /// Removes a box with its configurations.
-    pub(crate) fn remove_box(&mut self, name: &BoxName) -> Result<(), StoreError> {
-        self.change(|connection| {
-            connection.execute("DELETE FROM boxes WHERE name = ?1", [name.as_str()])?;
-            Ok(())
-        })
-    }
-
     /// All boxes, by name.
     pub(crate) fn boxes(&self) -> Result<Vec<StoredBox>, StoreError> {
-        let mut query =
-            self.connection.prepare("SELECT definition, stack, created, running FROM boxes ORDER BY name")?;
+        let mut query = self.connection.prepare(
+            "SELECT definition, stack, created, running FROM boxes WHERE operation IS NULL ORDER BY name",
+        )?;
         query.query_and_then([], stored_box)?.collect()
     }
 
     /// One box.
-    pub(super) fn read_box(&self, name: &str) -> Result<StoredBox, StoreError> {
+    pub(crate) fn read_box(&self, name: &str) -> Result<StoredBox, StoreError> {
         let query = "SELECT definition, stack, created, running FROM boxes WHERE name = ?1";
         self.connection.query_row_and_then(query, [name], stored_box)
     }
 
-    /// Stores a configuration beside the active one, with the given files and those of the active one that they do not
-    /// replace. Returns its id. It takes effect with [`activate`](Self::activate).
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NoBox`] if the box was removed meanwhile.
-    pub(crate) fn stage(
-        &mut self,
-        name: &BoxName,
-        configuration: &StoredConfiguration,
-        files: &[File],
-    ) -> Result<i64, StoreError> {
-        self.change(|connection| {
-            let transaction = connection.transaction()?;
-            let query = "SELECT 1 FROM boxes WHERE name = ?1";
-            if transaction.query_row(query, [name.as_str()], |_| Ok(())).optional()?.is_none() {
-                return Err(StoreError::NoBox(name.clone()));
-            }
-            let id = insert_configuration(&transaction, name, configuration, files, false)?;
-            transaction.execute(
-                "INSERT INTO files (configuration, name, contents)
-                 SELECT ?1, old.name, old.contents FROM files old JOIN configurations c ON c.id = old.configuration
-                 WHERE c.box = ?2 AND c.name = ?3 AND c.active
-                   AND old.name NOT IN (SELECT name FROM files WHERE configuration = ?1)",
-                (id, name.as_str(), configuration.name.as_str()),
-            )?;
-            transaction.commit()?;
-            Ok(id)
-        })
-    }
-
-    /// Replaces the active configuration by a staged one.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NoBox`] if the box was removed meanwhile.
-    pub(crate) fn activate(
-        &mut self,
-        name: &BoxName,
-        configuration: &ConfigurationName,
-        id: i64,
-    ) -> Result<(), StoreError> {
-        let transaction = self.connection.transaction()?;
-        let activated = transaction.execute(
-            "UPDATE configurations SET active = 1, position = coalesce((SELECT position FROM configurations
-             WHERE box = ?1 AND name = ?2 AND active), position) WHERE id = ?3",
-            (name.as_str(), configuration.as_str(), id),
-        )?;
-        if activated == 0 {
-            return Err(StoreError::NoBox(name.clone()));
-        }
-        transaction.execute(
-            "DELETE FROM configurations WHERE box = ?1 AND name = ?2 AND id <> ?3",
-            (name.as_str(), configuration.as_str(), id),
-        )?;
-        Ok(transaction.commit()?)
-    }
-
-    /// Removes a staged configuration.
-    pub(crate) fn unstage(&mut self, id: i64) -> Result<(), StoreError> {
-        self.connection.execute("DELETE FROM configurations WHERE id = ?1 AND NOT active", [id])?;
-        Ok(())
-    }
-
-    /// Removes a configuration.
-    pub(crate) fn remove_configuration(
-        &mut self,
-        name: &BoxName,
-        configuration: &ConfigurationName,
-    ) -> Result<(), StoreError> {
-        let order = "DELETE FROM configurations WHERE box = ?1 AND name = ?2";
-        self.connection.execute(order, (name.as_str(), configuration.as_str()))?;
-        Ok(())
-    }
-
-    /// A box's configurations, in the order of installation.
+    /// A box's configurations, in the order of installation, as they will be after all operations that have not ended.
     pub(crate) fn configurations(&self, name: &BoxName) -> Result<Vec<StoredConfiguration>, StoreError> {
         let mut query = self.connection.prepare_cached(
             "SELECT id, name, source, installed, swaps, text FROM configurations WHERE box = ?1 AND active
              ORDER BY position",
         )?;
         let rows = query.query_map([name.as_str()], configuration)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut found = rows.collect::<Result<Vec<_>, _>>()?;
+        for change in self.pending_changes() {
+            match change {
+                StoreChange::AddBox(stored, main, _) if stored.definition.name == *name => {
+                    found = vec![StoredConfiguration { id: NOT_WRITTEN, ..main.clone() }];
+                }
+                StoreChange::AdmitBox(admitted, id) if admitted == name => {
+                    found = vec![self.read_configuration(*id)?];
+                }
+                StoreChange::RemoveBox(removed) if removed == name => found.clear(),
+                StoreChange::Activate(of, which, id) if of == name => {
+                    let staged = self.read_configuration(*id)?;
+                    match found.iter_mut().find(|there| there.name == *which) {
+                        Some(there) => *there = staged,
+                        None => found.push(staged),
+                    }
+                }
+                StoreChange::RemoveConfiguration(of, which) if of == name => {
+                    found.retain(|there| there.name != *which);
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_configuration(&self, id: i64) -> Result<StoredConfiguration, StoreError> {
+        let query = "SELECT id, name, source, installed, swaps, text FROM configurations WHERE id = ?1";
+        Ok(self.connection.query_row(query, [id], configuration)?)
     }
 
     /// One configuration of a box.
@@ -235,14 +165,18 @@ impl Store {
         name: &BoxName,
         wanted: &ConfigurationName,
     ) -> Result<Option<StoredConfiguration>, StoreError> {
-        let query = "SELECT id, name, source, installed, swaps, text FROM configurations
-                     WHERE box = ?1 AND name = ?2 AND active";
-        let found = self.connection.query_row(query, (name.as_str(), wanted.as_str()), configuration);
-        Ok(found.optional()?)
+        Ok(self.configurations(name)?.into_iter().find(|configuration| configuration.name == *wanted))
     }
 
-    /// The files of a configuration.
-    pub(crate) fn files(&self, id: i64) -> Result<Vec<File>, StoreError> {
+    /// The files of a configuration of a box.
+    pub(crate) fn files(&self, name: &BoxName, id: i64) -> Result<Vec<File>, StoreError> {
+        if id == NOT_WRITTEN {
+            let added = self.pending_changes().filter_map(|change| match change {
+                StoreChange::AddBox(stored, _, files) if stored.definition.name == *name => Some(files),
+                _ => None,
+            });
+            return Ok(added.last().cloned().unwrap_or_default());
+        }
         let mut query = self
             .connection
             .prepare_cached("SELECT name, contents FROM files WHERE configuration = ?1 ORDER BY rowid")?;
@@ -272,6 +206,7 @@ fn configuration(row: &Row) -> rusqlite::Result<StoredConfiguration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Action;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
@@ -296,42 +231,124 @@ mod tests {
         File { name: name.into(), contents: contents.into() }
     }
 
+    fn add_box(store: &mut Store, stored: &StoredBox, main: &StoredConfiguration, files: &[File]) {
+        try_add_box(store, stored, main, files).unwrap();
+    }
+
+    fn try_add_box(
+        store: &mut Store,
+        stored: &StoredBox,
+        main: &StoredConfiguration,
+        files: &[File],
+    ) -> Result<(), StoreError> {
+        let added = StoreChange::AddBox(Box::new(stored.clone()), main.clone(), files.to_vec());
+        store.apply(&[added])
+    }
+
+    fn begin(store: &mut Store) -> OperationId {
+        store.begin(Action::Change, &"box/fw".parse().unwrap()).unwrap()
+    }
+
     #[test]
-    fn a_swap_takes_effect_when_it_is_activated() {
+    fn a_swap_takes_effect_when_it_is_committed() {
         let mut store = Store::open(None, None).unwrap();
         let name: BoxName = "fw".parse().unwrap();
         let main = ConfigurationName::main();
-        store.add_box(&stored("fw"), &text("main", "one"), &[file("a", "1"), file("b", "1")]).unwrap();
-        let second = store.stage(&name, &text("second", "two"), &[]).unwrap();
-        store.activate(&name, &"second".parse().unwrap(), second).unwrap();
+        add_box(&mut store, &stored("fw"), &text("main", "one"), &[file("a", "1"), file("b", "1")]);
+        let second = begin(&mut store);
+        store.stage(second, &name, &text("second", "two"), &[]).unwrap();
+        store.commit(second).unwrap();
         let names = |store: &Store| -> Vec<String> {
             let all = store.configurations(&name).unwrap();
             all.iter().map(|one| format!("{} {}", one.name, one.text)).collect()
         };
         assert_eq!(names(&store), ["main one", "second two"]);
-        let dropped = store.stage(&name, &text("main", "three"), &[]).unwrap();
-        store.unstage(dropped).unwrap();
-        let swapped = store.stage(&name, &text("main", "four"), &[file("b", "2")]).unwrap();
+        let dropped = begin(&mut store);
+        store.stage(dropped, &name, &text("main", "three"), &[]).unwrap();
+        assert_eq!(names(&store), ["main three", "second two"]);
+        store.abandon(dropped);
         assert_eq!(names(&store), ["main one", "second two"]);
-        store.activate(&name, &main, swapped).unwrap();
+        let swapped = begin(&mut store);
+        store.stage(swapped, &name, &text("main", "four"), &[file("b", "2")]).unwrap();
+        let found = store.configuration(&name, &main).unwrap().unwrap();
+        assert_eq!(store.files(&name, found.id).unwrap(), [file("b", "2"), file("a", "1")]);
+        store.commit(swapped).unwrap();
         assert_eq!(names(&store), ["main four", "second two"]);
         let found = store.configuration(&name, &main).unwrap().unwrap();
-        assert_eq!(store.files(found.id).unwrap(), [file("b", "2"), file("a", "1")]);
-        store.remove_box(&name).unwrap();
+        assert_eq!(store.files(&name, found.id).unwrap(), [file("b", "2"), file("a", "1")]);
+        store.apply(&[StoreChange::RemoveBox(name.clone())]).unwrap();
         assert!(names(&store).is_empty() && store.boxes().unwrap().is_empty());
-        assert!(store.files(found.id).unwrap().is_empty());
+        assert!(store.files(&name, found.id).unwrap().is_empty());
+    }
+
+    /// A box that an operation replaces can be started before the commit, and is the old one again after a failure.
+    #[test]
+    fn a_box_that_is_being_replaced_has_its_new_configuration() {
+        let mut store = Store::open(None, None).unwrap();
+        let name: BoxName = "fw".parse().unwrap();
+        add_box(&mut store, &stored("fw"), &text("main", "one"), &[file("a", "1")]);
+        let read = |store: &Store| {
+            let found = store.configurations(&name).unwrap();
+            let files = found.iter().map(|found| store.files(&name, found.id).unwrap());
+            found.iter().map(|found| found.text.clone()).zip(files).collect::<Vec<_>>()
+        };
+        let before = read(&store);
+        for is_committed in [false, true] {
+            let operation = begin(&mut store);
+            store.add_change(operation, StoreChange::RemoveBox(name.clone()));
+            assert_eq!(read(&store), []);
+            store.stage_box(operation, stored("fw"), text("main", "two"), vec![file("b", "2")]).unwrap();
+            let after = [("two".to_string(), vec![file("b", "2")])];
+            assert_eq!(read(&store), after);
+            match is_committed {
+                true => store.commit(operation).unwrap(),
+                false => store.abandon(operation),
+            }
+            assert_eq!(read(&store), if is_committed { after.to_vec() } else { before.clone() });
+        }
+    }
+
+    /// A new box is no box before the commit, but it can be started and stopped.
+    #[test]
+    fn a_box_that_is_being_created_has_its_configuration() {
+        let mut store = Store::open(None, None).unwrap();
+        let name: BoxName = "fw".parse().unwrap();
+        let rows = |store: &Store| {
+            ["boxes", "configurations", "files", "operations"].map(|table| {
+                let query = format!("SELECT count(*) FROM {table}");
+                store.connection.query_row(&query, [], |row| row.get::<_, i64>(0)).unwrap()
+            })
+        };
+        for is_committed in [false, true] {
+            let operation = begin(&mut store);
+            store.stage_box(operation, stored("fw"), text("main", "one"), vec![file("a", "1")]).unwrap();
+            assert!(store.boxes().unwrap().is_empty());
+            let found = store.configurations(&name).unwrap().remove(0);
+            assert_eq!(found.text, "one");
+            assert_eq!(store.files(&name, found.id).unwrap(), [file("a", "1")]);
+            store.apply(&[StoreChange::SetRunning(name.clone(), false)]).unwrap();
+            match is_committed {
+                true => store.commit(operation).unwrap(),
+                false => store.abandon(operation),
+            }
+            assert_eq!(rows(&store), if is_committed { [1, 1, 1, 0] } else { [0; 4] });
+        }
+        assert!(!store.boxes().unwrap()[0].running);
     }
 
     #[test]
     fn a_removed_box_takes_no_configuration() {
         let mut store = Store::open(None, None).unwrap();
         let name: BoxName = "fw".parse().unwrap();
-        store.add_box(&stored("fw"), &text("main", "one"), &[]).unwrap();
-        let staged = store.stage(&name, &text("main", "two"), &[]).unwrap();
-        store.remove_box(&name).unwrap();
-        let activated = store.activate(&name, &ConfigurationName::main(), staged);
+        add_box(&mut store, &stored("fw"), &text("main", "one"), &[]);
+        let operation = begin(&mut store);
+        store.stage(operation, &name, &text("main", "two"), &[]).unwrap();
+        store.apply(&[StoreChange::RemoveBox(name.clone())]).unwrap();
+        let activated = store.commit(operation);
         assert!(matches!(&activated, Err(StoreError::NoBox(missing)) if *missing == name), "{activated:?}");
-        let again = store.stage(&name, &text("main", "three"), &[file("a", "1")]);
+        store.abandon(operation);
+        let again = begin(&mut store);
+        let again = store.stage(again, &name, &text("main", "three"), &[file("a", "1")]);
         assert!(matches!(&again, Err(StoreError::NoBox(missing)) if *missing == name), "{again:?}");
         let failure = crate::OperationError::from(again.unwrap_err());
         assert_eq!(
@@ -349,18 +366,28 @@ mod tests {
         let wanted = stored("fw");
         {
             let mut store = Store::open(Some(&path), None).unwrap();
-            store.add_box(&wanted, &text("main", "one"), &[]).unwrap();
-            store.stage(&wanted.definition.name, &text("main", "lost"), &[]).unwrap();
-            store.set_running(&wanted.definition.name, false).unwrap();
+            let name = &wanted.definition.name;
+            add_box(&mut store, &wanted, &text("main", "one"), &[]);
+            let lost = begin(&mut store);
+            store.stage(lost, name, &text("main", "lost"), &[]).unwrap();
+            store.add_change(lost, StoreChange::RemoveBox(name.clone()));
+            store.apply(&[StoreChange::SetRunning(name.clone(), false)]).unwrap();
             store.set_counter("events", 77).unwrap();
             assert!(matches!(Store::open(Some(&path), None), Err(StoreError::InUse)));
             let others = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o077;
             assert_eq!((others(&path), others(&folder.join("store-wal"))), (0, 0));
         }
-        let store = Store::open(Some(&path), None).unwrap();
+        let mut store = Store::open(Some(&path), None).unwrap();
+        let interrupted: Vec<String> = store.take_interrupted().iter().map(ToString::to_string).collect();
+        assert_eq!(interrupted.len(), 1);
+        let (start, end) = ("a change of box fw, begun 2", "by the end of the daemon and had no effect");
+        assert!(interrupted[0].starts_with(start) && interrupted[0].ends_with(end), "{interrupted:?}");
         let found = store.boxes().unwrap().remove(0);
         assert_eq!((&found.definition, found.running), (&wanted.definition, false));
-        assert_eq!(store.configurations(&wanted.definition.name).unwrap().len(), 1);
+        let texts = store.configurations(&wanted.definition.name).unwrap();
+        assert_eq!(texts.iter().map(|found| found.text.as_str()).collect::<Vec<_>>(), ["one"]);
+        let rows = store.connection.query_row("SELECT count(*) FROM configurations", [], |row| row.get(0));
+        assert_eq!(rows, Ok(1), "the row that was staged is removed");
         assert_eq!((store.counter("events").unwrap(), store.counter("none").unwrap()), (77, 0));
         drop(store);
         std::fs::write(&path, b"this is no database at all, but long enough to look at").unwrap();
@@ -379,7 +406,7 @@ mod tests {
         wanted.definition.labels.insert("note".into(), label.into());
         {
             let mut store = Store::open(Some(&path), None).unwrap();
-            store.add_box(&wanted, &text("main", "one"), &[]).unwrap();
+            add_box(&mut store, &wanted, &text("main", "one"), &[]);
             let old = r#"UPDATE boxes SET definition = REPLACE(definition, '"sandbox":"auto"', '"sandbox":"none"')"#;
             assert_eq!(store.connection.execute(old, []).unwrap(), 1);
             store.connection.execute_batch(super::super::schema::DROP_SET_ASIDE).unwrap();
@@ -395,15 +422,27 @@ mod tests {
     #[test]
     fn a_full_disk_changes_nothing() {
         let mut store = Store::open(None, Some(64)).unwrap();
-        store.add_box(&stored("fw"), &text("main", "one"), &[]).unwrap();
+        add_box(&mut store, &stored("fw"), &text("main", "one"), &[]);
         let large = "x".repeat(1 << 20);
         let name: BoxName = "fw".parse().unwrap();
-        assert!(matches!(store.stage(&name, &text("main", &large), &[]), Err(StoreError::Full)));
-        let second = store.add_box(&stored("fw2"), &text("main", &large), &[]);
+        let operation = begin(&mut store);
+        let staged = store.stage(operation, &name, &text("main", &large), &[]);
+        assert!(matches!(staged, Err(StoreError::Full)), "{staged:?}");
+        let staged = store.stage_box(operation, stored("fw2"), text("main", &large), Vec::new());
+        assert!(matches!(staged, Err(StoreError::Full)), "{staged:?}");
+        let second = try_add_box(&mut store, &stored("fw2"), &text("main", &large), &[]);
         assert!(matches!(second, Err(StoreError::Full)), "{second:?}");
+        // A commit that fails is made by another attempt, or abandoned.
+        store.add_change(operation, StoreChange::RemoveBox(name.clone()));
+        let added = StoreChange::AddBox(Box::new(stored("fw")), text("main", &large), Vec::new());
+        store.add_change(operation, added);
+        for _ in 0..2 {
+            assert!(matches!(store.commit(operation), Err(StoreError::Full)));
+        }
+        store.abandon(operation);
         assert!(StoreError::Full.to_string().contains("free some space"));
         assert_eq!(store.boxes().unwrap().len(), 1);
         assert_eq!(store.configurations(&name).unwrap()[0].text, "one");
-        store.set_running(&name, false).unwrap();
+        store.apply(&[StoreChange::SetRunning(name, false)]).unwrap();
     }
 }

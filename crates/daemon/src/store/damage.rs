@@ -1,6 +1,6 @@
 //! Damage of the store.
 
-use crate::subject::Subject;
+use api::Subject;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ impl Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |text: &str| crate::escape::line(text.as_bytes());
+        let line = |text: &str| api::escape::line(text.as_bytes());
         match self {
             Self::Entry { kind, name, reason } => {
                 let what = match kind {

@@ -3,20 +3,22 @@
 use super::damage::Damage;
 use super::error::StoreError;
 use super::log::check_log;
+use super::operation::{Interrupted, OperationId, Staged};
 use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of this schema.
-const SCHEMA_VERSION: i64 = 4;
+const SCHEMA_VERSION: i64 = 5;
 
 /// Size of the write-ahead log, in 4 KB pages, at which it is checkpointed. It is small because a checkpoint needs as
 /// much free space again, which a full disk does not have.
 const CHECKPOINT_PAGES: i64 = 128;
 
 /// Definitions are JSON of the API's types. Texts and files are stored separately, because they are large and rarely
-/// read. While a configuration is swapped it has one row per version; `active` marks the one in effect.
+/// read. A configuration that an operation has staged, but not committed, has a row that is not `active`.
 const TABLES: &str = "
     CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE stacks (name TEXT PRIMARY KEY, definition TEXT NOT NULL, applied TEXT NOT NULL) WITHOUT ROWID;
@@ -68,19 +70,40 @@ const SET_ASIDE: &str = "
     CREATE TABLE set_aside_unconfirmed (entry INTEGER NOT NULL, name, before);
 ";
 
-/// Undoes [`SET_ASIDE`], for tests of migrations.
+/// Added in version 5: the operations that have not ended, and the operation that creates a box.
+const OPERATIONS: &str = "
+    CREATE TABLE operations (id INTEGER PRIMARY KEY, action TEXT NOT NULL, subject TEXT NOT NULL, began TEXT NOT NULL);
+    ALTER TABLE boxes ADD COLUMN operation INTEGER;
+";
+
+/// Undoes [`SET_ASIDE`] and what later versions added, for tests of migrations.
 #[cfg(test)]
 pub(super) const DROP_SET_ASIDE: &str = "
+    DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
     DROP TABLE set_aside; DROP TABLE set_aside_boxes; DROP TABLE set_aside_configurations; DROP TABLE set_aside_files;
     DROP TABLE set_aside_switches; DROP TABLE set_aside_stacks; DROP TABLE set_aside_unconfirmed;
 ";
+
+/// What a commit waits for: SQLite's setting of this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Synchronous {
+    /// For nothing, except in a checkpoint. A power failure may lose the latest commits, in order.
+    Normal,
+    /// For the disk.
+    Full,
+}
 
 /// The database of definitions.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(super) connection: Connection,
+    synchronous: Synchronous,
     /// Damage found at the start, until it is reported.
     damage: Vec<Damage>,
+    /// Operations that the end of the previous daemon interrupted, until they are reported.
+    interrupted: Vec<Interrupted>,
+    /// The operations that have not ended.
+    pub(super) staged: BTreeMap<OperationId, Staged>,
 }
 
 impl Store {
@@ -97,8 +120,8 @@ impl Store {
             }
             None => Connection::open_in_memory()?,
         };
-        // A commit is in the write-ahead log, and the log on the disk, when it returns: it survives any end of this
-        // process, and a power failure.
+        // A commit is in the write-ahead log when it returns, so it survives any end of this process. It is also on the
+        // disk, so it survives a power failure, unless it only prepares an operation: see `set_synchronous`.
         opened.execute_batch(
             "PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA journal_mode = WAL;
@@ -110,9 +133,16 @@ impl Store {
         if let Some(pages) = most_pages {
             opened.pragma_update(None, "max_page_count", pages)?;
         }
-        let mut store = Self { connection: opened, damage: log.into_iter().collect() };
+        let mut store = Self {
+            connection: opened,
+            synchronous: Synchronous::Full,
+            damage: log.into_iter().collect(),
+            interrupted: Vec::new(),
+            staged: BTreeMap::new(),
+        };
         store.damage.extend(store.check()?);
         store.migrate()?;
+        store.interrupted = store.take_interrupted_back()?;
         let unreadable = store.set_unreadable_aside()?;
         store.damage.extend(unreadable);
         Ok(store)
@@ -121,6 +151,24 @@ impl Store {
     /// Takes the damage that was found when the store was opened.
     pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
         std::mem::take(&mut self.damage)
+    }
+
+    /// Takes the operations that the end of the previous daemon interrupted.
+    pub(crate) fn take_interrupted(&mut self) -> Vec<Interrupted> {
+        std::mem::take(&mut self.interrupted)
+    }
+
+    /// Determines what the next commits wait for.
+    pub(super) fn set_synchronous(&mut self, wanted: Synchronous) -> Result<(), StoreError> {
+        if self.synchronous != wanted {
+            let value = match wanted {
+                Synchronous::Normal => "NORMAL",
+                Synchronous::Full => "FULL",
+            };
+            self.connection.pragma_update(None, "synchronous", value)?;
+            self.synchronous = wanted;
+        }
+        Ok(())
     }
 
     /// Makes a change. If the disk is full, retries once after a checkpoint, because the write-ahead log grows with
@@ -155,6 +203,7 @@ impl Store {
                 transaction.execute_batch(TABLES)?;
                 transaction.execute_batch(UNCONFIRMED)?;
                 transaction.execute_batch(SET_ASIDE)?;
+                transaction.execute_batch(OPERATIONS)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1..SCHEMA_VERSION => {
@@ -164,14 +213,15 @@ impl Store {
                 if found < 3 {
                     transaction.execute_batch(NO_THREAD_BOXES)?;
                 }
-                transaction.execute_batch(SET_ASIDE)?;
+                if found < 4 {
+                    transaction.execute_batch(SET_ASIDE)?;
+                }
+                transaction.execute_batch(OPERATIONS)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}
             found => return Err(StoreError::Newer { found, known: SCHEMA_VERSION }),
         }
-        // Left by a swap that was interrupted.
-        transaction.execute("DELETE FROM configurations WHERE active = 0", [])?;
         Ok(transaction.commit()?)
     }
 
@@ -183,7 +233,8 @@ impl Store {
     }
 
     /// Sets a counter.
-    pub(crate) fn set_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+    pub(crate) fn set_counter(&mut self, name: &str, value: u64) -> Result<(), StoreError> {
+        self.set_synchronous(Synchronous::Full)?;
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         let order = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
         self.connection.execute(order, (name, value))?;
@@ -194,6 +245,8 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Action;
+    use api::Subject;
 
     /// Before 3.51.3 a checkpoint that resets the write-ahead log while another connection writes could corrupt the
     /// file.
@@ -234,7 +287,10 @@ mod tests {
         const FULL: i64 = 2;
         let folder = std::env::temp_dir().join(format!("clickbox-store-full-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let store = Store::open(Some(&folder.join("store")), None).unwrap();
+        let mut store = Store::open(Some(&folder.join("store")), None).unwrap();
+        // Beginning an operation does not wait for the disk; its commit does.
+        let operation = store.begin(Action::Create, &Subject::Daemon).unwrap();
+        store.commit(operation).unwrap();
         let pragma = |name: &str| -> String {
             let value = store
                 .connection

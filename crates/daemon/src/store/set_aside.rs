@@ -71,7 +71,7 @@ impl Store {
                 let stored = self.read_box(name)?;
                 let configurations = self.configurations(&stored.definition.name)?;
                 for configuration in &configurations {
-                    self.files(configuration.id)?;
+                    self.files(&stored.definition.name, configuration.id)?;
                 }
                 let main = ConfigurationName::main();
                 if stored.definition.name.as_str() == name
@@ -118,8 +118,9 @@ impl Store {
             if self.connection.query_row(&query, [&name], |_| Ok(())).optional()?.is_some() {
                 continue;
             }
-            let order =
-                format!("INSERT INTO {table} SELECT {columns} FROM set_aside_{table} WHERE entry = ?1");
+            let order = format!(
+                "INSERT INTO {table} ({columns}) SELECT {columns} FROM set_aside_{table} WHERE entry = ?1"
+            );
             self.connection.execute(&order, [entry])?;
             if kind == EntryKind::Box {
                 self.put_configurations_back(entry)?;
@@ -192,7 +193,9 @@ fn shown(name: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
+    use crate::store::{
+        StoreChange, StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed,
+    };
     use api::{BoxName, CreateBox, CreateSwitch, File, Stack};
     use std::path::Path;
     use std::time::{Duration, Instant};
@@ -209,7 +212,8 @@ mod tests {
             text: format!("text of {name}"),
         };
         let files = [File { name: "rules".into(), contents: "deny all".into() }];
-        store.add_box(&stored, &configuration, &files).unwrap();
+        let added = StoreChange::AddBox(Box::new(stored), configuration, files.to_vec());
+        store.apply(&[added]).unwrap();
     }
 
     fn names(store: &Store) -> Vec<String> {
@@ -292,7 +296,7 @@ mod tests {
                     let name: BoxName = name.parse().unwrap();
                     let main = store.configuration(&name, &ConfigurationName::main()).unwrap().unwrap();
                     assert_eq!(main.text, format!("text of {name}"));
-                    assert_eq!(store.files(main.id).unwrap()[0].contents, "deny all".into());
+                    assert_eq!(store.files(&name, main.id).unwrap()[0].contents, "deny all".into());
                 }
             });
         }
@@ -308,7 +312,7 @@ mod tests {
             drop(store);
             let mut store = Store::open(Some(path), None).unwrap();
             assert_eq!((names(&store).len(), store.take_damage().len()), (1, 0));
-            store.remove_box(&"b".parse().unwrap()).unwrap();
+            store.apply(&[StoreChange::RemoveBox("b".parse().unwrap())]).unwrap();
             drop(store);
             assert_eq!(names(&Store::open(Some(path), None).unwrap()), ["b"]);
         });
@@ -321,15 +325,17 @@ mod tests {
             for name in ["one", "two"] {
                 let definition = CreateSwitch::new(name.parse().unwrap());
                 let created = Time::now();
-                store
-                    .put_switch(&StoredSwitch { definition, addresses: Vec::new(), stack: None, created })
-                    .unwrap();
+                let switch = StoredSwitch { definition, addresses: Vec::new(), stack: None, created };
                 let (name, definition) = (name.parse().unwrap(), Stack::default());
-                store
-                    .put_stack(&StoredStack { name, definition: definition.clone(), applied: created })
-                    .unwrap();
+                let stack = StoredStack { name, definition: definition.clone(), applied: created };
                 let name = "one".parse().unwrap();
-                store.put_unconfirmed(&StoredUnconfirmed { name, before: Some(definition) }).unwrap();
+                let unconfirmed = StoredUnconfirmed { name, before: Some(definition) };
+                let changes = [
+                    StoreChange::PutSwitch(switch),
+                    StoreChange::PutStack(stack),
+                    StoreChange::PutUnconfirmed(unconfirmed),
+                ];
+                store.apply(&changes).unwrap();
             }
             let damage = "UPDATE switches SET definition = 'no' WHERE name = 'one';
                           UPDATE stacks SET applied = 'never' WHERE name = 'one';

@@ -3,7 +3,7 @@
 use super::boxes::{read, read_some};
 use super::error::StoreError;
 use super::schema::Store;
-use api::{CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, SwitchName, Time};
+use api::{CreateSwitch, MacAddr, PortName, Stack, StackName, Time};
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +22,16 @@ pub(crate) struct StoredSwitch {
 
 /// The switch's columns as one JSON value.
 #[derive(Serialize, Deserialize)]
-struct Entry {
+pub(super) struct SwitchEntry {
     switch: CreateSwitch,
     addresses: Vec<(MacAddr, PortName)>,
+}
+
+impl SwitchEntry {
+    /// The columns of a switch.
+    pub(super) fn of(stored: &StoredSwitch) -> Self {
+        Self { switch: stored.definition.clone(), addresses: stored.addresses.clone() }
+    }
 }
 
 /// A stack as it is stored.
@@ -48,58 +55,6 @@ pub(crate) struct StoredUnconfirmed {
 }
 
 impl Store {
-    /// Stores a new or changed switch.
-    pub(crate) fn put_switch(&mut self, stored: &StoredSwitch) -> Result<(), StoreError> {
-        let entry = Entry { switch: stored.definition.clone(), addresses: stored.addresses.clone() };
-        let entry = serde_json::to_string(&entry).map_err(|error| StoreError::Entry("switch", error))?;
-        self.connection.execute(
-            "INSERT INTO switches VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET definition = ?2, stack = ?3, created = ?4",
-            (
-                stored.definition.name.as_str(),
-                entry,
-                stored.stack.as_ref().map(StackName::as_str),
-                stored.created.to_string(),
-            ),
-        )?;
-        Ok(())
-    }
-
-    /// Removes a switch, and stores the switches and boxes that were connected to it without that connection, in one
-    /// transaction.
-    pub(crate) fn remove_switch(
-        &mut self,
-        name: &SwitchName,
-        switches: &[StoredSwitch],
-        boxes: &[CreateBox],
-    ) -> Result<(), StoreError> {
-        self.connection.execute_batch("BEGIN")?;
-        let removed = self.remove_switch_now(name, switches, boxes);
-        let end = if removed.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = self.connection.execute_batch(end);
-        if ended.is_err() && removed.is_ok() {
-            // A commit that fails for lack of space leaves the transaction open.
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
-        removed.and(ended.map_err(StoreError::from))
-    }
-
-    fn remove_switch_now(
-        &mut self,
-        name: &SwitchName,
-        switches: &[StoredSwitch],
-        boxes: &[CreateBox],
-    ) -> Result<(), StoreError> {
-        for switch in switches {
-            self.put_switch(switch)?;
-        }
-        for definition in boxes {
-            self.define_box(definition)?;
-        }
-        self.connection.execute("DELETE FROM switches WHERE name = ?1", [name.as_str()])?;
-        Ok(())
-    }
-
     /// All switches, by name.
     pub(crate) fn switches(&self) -> Result<Vec<StoredSwitch>, StoreError> {
         let mut query =
@@ -111,40 +66,6 @@ impl Store {
     pub(super) fn read_switch(&self, name: &str) -> Result<StoredSwitch, StoreError> {
         let query = "SELECT definition, stack, created FROM switches WHERE name = ?1";
         self.connection.query_row_and_then(query, [name], stored_switch)
-    }
-
-    /// Stores a new or changed stack.
-    pub(crate) fn put_stack(&mut self, stored: &StoredStack) -> Result<(), StoreError> {
-        let definition =
-            serde_json::to_string(&stored.definition).map_err(|error| StoreError::Entry("stack", error))?;
-        self.connection.execute(
-            "INSERT INTO stacks VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET definition = ?2, applied = ?3",
-            (stored.name.as_str(), definition, stored.applied.to_string()),
-        )?;
-        Ok(())
-    }
-
-    /// Removes a stack. Its boxes and switches stay.
-    pub(crate) fn remove_stack(&mut self, name: &StackName) -> Result<(), StoreError> {
-        self.connection.execute("DELETE FROM stacks WHERE name = ?1", [name.as_str()])?;
-        Ok(())
-    }
-
-    /// Stores that a stack awaits confirmation.
-    pub(crate) fn put_unconfirmed(&mut self, stored: &StoredUnconfirmed) -> Result<(), StoreError> {
-        let before = stored.before.as_ref().map(serde_json::to_string).transpose();
-        let before = before.map_err(|error| StoreError::Entry("stack", error))?;
-        self.connection.execute(
-            "INSERT INTO unconfirmed VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET before = ?2",
-            (stored.name.as_str(), before),
-        )?;
-        Ok(())
-    }
-
-    /// Stores that a stack no longer awaits confirmation.
-    pub(crate) fn remove_unconfirmed(&mut self, name: &StackName) -> Result<(), StoreError> {
-        self.connection.execute("DELETE FROM unconfirmed WHERE name = ?1", [name.as_str()])?;
-        Ok(())
     }
 
     /// All stacks that await confirmation, by name.
@@ -175,7 +96,8 @@ impl Store {
 
 fn stored_switch(row: &Row) -> Result<StoredSwitch, StoreError> {
     let entry: String = row.get(0)?;
-    let entry: Entry = serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
+    let entry: SwitchEntry =
+        serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
     let (stack, created) = (read_some(row, 1)?, read(row, 2)?);
     Ok(StoredSwitch { definition: entry.switch, addresses: entry.addresses, stack, created })
 }
@@ -196,6 +118,7 @@ fn stored_stack(row: &Row) -> Result<StoredStack, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::StoreChange;
 
     #[test]
     fn stored_switches_and_stacks_are_read_back() {
@@ -206,9 +129,9 @@ mod tests {
             stack: Some("edge".parse().unwrap()),
             created: Time::now(),
         };
-        store.put_switch(&switch).unwrap();
+        store.apply(&[StoreChange::PutSwitch(switch.clone())]).unwrap();
         switch.definition.age_seconds = 5;
-        store.put_switch(&switch).unwrap();
+        store.apply(&[StoreChange::PutSwitch(switch.clone())]).unwrap();
         let found = store.switches().unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!((&found[0].definition, &found[0].addresses), (&switch.definition, &switch.addresses));
@@ -218,10 +141,10 @@ mod tests {
             definition: Stack { switches: vec![switch.definition.clone()], boxes: Vec::new() },
             applied: Time::now(),
         };
-        store.put_stack(&stack).unwrap();
+        store.apply(&[StoreChange::PutStack(stack.clone())]).unwrap();
         assert_eq!(store.stacks().unwrap()[0].definition, stack.definition);
-        store.remove_stack(&stack.name).unwrap();
-        store.remove_switch(&switch.definition.name, &[], &[]).unwrap();
+        let removed = StoreChange::RemoveSwitch(switch.definition.name.clone());
+        store.apply(&[StoreChange::RemoveStack(stack.name), removed]).unwrap();
         assert!(store.stacks().unwrap().is_empty() && store.switches().unwrap().is_empty());
     }
 }

@@ -134,7 +134,7 @@ impl Supervisor {
     fn stored(&self, name: &BoxName) -> Result<Vec<Stored>, OperationError> {
         let store = self.0.store();
         let with_files = |configuration: StoredConfiguration| {
-            let files = store.files(configuration.id)?;
+            let files = store.files(name, configuration.id)?;
             Ok((configuration, files))
         };
         store.configurations(name)?.into_iter().map(with_files).collect()

@@ -1,14 +1,17 @@
 //! Creates and removes boxes.
 
+use super::claims::Claim;
+use super::operation::Operation;
 use super::state::Supervisor;
-use crate::boxes::ManagedBox;
+use crate::boxes::{ManagedBox, Phase};
 use crate::error::{OperationError, RequestError};
 use crate::fabric::AttachRequest;
 use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
-use crate::store::{StoredBox, StoredConfiguration};
-use crate::subject::Subject;
+use crate::store::{Action, StoreChange, StoredBox, StoredConfiguration, StoredSwitch};
+use api::Subject;
 use api::{
-    BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr, PortRequest, StackName, Time,
+    AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr,
+    PortDriver, PortRequest, StackName, Time, with_causes,
 };
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -47,15 +50,24 @@ pub(super) fn attach(port: &PortRequest) -> AttachRequest {
 impl Supervisor {
     /// Creates a box, and starts it. On failure the box does not exist.
     pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, OperationError> {
-        self.create_box_of(request, None)
+        if self.0.boxes().contains_key(&request.name) {
+            return Err(OperationError::Exists(Subject::from(&request.name)));
+        }
+        let name = request.name.clone();
+        let claims: Vec<Claim> = std::iter::once(Claim::change(&name)).chain(relied_on(&request)).collect();
+        let managed = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
+            self.make_box(operation, request, None)
+        })?;
+        Ok(self.detail(&managed))
     }
 
     /// Creates a box, possibly as part of a stack.
-    pub(super) fn create_box_of(
+    pub(super) fn make_box(
         &self,
+        operation: &mut Operation,
         mut request: CreateBox,
         stack: Option<StackName>,
-    ) -> Result<BoxDetail, OperationError> {
+    ) -> Result<Arc<ManagedBox>, OperationError> {
         check_sizes(&request.configuration, &request.files)?;
         check_box(&request)?;
         self.0.factory.resolve(request.sandbox)?;
@@ -64,40 +76,45 @@ impl Supervisor {
         for port in &mut request.ports {
             port.mac.get_or_insert_with(new_mac);
         }
-        let name = request.name.clone();
         let managed = Arc::new(ManagedBox::new(request.clone(), stack.clone(), Time::now()));
+        let _change = managed.change.lock();
         // From here on the name is reserved.
-        let change = managed.change.lock();
         self.reserve(&managed)?;
-        let made = self.check_for(&request, &text, &files).and_then(|()| {
-            let stored = StoredBox {
-                definition: request.clone(),
-                stack,
-                created: managed.inner().created,
-                running: request.start,
-            };
-            let configuration = StoredConfiguration {
-                id: 0,
-                name: ConfigurationName::main(),
-                source: request.source.clone(),
-                installed: Time::now(),
-                swaps: 0,
-                text,
-            };
-            self.attach_box(&request)?;
-            self.0.store().add_box(&stored, &configuration, &files)?;
-            if request.start { self.boot(&managed) } else { Ok(()) }
-        });
-        drop(change);
-        if let Err(failure) = made {
-            // If the box is already being removed, that operation cleans up.
-            if !std::mem::replace(&mut managed.inner().removed, true) {
-                self.forget(&managed);
-            }
-            return Err(failure);
+        let made = managed.clone();
+        operation.undo_by(move |supervisor| supervisor.unmake_box(&made));
+        self.check_for(&request, &text, &files)?;
+        let stored = StoredBox {
+            definition: request.clone(),
+            stack,
+            created: managed.inner().created,
+            running: request.start,
+        };
+        let configuration = StoredConfiguration {
+            id: 0,
+            name: ConfigurationName::main(),
+            source: request.source.clone(),
+            installed: Time::now(),
+            swaps: 0,
+            text,
+        };
+        self.attach_box(&request)?;
+        operation.stage_box(stored, configuration, files)?;
+        if request.start {
+            operation.note_started(&managed);
+            self.boot(&managed)?;
         }
-        self.0.journal.note(EventKind::BoxCreated, &name, format!("box {name} was created"));
-        Ok(self.detail(&managed))
+        let message = format!("box {} was created", managed.name);
+        operation.note(EventKind::BoxCreated, &managed.name, message);
+        Ok(managed.clone())
+    }
+
+    /// Undoes the creation of a box.
+    fn unmake_box(&self, managed: &Arc<ManagedBox>) {
+        managed.inner().removed = true;
+        if managed.instance().is_some() {
+            self.bring_down(managed, false);
+        }
+        self.forget(managed);
     }
 
     /// Reserves the name of a box.
@@ -124,8 +141,7 @@ impl Supervisor {
         self.0.fabric.ask(move |network| network.attach(&name, &owner, &ports))?
     }
 
-    /// Removes all traces of a box. Only the thread that set `removed` calls it, because afterwards the name may belong
-    /// to another box.
+    /// Removes all traces of a box but those in the store.
     fn forget(&self, managed: &Arc<ManagedBox>) {
         {
             let _change = self.0.change();
@@ -133,29 +149,98 @@ impl Supervisor {
             // If the fabric has ended, nothing is attached.
             let _ = self.0.fabric.ask(move |network| network.detach(&name));
         }
-        // A row that cannot be removed now was never stored, or belongs to a new box of the same name.
-        let _ = self.0.store().remove_box(&managed.name);
         self.0.boxes().remove(&managed.name);
     }
 
     /// Kills a box if it runs, and removes it with everything that is stored about it.
     pub fn remove_box(&self, name: &BoxName) -> Result<(), OperationError> {
         let managed = self.0.managed_box(name)?;
-        if std::mem::replace(&mut managed.inner().removed, true) {
-            // Another thread is removing it.
-            return Err(OperationError::NoBox(name.clone()));
+        if self.0.claims.changed_by(&name.into()) == Some(name.into()) {
+            // An operation on this box need not be waited for, for example in an endless loop.
+            managed.inner().unwanted = true;
+            managed.instance().inspect(|instance| instance.discard());
         }
-        // The step that may fail comes first: if the disk is full, the box keeps running.
-        if let Err(error) = self.0.store().remove_box(name) {
-            managed.inner().removed = false;
-            return Err(error.into());
-        }
-        self.bring_down(&managed, false);
-        self.forget(&managed);
-        self.drop_box_ports(name);
-        self.0.journal.note(EventKind::BoxRemoved, name, format!("box {name} was removed"));
-        Ok(())
+        let claims = || self.claims_to_remove_box(name);
+        self.operate(Action::Remove, name, &claims, |operation| {
+            let managed = self.0.managed_box(name)?;
+            self.plan_removal(operation, &managed);
+            // If it cannot be stored, for example because the disk is full, the box keeps running.
+            operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
+            Ok(())
+        })
     }
+
+    /// The claims of an operation that removes a box.
+    pub(super) fn claims_to_remove_box(&self, name: &BoxName) -> Vec<Claim> {
+        let mut claims = vec![Claim::change(name)];
+        if let Ok(managed) = self.0.managed_box(name) {
+            claims.extend(relied_on(&managed.inner().definition));
+        }
+        let joined = self.switches_with_port_of(name);
+        claims.extend(joined.iter().map(|stored| Claim::change(&stored.definition.name)));
+        claims
+    }
+
+    /// Adds the removal of a box to an operation. [`take_down_box`](Self::take_down_box) realises it.
+    pub(super) fn plan_removal(&self, operation: &mut Operation, managed: &ManagedBox) {
+        operation.add(StoreChange::RemoveBox(managed.name.clone()));
+        for mut stored in self.switches_with_port_of(&managed.name) {
+            stored.definition.ports.retain(|port| !is_port_of(port, &managed.name));
+            operation.add(StoreChange::PutSwitch(stored));
+        }
+        let message = format!("box {} was removed", managed.name);
+        operation.note(EventKind::BoxRemoved, &managed.name, message);
+    }
+
+    /// Ends a box, and removes it from the switches and from the list of boxes.
+    pub(super) fn take_down_box(&self, managed: &Arc<ManagedBox>) {
+        managed.inner().removed = true;
+        self.bring_down(managed, false);
+        self.forget(managed);
+        let _change = self.0.change();
+        for stored in self.0.switches().values_mut() {
+            stored.definition.ports.retain(|port| !is_port_of(port, &managed.name));
+        }
+    }
+
+    /// Undoes the removal of a box. The state inside it is lost.
+    pub(super) fn put_box_back(&self, name: &BoxName, joined: Vec<StoredSwitch>) {
+        let stored = self.0.store().read_box(name.as_str());
+        let stored = match stored {
+            Ok(stored) => stored,
+            Err(error) => {
+                let message = format!("box {name} could not be restored: {}", with_causes(&error));
+                return self.0.journal.note(EventKind::BoxCrashed, name, message);
+            }
+        };
+        let managed = self.restore_box(stored);
+        self.restore_ports(&joined, |port| is_port_of(port, name));
+        self.0.switches().extend(joined.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
+        if managed.inner().phase != Phase::Stopped {
+            self.boot_restored(&managed);
+        }
+    }
+
+    /// The switches whose definition has a port of a box.
+    pub(super) fn switches_with_port_of(&self, name: &BoxName) -> Vec<StoredSwitch> {
+        self.0.switches().values().filter(|stored| has_port_of(stored, name)).cloned().collect()
+    }
+}
+
+/// The claims of the switches that a box is attached to.
+pub(super) fn relied_on(definition: &CreateBox) -> impl Iterator<Item = Claim> {
+    definition.ports.iter().filter_map(|port| match &port.attach {
+        Attachment::Switch(switch) => Some(Claim::rely(switch)),
+        Attachment::Pipe(_) | Attachment::Nothing => None,
+    })
+}
+
+fn is_port_of(port: &AddPort, name: &BoxName) -> bool {
+    matches!(&port.driver, PortDriver::Box { name: of, .. } if of == name)
+}
+
+fn has_port_of(stored: &StoredSwitch, name: &BoxName) -> bool {
+    stored.definition.ports.iter().any(|port| is_port_of(port, name))
 }
 
 pub(super) fn check_box(request: &CreateBox) -> Result<(), OperationError> {

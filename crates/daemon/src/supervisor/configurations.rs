@@ -1,16 +1,29 @@
 //! Installs, swaps and removes configurations of boxes.
 
+use super::claims::Claim;
 use super::lifecycle::{lock_for_change, state};
+use super::operation::Operation;
 use super::state::Supervisor;
-use crate::boxes::{Installed, Instance, ManagedBox, Phase, in_box};
+use crate::boxes::{Installed, ManagedBox, Phase, in_box};
 use crate::error::{OperationError, RequestError};
-use crate::limits::{INSTALL_TIMEOUT, MAX_CONFIGURATIONS};
-use crate::store::StoredConfiguration;
+use crate::fair_lock::LockTimeout;
+use crate::limits::{INSTALL_TIMEOUT, MAX_CONFIGURATIONS, STOP_TIMEOUT};
+use crate::store::{Action, StoreChange, StoredConfiguration};
 use api::{
     BoxName, ConfigurationName, ConfigurationStatus, ConfigurationText, EventKind, Install, Time, with_causes,
 };
 use boundary::Request;
 use std::sync::Arc;
+
+/// A configuration before a change.
+#[derive(Clone, Debug)]
+struct Previous {
+    name: ConfigurationName,
+    /// `None` if the box did not have it.
+    stored: Option<StoredConfiguration>,
+    /// All configurations of the box.
+    installed: Vec<Installed>,
+}
 
 impl Supervisor {
     /// The text of a configuration as it was installed.
@@ -23,7 +36,7 @@ impl Supervisor {
         let store = self.0.store();
         let missing = || OperationError::NoConfiguration(name.clone(), configuration.clone());
         let found = store.configuration(name, configuration)?.ok_or_else(missing)?;
-        let files = store.files(found.id)?.into_iter().map(|file| file.name).collect();
+        let files = store.files(name, found.id)?.into_iter().map(|file| file.name).collect();
         Ok(ConfigurationText { configuration: found.text, source: found.source, files })
     }
 
@@ -36,18 +49,9 @@ impl Supervisor {
         request: &Install,
     ) -> Result<ConfigurationStatus, OperationError> {
         let result = self.install_checked(name, configuration, request);
-        match &result {
-            Ok(status) => {
-                let what = if status.swaps > 0 { "swapped" } else { "installed" };
-                let message = format!("configuration {configuration} of box {name} was {what}");
-                self.0.journal.note(EventKind::ConfigurationInstalled, name, message);
-            }
-            Err(failure @ OperationError::Refused(_)) => {
-                let message =
-                    format!("configuration {configuration} of box {name}: {}", with_causes(failure));
-                self.0.journal.note(EventKind::ConfigurationRefused, name, message);
-            }
-            Err(_) => {}
+        if let Err(failure @ OperationError::Refused(_)) = &result {
+            let message = format!("configuration {configuration} of box {name}: {}", with_causes(failure));
+            self.0.journal.note(EventKind::ConfigurationRefused, name, message);
         }
         result
     }
@@ -63,8 +67,22 @@ impl Supervisor {
         let mut definition = managed.inner().definition.clone();
         definition.source = request.source.clone();
         self.check_for(&definition, &request.configuration, &request.files)?;
-        let _change = lock_for_change(&managed)?;
-        let (phase, instance) = {
+        self.operate(Action::Change, name, &|| vec![Claim::change(name)], |operation| {
+            self.swap(operation, &managed, configuration, request)
+        })
+    }
+
+    /// Installs a configuration that was checked, or swaps the one of the same name.
+    pub(super) fn swap(
+        &self,
+        operation: &mut Operation,
+        managed: &Arc<ManagedBox>,
+        configuration: &ConfigurationName,
+        request: &Install,
+    ) -> Result<ConfigurationStatus, OperationError> {
+        let name = &managed.name;
+        let _change = lock_for_change(managed)?;
+        let (phase, instance, installed) = {
             let inner = managed.inner();
             if inner.removed {
                 return Err(OperationError::NoBox(name.clone()));
@@ -73,10 +91,10 @@ impl Supervisor {
             if others >= MAX_CONFIGURATIONS {
                 return Err(OperationError::Limit("configurations of the box", MAX_CONFIGURATIONS));
             }
-            (inner.phase, inner.instance.clone())
+            (inner.phase, inner.instance.clone(), inner.installed.clone())
         };
         if matches!(phase, Phase::Suspended) {
-            return Err(state(&managed, phase, "resume it first"));
+            return Err(state(managed, phase, "resume it first"));
         }
         let before = self.0.store().configuration(name, configuration)?;
         let stored = StoredConfiguration {
@@ -87,55 +105,57 @@ impl Supervisor {
             swaps: before.as_ref().map_or(0, |before| before.swaps + 1),
             text: request.configuration.clone(),
         };
-        let id = self.0.store().stage(name, &stored, &request.files)?;
-        let swapped = match &instance {
-            Some(instance) => self.install_now(
-                &managed,
-                instance,
-                (in_box(configuration), &stored.text, stored.source.as_deref()),
-                &request.files,
-            ),
-            None => Ok(Vec::new()),
-        };
-        let activated = swapped.and_then(|found| {
-            self.0.store().activate(name, configuration, id)?;
-            Ok(found)
-        });
-        match activated {
-            Ok(diagnostics) => {
-                let installed = Installed {
-                    name: configuration.clone(),
-                    installed: stored.installed,
-                    swaps: stored.swaps,
-                    diagnostics,
-                };
-                Ok(note_installed(&managed, installed))
+        operation.stage(name, &stored, &request.files)?;
+        let previous = Previous { name: configuration.clone(), stored: before, installed };
+        let diagnostics = match &instance {
+            Some(instance) => {
+                let text = (in_box(configuration), stored.text.as_str(), stored.source.as_deref());
+                let swapped = self.install_now(managed, instance, text, &request.files);
+                swapped.inspect_err(|_| self.take_back(managed, previous.clone()))?
             }
-            Err(failure) => {
-                // If the row cannot be removed now, the next opening of the store removes it.
-                let _ = self.0.store().unstage(id);
-                if let Some(instance) = &instance {
-                    self.take_back(&managed, instance, configuration, before);
-                }
-                Err(failure)
+            None => Vec::new(),
+        };
+        let swapped = managed.clone();
+        operation.undo_by(move |supervisor| supervisor.take_back_later(&swapped, previous));
+        let what = if stored.swaps > 0 { "swapped" } else { "installed" };
+        let message = format!("configuration {configuration} of box {name} was {what}");
+        operation.note(EventKind::ConfigurationInstalled, name, message);
+        let installed = Installed {
+            name: configuration.clone(),
+            installed: stored.installed,
+            swaps: stored.swaps,
+            diagnostics,
+        };
+        Ok(note_installed(managed, installed))
+    }
+
+    /// Undoes a change of a configuration when a later step of its operation has failed.
+    fn take_back_later(&self, managed: &Arc<ManagedBox>, previous: Previous) {
+        match managed.change.lock_within(STOP_TIMEOUT) {
+            Ok(_change) => self.take_back(managed, previous),
+            // Another thread starts or stops the box. If it starts again, it has its stored configurations.
+            Err(LockTimeout) => {
+                managed.inner().installed = previous.installed;
+                managed.instance().inspect(|instance| instance.kill());
             }
         }
     }
 
-    /// Reinstalls the previous configuration after a failed installation.
-    fn take_back(
-        &self,
-        managed: &ManagedBox,
-        instance: &Arc<Instance>,
-        configuration: &ConfigurationName,
-        before: Option<StoredConfiguration>,
-    ) {
-        let name = in_box(configuration);
+    /// Reinstalls the previous configuration after a failed change. The caller holds the box's `change` lock.
+    fn take_back(&self, managed: &ManagedBox, previous: Previous) {
+        let Previous { name: configuration, stored: before, installed } = previous;
+        let instance = {
+            let mut inner = managed.inner();
+            inner.installed = installed;
+            inner.instance.clone()
+        };
+        let Some(instance) = instance else { return };
+        let name = in_box(&configuration);
         let taken = match before {
             Some(before) => {
-                let files = self.0.store().files(before.id).unwrap_or_default();
+                let files = self.0.store().files(&managed.name, before.id).unwrap_or_default();
                 let text = (name, before.text.as_str(), before.source.as_deref());
-                self.install_now(managed, instance, text, &files).map(drop)
+                self.install_now(managed, &instance, text, &files).map(drop)
             }
             // The box may not have it at all, so errors are ignored.
             None => {
@@ -161,28 +181,39 @@ impl Supervisor {
         if *configuration == ConfigurationName::main() {
             return Err(RequestError::RemoveMain.into());
         }
-        let _change = lock_for_change(&managed)?;
-        let (phase, instance) = {
-            let inner = managed.inner();
-            (inner.phase, inner.instance.clone())
-        };
-        if matches!(phase, Phase::Suspended) {
-            return Err(state(&managed, phase, "resume it first"));
-        }
-        if self.0.store().configuration(name, configuration)?.is_none() {
-            return Err(OperationError::NoConfiguration(name.clone(), configuration.clone()));
-        }
-        self.0.store().remove_configuration(name, configuration)?;
-        if let Some(instance) = instance {
-            let request = Request::Remove { name: in_box(configuration) };
-            instance
-                .call(&request, INSTALL_TIMEOUT)
-                .map_err(|error| OperationError::call(name, error, INSTALL_TIMEOUT))?;
-        }
-        managed.inner().installed.retain(|installed| installed.name != *configuration);
-        let message = format!("configuration {configuration} of box {name} was removed");
-        self.0.journal.note(EventKind::ConfigurationRemoved, name, message);
-        Ok(())
+        self.operate(Action::Change, name, &|| vec![Claim::change(name)], |operation| {
+            let _change = lock_for_change(&managed)?;
+            let (phase, instance, installed) = {
+                let inner = managed.inner();
+                if inner.removed {
+                    return Err(OperationError::NoBox(name.clone()));
+                }
+                (inner.phase, inner.instance.clone(), inner.installed.clone())
+            };
+            if matches!(phase, Phase::Suspended) {
+                return Err(state(&managed, phase, "resume it first"));
+            }
+            let before = self.0.store().configuration(name, configuration)?;
+            if before.is_none() {
+                return Err(OperationError::NoConfiguration(name.clone(), configuration.clone()));
+            }
+            operation.add(StoreChange::RemoveConfiguration(name.clone(), configuration.clone()));
+            let previous = Previous { name: configuration.clone(), stored: before, installed };
+            if let Some(instance) = instance {
+                let request = Request::Remove { name: in_box(configuration) };
+                let removed = instance.call(&request, INSTALL_TIMEOUT);
+                removed.map_err(|error| {
+                    self.take_back(&managed, previous.clone());
+                    OperationError::call(name, error, INSTALL_TIMEOUT)
+                })?;
+            }
+            let changed = managed.clone();
+            operation.undo_by(move |supervisor| supervisor.take_back_later(&changed, previous));
+            managed.inner().installed.retain(|installed| installed.name != *configuration);
+            let message = format!("configuration {configuration} of box {name} was removed");
+            operation.note(EventKind::ConfigurationRemoved, name, message);
+            Ok(())
+        })
     }
 }
 

@@ -1,14 +1,14 @@
 //! Stacks that are rolled back unless they are confirmed in time: for changes that may cut off the client's own
 //! connection.
 //!
-//! The complete previous definition is stored before anything changes, so that the rollback also happens if the daemon
+//! The complete previous definition is stored together with the new one, so that the rollback also happens if the daemon
 //! ends meanwhile. It is applied like any other stack: unchanged parts keep running.
 
 use super::pending_confirmation::PendingConfirmation;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::limits::MAX_CONFIRMATION_TIME;
-use crate::store::StoredUnconfirmed;
+use crate::store::{Action, StoreChange, StoredUnconfirmed};
 use api::{Changes, EventKind, Stack, StackName, Time, with_causes};
 use std::time::{Duration, Instant};
 
@@ -40,11 +40,8 @@ impl Supervisor {
                 .insert(name.clone(), PendingConfirmation { due, until, before: before.clone(), busy: true });
         }
         let stored = StoredUnconfirmed { name: name.clone(), before };
-        let put = self.0.store().put_unconfirmed(&stored);
-        let applied = match put {
-            Ok(()) => self.apply_stack(name, stack),
-            Err(error) => Err(error.into()),
-        };
+        let unconfirmed = vec![StoreChange::PutUnconfirmed(stored)];
+        let applied = self.change_stack(Action::Apply, name, stack, unconfirmed);
         let mut pending = self.0.pending();
         match (&applied, pending.get_mut(name)) {
             (Ok(_), Some(entry)) => {
@@ -52,12 +49,7 @@ impl Supervisor {
                 entry.due = Instant::now() + time;
                 entry.until = Time::from(Time::now().system() + time);
             }
-            _ => {
-                pending.remove(name);
-                drop(pending);
-                // If the row stays, the next daemon only applies the previous definition again.
-                let _ = self.0.store().remove_unconfirmed(name);
-            }
+            _ => drop(pending.remove(name)),
         }
         applied
     }
@@ -73,7 +65,7 @@ impl Supervisor {
     /// Confirms a stack: it stays as it was applied.
     pub fn confirm_stack(&self, name: &StackName) -> Result<(), OperationError> {
         let pending = self.claim(name)?;
-        let removed = self.0.store().remove_unconfirmed(name);
+        let removed = self.0.store().apply(&[StoreChange::RemoveUnconfirmed(name.clone())]);
         if let Err(error) = removed {
             self.0.pending().insert(name.clone(), PendingConfirmation { busy: false, ..pending });
             return Err(error.into());
@@ -114,9 +106,10 @@ impl Supervisor {
         before: Option<Stack>,
         why: &str,
     ) -> Result<Changes, OperationError> {
+        let confirmed = StoreChange::RemoveUnconfirmed(name.clone());
         let result = match before {
-            Some(before) => self.apply_stack(name, before),
-            None => self.drop_stack(name),
+            Some(before) => self.change_stack(Action::RollBack, name, before, vec![confirmed.clone()]),
+            None => self.drop_stack(Action::RollBack, name, vec![confirmed.clone()]),
         };
         let message = match &result {
             Ok(_) => format!("stack {name} was rolled back: {why}"),
@@ -124,8 +117,10 @@ impl Supervisor {
                 format!("stack {name} could not be rolled back ({why}): {}", with_causes(failure))
             }
         };
-        // If the disk is full, the next daemon rolls it back again, which changes nothing.
-        let _ = self.0.store().remove_unconfirmed(name);
+        if result.is_err() {
+            // The stack stays as it is. If this cannot be stored, the next daemon tries again to roll it back.
+            let _ = self.0.store().apply(&[confirmed]);
+        }
         self.0.journal.note(EventKind::StackRolledBack, name, message);
         result
     }

@@ -1,37 +1,41 @@
 //! Starts, stops, suspends and kills boxes.
 
+use super::claims::Claim;
 use super::state::Supervisor;
 use crate::boxes::{Instance, ManagedBox, Phase};
 use crate::error::OperationError;
 use crate::fair_lock::{FairGuard, LockTimeout};
 use crate::limits::{CHANGE_TIMEOUT, STOP_TIMEOUT};
+use crate::store::{Action, StoreChange};
 use api::{BoxName, BoxStatus, EventKind};
 use std::sync::Arc;
 
 impl Supervisor {
     /// Starts a stopped box, with its stored configurations.
     pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
-        let managed = self.0.managed_box(name)?;
-        let change = lock_for_change(&managed)?;
-        {
-            let mut inner = managed.inner();
-            if inner.removed {
-                return Err(OperationError::NoBox(name.clone()));
+        self.0.managed_box(name)?;
+        let managed = self.operate(Action::Start, name, &|| vec![Claim::change(name)], |operation| {
+            let managed = self.0.managed_box(name)?;
+            let change = lock_for_change(&managed)?;
+            {
+                let mut inner = managed.inner();
+                if inner.removed {
+                    return Err(OperationError::NoBox(name.clone()));
+                }
+                if matches!(inner.phase, Phase::Running | Phase::Suspended | Phase::Booting) {
+                    return Err(state(&managed, inner.phase, "stop or restart it"));
+                }
+                inner.unwanted = false;
+                inner.crashes = 0;
             }
-            if matches!(inner.phase, Phase::Running | Phase::Suspended | Phase::Booting) {
-                return Err(state(&managed, inner.phase, "stop or restart it"));
-            }
-            inner.unwanted = false;
-            inner.crashes = 0;
-        }
-        self.0.store().set_running(name, true)?;
-        let booted = self.boot(&managed);
-        drop(change);
-        if let Err(failure) = booted {
-            // It does not run, so the next daemon must not start it either.
-            let _ = self.0.store().set_running(name, false);
-            return Err(failure);
-        }
+            operation.add(StoreChange::SetRunning(name.clone(), true));
+            operation.note_started(&managed);
+            self.boot(&managed)?;
+            let started = managed.clone();
+            operation.undo_by(move |supervisor| supervisor.bring_down(&started, false));
+            drop(change);
+            Ok(managed)
+        })?;
         Ok(self.status(&managed))
     }
 
@@ -42,7 +46,12 @@ impl Supervisor {
         if matches!(phase, Phase::Stopped | Phase::Created | Phase::Crashed) {
             return Err(state(&managed, phase, "there is nothing to stop"));
         }
-        self.0.store().set_running(name, false)?;
+        // First, so that a start that is not committed yet is stored as stopped.
+        let before = std::mem::replace(&mut managed.inner().unwanted, true);
+        if let Err(error) = self.0.store().apply(&[StoreChange::SetRunning(name.clone(), false)]) {
+            managed.inner().unwanted = before;
+            return Err(error.into());
+        }
         self.bring_down(&managed, true);
         Ok(self.status(&managed))
     }

@@ -2,8 +2,8 @@
 
 use super::state::Supervisor;
 use crate::boxes::{Instance, ManagedBox, Phase, StoreResult};
-use crate::escape;
 use crate::limits::MAX_EVENTS_PER_ROUND;
+use api::escape;
 use api::{LogLine, Time, with_causes};
 use boundary::Event;
 use std::io;

@@ -5,7 +5,7 @@ use super::state::Supervisor;
 use crate::boxes::{Installed, ManagedBox, Phase};
 use crate::error::OperationError;
 use crate::store::{EntryKind, StoredBox, StoredSwitch};
-use api::{AddPort, EventKind, PortDriver, with_causes};
+use api::{AddPort, Attachment, CreateBox, EventKind, PortDriver, with_causes};
 use std::sync::Arc;
 
 impl Supervisor {
@@ -68,7 +68,7 @@ impl Supervisor {
         Ok(accepted)
     }
 
-    fn restore_ports(&self, switches: &[StoredSwitch], which: impl Fn(&AddPort) -> bool) {
+    pub(super) fn restore_ports(&self, switches: &[StoredSwitch], which: impl Fn(&AddPort) -> bool) {
         for stored in switches {
             let name = &stored.definition.name;
             for port in stored.definition.ports.iter().filter(|port| which(port)) {
@@ -84,7 +84,7 @@ impl Supervisor {
         }
     }
 
-    fn restore_box(&self, stored: StoredBox) -> Arc<ManagedBox> {
+    pub(super) fn restore_box(&self, stored: StoredBox) -> Arc<ManagedBox> {
         let managed = Arc::new(ManagedBox::new(stored.definition.clone(), stored.stack, stored.created));
         let configurations = self.0.store().configurations(&managed.name).unwrap_or_default();
         {
@@ -100,7 +100,7 @@ impl Supervisor {
                 .collect();
             inner.phase = if stored.running { Phase::Created } else { Phase::Stopped };
         }
-        if let Err(failure) = self.attach_box(&stored.definition) {
+        if let Err(failure) = self.attach_box(&self.with_present_switches(&stored.definition)) {
             // The box is attached to nothing, but can be inspected and removed.
             let message =
                 format!("box {}: its ports could not be attached: {}", managed.name, with_causes(&failure));
@@ -111,7 +111,20 @@ impl Supervisor {
         managed
     }
 
-    fn boot_restored(&self, managed: &Arc<ManagedBox>) {
+    /// A definition in which ports whose switch was removed are attached to nothing. They wait for a new switch of that
+    /// name.
+    fn with_present_switches(&self, definition: &CreateBox) -> CreateBox {
+        let mut definition = definition.clone();
+        let switches = self.0.switches();
+        for port in &mut definition.ports {
+            if matches!(&port.attach, Attachment::Switch(switch) if !switches.contains_key(switch)) {
+                port.attach = Attachment::Nothing;
+            }
+        }
+        definition
+    }
+
+    pub(super) fn boot_restored(&self, managed: &Arc<ManagedBox>) {
         let change = managed.change.lock();
         let booted = self.boot(managed);
         drop(change);

@@ -1,11 +1,15 @@
 //! Stacks: boxes and switches that are created, changed and removed together, atomically.
 
+use super::boxes::relied_on;
+use super::claims::Claim;
 use super::diff::{diff_box, diff_switch};
+use super::operation::Operation;
 use super::state::Supervisor;
+use super::switches::far_end;
 use crate::boxes::{ManagedBox, Share};
 use crate::error::{OperationError, RequestError};
-use crate::store::{StoredStack, StoredSwitch};
-use crate::subject::Subject;
+use crate::store::{Action, StoreChange, StoredStack, StoredSwitch};
+use api::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
     PortDriver, Stack, StackName, StackStatus, SwitchName, Time, with_causes,
@@ -25,9 +29,6 @@ enum StackStep {
     Reload(Arc<ManagedBox>, Box<Install>),
     Alter(Arc<ManagedBox>, Box<CreateBox>),
 }
-
-/// Undoes a step.
-type Undo = Box<dyn FnOnce(&Supervisor)>;
 
 /// The steps, and the changes that are reported.
 #[derive(Debug, Default)]
@@ -81,56 +82,103 @@ impl Supervisor {
 
     /// Applies a stack: all of it, or nothing if any part is rejected.
     pub fn apply_stack(&self, name: &StackName, stack: Stack) -> Result<Changes, OperationError> {
-        let plan = self.plan(name, &stack)?;
-        self.check_plan(&plan)?;
-        let mut undo: Vec<Undo> = Vec::new();
-        let done = plan.steps.into_iter().try_for_each(|step| {
-            undo.push(self.step(name, step)?);
-            Ok(())
+        self.change_stack(Action::Apply, name, stack, Vec::new())
+    }
+
+    /// Applies a stack together with other changes of the store.
+    pub(super) fn change_stack(
+        &self,
+        action: Action,
+        name: &StackName,
+        stack: Stack,
+        others: Vec<StoreChange>,
+    ) -> Result<Changes, OperationError> {
+        let claims = || self.claims_of(name, &stack);
+        let mut has_begun = false;
+        let done = self.operate(action, name, &claims, |operation| {
+            let plan = self.plan(name, &stack)?;
+            self.check_plan(&plan)?;
+            has_begun = true;
+            plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
+            let mut definition = stack.clone();
+            for wanted in &mut definition.boxes {
+                (wanted.configuration, wanted.files) = (String::new(), Vec::new());
+            }
+            let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
+            operation.add(StoreChange::PutStack(stored));
+            others.iter().for_each(|change| operation.add(change.clone()));
+            let message = format!("stack {name} was applied: {} changes", plan.changes.len());
+            operation.note(EventKind::StackApplied, name, message);
+            Ok(Changes { changes: plan.changes })
         });
-        let mut definition = stack;
-        for wanted in &mut definition.boxes {
-            (wanted.configuration, wanted.files) = (String::new(), Vec::new());
-        }
-        let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
-        let done = done.and_then(|()| Ok(self.0.store().put_stack(&stored)?));
-        match done {
-            Ok(()) => {
-                let message = format!("stack {name} was applied: {} changes", plan.changes.len());
-                self.0.journal.note(EventKind::StackApplied, name, message);
-                Ok(Changes { changes: plan.changes })
-            }
-            Err(failure) => {
-                undo.into_iter().rev().for_each(|undo| undo(self));
-                let message = format!(
-                    "stack {name} could not be applied; all changes were undone: {}",
-                    with_causes(&failure)
-                );
-                self.0.journal.note(EventKind::StackRolledBack, name, message);
-                Err(failure)
-            }
+        done.inspect_err(|failure| self.note_undone(has_begun, name, "applied", failure))
+    }
+
+    /// Reports an operation on a stack that failed after it had begun to change something.
+    fn note_undone(&self, has_begun: bool, name: &StackName, what: &str, failure: &OperationError) {
+        if has_begun {
+            let why = with_causes(failure);
+            let message = format!("stack {name} could not be {what}; all changes were undone: {why}");
+            self.0.journal.note(EventKind::StackRolledBack, name, message);
         }
     }
 
-    /// Removes a stack's boxes and switches.
+    /// Removes a stack's boxes and switches: all of them, or none.
     pub fn remove_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         self.refuse_unconfirmed(name)?;
-        self.drop_stack(name)
+        self.drop_stack(Action::Remove, name, Vec::new())
     }
 
-    /// Like [`remove_stack`](Self::remove_stack), even if the stack awaits confirmation.
-    pub(super) fn drop_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
-        if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
-            return Err(OperationError::NoStack(name.clone()));
+    /// Like [`remove_stack`](Self::remove_stack), even if the stack awaits confirmation, and together with other changes
+    /// of the store.
+    pub(super) fn drop_stack(
+        &self,
+        action: Action,
+        name: &StackName,
+        others: Vec<StoreChange>,
+    ) -> Result<Changes, OperationError> {
+        let stack = Stack::default();
+        let mut has_begun = false;
+        let done = self.operate(action, name, &|| self.claims_of(name, &stack), |operation| {
+            if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
+                return Err(OperationError::NoStack(name.clone()));
+            }
+            let plan = self.plan(name, &stack)?;
+            has_begun = true;
+            plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
+            operation.add(StoreChange::RemoveStack(name.clone()));
+            others.iter().for_each(|change| operation.add(change.clone()));
+            let message = format!("stack {name} was removed");
+            operation.note(EventKind::StackRemoved, name, message);
+            Ok(Changes { changes: plan.changes })
+        });
+        done.inspect_err(|failure| self.note_undone(has_begun, name, "removed", failure))
+    }
+
+    /// The claims of an operation that makes a stack match its definition.
+    fn claims_of(&self, name: &StackName, stack: &Stack) -> Vec<Claim> {
+        let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
+        let mut claims = vec![Claim::change(name)];
+        for wanted in &stack.switches {
+            claims.push(Claim::change(&wanted.name));
+            claims.extend(wanted.ports.iter().filter_map(far_end));
         }
-        let plan = self.plan(name, &Stack::default())?;
-        for step in plan.steps {
-            drop(self.step(name, step)?);
+        for wanted in &stack.boxes {
+            claims.push(Claim::change(&wanted.name));
+            claims.extend(relied_on(wanted));
         }
-        self.0.store().remove_stack(name)?;
-        let message = format!("stack {name} was removed");
-        self.0.journal.note(EventKind::StackRemoved, name, message);
-        Ok(Changes { changes: plan.changes })
+        let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        for stored in switches.iter().filter(|stored| ours(&stored.stack)) {
+            claims.extend(self.claims_to_remove_switch(&stored.definition.name));
+            claims.extend(stored.definition.ports.iter().filter_map(far_end));
+        }
+        for managed in self.0.all() {
+            let is_ours = ours(&managed.inner().stack);
+            if is_ours {
+                claims.extend(self.claims_to_remove_box(&managed.name));
+            }
+        }
+        claims
     }
 
     /// Plans the steps. Switches are created first, boxes are removed before new ones may need their names and ports,
@@ -235,7 +283,7 @@ impl Supervisor {
         let store = self.0.store();
         match store.configuration(name, &ConfigurationName::main())? {
             Some(found) => {
-                let files = store.files(found.id)?;
+                let files = store.files(name, found.id)?;
                 Ok((found.text, files))
             }
             None => Ok((String::new(), Vec::new())),
@@ -258,61 +306,50 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Performs one step and returns how to undo it. The state inside a removed box is lost.
-    fn step(&self, stack: &StackName, step: StackStep) -> Result<Undo, OperationError> {
+    /// Performs one step. If it is undone later, the state inside a removed box is lost.
+    fn step(
+        &self,
+        operation: &mut Operation,
+        stack: &StackName,
+        step: StackStep,
+    ) -> Result<(), OperationError> {
         match step {
             StackStep::MakeSwitch(definition) => {
-                let name = definition.name.clone();
-                self.create_switch_of(definition, Some(stack.clone()))?;
-                Ok(Box::new(move |supervisor| drop(supervisor.remove_switch(&name))))
+                self.make_switch(operation, definition, Some(stack.clone()))?;
             }
             StackStep::RemoveSwitch(stored) => {
-                self.remove_switch(&stored.definition.name)?;
-                Ok(Box::new(move |supervisor| {
-                    drop(supervisor.create_switch_of(stored.definition, stored.stack));
-                }))
+                let name = &stored.definition.name;
+                // An earlier step may have changed it.
+                let (stored, joined) = (self.stored_switch(name)?, self.joined_to(name));
+                self.plan_switch_removal(operation, name)?;
+                self.take_down_switch(name);
+                operation.undo_by(move |supervisor| supervisor.put_switch_back(&stored, joined));
             }
-            StackStep::AddPort(switch, port) => {
-                self.add_port(&switch, &port)?;
-                Ok(Box::new(move |supervisor| drop(supervisor.remove_port(&switch, &port.name))))
-            }
+            StackStep::AddPort(switch, port) => self.make_port(operation, &switch, &port)?,
             StackStep::RemovePort(switch, port) => {
-                self.remove_port(&switch, &port.name)?;
-                Ok(Box::new(move |supervisor| drop(supervisor.add_port(&switch, &port))))
+                let before = self.stored_switch(&switch)?;
+                self.plan_port_removal(operation, &switch, &port.name)?;
+                self.take_down_port(&switch, &port.name);
+                operation.undo_by(move |supervisor| supervisor.put_port_back(before, &port));
             }
-            StackStep::MakeBox(wanted) => {
-                let name = wanted.name.clone();
-                self.create_box_of(*wanted, Some(stack.clone()))?;
-                Ok(Box::new(move |supervisor| drop(supervisor.remove_box(&name))))
-            }
+            StackStep::MakeBox(wanted) => drop(self.make_box(operation, *wanted, Some(stack.clone()))?),
             StackStep::RemoveBox(managed) => {
-                let (mut definition, stack) = {
-                    let inner = managed.inner();
-                    (inner.definition.clone(), inner.stack.clone())
-                };
-                (definition.configuration, definition.files) = self.main_of(&managed.name)?;
-                self.remove_box(&managed.name)?;
-                Ok(Box::new(move |supervisor| drop(supervisor.create_box_of(definition, stack))))
+                let joined = self.switches_with_port_of(&managed.name);
+                self.plan_removal(operation, &managed);
+                self.take_down_box(&managed);
+                let name = managed.name.clone();
+                operation.undo_by(move |supervisor| supervisor.put_box_back(&name, joined));
             }
             StackStep::Reload(managed, install) => {
-                let main = ConfigurationName::main();
-                let (configuration, files) = self.main_of(&managed.name)?;
-                let source = self.show_configuration(&managed.name, &main)?.source;
-                self.install(&managed.name, &main, &install)?;
-                let before = Install { configuration, source, files };
-                Ok(Box::new(move |supervisor| {
-                    drop(supervisor.install(&managed.name, &ConfigurationName::main(), &before));
-                }))
+                drop(self.swap(operation, &managed, &ConfigurationName::main(), &install)?);
             }
-            StackStep::Alter(managed, wanted) => {
-                let before = self.alter(&managed, &wanted)?;
-                Ok(Box::new(move |supervisor| drop(supervisor.alter(&managed, &before))))
-            }
+            StackStep::Alter(managed, wanted) => self.alter(operation, &managed, &wanted),
         }
+        Ok(())
     }
 
-    /// Changes settings of a box that may be running. Returns the previous definition.
-    fn alter(&self, managed: &Arc<ManagedBox>, wanted: &CreateBox) -> Result<CreateBox, OperationError> {
+    /// Changes settings of a box that may be running.
+    fn alter(&self, operation: &mut Operation, managed: &Arc<ManagedBox>, wanted: &CreateBox) {
         let before = managed.inner().definition.clone();
         let mut definition = before.clone();
         definition.cpu_weight = wanted.cpu_weight;
@@ -320,12 +357,16 @@ impl Supervisor {
         definition.restart = wanted.restart;
         definition.labels = wanted.labels.clone();
         definition.start = wanted.start;
-        self.0.store().define_box(&definition)?;
-        if let Some(instance) = managed.instance() {
-            instance.set_share(Share::of(&definition));
-        }
-        managed.inner().definition = definition;
-        Ok(before)
+        operation.add(StoreChange::DefineBox(Box::new(definition.clone())));
+        let set = |managed: &ManagedBox, definition: CreateBox| {
+            if let Some(instance) = managed.instance() {
+                instance.set_share(Share::of(&definition));
+            }
+            managed.inner().definition = definition;
+        };
+        set(managed, definition);
+        let altered = managed.clone();
+        operation.undo_by(move |_| set(&altered, before));
     }
 }
 

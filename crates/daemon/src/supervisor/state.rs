@@ -1,6 +1,7 @@
 //! The supervisor's state, its start and its shutdown.
 
 use super::check_slots::CheckSlots;
+use super::claims::Claims;
 use super::exit_events::ExitEvents;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
@@ -12,8 +13,8 @@ use crate::limits::MAX_CHECKS;
 use crate::processors::Processors;
 use crate::settings::Settings;
 use crate::store::{Damage, Store, StoreError, StoredSwitch};
-use crate::subject::Subject;
 use crate::symbols::SymbolFile;
+use api::Subject;
 use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
 use sandbox::{EventFd, HostError, SystemError};
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ impl From<OperationError> for StartError {
 
 /// All boxes and switches, and their state. Clones share it; dropping the last one ends all boxes.
 ///
-/// Lock order: a box's `change` lock, then `change`, then one of the others, held briefly.
+/// Lock order: claims, a box's `change` lock, then `change`, then one of the others, held briefly.
 #[derive(Clone, Debug)]
 pub struct Supervisor(pub(super) Arc<SupervisorState>);
 
@@ -103,6 +104,8 @@ pub(super) struct SupervisorState {
     pub(super) journal: Journal,
     pub(super) exit_events: ExitEvents,
     pub(super) meter: Mutex<RateMeter>,
+    /// The objects that operations in progress use.
+    pub(super) claims: Claims,
     /// Held while attachments change.
     change: Mutex<()>,
     pub(super) checks: CheckSlots,
@@ -209,7 +212,7 @@ impl Supervisor {
     /// Starts a supervisor: restores the stored boxes and switches, and starts the boxes that ran.
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
         let mut store = Store::open(settings.store.as_deref(), settings.store_pages)?;
-        let damage = store.take_damage();
+        let (damage, interrupted) = (store.take_damage(), store.take_interrupted());
         let events = store.counter("events")?;
         let until = events + EVENT_BLOCK;
         // Detects now whether the store is writable.
@@ -227,6 +230,7 @@ impl Supervisor {
             journal: Journal::new(events),
             exit_events,
             meter: Mutex::default(),
+            claims: Claims::default(),
             change: Mutex::default(),
             checks: CheckSlots::new(MAX_CHECKS),
             output_store: OutputStore::new(output_folder(settings.store.as_deref())),
@@ -242,6 +246,10 @@ impl Supervisor {
         }));
         for damage in damage {
             supervisor.0.note_damage(&damage);
+        }
+        for interrupted in interrupted {
+            let message = interrupted.to_string();
+            supervisor.0.journal.note(EventKind::OperationInterrupted, interrupted.subject, message);
         }
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
         supervisor.restore()?;

@@ -160,7 +160,8 @@ impl Supervisor {
                 attach: match location {
                     Some(PortLocation::Switch(switch, _)) => Attachment::Switch(switch),
                     Some(PortLocation::Pipe(pipe)) => Attachment::Pipe(pipe),
-                    Some(PortLocation::Nothing) | None => port.attach.clone(),
+                    Some(PortLocation::Nothing) => Attachment::Nothing,
+                    None => port.attach.clone(),
                 },
                 mac: port.mac.unwrap_or_default(),
                 traffic: stats.box_traffic(),

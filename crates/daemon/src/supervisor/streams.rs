@@ -6,7 +6,7 @@ use crate::error::OperationError;
 use crate::fabric::CaptureStream;
 use crate::history::HistoryPage;
 use crate::limits::{CAPTURE_QUEUE_LENGTH, MAX_CAPTURES};
-use crate::subject::Subject;
+use api::Subject;
 use api::{
     BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time,
     WrittenFile,

@@ -1,13 +1,16 @@
 //! Creates, changes and lists switches and their ports.
 
+use super::boxes::attach;
+use super::claims::Claim;
+use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::fabric::{PortStats, TrafficSnapshot, open, placeholder};
-use crate::store::StoredSwitch;
-use crate::subject::Subject;
+use crate::store::{Action, StoreChange, StoredSwitch};
+use api::Subject;
 use api::{
-    AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
-    StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
+    AddPort, AddressEntry, Attachment, CreateSwitch, EventKind, MacAddr, PortDriver, PortName, StackName,
+    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
 };
 use std::collections::BTreeMap;
 
@@ -16,39 +19,96 @@ fn is_reopened(driver: &PortDriver) -> bool {
     matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. })
 }
 
+/// Whether a port is a pipe to a switch.
+fn leads_to(port: &AddPort, name: &SwitchName) -> bool {
+    matches!(&port.driver, PortDriver::Pipe { switch, .. } if switch == name)
+}
+
+/// The claim of what a new port connects to.
+pub(super) fn far_end(port: &AddPort) -> Option<Claim> {
+    match &port.driver {
+        PortDriver::Pipe { switch, .. } => Some(Claim::change(switch)),
+        PortDriver::Box { name, .. } => Some(Claim::rely(name)),
+        _ => None,
+    }
+}
+
+/// A port, and the other end if it is a pipe.
+fn both_ends(switch: &SwitchName, port: &PortName, driver: &PortDriver) -> Vec<(SwitchName, PortName)> {
+    let mut ends = vec![(switch.clone(), port.clone())];
+    if let PortDriver::Pipe { switch: other, port: far } = driver {
+        ends.push((other.clone(), far.clone()));
+    }
+    ends
+}
+
+/// Removes a port from a switch's definition. Returns whether it was there.
+fn without_port(stored: &mut StoredSwitch, port: &PortName) -> bool {
+    let before = stored.definition.ports.len();
+    stored.definition.ports.retain(|definition| definition.name != *port);
+    stored.addresses.retain(|(_, at)| at != port);
+    stored.definition.ports.len() < before
+}
+
 impl Supervisor {
     /// Creates a switch with its ports. On failure the switch does not exist.
     pub fn create_switch(&self, request: CreateSwitch) -> Result<SwitchDetail, OperationError> {
-        self.create_switch_of(request, None)
+        let name = request.name.clone();
+        let claims: Vec<Claim> =
+            std::iter::once(Claim::change(&name)).chain(request.ports.iter().filter_map(far_end)).collect();
+        self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
+            self.make_switch(operation, request, None)
+        })?;
+        self.show_switch(&name)
     }
 
-    pub(super) fn create_switch_of(
+    /// Creates a switch, possibly as part of a stack. Boxes that wait for a switch of this name are attached to it.
+    pub(super) fn make_switch(
         &self,
+        operation: &mut Operation,
         request: CreateSwitch,
         stack: Option<StackName>,
-    ) -> Result<SwitchDetail, OperationError> {
+    ) -> Result<(), OperationError> {
         let name = request.name.clone();
-        {
-            let _change = self.0.change();
-            let definition = request.clone();
-            self.0.fabric.ask(move |network| network.add_switch(&definition))??;
-            let stored =
-                StoredSwitch { definition: request, addresses: Vec::new(), stack, created: Time::now() };
-            let made = stored
-                .definition
-                .ports
-                .iter()
-                .try_for_each(|port| self.join(&name, port))
-                .and_then(|()| Ok(self.0.store().put_switch(&stored)?));
-            if let Err(failure) = made {
-                self.discard_switch(&name);
-                return Err(failure);
-            }
-            self.0.switches().insert(name.clone(), stored);
-        }
+        let _change = self.0.change();
+        let definition = request.clone();
+        self.0.fabric.ask(move |network| network.add_switch(&definition))??;
+        let made = name.clone();
+        operation.undo_by(move |supervisor| {
+            let _change = supervisor.0.change();
+            supervisor.discard_switch(&made);
+            supervisor.0.switches().remove(&made);
+        });
+        let stored = StoredSwitch { definition: request, addresses: Vec::new(), stack, created: Time::now() };
+        stored.definition.ports.iter().try_for_each(|port| self.join(&name, port))?;
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(name.clone(), stored);
+        self.attach_waiting_boxes(&name);
         let message = format!("switch {name} was created");
-        self.0.journal.note(EventKind::SwitchCreated, &name, message);
-        self.show_switch(&name)
+        operation.note(EventKind::SwitchCreated, &name, message);
+        Ok(())
+    }
+
+    /// Attaches the ports of boxes whose definition names a switch that did not exist.
+    fn attach_waiting_boxes(&self, switch: &SwitchName) {
+        let at_switch = Attachment::Switch(switch.clone());
+        for managed in self.0.all() {
+            let definition = managed.inner().definition.clone();
+            for (number, port) in (0u8..).zip(&definition.ports).filter(|(_, port)| port.attach == at_switch)
+            {
+                let (name, request) = (managed.name.clone(), attach(port));
+                let attached = self.0.fabric.ask(move |network| network.reattach(&name, number, &request));
+                let message = match attached.flatten() {
+                    Ok(false) => continue,
+                    Ok(true) => format!("port {number} is attached to switch {switch}, which exists again"),
+                    Err(failure) => {
+                        let why = with_causes(&failure);
+                        format!("port {number} could not be attached to switch {switch}: {why}")
+                    }
+                };
+                managed.note(message);
+            }
+        }
     }
 
     fn discard_switch(&self, name: &SwitchName) {
@@ -121,143 +181,197 @@ impl Supervisor {
         }
     }
 
-    /// Removes a switch and its ports. Attached boxes keep running, attached to nothing.
+    /// Removes a switch and its ports. Attached boxes keep running, and are attached again when a switch of this name is
+    /// created.
     pub fn remove_switch(&self, name: &SwitchName) -> Result<(), OperationError> {
-        let _change = self.0.change();
-        let others: Vec<StoredSwitch> = {
-            let switches = self.0.switches();
-            if !switches.contains_key(name) {
-                return Err(OperationError::NoSwitch(name.clone()));
-            }
-            let joined =
-                |port: &AddPort| matches!(&port.driver, PortDriver::Pipe { switch, .. } if switch == name);
-            let mut others = Vec::new();
-            for stored in switches.values().filter(|stored| stored.definition.name != *name) {
-                let mut changed = stored.clone();
-                changed.definition.ports.retain(|port| !joined(port));
-                if changed.definition.ports.len() < stored.definition.ports.len() {
-                    others.push(changed);
-                }
-            }
-            others
-        };
-        let at_switch = Attachment::Switch(name.clone());
-        let mut boxes = Vec::new();
-        for managed in self.0.all() {
-            let mut definition = managed.inner().definition.clone();
-            let ports = definition.ports.iter_mut().filter(|port| port.attach == at_switch);
-            if ports.map(|port| port.attach = Attachment::Nothing).count() > 0 {
-                boxes.push((managed, definition));
-            }
+        self.operate(Action::Remove, name, &|| self.claims_to_remove_switch(name), |operation| {
+            self.plan_switch_removal(operation, name)?;
+            let removed = name.clone();
+            operation.after_commit(move |supervisor| supervisor.take_down_switch(&removed));
+            Ok(())
+        })
+    }
+
+    /// The claims of an operation that removes a switch.
+    pub(super) fn claims_to_remove_switch(&self, name: &SwitchName) -> Vec<Claim> {
+        let joined = self.joined_to(name).into_iter().map(|stored| Claim::change(&stored.definition.name));
+        std::iter::once(Claim::change(name)).chain(joined).collect()
+    }
+
+    /// The other switches with a pipe to a switch.
+    pub(super) fn joined_to(&self, name: &SwitchName) -> Vec<StoredSwitch> {
+        let switches = self.0.switches();
+        let others = switches.values().filter(|stored| stored.definition.name != *name);
+        others
+            .filter(|stored| stored.definition.ports.iter().any(|port| leads_to(port, name)))
+            .cloned()
+            .collect()
+    }
+
+    /// Adds the removal of a switch to an operation. [`take_down_switch`](Self::take_down_switch) realises it.
+    pub(super) fn plan_switch_removal(
+        &self,
+        operation: &mut Operation,
+        name: &SwitchName,
+    ) -> Result<(), OperationError> {
+        self.stored_switch(name)?;
+        for mut stored in self.joined_to(name) {
+            stored.definition.ports.retain(|port| !leads_to(port, name));
+            operation.add(StoreChange::PutSwitch(stored));
         }
-        let definitions: Vec<_> = boxes.iter().map(|(_, definition)| definition.clone()).collect();
-        self.0.store().remove_switch(name, &others, &definitions)?;
-        self.discard_switch(name);
-        for (managed, definition) in boxes {
-            managed.inner().definition = definition;
-        }
-        {
-            let mut switches = self.0.switches();
-            switches.remove(name);
-            switches.extend(others.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
-        }
-        let message = format!("switch {name} was removed");
-        self.0.journal.note(EventKind::SwitchRemoved, name, message);
+        operation.add(StoreChange::RemoveSwitch(name.clone()));
+        operation.note(EventKind::SwitchRemoved, name, format!("switch {name} was removed"));
         Ok(())
+    }
+
+    /// Removes a switch and its ports, and the other ends of its pipes.
+    pub(super) fn take_down_switch(&self, name: &SwitchName) {
+        let _change = self.0.change();
+        self.discard_switch(name);
+        let mut switches = self.0.switches();
+        switches.remove(name);
+        for stored in switches.values_mut() {
+            stored.definition.ports.retain(|port| !leads_to(port, name));
+        }
+    }
+
+    /// Undoes the removal of a switch, and of the pipes to it from other switches.
+    pub(super) fn put_switch_back(&self, stored: &StoredSwitch, joined: Vec<StoredSwitch>) {
+        let _change = self.0.change();
+        let name = stored.definition.name.clone();
+        let definition = stored.definition.clone();
+        // If the fabric has ended, the next daemon restores the switch.
+        let _ = self.0.fabric.ask(move |network| network.add_switch(&definition));
+        self.0.switches().insert(name.clone(), stored.clone());
+        self.restore_ports(std::slice::from_ref(stored), |_| true);
+        for (mac, port) in stored.addresses.clone() {
+            let switch = name.clone();
+            let _ = self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port));
+        }
+        self.restore_ports(&joined, |port| leads_to(port, &name));
+        let joined = joined.into_iter().map(|stored| (stored.definition.name.clone(), stored));
+        self.0.switches().extend(joined);
+        self.attach_waiting_boxes(&name);
     }
 
     /// Adds a port to a switch.
     pub fn add_port(&self, switch: &SwitchName, request: &AddPort) -> Result<SwitchPort, OperationError> {
-        {
-            let _change = self.0.change();
-            let mut stored = self.stored_switch(switch)?;
-            self.join(switch, request)?;
-            stored.definition.ports.push(request.clone());
-            if let Err(error) = self.0.store().put_switch(&stored) {
-                let (switch, port) = (switch.clone(), request.name.clone());
-                let _ = self.0.fabric.ask(move |network| network.remove_port(&switch, &port));
-                return Err(error.into());
-            }
-            self.0.switches().insert(switch.clone(), stored);
-        }
-        let message = format!("port {} was added to switch {switch}", request.name);
-        self.0.journal.note(EventKind::PortAdded, (switch, &request.name), message);
+        let claims = || std::iter::once(Claim::change(switch)).chain(far_end(request)).collect();
+        self.operate(Action::Change, switch, &claims, |operation| {
+            self.make_port(operation, switch, request)
+        })?;
         let ports = self.show_switch(switch)?.port_list;
         let missing = || OperationError::NoPort(switch.clone(), request.name.clone());
         ports.into_iter().find(|port| port.name == request.name).ok_or_else(missing)
     }
 
-    /// Removes a port from a switch. The other end of a pipe is removed too; a box's port is then attached to nothing.
-    pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
-        {
-            let _change = self.0.change();
-            self.stored_switch(switch)?;
-            let asked = switch.clone();
-            let described = self.0.fabric.ask(move |network| network.described(&asked))??;
-            let missing = || OperationError::NoPort(switch.clone(), port.clone());
-            let (_, driver, ..) =
-                described.into_iter().find(|(name, ..)| name == port).ok_or_else(missing)?;
-            self.forget_port(switch, port, &driver)?;
-            let (asked, gone) = (switch.clone(), port.clone());
-            self.0.fabric.ask(move |network| network.remove_port(&asked, &gone))??;
-            self.0.faults().remove(&(switch.clone(), port.clone()));
-        }
-        let message = format!("port {port} of switch {switch} was removed");
-        self.0.journal.note(EventKind::PortRemoved, (switch, port), message);
+    /// Adds a port to a switch as a step of an operation.
+    pub(super) fn make_port(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        request: &AddPort,
+    ) -> Result<(), OperationError> {
+        let _change = self.0.change();
+        let mut stored = self.stored_switch(switch)?;
+        self.join(switch, request)?;
+        let (at, port) = (switch.clone(), request.name.clone());
+        operation.undo_by(move |supervisor| supervisor.take_down_port(&at, &port));
+        stored.definition.ports.push(request.clone());
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        let message = format!("port {} was added to switch {switch}", request.name);
+        operation.note(EventKind::PortAdded, (switch, &request.name), message);
         Ok(())
     }
 
-    /// Removes a port from the definition that contains it.
-    fn forget_port(
+    /// Removes a port from a switch. The other end of a pipe is removed too; a box's port is then attached to nothing.
+    pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
+        let claims = || {
+            let driver = self.described_port(switch, port);
+            let far_end = driver.ok().and_then(|driver| match driver {
+                PortDriver::Pipe { switch, .. } => Some(Claim::change(&switch)),
+                PortDriver::Box { name, .. } => Some(Claim::change(&name)),
+                _ => None,
+            });
+            std::iter::once(Claim::change(switch)).chain(far_end).collect()
+        };
+        self.operate(Action::Change, switch, &claims, |operation| {
+            self.plan_port_removal(operation, switch, port)?;
+            let (switch, port) = (switch.clone(), port.clone());
+            operation.after_commit(move |supervisor| supervisor.take_down_port(&switch, &port));
+            Ok(())
+        })
+    }
+
+    /// The driver of a switch's port.
+    fn described_port(&self, switch: &SwitchName, port: &PortName) -> Result<PortDriver, OperationError> {
+        let asked = switch.clone();
+        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
+        let found = described.into_iter().find(|(name, ..)| name == port).map(|(_, driver, ..)| driver);
+        found.ok_or_else(|| OperationError::NoPort(switch.clone(), port.clone()))
+    }
+
+    /// Adds the removal of a port to an operation. [`take_down_port`](Self::take_down_port) realises it.
+    pub(super) fn plan_port_removal(
         &self,
+        operation: &mut Operation,
         switch: &SwitchName,
         port: &PortName,
-        driver: &PortDriver,
     ) -> Result<(), OperationError> {
-        let mut removed = vec![(switch.clone(), port.clone())];
-        if let PortDriver::Pipe { switch: other, port: far } = driver {
-            removed.push((other.clone(), far.clone()));
-        }
-        for (switch, port) in removed {
-            let mut stored = self.stored_switch(&switch)?;
-            let before = stored.definition.ports.len();
-            stored.definition.ports.retain(|definition| definition.name != port);
-            stored.addresses.retain(|(_, at)| *at != port);
-            if stored.definition.ports.len() < before {
-                self.0.store().put_switch(&stored)?;
-                self.0.switches().insert(switch, stored);
-                return Ok(());
+        let driver = self.described_port(switch, port)?;
+        let mut is_found = false;
+        for (at, port) in both_ends(switch, port, &driver) {
+            let mut stored = self.stored_switch(&at)?;
+            if without_port(&mut stored, &port) {
+                operation.add(StoreChange::PutSwitch(stored));
+                is_found = true;
             }
         }
-        if let PortDriver::Box { name, port: number } = driver {
+        if let PortDriver::Box { name, port: number } = &driver
+            && !is_found
+        {
             let managed = self.0.managed_box(name)?;
             let mut definition = managed.inner().definition.clone();
             if let Some(port) = definition.ports.get_mut(usize::from(*number)) {
                 port.attach = Attachment::Nothing;
             }
-            self.0.store().define_box(&definition)?;
-            managed.inner().definition = definition;
+            operation.add(StoreChange::DefineBox(Box::new(definition)));
         }
+        let message = format!("port {port} of switch {switch} was removed");
+        operation.note(EventKind::PortRemoved, (switch, port), message);
         Ok(())
     }
 
-    /// Removes the ports of a removed box from the switches' definitions.
-    pub(super) fn drop_box_ports(&self, name: &BoxName) {
+    /// Removes a port from its switch, and from the definition that contains it.
+    pub(super) fn take_down_port(&self, switch: &SwitchName, port: &PortName) {
         let _change = self.0.change();
-        let is_its = |port: &AddPort| matches!(&port.driver, PortDriver::Box { name: of, .. } if of == name);
-        let changed: Vec<StoredSwitch> = {
-            let mut switches = self.0.switches();
-            let with = switches.values_mut().filter(|stored| stored.definition.ports.iter().any(is_its));
-            with.map(|stored| {
-                stored.definition.ports.retain(|port| !is_its(port));
-                stored.clone()
-            })
-            .collect()
-        };
-        for stored in changed {
-            // If this fails, the next restore skips ports whose box does not exist.
-            let _ = self.0.store().put_switch(&stored);
+        let Ok(driver) = self.described_port(switch, port) else { return };
+        let (asked, gone) = (switch.clone(), port.clone());
+        // If the fabric has ended, there is no port.
+        let _ = self.0.fabric.ask(move |network| network.remove_port(&asked, &gone));
+        self.0.faults().remove(&(switch.clone(), port.clone()));
+        let mut is_found = false;
+        for (at, port) in both_ends(switch, port, &driver) {
+            if let Some(stored) = self.0.switches().get_mut(&at) {
+                is_found |= without_port(stored, &port);
+            }
         }
+        if let PortDriver::Box { name, port: number } = &driver
+            && !is_found
+            && let Ok(managed) = self.0.managed_box(name)
+            && let Some(port) = managed.inner().definition.ports.get_mut(usize::from(*number))
+        {
+            port.attach = Attachment::Nothing;
+        }
+    }
+
+    /// Undoes the removal of a port that the definition of a switch contained.
+    pub(super) fn put_port_back(&self, before: StoredSwitch, port: &AddPort) {
+        let _change = self.0.change();
+        let name = before.definition.name.clone();
+        self.0.switches().insert(name, before.clone());
+        self.restore_ports(&[before], |restored| restored.name == port.name);
     }
 
     pub(super) fn stored_switch(&self, name: &SwitchName) -> Result<StoredSwitch, OperationError> {
@@ -277,25 +391,32 @@ impl Supervisor {
         mac: MacAddr,
         port: &PortName,
     ) -> Result<(), OperationError> {
-        let _change = self.0.change();
-        let mut stored = self.stored_switch(switch)?;
-        let before = stored.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port.clone());
-        let set = |port: PortName| {
-            let switch = switch.clone();
-            self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port))?
-        };
-        set(port.clone())?;
-        stored.addresses.retain(|(there, _)| *there != mac);
-        stored.addresses.push((mac, port.clone()));
-        if let Err(error) = self.0.store().put_switch(&stored) {
-            let _ = match before {
-                Some(port) => set(port),
-                None => self.unset(switch, mac),
-            };
-            return Err(error.into());
-        }
-        self.0.switches().insert(switch.clone(), stored);
-        Ok(())
+        self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
+            let _change = self.0.change();
+            let mut stored = self.stored_switch(switch)?;
+            let before = stored.clone();
+            self.assign(switch, mac, port)?;
+            let at = switch.clone();
+            operation.undo_by(move |supervisor| {
+                let port = before.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port);
+                // If the fabric has ended, nothing is assigned.
+                let _ = match port {
+                    Some(port) => supervisor.assign(&at, mac, port),
+                    None => supervisor.unset(&at, mac),
+                };
+                supervisor.0.switches().insert(at, before);
+            });
+            stored.addresses.retain(|(there, _)| *there != mac);
+            stored.addresses.push((mac, port.clone()));
+            operation.add(StoreChange::PutSwitch(stored.clone()));
+            self.0.switches().insert(switch.clone(), stored);
+            Ok(())
+        })
+    }
+
+    fn assign(&self, switch: &SwitchName, mac: MacAddr, port: &PortName) -> Result<(), OperationError> {
+        let (switch, port) = (switch.clone(), port.clone());
+        self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port))?
     }
 
     fn unset(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
@@ -305,18 +426,25 @@ impl Supervisor {
 
     /// Removes an address from a static switch.
     pub fn remove_address(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
-        let _change = self.0.change();
-        let mut stored = self.stored_switch(switch)?;
-        if !self.addresses(switch)?.iter().any(|entry| entry.mac == mac) {
-            return Err(OperationError::NoAddress(switch.clone(), mac));
-        }
-        stored.addresses.retain(|(there, _)| *there != mac);
-        for port in &mut stored.definition.ports {
-            port.addresses.retain(|there| *there != mac);
-        }
-        self.0.store().put_switch(&stored)?;
-        self.0.switches().insert(switch.clone(), stored);
-        self.unset(switch, mac)
+        self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
+            let mut stored = self.stored_switch(switch)?;
+            if !self.addresses(switch)?.iter().any(|entry| entry.mac == mac) {
+                return Err(OperationError::NoAddress(switch.clone(), mac));
+            }
+            stored.addresses.retain(|(there, _)| *there != mac);
+            for port in &mut stored.definition.ports {
+                port.addresses.retain(|there| *there != mac);
+            }
+            operation.add(StoreChange::PutSwitch(stored.clone()));
+            let at = switch.clone();
+            operation.after_commit(move |supervisor| {
+                let _change = supervisor.0.change();
+                // A learned address may have expired meanwhile.
+                let _ = supervisor.unset(&at, mac);
+                supervisor.0.switches().insert(at, stored);
+            });
+            Ok(())
+        })
     }
 
     /// Lists the switches, by name.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use super::offload::HEADER;
 use super::ring::{Mapping, Ring, RingLayout};
 use super::rx_frame::RxFrame;
-use crate::driver::kernel::{check, name, not_now};
+use crate::driver::kernel::{check, name, not_now, set_nonblocking};
 
 /// Maximum frames sent by one system call.
 const SEND_BATCH: usize = 64;
@@ -61,17 +61,19 @@ pub struct SendOutcome {
 impl PacketSocket {
     /// Opens a packet socket on the interface called `device`.
     pub fn open(device: &str, settings: PacketSocketSettings) -> io::Result<PacketSocket> {
+        Self::from_descriptor(Self::open_descriptor(device, settings)?, settings)
+    }
+
+    /// The part of [`open`](Self::open) that needs privileges: a socket that is bound to the interface and receives
+    /// nothing yet.
+    pub fn open_descriptor(device: &str, settings: PacketSocketSettings) -> io::Result<OwnedFd> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: the new descriptor is owned by this value alone.
         let socket = unsafe {
-            // With protocol 0 nothing is received before the socket is bound.
+            // With protocol 0 nothing is received.
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0) as isize)? as i32)
         };
-        let (index, mac) = index_and_mac(&socket, device)?;
-        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
-        if !settings.outbound {
-            set(&socket, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
-        }
+        let index = index(&socket, device)?;
         if settings.promiscuous {
             // SAFETY: an all-zero request is valid.
             let mut everything: libc::packet_mreq = unsafe { zeroed() };
@@ -79,25 +81,34 @@ impl PacketSocket {
             everything.mr_type = libc::PACKET_MR_PROMISC as u16;
             set(&socket, libc::PACKET_ADD_MEMBERSHIP, &everything)?;
         }
-        set(&socket, libc::PACKET_VNET_HDR, &1i32)?;
         if settings.gso {
-            set(&socket, libc::PACKET_COPY_THRESH, &1i32)?;
             raise_buffer_size(&socket, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], GSO_MEMORY);
         }
         raise_buffer_size(&socket, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_MEMORY);
+        bind(&socket, index, 0)?;
+        Ok(socket)
+    }
+
+    /// The other part, without privileges: receives from a socket that another process opened with the same settings,
+    /// and that no process has used yet. Refuses what is no such socket.
+    pub fn from_descriptor(socket: OwnedFd, settings: PacketSocketSettings) -> io::Result<PacketSocket> {
+        let (index, mac) = bound_to(&socket)?;
+        set_nonblocking(&socket)?;
+        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
+        if !settings.outbound {
+            set(&socket, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
+        }
+        set(&socket, libc::PACKET_VNET_HDR, &1i32)?;
+        if settings.gso {
+            set(&socket, libc::PACKET_COPY_THRESH, &1i32)?;
+        }
         let receive = match settings.receive {
             0 => None,
             memory => Some(create_ring(&socket, RingLayout::new(settings.snap, memory))?),
         };
         let mapping = receive.map(|layout| Mapping::new(socket.as_fd(), layout.bytes())).transpose()?;
-        // SAFETY: an all-zero address is valid; the kernel reads it.
-        unsafe {
-            let mut address: libc::sockaddr_ll = zeroed();
-            address.sll_family = libc::AF_PACKET as u16;
-            address.sll_protocol = if receive.is_some() { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
-            address.sll_ifindex = index;
-            let size = size_of_val(&address) as libc::socklen_t;
-            check(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) as isize)?;
+        if receive.is_some() {
+            bind(&socket, index, (libc::ETH_P_ALL as u16).to_be())?;
         }
         Ok(PacketSocket {
             socket: Arc::new(socket),
@@ -245,23 +256,58 @@ fn message_of(parts: &mut [libc::iovec]) -> libc::mmsghdr {
     message
 }
 
-/// The index and the MAC address of an interface.
-fn index_and_mac(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6])> {
-    let descriptor = socket.as_raw_fd();
-    // SAFETY: an all-zero request is valid, and its name is terminated. Each call reads the name and fills in the field
+/// The index of an interface.
+fn index(socket: &OwnedFd, device: &str) -> io::Result<i32> {
+    // SAFETY: an all-zero request is valid, and its name is terminated. The call reads the name and fills in the field
     // that is read after it.
     unsafe {
         let mut request: libc::ifreq = zeroed();
         request.ifr_name = name(device)?;
-        check(libc::ioctl(descriptor, libc::SIOCGIFINDEX, &mut request) as isize)?;
-        let index = request.ifr_ifru.ifru_ifindex;
-        check(libc::ioctl(descriptor, libc::SIOCGIFHWADDR, &mut request) as isize)?;
-        let mut mac = [0; 6];
-        for (to, from) in mac.iter_mut().zip(request.ifr_ifru.ifru_hwaddr.sa_data) {
-            *to = from as u8;
-        }
-        Ok((index, mac))
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFINDEX, &mut request) as isize)?;
+        Ok(request.ifr_ifru.ifru_ifindex)
     }
+}
+
+/// Binds a packet socket to the interface with this index, for a protocol in network byte order.
+fn bind(socket: &OwnedFd, index: i32, protocol: u16) -> io::Result<()> {
+    // SAFETY: an all-zero address is valid; the kernel reads it.
+    unsafe {
+        let mut address: libc::sockaddr_ll = zeroed();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol;
+        address.sll_ifindex = index;
+        let size = size_of_val(&address) as libc::socklen_t;
+        check(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) as isize)?;
+    }
+    Ok(())
+}
+
+/// The index and the MAC address of the interface that a packet socket is bound to. Fails for any other descriptor, and
+/// if the interface was removed.
+fn bound_to(socket: &OwnedFd) -> io::Result<(i32, [u8; 6])> {
+    let mut kind = 0i32;
+    let mut size = size_of_val(&kind) as libc::socklen_t;
+    let pointer = (&raw mut kind).cast();
+    // SAFETY: the kernel writes one integer.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TYPE, pointer, &mut size) };
+    check(result as isize)?;
+    // SAFETY: an all-zero address is valid; the kernel writes at most its size.
+    let address = unsafe {
+        let mut address: libc::sockaddr_ll = zeroed();
+        let mut size = size_of_val(&address) as libc::socklen_t;
+        let pointer = (&raw mut address).cast();
+        check(libc::getsockname(socket.as_raw_fd(), pointer, &mut size) as isize)?;
+        address
+    };
+    if address.sll_family != libc::AF_PACKET as u16 || kind != libc::SOCK_RAW {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a raw packet socket"));
+    }
+    if address.sll_ifindex <= 0 {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    let [m0, m1, m2, m3, m4, m5, ..] = address.sll_addr;
+    Ok((address.sll_ifindex, [m0, m1, m2, m3, m4, m5]))
 }
 
 fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {

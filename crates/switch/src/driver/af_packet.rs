@@ -7,7 +7,7 @@ use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
 use crate::device::{PacketSocket, PacketSocketSettings, Segmenter};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Size of the receive ring in bytes: about 1,900 frames.
 const RECEIVE: usize = 1 << 22;
@@ -22,20 +22,27 @@ pub struct AfPacket {
     is_gone: bool,
 }
 
+/// How the socket uses its interface.
+const SETTINGS: PacketSocketSettings =
+    PacketSocketSettings { promiscuous: true, outbound: false, snap: MAX_FRAME, receive: RECEIVE, gso: true };
+
 impl AfPacket {
     /// Opens a device in promiscuous mode.
     pub fn open(device: &str) -> io::Result<Self> {
-        PacketSocket::open(
-            device,
-            PacketSocketSettings {
-                promiscuous: true,
-                outbound: false,
-                snap: MAX_FRAME,
-                receive: RECEIVE,
-                gso: true,
-            },
-        )
-        .map(|interface| Self { interface, segmenter: Segmenter::default(), is_gone: false })
+        Self::from_descriptor(Self::open_descriptor(device)?)
+    }
+
+    /// The part of [`open`](Self::open) that needs privileges. Nothing is received yet, but the device is in
+    /// promiscuous mode from then on, until all duplicates of the descriptor are closed.
+    pub fn open_descriptor(device: &str) -> io::Result<OwnedFd> {
+        PacketSocket::open_descriptor(device, SETTINGS)
+    }
+
+    /// The other part, without privileges: uses a descriptor that another process opened, and that no process has used
+    /// yet.
+    pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
+        let interface = PacketSocket::from_descriptor(descriptor, SETTINGS)?;
+        Ok(Self { interface, segmenter: Segmenter::default(), is_gone: false })
     }
 
     /// Returns an error if the device was removed: this socket is then useless, whereas a device that is down may come

@@ -28,6 +28,16 @@ pub(crate) fn not_now(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS))
 }
 
+/// Lets calls on the descriptor fail where they would block.
+pub(crate) fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
+    // SAFETY: these calls read and write flags of the descriptor.
+    unsafe {
+        let flags = check(libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL) as isize)? as libc::c_int;
+        check(libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) as isize)?;
+    }
+    Ok(())
+}
+
 /// Whether the descriptor is readable.
 pub(crate) fn readable(descriptor: &OwnedFd) -> bool {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };

@@ -1,7 +1,7 @@
 //! `tap`: a kernel network device whose other end is the switch.
 
 use super::contract::{Driver, DriverError, Received, Sent};
-use super::kernel::{check, name, not_now, readable};
+use super::kernel::{check, name, not_now, readable, set_nonblocking};
 use crate::batch::{Batch, MAX_FRAME};
 use std::fs::OpenOptions;
 use std::io;
@@ -10,6 +10,10 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// `TUNSETIFF`
 const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
+/// `TUNGETIFF`
+const GET_DEVICE: libc::c_ulong = 0x8004_54d2;
+/// How the device passes frames: Ethernet, without additional headers.
+const FLAGS: libc::c_int = libc::IFF_TAP | libc::IFF_NO_PI;
 
 /// A TAP device.
 #[derive(Debug)]
@@ -18,16 +22,39 @@ pub struct Tap(OwnedFd);
 impl Tap {
     /// Opens a TAP device. It is created if it does not exist, and removed on drop unless it is persistent.
     pub fn open(device: &str) -> io::Result<Self> {
+        Self::from_descriptor(Self::open_descriptor(device)?)
+    }
+
+    /// The part of [`open`](Self::open) that needs privileges. The device exists as long as a duplicate of the
+    /// descriptor is open.
+    pub fn open_descriptor(device: &str) -> io::Result<OwnedFd> {
         let file =
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         // SAFETY: an all-zero request is valid; the call reads its name and flags.
         unsafe {
             let mut request: libc::ifreq = std::mem::zeroed();
             request.ifr_name = name(device)?;
-            request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+            request.ifr_ifru.ifru_flags = FLAGS as libc::c_short;
             check(libc::ioctl(file.as_raw_fd(), SET_DEVICE, &request) as isize)?;
         }
-        Ok(Self(file.into()))
+        Ok(file.into())
+    }
+
+    /// The other part, without privileges: uses a descriptor that another process opened. Refuses what is no TAP
+    /// device, or one with additional headers before its frames.
+    pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
+        // SAFETY: an all-zero request is valid; the call fills in its name and flags. On a descriptor of another kind,
+        // it fails.
+        let flags = unsafe {
+            let mut request: libc::ifreq = std::mem::zeroed();
+            check(libc::ioctl(descriptor.as_raw_fd(), GET_DEVICE, &mut request) as isize)?;
+            libc::c_int::from(request.ifr_ifru.ifru_flags)
+        };
+        if flags & FLAGS != FLAGS || flags & libc::IFF_VNET_HDR != 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a plain TAP device"));
+        }
+        set_nonblocking(&descriptor)?;
+        Ok(Self(descriptor))
     }
 }
 

@@ -16,6 +16,8 @@ pub enum PcapError {
     Truncated,
     /// The file is not a capture, or it is damaged.
     Format(CaptureError),
+    /// The file to record to has other contents.
+    NotOurs,
     /// The capture's link type is not Ethernet.
     Link(LinkType),
 }
@@ -27,6 +29,7 @@ impl fmt::Display for PcapError {
             Self::NotAFile => f.write_str("it is not an ordinary file"),
             Self::Truncated => f.write_str("its header is truncated"),
             Self::Format(error) => error.fmt(f),
+            Self::NotOurs => f.write_str("it has contents that no recording has"),
             Self::Link(link) => {
                 write!(f, "its link type is {}; only Ethernet (1) is supported", link.0)
             }
@@ -40,7 +43,7 @@ impl Error for PcapError {
         match self {
             Self::System(error) => error.source(),
             Self::Format(error) => error.source(),
-            Self::NotAFile | Self::Truncated | Self::Link(_) => None,
+            Self::NotAFile | Self::Truncated | Self::NotOurs | Self::Link(_) => None,
         }
     }
 }

@@ -4,9 +4,10 @@ use super::{PcapError, PcapReader, PcapWriter};
 use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use std::fs::{File, OpenOptions};
-use std::io::BufWriter;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum frames per visit when there is no rate.
@@ -21,8 +22,8 @@ pub struct PcapPort {
 
 #[derive(Debug)]
 struct CapturePlayer {
-    path: PathBuf,
-    file: PcapReader<File>,
+    file: Arc<File>,
+    reader: PcapReader<FromStart>,
     /// The file has yielded no frame since it was opened.
     is_unusable: bool,
     /// Remaining repetitions after the current one; `None` repeats forever.
@@ -36,12 +37,32 @@ struct CapturePlayer {
     next: usize,
 }
 
-/// Opens a capture. Pipes and devices are refused, because reading them could block all traffic.
-fn open(path: &Path) -> Result<PcapReader<File>, PcapError> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(PcapError::NotAFile);
+/// Reads a file from its start. It keeps its own position, because another process may have a duplicate of the
+/// descriptor.
+#[derive(Debug)]
+struct FromStart {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.position)?;
+        self.position += count as u64;
+        Ok(count)
     }
-    PcapReader::new(File::open(path)?)
+}
+
+fn reader(file: &Arc<File>) -> Result<PcapReader<FromStart>, PcapError> {
+    PcapReader::new(FromStart { file: file.clone(), position: 0 })
+}
+
+/// Refuses pipes and devices, because reading them could block all traffic.
+fn check_file(file: &File) -> Result<(), PcapError> {
+    match file.metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(PcapError::NotAFile),
+    }
 }
 
 impl PcapPort {
@@ -53,30 +74,62 @@ impl PcapPort {
         repeat: u32,
         rate: Option<u64>,
     ) -> Result<Self, PcapError> {
-        let player = |path: &Path| -> Result<CapturePlayer, PcapError> {
-            Ok(CapturePlayer {
-                file: open(path)?,
-                is_unusable: true,
-                path: path.to_path_buf(),
-                repeats_left: repeat.checked_sub(1),
-                rate,
-                since: Instant::now(),
-                given: 0,
-                waiting: Batch::new(BURST),
-                next: 0,
-            })
-        };
+        // A capture that can't be replayed must not leave an empty recording.
+        let player = |path| CapturePlayer::new(Self::open_replay(path)?, repeat, rate);
         let reader = read.map(player).transpose()?;
-        let create = |path| -> Result<_, PcapError> {
-            // Frames are as private as the traffic, so only this user may read the file.
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-            Ok(PcapWriter::new(BufWriter::new(file))?)
-        };
+        let create = |path| PcapWriter::resume(Self::create_recording(path)?);
         Ok(Self { reader, writer: write.map(create).transpose()? })
+    }
+
+    /// The part of [`open`](Self::open) that needs access to `read`.
+    pub fn open_replay(path: &Path) -> Result<File, PcapError> {
+        // Opening a device may have effects of its own. The file may be replaced after this check, so the second check
+        // is of what was opened, without waiting for the other end of a pipe.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(PcapError::NotAFile);
+        }
+        let file =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+        check_file(&file)?;
+        Ok(file)
+    }
+
+    /// The part of [`open`](Self::open) that needs access to the folder of `write`.
+    pub fn create_recording(path: &Path) -> Result<File, PcapError> {
+        // Frames are as private as the traffic, so only this user may read the file.
+        Ok(OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?)
+    }
+
+    /// The rest of [`open`](Self::open), with files that another process opened. A recording that has frames already is
+    /// continued.
+    pub fn from_files(
+        read: Option<File>,
+        write: Option<File>,
+        repeat: u32,
+        rate: Option<u64>,
+    ) -> Result<Self, PcapError> {
+        read.iter().chain(&write).try_for_each(check_file)?;
+        let reader = read.map(|file| CapturePlayer::new(file, repeat, rate)).transpose()?;
+        Ok(Self { reader, writer: write.map(PcapWriter::resume).transpose()? })
     }
 }
 
 impl CapturePlayer {
+    fn new(file: File, repeat: u32, rate: Option<u64>) -> Result<Self, PcapError> {
+        let file = Arc::new(file);
+        Ok(Self {
+            reader: reader(&file)?,
+            file,
+            is_unusable: true,
+            repeats_left: repeat.checked_sub(1),
+            rate,
+            since: Instant::now(),
+            given: 0,
+            waiting: Batch::new(BURST),
+            next: 0,
+        })
+    }
+
     /// The number of packets that are due.
     fn due(&self) -> usize {
         match self.rate {
@@ -99,7 +152,7 @@ impl CapturePlayer {
     }
 
     fn is_over(&self) -> bool {
-        self.file.is_at_end() && self.repeats_left == Some(0) && self.next >= self.waiting.len()
+        self.reader.is_at_end() && self.repeats_left == Some(0) && self.next >= self.waiting.len()
     }
 
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
@@ -115,12 +168,12 @@ impl CapturePlayer {
             }
             self.waiting.clear();
             self.next = 0;
-            received.long += self.file.receive(&mut self.waiting)?.long;
+            received.long += self.reader.receive(&mut self.waiting)?.long;
             self.is_unusable &= self.waiting.is_empty();
             if !self.waiting.is_empty() {
                 continue;
             }
-            if !self.file.is_at_end() {
+            if !self.reader.is_at_end() {
                 // All records in this part were unusable: the next visit continues after them.
                 break;
             }
@@ -134,7 +187,7 @@ impl CapturePlayer {
                 self.repeats_left = Some(0);
                 break;
             }
-            self.file = open(&self.path).map_err(std::io::Error::other)?;
+            self.reader = reader(&self.file).map_err(io::Error::other)?;
             self.is_unusable = true;
         }
         Ok(received)
@@ -218,6 +271,47 @@ mod tests {
         let path = folder.join("recorded.pcap");
         drop(PcapPort::open(None, Some(&path), 1, None).unwrap());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A recording goes on where its last whole record ends, wherever its previous writer was killed.
+    #[test]
+    fn a_recording_is_continued() {
+        let folder = std::env::temp_dir().join(format!("clickbox-continued-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (first, cut) = (folder.join("first.pcap"), folder.join("cut.pcap"));
+        let mut batch = Batch::new(3);
+        while batch.push(&[batch.len() as u8; 60]) {}
+        let mut writer = PcapPort::open(None, Some(&first), 1, None).unwrap();
+        writer.send(&batch, &[0, 1, 2]).unwrap();
+        writer.prepare_sleep().unwrap();
+        let bytes = std::fs::read(&first).unwrap();
+        for length in 0..=bytes.len() {
+            let _ = std::fs::remove_file(&cut);
+            let file = PcapPort::create_recording(&cut).unwrap();
+            file.write_all_at(&bytes[..length], 0).unwrap();
+            // The launcher's duplicate, whose position is that of the previous writer.
+            let kept = file.try_clone().unwrap();
+            let mut writer = PcapPort::from_files(None, Some(file), 1, None).unwrap();
+            writer.send(&batch, &[2]).unwrap();
+            writer.prepare_sleep().unwrap();
+            let mut replay = PcapPort::from_files(Some(kept), None, 1, None).unwrap();
+            let mut came = Batch::new(10);
+            while !replay.prepare_sleep().unwrap() {
+                replay.receive(&mut came).unwrap();
+            }
+            let whole = length.saturating_sub(24) / 76;
+            let expected: Vec<u8> = (0..whole as u8).chain([2]).collect();
+            assert!(came.frames().map(|frame| frame[0]).eq(expected), "cut after {length} bytes");
+        }
+        // What another program wrote is not touched.
+        std::fs::write(&cut, [7; 100]).unwrap();
+        let other = OpenOptions::new().read(true).write(true).open(&cut).unwrap();
+        assert!(PcapPort::from_files(None, Some(other), 1, None).is_err());
+        assert_eq!(std::fs::read(&cut).unwrap(), [7; 100]);
+        let (pipe, _other) = io::pipe().unwrap();
+        let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+        assert!(matches!(PcapPort::from_files(Some(pipe), None, 1, None), Err(PcapError::NotAFile)));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

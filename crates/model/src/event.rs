@@ -71,6 +71,8 @@ pub enum EventKind {
     DaemonStarted,
     /// The store is damaged: the file, its log, or an entry, which was set aside.
     StoreDamaged,
+    /// The end of the previous daemon interrupted an operation, which had no effect.
+    OperationInterrupted,
     /// The daemon is shutting down.
     DaemonStopping,
     /// A client over TCP presented too many wrong tokens and must wait. Reported at most once a minute.

@@ -36,7 +36,7 @@ pub struct EscapedText(String);
 
 impl EscapedText {
     /// Escapes a text of one or more lines.
-    pub(crate) fn new(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         Self(text(bytes))
     }
 }
@@ -48,12 +48,12 @@ impl fmt::Display for EscapedText {
 }
 
 /// Escapes one line of a box.
-pub(crate) fn line(bytes: &[u8]) -> String {
+pub fn line(bytes: &[u8]) -> String {
     escape(bytes, false)
 }
 
 /// Escapes a text of one or more lines of a box.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     escape(bytes, true).trim_end().to_string()
 }
 

@@ -1,10 +1,11 @@
 //! What an event, a change or an error is about.
 
-use api::{BoxName, PortName, StackName, SwitchName};
+use crate::{BoxName, PortName, StackName, SwitchName};
 use std::fmt;
+use std::str::FromStr;
 
 /// An object of the daemon. As text it is its kind and its name: `box/fw`, `switch/lan/tap0`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The daemon itself.
     Daemon,
@@ -20,7 +21,7 @@ pub enum Subject {
 
 impl Subject {
     /// Its kind in a sentence.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Daemon => "daemon",
             Self::Box(_) => "box",
@@ -31,7 +32,7 @@ impl Subject {
     }
 
     /// Its name in a sentence. The daemon has none.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Self::Daemon => String::new(),
             Self::Box(name) => name.to_string(),
@@ -51,6 +52,37 @@ impl fmt::Display for Subject {
             Self::Port(switch, port) => write!(f, "switch/{switch}/{port}"),
             Self::Stack(name) => write!(f, "stack/{name}"),
         }
+    }
+}
+
+/// Text that is not the name of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubjectError;
+
+impl fmt::Display for SubjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object is `daemon`, or its kind and its name: `box/fw`, `switch/lan/tap0`")
+    }
+}
+
+impl std::error::Error for SubjectError {}
+
+impl FromStr for Subject {
+    type Err = SubjectError;
+
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        let parts: Vec<&str> = text.split('/').collect();
+        match parts.as_slice() {
+            ["daemon"] => Some(Self::Daemon),
+            ["box", name] => name.parse().ok().map(Self::Box),
+            ["switch", name] => name.parse().ok().map(Self::Switch),
+            ["switch", switch, port] => {
+                switch.parse().ok().zip(port.parse().ok()).map(|(switch, port)| Self::Port(switch, port))
+            }
+            ["stack", name] => name.parse().ok().map(Self::Stack),
+            _ => None,
+        }
+        .ok_or(SubjectError)
     }
 }
 
@@ -75,5 +107,20 @@ impl From<(&SwitchName, &PortName)> for Subject {
 impl From<&StackName> for Subject {
     fn from(name: &StackName) -> Self {
         Self::Stack(name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_parsed_as_they_are_printed() {
+        for text in ["daemon", "box/fw", "switch/lan", "switch/lan/tap0", "stack/edge"] {
+            assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
+        }
+        for text in ["", "box", "box/", "box/a/b", "pipe/a", "switch/lan/tap0/1"] {
+            assert!(text.parse::<Subject>().is_err(), "{text}");
+        }
     }
 }

@@ -1,0 +1,397 @@
+//! Operations: groups of changes that take effect together, in one transaction, or not at all.
+//!
+//! An operation begins with a record in the table `operations`, which says what is being done. Its changes wait in
+//! memory, large texts and files in rows that are not active, while the supervisor realises them. The tables therefore
+//! always hold what was acknowledged, and [`Store::commit`] replaces that by the new state and removes the record in
+//! one transaction. If the daemon ends before, the next opening removes the record and the inactive rows.
+//!
+//! Only the commit waits for the disk. What is written before it lies in front of it in the write-ahead log, so a power
+//! failure may lose both, but never the commit alone.
+
+use super::boxes::{StoredBox, StoredConfiguration, insert_box, insert_configuration};
+use super::error::StoreError;
+use super::schema::{Store, Synchronous};
+use super::switches::{StoredStack, StoredSwitch, StoredUnconfirmed, SwitchEntry};
+use api::Subject;
+use api::{BoxName, ConfigurationName, CreateBox, File, StackName, SwitchName, Time};
+use rusqlite::{Connection, OptionalExtension, Transaction};
+use std::fmt;
+
+/// The number of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OperationId(pub(super) i64);
+
+/// What an operation does to its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Creates it.
+    Create,
+    /// Changes it.
+    Change,
+    /// Starts it.
+    Start,
+    /// Removes it.
+    Remove,
+    /// Applies it: a stack.
+    Apply,
+    /// Restores its previous definition: a stack.
+    RollBack,
+}
+
+impl Action {
+    const ALL: [Self; 6] =
+        [Self::Create, Self::Change, Self::Start, Self::Remove, Self::Apply, Self::RollBack];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Start => "start",
+            Self::Remove => "remove",
+            Self::Apply => "apply",
+            Self::RollBack => "roll_back",
+        }
+    }
+}
+
+/// An operation that had not ended when the previous daemon did. None of its changes took effect.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupted {
+    action: Option<Action>,
+    /// Its object, in the form of an event's subject.
+    pub(crate) subject: Subject,
+    began: String,
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.action {
+            Some(Action::Create) => "the creation of",
+            Some(Action::Change) | None => "a change of",
+            Some(Action::Start) => "the start of",
+            Some(Action::Remove) => "the removal of",
+            Some(Action::Apply) => "the update of",
+            Some(Action::RollBack) => "the rollback of",
+        };
+        let (kind, name) = (self.subject.kind(), self.subject.name());
+        write!(
+            f,
+            "{what} {kind} {name}, begun {}, was interrupted by the end of the daemon and had no effect",
+            self.began
+        )
+    }
+}
+
+/// A change of one entry.
+#[derive(Clone, Debug)]
+pub(crate) enum StoreChange {
+    /// Adds a box with its main configuration.
+    AddBox(Box<StoredBox>, StoredConfiguration, Vec<File>),
+    /// Adds a box that was [staged](Store::stage_box), with the id of its main configuration.
+    AdmitBox(BoxName, i64),
+    /// Changes the definition of a box.
+    DefineBox(Box<CreateBox>),
+    /// Changes whether a box should run.
+    SetRunning(BoxName, bool),
+    /// Removes a box with its configurations.
+    RemoveBox(BoxName),
+    /// Makes a configuration that was [staged](Store::stage) the active one.
+    Activate(BoxName, ConfigurationName, i64),
+    /// Removes a configuration.
+    RemoveConfiguration(BoxName, ConfigurationName),
+    /// Adds or changes a switch.
+    PutSwitch(StoredSwitch),
+    /// Removes a switch.
+    RemoveSwitch(SwitchName),
+    /// Adds or changes a stack.
+    PutStack(StoredStack),
+    /// Removes a stack. Its boxes and switches stay.
+    RemoveStack(StackName),
+    /// Records that a stack awaits confirmation.
+    PutUnconfirmed(StoredUnconfirmed),
+    /// Records that a stack no longer awaits confirmation.
+    RemoveUnconfirmed(StackName),
+}
+
+/// The changes of one operation that has not ended.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    changes: Vec<StoreChange>,
+}
+
+impl Store {
+    /// Begins an operation. Its record does not wait for the disk.
+    pub(crate) fn begin(&mut self, action: Action, subject: &Subject) -> Result<OperationId, StoreError> {
+        let (subject, now) = (subject.to_string(), Time::now().to_string());
+        let id = self.change_unsynced(|connection| {
+            let order = "INSERT INTO operations (action, subject, began) VALUES (?1, ?2, ?3)";
+            connection.prepare_cached(order)?.execute((action.name(), &subject, &now))?;
+            Ok(connection.last_insert_rowid())
+        })?;
+        self.staged.insert(OperationId(id), Staged::default());
+        Ok(OperationId(id))
+    }
+
+    /// Adds a change to an operation. Readers of configurations see it at once.
+    pub(crate) fn add_change(&mut self, operation: OperationId, change: StoreChange) {
+        self.staged.entry(operation).or_default().changes.push(change);
+    }
+
+    /// Adds a configuration to an operation, with the given files and those of the active one that they do not replace.
+    /// It is written now, so that an operation that needs too much space fails before it has changed anything.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoBox`] if the box was removed meanwhile.
+    pub(crate) fn stage(
+        &mut self,
+        operation: OperationId,
+        name: &BoxName,
+        configuration: &StoredConfiguration,
+        files: &[File],
+    ) -> Result<(), StoreError> {
+        let id = self.change_unsynced(|connection| {
+            let transaction = connection.transaction()?;
+            let query = "SELECT 1 FROM boxes WHERE name = ?1";
+            if transaction.query_row(query, [name.as_str()], |_| Ok(())).optional()?.is_none() {
+                return Err(StoreError::NoBox(name.clone()));
+            }
+            let id = insert_configuration(&transaction, name, configuration, files, false)?;
+            transaction.execute(
+                "INSERT INTO files (configuration, name, contents)
+                 SELECT ?1, old.name, old.contents FROM files old JOIN configurations c ON c.id = old.configuration
+                 WHERE c.box = ?2 AND c.name = ?3 AND c.active
+                   AND old.name NOT IN (SELECT name FROM files WHERE configuration = ?1)",
+                (id, name.as_str(), configuration.name.as_str()),
+            )?;
+            transaction.commit()?;
+            Ok(id)
+        })?;
+        self.add_change(operation, StoreChange::Activate(name.clone(), configuration.name.clone(), id));
+        Ok(())
+    }
+
+    /// Adds a box with its main configuration to an operation. It is written now, like a [configuration](Self::stage),
+    /// unless the operation replaces a box of this name.
+    pub(crate) fn stage_box(
+        &mut self,
+        operation: OperationId,
+        stored: StoredBox,
+        configuration: StoredConfiguration,
+        files: Vec<File>,
+    ) -> Result<(), StoreError> {
+        let id = self.change_unsynced(|connection| {
+            let transaction = connection.transaction()?;
+            let name = &stored.definition.name;
+            let query = "SELECT 1 FROM boxes WHERE name = ?1";
+            if transaction.query_row(query, [name.as_str()], |_| Ok(())).optional()?.is_some() {
+                return Ok(None);
+            }
+            insert_box(&transaction, &stored, Some(operation))?;
+            let id = insert_configuration(&transaction, name, &configuration, &files, false)?;
+            transaction.commit()?;
+            Ok(Some(id))
+        })?;
+        self.add_change(
+            operation,
+            match id {
+                Some(id) => StoreChange::AdmitBox(stored.definition.name, id),
+                None => StoreChange::AddBox(Box::new(stored), configuration, files),
+            },
+        );
+        Ok(())
+    }
+
+    /// Makes all changes of an operation, and ends it. They are on the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is changed, and the operation is not ended: [abandon](Self::abandon) it.
+    pub(crate) fn commit(&mut self, operation: OperationId) -> Result<(), StoreError> {
+        let staged = self.staged.remove(&operation).unwrap_or_default();
+        let done = self.make(&staged.changes, Some(operation));
+        if done.is_err() {
+            self.staged.insert(operation, staged);
+        }
+        done
+    }
+
+    /// Makes changes that need no operation, because nothing remains to be done when they are stored.
+    pub(crate) fn apply(&mut self, changes: &[StoreChange]) -> Result<(), StoreError> {
+        self.make(changes, None)
+    }
+
+    /// Ends an operation without its changes.
+    pub(crate) fn abandon(&mut self, operation: OperationId) {
+        let staged = self.staged.remove(&operation).unwrap_or_default();
+        let done = self.change_unsynced(|connection| {
+            let transaction = connection.transaction()?;
+            for change in &staged.changes {
+                if let StoreChange::Activate(_, _, id) = change {
+                    transaction.execute("DELETE FROM configurations WHERE id = ?1 AND NOT active", [id])?;
+                }
+            }
+            transaction.execute("DELETE FROM boxes WHERE operation = ?1", [operation.0])?;
+            end(&transaction, operation)?;
+            Ok(transaction.commit()?)
+        });
+        // What cannot be removed now, for example because the disk is full, has no effect, and the next opening of the
+        // store removes it.
+        drop(done);
+    }
+
+    fn make(&mut self, changes: &[StoreChange], operation: Option<OperationId>) -> Result<(), StoreError> {
+        self.set_synchronous(Synchronous::Full)?;
+        self.change(|connection| {
+            let transaction = connection.transaction()?;
+            changes.iter().try_for_each(|change| make_change(&transaction, change))?;
+            if let Some(operation) = operation {
+                end(&transaction, operation)?;
+            }
+            Ok(transaction.commit()?)
+        })
+    }
+
+    /// Makes a change that does not wait for the disk.
+    fn change_unsynced<T>(
+        &mut self,
+        change: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.set_synchronous(Synchronous::Normal)?;
+        self.change(change)
+    }
+
+    /// Removes what operations left that had not ended, and returns them.
+    pub(super) fn take_interrupted_back(&mut self) -> Result<Vec<Interrupted>, StoreError> {
+        let transaction = self.connection.transaction()?;
+        let interrupted = {
+            let mut query =
+                transaction.prepare("SELECT action, subject, began FROM operations ORDER BY id")?;
+            let rows = query.query_map([], |row| {
+                let (action, subject): (String, String) = (row.get(0)?, row.get(1)?);
+                Ok(Interrupted {
+                    action: Action::ALL.into_iter().find(|known| known.name() == action),
+                    subject: subject.parse().unwrap_or(Subject::Daemon),
+                    began: row.get(2)?,
+                })
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()?
+        };
+        transaction.execute("DELETE FROM operations", [])?;
+        transaction.execute("DELETE FROM boxes WHERE operation IS NOT NULL", [])?;
+        transaction.execute("DELETE FROM configurations WHERE NOT active", [])?;
+        transaction.commit()?;
+        Ok(interrupted)
+    }
+
+    /// The changes of all operations that have not ended.
+    pub(super) fn pending_changes(&self) -> impl Iterator<Item = &StoreChange> {
+        self.staged.values().flat_map(|staged| &staged.changes)
+    }
+}
+
+/// Removes the record of an operation.
+fn end(transaction: &Transaction, operation: OperationId) -> Result<(), StoreError> {
+    transaction.prepare_cached("DELETE FROM operations WHERE id = ?1")?.execute([operation.0])?;
+    Ok(())
+}
+
+fn make_change(transaction: &Transaction, change: &StoreChange) -> Result<(), StoreError> {
+    match change {
+        StoreChange::AddBox(stored, configuration, files) => {
+            insert_box(transaction, stored, None)?;
+            insert_configuration(transaction, &stored.definition.name, configuration, files, true)?;
+        }
+        StoreChange::AdmitBox(name, id) => {
+            let order = "UPDATE boxes SET operation = NULL WHERE name = ?1";
+            if transaction.execute(order, [name.as_str()])? == 0 {
+                return Err(StoreError::NoBox(name.clone()));
+            }
+            transaction.execute("UPDATE configurations SET active = 1 WHERE id = ?1", [id])?;
+        }
+        StoreChange::DefineBox(definition) => {
+            let text = serde_json::to_string(definition).map_err(|error| StoreError::Entry("box", error))?;
+            let order = "UPDATE boxes SET definition = ?2 WHERE name = ?1";
+            let found = transaction.execute(order, (definition.name.as_str(), text))?;
+            if found == 0 {
+                return Err(StoreError::NoBox(definition.name.clone()));
+            }
+        }
+        StoreChange::SetRunning(name, running) => {
+            let order = "UPDATE boxes SET running = ?2 WHERE name = ?1";
+            transaction.execute(order, (name.as_str(), running))?;
+        }
+        StoreChange::RemoveBox(name) => {
+            transaction.execute("DELETE FROM boxes WHERE name = ?1", [name.as_str()])?;
+        }
+        StoreChange::Activate(name, configuration, id) => {
+            activate(transaction, name, configuration, *id)?;
+        }
+        StoreChange::RemoveConfiguration(name, configuration) => {
+            let order = "DELETE FROM configurations WHERE box = ?1 AND name = ?2";
+            transaction.execute(order, (name.as_str(), configuration.as_str()))?;
+        }
+        StoreChange::PutSwitch(stored) => {
+            let entry = serde_json::to_string(&SwitchEntry::of(stored));
+            let entry = entry.map_err(|error| StoreError::Entry("switch", error))?;
+            transaction.execute(
+                "INSERT INTO switches VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (name) DO UPDATE SET definition = ?2, stack = ?3, created = ?4",
+                (
+                    stored.definition.name.as_str(),
+                    entry,
+                    stored.stack.as_ref().map(StackName::as_str),
+                    stored.created.to_string(),
+                ),
+            )?;
+        }
+        StoreChange::RemoveSwitch(name) => {
+            transaction.execute("DELETE FROM switches WHERE name = ?1", [name.as_str()])?;
+        }
+        StoreChange::PutStack(stored) => {
+            let definition = serde_json::to_string(&stored.definition);
+            let definition = definition.map_err(|error| StoreError::Entry("stack", error))?;
+            transaction.execute(
+                "INSERT INTO stacks VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET definition = ?2, applied = ?3",
+                (stored.name.as_str(), definition, stored.applied.to_string()),
+            )?;
+        }
+        StoreChange::RemoveStack(name) => {
+            transaction.execute("DELETE FROM stacks WHERE name = ?1", [name.as_str()])?;
+        }
+        StoreChange::PutUnconfirmed(stored) => {
+            let before = stored.before.as_ref().map(serde_json::to_string).transpose();
+            let before = before.map_err(|error| StoreError::Entry("stack", error))?;
+            transaction.execute(
+                "INSERT INTO unconfirmed VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET before = ?2",
+                (stored.name.as_str(), before),
+            )?;
+        }
+        StoreChange::RemoveUnconfirmed(name) => {
+            transaction.execute("DELETE FROM unconfirmed WHERE name = ?1", [name.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the active configuration by a staged one.
+fn activate(
+    transaction: &Transaction,
+    name: &BoxName,
+    configuration: &ConfigurationName,
+    id: i64,
+) -> Result<(), StoreError> {
+    let activated = transaction.execute(
+        "UPDATE configurations SET active = 1, position = coalesce((SELECT position FROM configurations
+         WHERE box = ?1 AND name = ?2 AND active), position) WHERE id = ?3",
+        (name.as_str(), configuration.as_str(), id),
+    )?;
+    if activated == 0 {
+        return Err(StoreError::NoBox(name.clone()));
+    }
+    transaction.execute(
+        "DELETE FROM configurations WHERE box = ?1 AND name = ?2 AND active AND id <> ?3",
+        (name.as_str(), configuration.as_str(), id),
+    )?;
+    Ok(())
+}

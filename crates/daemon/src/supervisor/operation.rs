@@ -1,0 +1,148 @@
+//! Operations: changes that take effect as a whole or not at all.
+//!
+//! An operation claims the objects that it uses, records in the store that it has begun, realises its steps, and commits
+//! them. Each step adds its changes to the operation and says how it is undone. If a step or the commit fails, or if the
+//! thread panics, the steps are undone in reverse order, and the store has not changed. Events that tell of a change are
+//! reported once it is committed.
+
+use super::claims::{Claim, Conflict};
+use super::state::Supervisor;
+use crate::boxes::ManagedBox;
+use crate::error::OperationError;
+use crate::limits::CHANGE_TIMEOUT;
+use crate::store::{Action, OperationId, StoreChange, StoredBox, StoredConfiguration};
+use api::Subject;
+use api::{BoxName, EventKind, File};
+use std::fmt;
+use std::sync::Arc;
+
+/// A deferred action on the supervisor.
+type Deferred = Box<dyn FnOnce(&Supervisor) + Send>;
+
+/// An operation in progress. If it is dropped before its commit, its steps are undone.
+pub(super) struct Operation<'a> {
+    supervisor: &'a Supervisor,
+    id: OperationId,
+    undo: Vec<Deferred>,
+    after: Vec<Deferred>,
+    events: Vec<(EventKind, Subject, String)>,
+    started: Vec<Arc<ManagedBox>>,
+    is_committed: bool,
+}
+
+impl fmt::Debug for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operation").field("id", &self.id).field("steps", &self.undo.len()).finish()
+    }
+}
+
+impl Operation<'_> {
+    /// Adds a change of the store.
+    pub(super) fn add(&mut self, change: StoreChange) {
+        self.supervisor.0.store().add_change(self.id, change);
+    }
+
+    /// Adds a configuration of an existing box. It is written now, and takes effect with the commit.
+    pub(super) fn stage(
+        &mut self,
+        name: &BoxName,
+        configuration: &StoredConfiguration,
+        files: &[File],
+    ) -> Result<(), OperationError> {
+        Ok(self.supervisor.0.store().stage(self.id, name, configuration, files)?)
+    }
+
+    /// Adds a box with its main configuration. It is written now, and takes effect with the commit.
+    pub(super) fn stage_box(
+        &mut self,
+        stored: StoredBox,
+        configuration: StoredConfiguration,
+        files: Vec<File>,
+    ) -> Result<(), OperationError> {
+        Ok(self.supervisor.0.store().stage_box(self.id, stored, configuration, files)?)
+    }
+
+    /// Records how to undo a step. The store needs no undoing.
+    pub(super) fn undo_by(&mut self, undo: impl FnOnce(&Supervisor) + Send + 'static) {
+        self.undo.push(Box::new(undo));
+    }
+
+    /// Defers a step that cannot fail until the changes are committed: what is removed keeps working if they are not.
+    pub(super) fn after_commit(&mut self, act: impl FnOnce(&Supervisor) + Send + 'static) {
+        self.after.push(Box::new(act));
+    }
+
+    /// Records an event, which is reported with the commit.
+    pub(super) fn note(&mut self, kind: EventKind, subject: impl Into<Subject>, message: String) {
+        self.events.push((kind, subject.into(), message));
+    }
+
+    /// Records that a box was started. If a stop is requested before the commit, the box is stored as stopped.
+    pub(super) fn note_started(&mut self, managed: &Arc<ManagedBox>) {
+        self.started.push(managed.clone());
+    }
+
+    fn commit(&mut self) -> Result<(), OperationError> {
+        let state = &self.supervisor.0;
+        {
+            let mut store = state.store();
+            // A stop sets `unwanted` before it stores that the box is stopped.
+            for managed in self.started.iter().filter(|managed| managed.inner().unwanted) {
+                store.add_change(self.id, StoreChange::SetRunning(managed.name.clone(), false));
+            }
+            store.commit(self.id)?;
+        }
+        self.is_committed = true;
+        for act in std::mem::take(&mut self.after) {
+            act(self.supervisor);
+        }
+        for (kind, subject, message) in std::mem::take(&mut self.events) {
+            state.journal.note(kind, subject, message);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Operation<'_> {
+    fn drop(&mut self) {
+        if self.is_committed {
+            return;
+        }
+        // First, so that what is restored is read from the store as it was.
+        self.supervisor.0.store().abandon(self.id);
+        for undo in std::mem::take(&mut self.undo).into_iter().rev() {
+            undo(self.supervisor);
+        }
+    }
+}
+
+impl Supervisor {
+    /// Runs an operation: all of `steps`, or nothing.
+    pub(super) fn operate<T>(
+        &self,
+        action: Action,
+        subject: impl Into<Subject>,
+        claims: &dyn Fn() -> Vec<Claim>,
+        steps: impl FnOnce(&mut Operation) -> Result<T, OperationError>,
+    ) -> Result<T, OperationError> {
+        let subject = subject.into();
+        let _claims = self
+            .0
+            .claims
+            .take(&subject, CHANGE_TIMEOUT, claims)
+            .map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
+        let id = self.0.store().begin(action, &subject)?;
+        let mut operation = Operation {
+            supervisor: self,
+            id,
+            undo: Vec::new(),
+            after: Vec::new(),
+            events: Vec::new(),
+            started: Vec::new(),
+            is_committed: false,
+        };
+        let result = steps(&mut operation)?;
+        operation.commit()?;
+        Ok(result)
+    }
+}

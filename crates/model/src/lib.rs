@@ -1,0 +1,53 @@
+//! The types that the daemon's API and the fabric's protocol share: names, sizes, and definitions of boxes and switches.
+//!
+//! Invariants:
+//! - The types hold valid values only: names, sizes and addresses are checked once, during parsing.
+//! - Requests with unknown fields are rejected; replies may have fields that this version does not know.
+//! - Of the workspace only `packet` is linked, for the Ethernet address.
+//!
+//! Absent on purpose: HTTP, JSON and any other format. The types implement serde's traits.
+
+#![forbid(unsafe_code)]
+
+mod boxes;
+mod configuration;
+mod error;
+pub mod escape;
+mod event;
+mod host;
+mod mac_addr;
+mod name;
+mod path;
+mod size;
+mod stack;
+mod subject;
+mod switches;
+mod text;
+mod time;
+mod traffic;
+mod value;
+
+pub use boxes::{
+    BoxDetail, BoxState, BoxStatus, CrashBatch, CrashPacket, CrashReport, CreateBox, LogLine, LogQuery,
+    PortRequest, PortStatus, Register, Restart, Sandbox, Usage, WrittenFile,
+};
+pub use configuration::{
+    Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,
+    HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity,
+};
+pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
+pub use event::{Event, EventKind, EventQuery};
+pub use host::{CgroupVersion, Counts, HostStatus, Kvm};
+pub use mac_addr::{MacAddr, MacAddrError};
+pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};
+pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
+pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
+pub use stack::{ApplyQuery, Change, ChangeAction, Changes, Stack, StackStatus};
+pub use subject::{Subject, SubjectError};
+pub use switches::{
+    AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,
+    SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
+};
+pub use time::{Time, TimeError};
+pub use traffic::{Rates, Traffic};
+pub use value::Value;

@@ -1,0 +1,192 @@
+//! A daemon's end of the conversation with a launcher.
+
+use super::messages::{FabricState, MAX_REPLY, PortDevice, Reply, Request, VERSION};
+use super::refusal::Refusal;
+use crate::channel::{Channel, ChannelError, Received};
+use crate::hello::{Hello, HelloError, StoreIdentity};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use serde::de::DeserializeOwned;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a launcher may take to end fabrics, beyond the time limit of a request.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection to a launcher. A request that takes too long ends it.
+#[derive(Debug)]
+pub struct Client {
+    channel: Channel,
+    timeout: Duration,
+}
+
+/// A fabric that was connected.
+#[derive(Debug)]
+pub struct ConnectedFabric {
+    /// The fabric.
+    pub state: FabricState,
+    /// It was started for this connection. Otherwise it ran before.
+    pub is_new: bool,
+    /// The daemon's end of the conversation with it.
+    pub channel: Channel,
+}
+
+/// Why a launcher cannot be used, or did not carry out a request.
+#[derive(Debug)]
+pub enum LauncherError {
+    /// The program of the launcher cannot be started.
+    Start(PathBuf, io::Error),
+    /// No launcher can be reached at this path.
+    Connect(PathBuf, io::Error),
+    /// The conversation failed. Connect again.
+    Channel(ChannelError),
+    /// The launcher speaks another version.
+    Hello(HelloError),
+    /// The launcher's message is no reply to the request. Connect again.
+    NotAReply,
+    /// The launcher refused the request.
+    Refused(Refusal),
+}
+
+impl Client {
+    /// Connects to the launcher at `path` for the daemon of `store`. Connecting and each request may take `timeout`.
+    pub fn connect(path: &Path, store: StoreIdentity, timeout: Duration) -> Result<Client, LauncherError> {
+        let failed = |error: rustix::io::Errno| LauncherError::Connect(path.into(), error.into());
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(failed)?;
+        // A launcher that does not accept lets `connect` wait for the send limit.
+        set_limit(socket.as_fd(), timeout).map_err(failed)?;
+        connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?).map_err(failed)?;
+        let client = Client { channel: Channel::from(socket), timeout };
+        let hello = Hello { version: VERSION, store };
+        client.channel.send(&hello, &[]).or_else(|error| match error {
+            // The launcher may have refused the connection already.
+            ChannelError::Closed => Ok(()),
+            error => Err(client.failed(error)),
+        })?;
+        let theirs = client.receive::<Result<Hello, Refusal>>()?;
+        let theirs = theirs.message.map_err(LauncherError::Refused)?;
+        hello.agree(&theirs).map_err(LauncherError::Hello)?;
+        Ok(client)
+    }
+
+    /// A connection to the fabric with this number. It is started if it does not run.
+    pub fn connect_fabric(&mut self, number: u32) -> Result<ConnectedFabric, LauncherError> {
+        let received = self.request(&Request::Connect(number), self.timeout)?;
+        match (received.message, one(received.descriptors)) {
+            (Reply::Connected { fabric: state, is_new }, Some(descriptor)) if state.number == number => {
+                Ok(ConnectedFabric { state, is_new, channel: Channel::from(descriptor) })
+            }
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// A device or file, opened.
+    pub fn open(&mut self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
+        let received = self.request(&Request::Open(device), self.timeout)?;
+        match (received.message, one(received.descriptors)) {
+            (Reply::Opened, Some(descriptor)) => Ok(descriptor),
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// Lets the launcher forget a device. It is no error if the launcher does not know it.
+    pub fn close(&mut self, device: PortDevice) -> Result<(), LauncherError> {
+        self.done(&Request::Close(device), self.timeout)
+    }
+
+    /// The fabrics that run.
+    pub fn fabrics(&mut self) -> Result<Vec<FabricState>, LauncherError> {
+        let received = self.request(&Request::Fabrics, self.timeout)?;
+        match received.message {
+            Reply::Fabrics(fabrics) => Ok(fabrics),
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// Ends the fabric with this number, and waits until it has ended.
+    pub fn stop(&mut self, number: u32) -> Result<(), LauncherError> {
+        self.done(&Request::Stop(number), self.timeout + STOP_TIMEOUT)
+    }
+
+    /// Ends all fabrics, and waits until they have ended.
+    pub fn stop_all(&mut self) -> Result<(), LauncherError> {
+        self.done(&Request::StopAll, self.timeout + STOP_TIMEOUT)
+    }
+
+    fn done(&mut self, request: &Request, timeout: Duration) -> Result<(), LauncherError> {
+        match self.request(request, timeout)?.message {
+            Reply::Done => Ok(()),
+            _ => Err(self.confused()),
+        }
+    }
+
+    fn request(&mut self, request: &Request, timeout: Duration) -> Result<Received<Reply>, LauncherError> {
+        set_limit(self.channel.as_fd(), timeout).map_err(|error| self.failed(error.into()))?;
+        self.channel.send(request, &[]).map_err(|error| self.failed(error))?;
+        let received = self.receive::<Result<Reply, Refusal>>()?;
+        let message = received.message.map_err(LauncherError::Refused)?;
+        Ok(Received { message, descriptors: received.descriptors })
+    }
+
+    fn receive<T: DeserializeOwned>(&self) -> Result<Received<T>, LauncherError> {
+        match self.channel.receive(MAX_REPLY) {
+            Ok(Some(received)) => Ok(received),
+            Ok(None) => Err(self.failed(ChannelError::Closed)),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Ends the conversation, because a late reply would be taken for the next one.
+    fn failed(&self, error: ChannelError) -> LauncherError {
+        self.channel.shut_down();
+        LauncherError::Channel(error)
+    }
+
+    fn confused(&self) -> LauncherError {
+        self.channel.shut_down();
+        LauncherError::NotAReply
+    }
+}
+
+fn set_limit(socket: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> rustix::io::Result<()> {
+    // The system takes a limit of zero for none.
+    let limit = Some(timeout.max(Duration::from_millis(1)));
+    set_socket_timeout(socket, Timeout::Send, limit)?;
+    set_socket_timeout(socket, Timeout::Recv, limit)
+}
+
+/// The only descriptor.
+fn one(descriptors: Vec<OwnedFd>) -> Option<OwnedFd> {
+    <[OwnedFd; 1]>::try_from(descriptors).ok().map(|[descriptor]| descriptor)
+}
+
+impl fmt::Display for LauncherError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(path, _) => write!(f, "can't start {}", path.display()),
+            Self::Connect(path, _) => write!(f, "no launcher responds at {}", path.display()),
+            Self::Channel(_) => f.write_str("the conversation with the launcher failed"),
+            Self::Hello(_) => f.write_str("the launcher can't work with this daemon"),
+            Self::NotAReply => f.write_str("the launcher's message is no reply to the request"),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl Error for LauncherError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Start(_, error) | Self::Connect(_, error) => Some(error),
+            Self::Channel(error) => Some(error),
+            Self::Hello(error) => Some(error),
+            // `Display` prints the cause's own message.
+            Self::Refused(refusal) => refusal.source(),
+            Self::NotAReply => None,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A fabric's end of the conversation with its launcher.
+
+use super::messages::{MAX_REQUEST, ToFabric};
+use crate::StoreIdentity;
+use crate::channel::{Channel, ChannelError};
+use rustix::process::setsid;
+use rustix::stdio::dup2_stdin;
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
+use std::error::Error;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What a launcher gives to a fabric at its start.
+#[derive(Debug)]
+pub struct FabricEnd {
+    /// The launcher's messages. It ends with the launcher.
+    pub launcher: Channel,
+    /// The store that the fabric serves.
+    pub store: StoreIdentity,
+    /// `/dev/kvm`, if the host has it and the launcher may open it.
+    pub kvm: Option<OwnedFd>,
+}
+
+/// Why a process cannot become a fabric.
+#[derive(Debug)]
+pub enum FabricEndError {
+    /// The operating system reported an error.
+    System(io::Error),
+    /// Standard input is no channel, or the launcher's message is damaged.
+    Channel(ChannelError),
+    /// The launcher did not say which store the fabric serves.
+    NoIdentity,
+}
+
+/// Makes this process a fabric, which its launcher started: receives what the launcher gives, leaves the terminal's
+/// session, and gives up all capabilities. Call it before any other thread runs, because capabilities belong to threads.
+///
+/// The channel to the launcher arrives as standard input, which is `/dev/null` from then on: that needs no number of a
+/// descriptor that both sides agree on, and no `unsafe` to take it over.
+pub fn become_fabric() -> Result<FabricEnd, FabricEndError> {
+    let launcher = Channel::from(io::stdin().as_fd().try_clone_to_owned()?);
+    dup2_stdin(File::open("/dev/null")?)?;
+    // It fails only in a process that leads a session or a process group already.
+    let _ = setsid();
+    set_no_new_privs(true)?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    let first = launcher.receive::<ToFabric>(MAX_REQUEST).map_err(FabricEndError::Channel)?;
+    let Some((ToFabric::Identity(store), descriptors)) =
+        first.map(|received| (received.message, received.descriptors))
+    else {
+        return Err(FabricEndError::NoIdentity);
+    };
+    Ok(FabricEnd { launcher, store, kvm: descriptors.into_iter().next() })
+}
+
+impl fmt::Display for FabricEndError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => error.fmt(f),
+            Self::Channel(_) => f.write_str("a launcher must start the fabric"),
+            Self::NoIdentity => f.write_str("the launcher did not name the fabric's store"),
+        }
+    }
+}
+
+impl Error for FabricEndError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::System(error) => error.source(),
+            Self::Channel(error) => Some(error),
+            Self::NoIdentity => None,
+        }
+    }
+}
+
+impl From<io::Error> for FabricEndError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl From<rustix::io::Errno> for FabricEndError {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::System(error.into())
+    }
+}

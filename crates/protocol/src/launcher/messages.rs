@@ -1,0 +1,97 @@
+//! The messages of the launcher.
+//!
+//! With a daemon: each side sends a [`Hello`](crate::Hello); the launcher's may be a [`Refusal`] instead. Then the
+//! daemon sends one [`Request`] at a time, and the launcher answers it with a [`Reply`] or a [`Refusal`].
+//!
+//! With a fabric: the launcher sends [`ToFabric`]. The fabric sends nothing.
+
+use super::refusal::Shortfall;
+use crate::StoreIdentity;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+#[cfg(doc)]
+use super::refusal::Refusal;
+
+/// The version of these conversations. A change that the previous version does not understand raises it by one.
+pub const VERSION: u16 = 1;
+
+/// Maximum number of bytes of a request: the longest path, and its framing.
+pub const MAX_REQUEST: usize = 8 << 10;
+
+/// Maximum number of bytes of a reply. The longest lists all fabrics.
+pub const MAX_REPLY: usize = 1 << 20;
+
+/// What a daemon asks of a launcher.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// A connection to the fabric with this number. It is started if it does not run. The reply has one descriptor:
+    /// the daemon's end of a new channel to the fabric.
+    Connect(u32),
+    /// A device or file, opened. The reply has one descriptor.
+    Open(PortDevice),
+    /// Forget the launcher's duplicate of the descriptor. A tap disappears when no fabric has it either.
+    Close(PortDevice),
+    /// The fabrics that run.
+    Fabrics,
+    /// End the fabric with this number. The reply comes when it has ended.
+    Stop(u32),
+    /// End all fabrics. The reply comes when they have ended.
+    StopAll,
+}
+
+/// A device or file behind a port. It is named by its kind and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PortDevice {
+    /// The TAP device with this name. It is created if it does not exist. The launcher keeps it until it is closed, and
+    /// opens it once: each reply has the same device.
+    Tap(String),
+    /// A packet socket on the network interface with this name: another one with each reply. The launcher keeps the
+    /// last one, so that the interface stays promiscuous while a fabric is replaced.
+    Interface(String),
+    /// A capture to read. The path must be absolute.
+    Replay(PathBuf),
+    /// A capture to write. The path must be absolute, and the file must not exist when it is opened first. The launcher
+    /// keeps it until it is closed: each reply has the same file.
+    Recording(PathBuf),
+}
+
+/// What a launcher answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// The fabric will serve the other end of the descriptor.
+    Connected {
+        /// The fabric.
+        fabric: FabricState,
+        /// It was started for this request. Otherwise it ran before.
+        is_new: bool,
+    },
+    /// The descriptor is the device or file.
+    Opened,
+    /// The request was carried out.
+    Done,
+    /// The fabrics that run.
+    Fabrics(Vec<FabricState>),
+}
+
+/// A fabric that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FabricState {
+    /// Its number.
+    pub number: u32,
+    /// Its process.
+    pub pid: u32,
+    /// Its control groups: one in each hierarchy in which it has its own.
+    pub cgroups: Vec<PathBuf>,
+    /// Measures that the host does not permit.
+    pub shortfalls: Vec<Shortfall>,
+}
+
+/// What a launcher tells a fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToFabric {
+    /// The first message: the store that the fabric serves. Its descriptor, if it has one, is `/dev/kvm`.
+    Identity(StoreIdentity),
+    /// A daemon connects. The descriptor is the fabric's end of a new channel.
+    Daemon,
+}

@@ -1,0 +1,14 @@
+//! The conversations of the launcher: with the daemon, which asks for fabrics and devices, and with the fabrics that it
+//! starts.
+
+mod client;
+mod fabric_end;
+mod messages;
+mod refusal;
+mod start;
+
+pub use client::{Client, ConnectedFabric, LauncherError};
+pub use fabric_end::{FabricEnd, FabricEndError, become_fabric};
+pub use messages::{FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, ToFabric, VERSION};
+pub use refusal::{Refusal, Shortfall, Step};
+pub use start::start;

@@ -1,0 +1,123 @@
+//! Why a launcher does not carry out a request.
+
+use crate::hello::HelloError;
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// Why a launcher does not carry out a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// Daemon and launcher cannot work together.
+    Hello(HelloError),
+    /// The message is no request.
+    NotARequest,
+    /// The path of a capture is relative.
+    RelativePath,
+    /// The capture is a pipe, a device or a folder.
+    NotAFile,
+    /// No fabric has this number.
+    NoFabric(u32),
+    /// The launcher already has the most fabrics or devices.
+    TooMany,
+    /// A step failed.
+    Failed(Shortfall),
+}
+
+/// A step that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortfall {
+    /// The step.
+    pub step: Step,
+    /// The number of the system's error.
+    pub errno: i32,
+}
+
+/// What a launcher does, in words that complete "can't".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Open a TAP device.
+    OpenTap,
+    /// Open a packet socket.
+    OpenInterface,
+    /// Open a capture.
+    OpenReplay,
+    /// Create a capture.
+    CreateRecording,
+    /// Make a channel.
+    MakeChannel,
+    /// Start the program of a fabric.
+    StartFabric,
+    /// Hand a descriptor to a fabric.
+    TellFabric,
+    /// End a fabric.
+    EndFabric,
+    /// Open `/dev/kvm`.
+    OpenKvm,
+    /// Give up the capabilities that a fabric could otherwise get back.
+    DropCapabilities,
+    /// Let fabrics lower their niceness.
+    RaiseNiceLimit,
+    /// Let fabrics open more descriptors.
+    RaiseFileLimit,
+    /// Protect fabrics from being ended first when memory is short.
+    LowerOomScore,
+    /// Put a fabric in a control group of its own.
+    MakeCgroup,
+}
+
+impl Shortfall {
+    /// The system's error.
+    pub fn error(&self) -> io::Error {
+        io::Error::from_raw_os_error(self.errno)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hello(HelloError::Store) => f.write_str(
+                "the launcher serves another store: use another socket, or stop its fabrics first",
+            ),
+            Self::Hello(error) => error.fmt(f),
+            Self::NotARequest => f.write_str("the launcher does not understand the message"),
+            Self::RelativePath => f.write_str("the path is not absolute"),
+            Self::NotAFile => f.write_str("it is not an ordinary file"),
+            Self::NoFabric(number) => write!(f, "no fabric has the number {number}"),
+            Self::TooMany => f.write_str("the launcher can't hold any more"),
+            Self::Failed(shortfall) => shortfall.fmt(f),
+        }
+    }
+}
+
+impl Error for Refusal {}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "can't {}: {}", self.step, self.error())
+    }
+}
+
+impl Error for Shortfall {}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenTap => "open the tap device",
+            Self::OpenInterface => "open the network interface",
+            Self::OpenReplay => "open the capture",
+            Self::CreateRecording => "create the capture",
+            Self::MakeChannel => "make a channel",
+            Self::StartFabric => "start a fabric",
+            Self::TellFabric => "reach the fabric",
+            Self::EndFabric => "end the fabric",
+            Self::OpenKvm => "open /dev/kvm",
+            Self::DropCapabilities => "drop all capabilities",
+            Self::RaiseNiceLimit => "raise the limit of priorities",
+            Self::RaiseFileLimit => "raise the limit of open files",
+            Self::LowerOomScore => "lower the score for the end of processes without memory",
+            Self::MakeCgroup => "make a control group",
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! A daemon's client of a launcher, against launchers that misbehave.
+
+use protocol::launcher::{
+    Client, FabricState, LauncherError, PortDevice, Refusal, Reply, Request, Shortfall, Step, ToFabric,
+    VERSION, start,
+};
+use protocol::{Channel, ChannelError, Hello, HelloError};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with,
+};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const STORE: [u8; 16] = [7; 16];
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A path for a socket that no other test uses.
+fn path(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("clickbox-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+/// Runs `launcher` with the first connection to `path`, and `client` beside it.
+fn with_launcher<T>(
+    path: &Path,
+    launcher: impl FnOnce(Channel) + Send + 'static,
+    client: impl FnOnce() -> T,
+) -> T {
+    let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .expect("a socket");
+    bind(&listener, &SocketAddrUnix::new(path).expect("a short path")).expect("a free path");
+    listen(&listener, 1).expect("a bound socket");
+    let thread = thread::spawn(move || launcher(Channel::from(accept(&listener).expect("a client"))));
+    let result = client();
+    thread.join().expect("no panic");
+    std::fs::remove_file(path).expect("the socket");
+    result
+}
+
+/// A launcher that agrees to everything in the first message.
+fn greet(channel: &Channel) {
+    let hello = channel.receive::<Hello>(1_000).expect("a message").expect("a client").message;
+    channel.send(&Ok::<_, Refusal>(hello), &[]).expect("a client");
+}
+
+#[test]
+fn a_missing_launcher_is_an_error() {
+    let path = path("missing");
+    let error = Client::connect(&path, STORE, TIMEOUT).expect_err("nobody listens");
+    assert!(matches!(&error, LauncherError::Connect(missing, _) if *missing == path), "{error:?}");
+    let error = Client::connect(Path::new(&"a".repeat(200)), STORE, TIMEOUT).expect_err("too long");
+    assert!(matches!(error, LauncherError::Connect(..)), "{error:?}");
+    // A program that ends without listening, and none at all.
+    let start_time = Instant::now();
+    let limit = Duration::from_millis(100);
+    let error = start(Command::new("true"), &path, STORE, limit).expect_err("nobody listens");
+    assert!(matches!(error, LauncherError::Connect(..)), "{error:?}");
+    let error = start(Command::new("/none-such"), &path, STORE, limit).expect_err("no program");
+    assert!(matches!(error, LauncherError::Start(..)), "{error:?}");
+    assert!(start_time.elapsed() < TIMEOUT);
+}
+
+#[test]
+fn launchers_of_other_versions_and_stores_are_refused() {
+    let path = path("versions");
+    let connect = || Client::connect(&path, STORE, TIMEOUT).map(drop);
+    let answer = |answer: Result<Hello, Refusal>| {
+        move |channel: Channel| {
+            let hello = channel.receive::<Hello>(1_000).expect("a message").expect("a client").message;
+            assert_eq!(hello, Hello { version: VERSION, store: STORE });
+            channel.send(&answer, &[]).expect("a client");
+        }
+    };
+    let hello = |version| Hello { version, store: STORE };
+    assert!(with_launcher(&path, answer(Ok(hello(VERSION + 1))), connect).is_ok());
+    let error = with_launcher(&path, answer(Ok(hello(VERSION + 2))), connect).expect_err("too new");
+    assert!(matches!(error, LauncherError::Hello(HelloError::Version { .. })), "{error:?}");
+    let refusal = Refusal::Hello(HelloError::Store);
+    let error = with_launcher(&path, answer(Err(refusal)), connect).expect_err("another store");
+    assert!(matches!(error, LauncherError::Refused(found) if found == refusal), "{error:?}");
+    assert!(error.to_string().contains("another store"), "{error}");
+    let error = with_launcher(&path, drop, connect).expect_err("closed at once");
+    assert!(matches!(error, LauncherError::Channel(ChannelError::Closed)), "{error:?}");
+    let garbage = |channel: Channel| channel.send(&"garbage", &[]).expect("a client");
+    let error = with_launcher(&path, garbage, connect).expect_err("garbage");
+    assert!(matches!(error, LauncherError::Channel(ChannelError::Decode(_))), "{error:?}");
+}
+
+#[test]
+fn a_request_without_a_reply_ends_the_connection() {
+    let path = path("silent");
+    let silent = |channel: Channel| {
+        greet(&channel);
+        assert!(channel.receive::<Request>(1_000).expect("a message").is_some());
+        assert!(channel.receive::<Request>(1_000).expect("no message").is_none(), "the client went on");
+    };
+    let error = with_launcher(&path, silent, || {
+        let mut client = Client::connect(&path, STORE, Duration::from_millis(30)).expect("a launcher");
+        let error = client.fabrics().expect_err("no reply");
+        assert!(matches!(error, LauncherError::Channel(ChannelError::WouldBlock)), "{error:?}");
+        client.fabrics().expect_err("the connection is closed")
+    });
+    assert!(matches!(error, LauncherError::Channel(ChannelError::Closed)), "{error:?}");
+}
+
+#[test]
+fn replies_that_do_not_fit_their_request_are_errors() {
+    let path = path("confused");
+    let state = |number| FabricState { number, pid: 9, cgroups: vec!["/a".into()], shortfalls: vec![] };
+    let cases = [
+        (Reply::Done, 0),
+        (Reply::Opened, 0),
+        (Reply::Opened, 2),
+        (Reply::Connected { fabric: state(4), is_new: true }, 1),
+        (Reply::Fabrics(vec![]), 1),
+    ];
+    for (reply, descriptors) in cases {
+        let launcher = move |channel: Channel| {
+            greet(&channel);
+            channel.receive::<Request>(1_000).expect("a message").expect("a client");
+            channel.send(&Ok::<_, Refusal>(reply), &vec![channel.as_fd(); descriptors]).expect("a client");
+        };
+        let error = with_launcher(&path, launcher, || {
+            let mut client = Client::connect(&path, STORE, TIMEOUT).expect("a launcher");
+            match descriptors {
+                1 => client.connect_fabric(3).map(drop).expect_err("another fabric"),
+                _ => client.open(PortDevice::Tap("tap0".into())).map(drop).expect_err("no device"),
+            }
+        });
+        assert!(matches!(error, LauncherError::NotAReply), "{error:?}");
+    }
+}
+
+#[test]
+fn all_messages_arrive_as_they_were_sent() {
+    let (one, other) = Channel::pair().expect("a pair");
+    let tap = || PortDevice::Tap("tap0".into());
+    let path = PathBuf::from("/a folder/ä.pcap");
+    for request in [
+        Request::Connect(u32::MAX),
+        Request::Open(tap()),
+        Request::Open(PortDevice::Replay(path.clone())),
+        Request::Close(PortDevice::Recording(path)),
+        Request::Fabrics,
+        Request::Stop(0),
+        Request::StopAll,
+    ] {
+        one.send(&request, &[]).expect("room");
+        assert_eq!(other.receive::<Request>(1_000).expect("a message").expect("no end").message, request);
+    }
+    let shortfall = Shortfall { step: Step::OpenTap, errno: 16 };
+    assert!(shortfall.to_string().starts_with("can't open the tap device: Device or resource busy"));
+    let refusals = [
+        Refusal::Hello(HelloError::Version { ours: 1, theirs: 9 }),
+        Refusal::NoFabric(3),
+        Refusal::Failed(shortfall),
+    ];
+    for refusal in refusals {
+        one.send(&Err::<Reply, _>(refusal), &[]).expect("room");
+        let received = other.receive::<Result<Reply, Refusal>>(1_000).expect("a message").expect("no end");
+        assert_eq!(received.message, Err(refusal));
+    }
+    for message in [ToFabric::Identity(STORE), ToFabric::Daemon] {
+        one.send(&message, &[]).expect("room");
+        assert_eq!(other.receive::<ToFabric>(1_000).expect("a message").expect("no end").message, message);
+    }
+}
