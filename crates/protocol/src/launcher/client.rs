@@ -74,7 +74,8 @@ impl Client {
         Ok(client)
     }
 
-    /// A connection to the fabric with this number. It is started if it does not run.
+    /// A connection to the fabric with this number. It is started if it does not run. The channel to a fabric that is
+    /// just ending closes at once: ask again.
     pub fn connect_fabric(&mut self, number: u32) -> Result<ConnectedFabric, LauncherError> {
         let received = self.request(&Request::Connect(number), self.timeout)?;
         match (received.message, one(received.descriptors)) {

@@ -21,6 +21,8 @@ pub enum Refusal {
     NoFabric(u32),
     /// The launcher already has the most fabrics or devices.
     TooMany,
+    /// The launcher is about to end.
+    Ending,
     /// A step failed.
     Failed(Shortfall),
 }
@@ -86,6 +88,7 @@ impl fmt::Display for Refusal {
             Self::NotAFile => f.write_str("it is not an ordinary file"),
             Self::NoFabric(number) => write!(f, "no fabric has the number {number}"),
             Self::TooMany => f.write_str("the launcher can't hold any more"),
+            Self::Ending => f.write_str("the launcher is about to end"),
             Self::Failed(shortfall) => shortfall.fmt(f),
         }
     }

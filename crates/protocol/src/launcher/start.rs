@@ -1,6 +1,7 @@
 //! Starting a launcher where none listens.
 
 use super::client::{Client, LauncherError};
+use crate::channel::ChannelError;
 use crate::hello::StoreIdentity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -48,8 +49,12 @@ pub fn start(
     }
 }
 
-/// Whether nothing listens at the path.
+/// Whether nothing listens at the path, or what listened there was just about to end.
 fn is_absent(error: &LauncherError) -> bool {
     use io::ErrorKind::{ConnectionRefused, NotFound};
-    matches!(error, LauncherError::Connect(_, error) if matches!(error.kind(), ConnectionRefused | NotFound))
+    match error {
+        LauncherError::Connect(_, error) => matches!(error.kind(), ConnectionRefused | NotFound),
+        LauncherError::Channel(ChannelError::Closed) => true,
+        _ => false,
+    }
 }

@@ -1,0 +1,121 @@
+//! Control groups: each fabric gets one of its own below the launcher's, where the host permits it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Where the hierarchies are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// Controllers of version 1 whose groups limit and count, but do not change how processors are shared.
+const CONTROLLERS: &[&str] = &["memory", "pids"];
+
+/// How long the removal of a group is tried, and the pause between two attempts.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
+const REMOVE_PAUSE: Duration = Duration::from_millis(5);
+
+/// How deep a fabric may nest groups of its own.
+const MAX_DEPTH: u32 = 4;
+
+/// Puts a process into new groups with this name. Returns the groups, and the first error if one can't be made.
+pub(crate) fn enter(name: &str, pid: u32) -> (Vec<PathBuf>, Option<io::Error>) {
+    let (mut groups, mut first) = (Vec::new(), None);
+    let parents = match fs::read_to_string("/proc/self/cgroup") {
+        Ok(list) => own(&list, |path| path.exists()),
+        Err(error) => return (groups, Some(error)),
+    };
+    if parents.is_empty() {
+        first = Some(io::Error::from(rustix::io::Errno::NOENT));
+    }
+    for parent in parents {
+        let group = parent.join(name);
+        let entered =
+            fs::create_dir(&group).and_then(|()| fs::write(group.join("cgroup.procs"), pid.to_string()));
+        match entered {
+            Ok(()) => groups.push(group),
+            Err(error) => {
+                remove_below(&group, 0);
+                first.get_or_insert(error);
+            }
+        }
+    }
+    (groups, first)
+}
+
+/// The groups of fabrics that have ended. The kernel refuses to remove a group for a moment after its last process was
+/// reaped, or as long as processes are left in it.
+#[derive(Debug, Default)]
+pub(crate) struct EndedGroups(Vec<(PathBuf, Instant)>);
+
+impl EndedGroups {
+    /// Adds the groups of a fabric that ended now.
+    pub(crate) fn add(&mut self, groups: Vec<PathBuf>, now: Instant) {
+        self.0.extend(groups.into_iter().map(|group| (group, now + REMOVE_TIMEOUT)));
+    }
+
+    /// Removes what can be removed. Returns when to try again.
+    pub(crate) fn remove(&mut self, now: Instant) -> Option<Instant> {
+        self.0.retain(|(group, deadline)| {
+            remove_below(group, MAX_DEPTH);
+            group.exists() && now < *deadline
+        });
+        (!self.0.is_empty()).then_some(now + REMOVE_PAUSE)
+    }
+}
+
+fn remove_below(group: &Path, depth: u32) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_below(&entry.path(), depth - 1);
+        }
+    }
+    // What can't be removed now is tried again.
+    let _ = fs::remove_dir(group);
+}
+
+/// The launcher's own groups in the hierarchies that matter, from `/proc/self/cgroup`: lines of a number, controllers
+/// and a path. Version 2 has the number 0 and no controllers.
+fn own(list: &str, exists: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let group = |line: &str| {
+        let mut words = line.splitn(3, ':');
+        let (Some(number), Some(controllers), Some(path)) = (words.next(), words.next(), words.next()) else {
+            return None;
+        };
+        let path = path.trim_start_matches('/');
+        let mounts = match controllers {
+            // Mounted alone, or beside the hierarchies of version 1.
+            "" if number == "0" => vec![PathBuf::from(ROOT), Path::new(ROOT).join("unified")],
+            _ if controllers.split(',').any(|name| CONTROLLERS.contains(&name)) => {
+                vec![Path::new(ROOT).join(controllers)]
+            }
+            _ => vec![],
+        };
+        // Every group has this file, and the folder of version 1's mounts does not.
+        mounts.into_iter().map(|mount| mount.join(path)).find(|group| exists(&group.join("cgroup.procs")))
+    };
+    list.lines().filter_map(group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_groups_are_found_in_all_layouts() {
+        let check = |list: &str, existing: &[&str], expected: &[&str]| {
+            let exists =
+                |path: &Path| existing.iter().any(|group| Path::new(group).join("cgroup.procs") == path);
+            assert_eq!(own(list, exists), expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{list}");
+        };
+        check(
+            "0::/a.slice/b.service\n",
+            &["/sys/fs/cgroup/a.slice/b.service"],
+            &["/sys/fs/cgroup/a.slice/b.service"],
+        );
+        let both = "9:name=systemd:/\n8:pids:/\n4:memory:/a/b\n3:cpu,cpuacct:/\n0::/\n";
+        let mounts = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/unified"];
+        check(both, &mounts, &mounts);
+        check("0::/../outside\nnonsense\n::\n", &[], &[]);
+    }
+}

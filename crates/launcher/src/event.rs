@@ -1,0 +1,52 @@
+//! What a launcher reports to its operator.
+
+use protocol::launcher::{FabricState, Shortfall};
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The socket exists. These measures are not permitted; all fabrics go without them.
+    Ready(Vec<Shortfall>),
+    /// A fabric was started.
+    Started(FabricState),
+    /// A fabric ended.
+    Ended {
+        /// Its number.
+        number: u32,
+        /// Its process.
+        pid: u32,
+        /// How it ended.
+        status: ExitStatus,
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready(shortfalls) => {
+                f.write_str("ready")?;
+                list(f, shortfalls)
+            }
+            Self::Started(FabricState { number, pid, shortfalls, .. }) => {
+                write!(f, "started fabric {number} as process {pid}")?;
+                list(f, shortfalls)
+            }
+            Self::Ended { number, pid, status } => {
+                write!(f, "fabric {number} (process {pid}) ")?;
+                match (status.code(), status.signal()) {
+                    (Some(code), _) => write!(f, "ended with status {code}"),
+                    (_, Some(signal)) => write!(f, "was ended by signal {signal}"),
+                    _ => write!(f, "ended"),
+                }
+            }
+        }
+    }
+}
+
+/// Appends what is not permitted.
+fn list(f: &mut fmt::Formatter<'_>, shortfalls: &[Shortfall]) -> fmt::Result {
+    shortfalls.iter().try_for_each(|shortfall| write!(f, "; {shortfall}"))
+}

@@ -1,0 +1,161 @@
+//! A fabric that this launcher started.
+
+use crate::cgroup;
+use crate::privileges::number;
+use crate::settings::Settings;
+use protocol::launcher::{FabricState, Shortfall, Step, ToFabric};
+use protocol::{Channel, StoreIdentity};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a fabric may take to end after SIGTERM, before it is killed.
+pub(crate) const TERM_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Variables of a service manager that concern the launcher alone.
+const OWN_VARIABLES: &[&str] =
+    &["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS"];
+
+/// A fabric that this launcher started, and that has not been reaped.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    pub(crate) state: FabricState,
+    process: Child,
+    pidfd: OwnedFd,
+    channel: Channel,
+    /// It was told to end, and is killed at this time.
+    kill_at: Option<Instant>,
+}
+
+impl Fabric {
+    /// Starts a fabric. `shortfalls` are those of all fabrics.
+    pub(crate) fn start(
+        settings: &Settings,
+        number: u32,
+        store: StoreIdentity,
+        shortfalls: &[Shortfall],
+    ) -> Result<Self, Shortfall> {
+        let (channel, theirs) = Channel::pair().map_err(|error| failed(Step::MakeChannel, &error))?;
+        // A fabric that does not read its messages must not stop the launcher.
+        fcntl_getfl(&channel)
+            .and_then(|flags| fcntl_setfl(&channel, flags | OFlags::NONBLOCK))
+            .map_err(|error| failed(Step::MakeChannel, &error.into()))?;
+        let mut command = Command::new(&settings.program);
+        command.args(&settings.arguments).stdin(Stdio::from(OwnedFd::from(theirs))).current_dir("/");
+        for variable in OWN_VARIABLES {
+            command.env_remove(variable);
+        }
+        let mut process = command.spawn().map_err(|error| failed(Step::StartFabric, &error))?;
+        let pid = process.id();
+        // The number stays this process's until it is reaped.
+        let pidfd = Pid::from_raw(pid.cast_signed())
+            .ok_or(Errno::SRCH)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
+            .map_err(|error| failed(Step::StartFabric, &end(&mut process, error.into())))?;
+        let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
+        let mut fabric = Self { state, process, pidfd, channel, kill_at: None };
+        fabric.enter_cgroups();
+        let kvm = open_kvm(&mut fabric.state);
+        match fabric.tell(&ToFabric::Identity(store), kvm) {
+            Ok(()) => Ok(fabric),
+            Err(shortfall) => {
+                fabric.kill_now();
+                Err(shortfall)
+            }
+        }
+    }
+
+    /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.
+    fn enter_cgroups(&mut self) {
+        let name = format!("fabric-{}", self.state.pid);
+        let (groups, error) = cgroup::enter(&name, self.state.pid);
+        self.state.cgroups = groups;
+        self.state.shortfalls.extend(error.map(|error| failed(Step::MakeCgroup, &error)));
+    }
+
+    fn tell(&self, message: &ToFabric, descriptor: Option<OwnedFd>) -> Result<(), Shortfall> {
+        let descriptors: Vec<BorrowedFd<'_>> = descriptor.iter().map(AsFd::as_fd).collect();
+        self.channel.send(message, &descriptors).map_err(|error| match error {
+            protocol::ChannelError::System(error) => failed(Step::TellFabric, &error),
+            protocol::ChannelError::WouldBlock => failed(Step::TellFabric, &Errno::AGAIN.into()),
+            _ => failed(Step::TellFabric, &Errno::PIPE.into()),
+        })
+    }
+
+    /// Connects a daemon: returns its end of a new channel, whose other end the fabric gets.
+    pub(crate) fn connect(&self) -> Result<OwnedFd, Shortfall> {
+        let (ours, theirs) = Channel::pair().map_err(|error| failed(Step::MakeChannel, &error))?;
+        self.tell(&ToFabric::Daemon, Some(theirs.into()))?;
+        Ok(ours.into())
+    }
+
+    /// The descriptor that is readable when the fabric has ended.
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Whether it was told to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.kill_at.is_some()
+    }
+
+    /// Tells it to end.
+    pub(crate) fn end(&mut self, now: Instant) {
+        if self.kill_at.is_none() {
+            self.kill_at = Some(now + TERM_TIMEOUT);
+            // It fails only if the fabric has ended.
+            let _ = pidfd_send_signal(&self.pidfd, Signal::TERM);
+        }
+    }
+
+    /// When [`kill_if_due`](Self::kill_if_due) has to be called.
+    pub(crate) fn kill_at(&self) -> Option<Instant> {
+        self.kill_at
+    }
+
+    /// Kills it if it did not end in time.
+    pub(crate) fn kill_if_due(&mut self, now: Instant) {
+        if self.kill_at.is_some_and(|at| at <= now) {
+            self.kill_at = Some(now + TERM_TIMEOUT);
+            let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn reap(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().ok().flatten()
+    }
+
+    /// Kills it and waits until it has ended.
+    pub(crate) fn kill_now(&mut self) -> Option<ExitStatus> {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        self.process.wait().ok()
+    }
+}
+
+/// `/dev/kvm`, if the host has it. That it may not be opened is noted.
+fn open_kvm(state: &mut FabricState) -> Option<OwnedFd> {
+    match open("/dev/kvm", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(kvm) => Some(kvm),
+        Err(Errno::NOENT) => None,
+        Err(error) => {
+            state.shortfalls.push(failed(Step::OpenKvm, &error.into()));
+            None
+        }
+    }
+}
+
+fn failed(step: Step, error: &io::Error) -> Shortfall {
+    Shortfall { step, errno: number(error) }
+}
+
+/// Ends a process that can't be used, for this reason.
+fn end(process: &mut Child, reason: io::Error) -> io::Error {
+    let _ = process.kill();
+    let _ = process.wait();
+    reason
+}

@@ -1,0 +1,33 @@
+//! The launcher: a small process that keeps the privileges which daemons and fabrics give up.
+//!
+//! It starts fabrics, hands each a connection to the daemon that asks for it, opens `/dev/kvm`, tap devices, packet
+//! sockets and capture files, and passes their descriptors. It keeps duplicates of some descriptors, so that these
+//! devices outlive a fabric. [`protocol::launcher`] describes the conversations.
+//!
+//! Invariants:
+//! - One thread does everything, and waits in one place. No peer can make it wait elsewhere: sockets are non-blocking,
+//!   files are opened without waiting.
+//! - Only its own user and root can connect. It serves one store at a time.
+//! - A fabric starts without capabilities, and neither it nor what it executes can get one.
+//! - What a fabric sends is never read.
+//!
+//! Absent on purpose: threads, packets, boxes, configuration files, and knowledge of who uses a device.
+
+#![forbid(unsafe_code)]
+
+mod cgroup;
+mod client;
+mod devices;
+mod error;
+mod event;
+mod fabric;
+mod listener;
+mod privileges;
+mod run;
+mod service;
+mod settings;
+
+pub use error::RunError;
+pub use event::Event;
+pub use run::run;
+pub use settings::Settings;

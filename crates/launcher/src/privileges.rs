@@ -1,0 +1,85 @@
+//! What the launcher does to itself, so that the fabrics that it starts inherit it.
+//!
+//! That way nothing has to happen between the fork and the start of a fabric's program. A program that root starts gets
+//! all capabilities of the bounding set; with an empty one it gets none. The launcher itself keeps what it has, because
+//! it starts no other program in its own process.
+
+use protocol::launcher::{Shortfall, Step};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+};
+use std::fs;
+use std::io;
+
+/// The score by which the kernel chooses a process to end when memory is short, from -1000 to 1000. Boxes have a
+/// positive one.
+const OOM_SCORE: i32 = -500;
+const OOM_FILE: &str = "/proc/self/oom_score_adj";
+
+/// The limit that permits all priorities: 20 minus the niceness.
+const NICE_LIMIT: u64 = 40;
+
+/// Prepares this process. Returns the measures that are not permitted.
+pub(crate) fn prepare() -> Vec<Shortfall> {
+    [
+        // Raising limits and lowering the score needs a capability, which this process keeps.
+        (Step::RaiseNiceLimit, raise_limit(Resource::Nice, NICE_LIMIT)),
+        (Step::RaiseFileLimit, raise_limit(Resource::Nofile, 0)),
+        (Step::LowerOomScore, lower_oom_score()),
+        (Step::DropCapabilities, drop_inherited_capabilities()),
+    ]
+    .into_iter()
+    .filter_map(|(step, result)| result.err().map(|error| Shortfall { step, errno: number(&error) }))
+    .collect()
+}
+
+/// The number of a system's error.
+pub(crate) fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())
+}
+
+/// Raises a limit to the hard limit, and both to at least `least`.
+fn raise_limit(resource: Resource, least: u64) -> io::Result<()> {
+    let hard = getrlimit(resource).maximum.map(|hard| hard.max(least));
+    let result = setrlimit(resource, Rlimit { current: hard, maximum: hard });
+    if result.is_err() {
+        // The hard limit can't be raised; reach it at least.
+        let hard = getrlimit(resource).maximum;
+        setrlimit(resource, Rlimit { current: hard, maximum: hard })?;
+    }
+    Ok(result?)
+}
+
+fn lower_oom_score() -> io::Result<()> {
+    let score = fs::read_to_string(OOM_FILE)?;
+    match score.trim().parse::<i32>() {
+        Ok(score) if score <= OOM_SCORE => Ok(()),
+        _ => fs::write(OOM_FILE, OOM_SCORE.to_string()),
+    }
+}
+
+/// Empties the sets from which a program that this process starts would get capabilities, and forbids programs to
+/// bring their own.
+fn drop_inherited_capabilities() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    let sets = capabilities(None)?;
+    set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::empty(), ..sets })?;
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match capability_is_in_bounding_set(capability) {
+            Ok(true) => match remove_capability_from_bounding_set(capability) {
+                // Without the privilege to do this, only root's programs get capabilities from the bounding set.
+                Err(error) if geteuid().is_root() => return Err(error.into()),
+                _ => {}
+            },
+            Ok(false) => {}
+            // The kernel knows no more capabilities.
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}

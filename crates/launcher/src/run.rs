@@ -1,0 +1,90 @@
+//! The loop of a launcher.
+
+use crate::error::RunError;
+use crate::event::Event;
+use crate::listener::Listener;
+use crate::privileges;
+use crate::service::Service;
+use crate::settings::Settings;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::stdio::dup2_stdin;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+/// Runs a launcher until SIGTERM, SIGINT or SIGHUP, or until it has been idle. It then ends its fabrics.
+///
+/// It changes limits, capabilities and signal handlers of this process for good, and must be called before the process
+/// has other threads.
+pub fn run(settings: Settings, report: &mut dyn FnMut(&Event)) -> Result<(), RunError> {
+    let (mut signals, sender) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        pipe::register(signal, sender.try_clone()?)?;
+    }
+    signals.set_nonblocking(true)?;
+    let listener = Listener::open(&settings.socket)?;
+    let shortfalls = privileges::prepare();
+    if settings.closes_input {
+        dup2_stdin(File::open("/dev/null")?)?;
+    }
+    report(&Event::Ready(shortfalls.clone()));
+    let mut service = Service::new(settings, shortfalls);
+    while service.tick(Instant::now()) {
+        let ready = wait(&service, &listener, &signals)?;
+        let now = Instant::now();
+        if ready.signal {
+            // Several signals are one.
+            while signals.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+            service.end(now);
+        }
+        // What has ended is known before a request is answered.
+        service.reap(report);
+        for client in ready.clients {
+            service.serve(client, now, report);
+        }
+        if let Some(socket) = ready.listener.then(|| listener.accept()).flatten() {
+            service.accept(socket);
+        }
+    }
+    Ok(())
+}
+
+/// What happened.
+struct Ready {
+    signal: bool,
+    listener: bool,
+    /// Clients with a message or an end.
+    clients: Vec<u64>,
+}
+
+/// Waits until something happens, or until the service has to do something.
+fn wait(service: &Service, listener: &Listener, signals: &UnixStream) -> Result<Ready, RunError> {
+    let timeout = service.next_tick().map(|at| at.saturating_duration_since(Instant::now()));
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let mut places =
+        vec![PollFd::new(signals, PollFlags::IN), PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+    for client in service.clients.values() {
+        // A client that waits for an answer sends nothing; its end is reported all the same.
+        let events = if client.waits_for.is_empty() { PollFlags::IN } else { PollFlags::empty() };
+        places.push(PollFd::from_borrowed_fd(client.as_fd(), events));
+    }
+    for fabric in &service.fabrics {
+        places.push(PollFd::from_borrowed_fd(fabric.pidfd(), PollFlags::IN));
+    }
+    match poll(&mut places, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let ready: Vec<bool> = places.iter().map(|place| !place.revents().is_empty()).collect();
+    let clients = service.clients.keys().zip(ready.iter().skip(2)).filter(|(_, is_ready)| **is_ready);
+    Ok(Ready {
+        signal: ready.first() == Some(&true),
+        listener: ready.get(1) == Some(&true),
+        clients: clients.map(|(client, _)| *client).collect(),
+    })
+}

@@ -1,0 +1,252 @@
+//! What a launcher knows, and how it answers.
+
+use crate::cgroup::EndedGroups;
+use crate::client::{Client, Received};
+use crate::devices::Devices;
+use crate::event::Event;
+use crate::fabric::Fabric;
+use crate::settings::Settings;
+use protocol::launcher::{FabricState, Refusal, Reply, Request, Shortfall, Step, VERSION};
+use protocol::{Hello, StoreIdentity};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::process::ExitStatus;
+use std::time::Instant;
+
+/// Maximum number of clients. A program that leaks connections could otherwise use up the launcher's descriptors.
+const MAX_CLIENTS: usize = 64;
+
+/// Maximum number of fabrics: what one reply can list, by far.
+const MAX_FABRICS: usize = 256;
+
+/// An answer, which may have a descriptor. Without one, the client waits until fabrics have ended.
+type Answer = Option<(Result<Reply, Refusal>, Option<OwnedFd>)>;
+
+/// What a launcher knows.
+#[derive(Debug)]
+pub(crate) struct Service {
+    settings: Settings,
+    /// Measures that are not permitted for any fabric.
+    shortfalls: Vec<Shortfall>,
+    /// The store that is served: that of the first client.
+    store: Option<StoreIdentity>,
+    /// Numbered in the order in which they came.
+    pub(crate) clients: BTreeMap<u64, Client>,
+    last_client: u64,
+    pub(crate) fabrics: Vec<Fabric>,
+    devices: Devices,
+    ended_groups: EndedGroups,
+    /// When to try again to remove them.
+    remove_groups_at: Option<Instant>,
+    /// When the last client or fabric went.
+    idle_since: Option<Instant>,
+    /// The launcher ends when all fabrics have ended.
+    is_ending: bool,
+}
+
+impl Service {
+    pub(crate) fn new(settings: Settings, shortfalls: Vec<Shortfall>) -> Self {
+        Self {
+            settings,
+            shortfalls,
+            store: None,
+            clients: BTreeMap::new(),
+            last_client: 0,
+            fabrics: Vec::new(),
+            devices: Devices::default(),
+            ended_groups: EndedGroups::default(),
+            remove_groups_at: None,
+            idle_since: None,
+            is_ending: false,
+        }
+    }
+
+    /// Adds a client.
+    pub(crate) fn accept(&mut self, socket: OwnedFd) {
+        if self.clients.len() < MAX_CLIENTS && !self.is_ending {
+            self.last_client += 1;
+            self.clients.insert(self.last_client, Client::new(socket));
+        }
+    }
+
+    /// Reads and answers the next message of a client. Removes a client that is gone.
+    pub(crate) fn serve(&mut self, client: u64, now: Instant, report: &mut dyn FnMut(&Event)) {
+        if !self.serve_next(client, now, report) {
+            self.clients.remove(&client);
+        }
+    }
+
+    /// Returns false if the client is to be removed.
+    fn serve_next(&mut self, client: u64, now: Instant, report: &mut dyn FnMut(&Event)) -> bool {
+        let Some(received) = self.clients.get(&client).map(Client::receive) else { return true };
+        let answer = match received {
+            Received::Nothing => return true,
+            Received::End => return false,
+            Received::Hello(theirs) => return self.greet(client, &theirs),
+            Received::Request(request) => self.carry_out(client, request, now, report),
+        };
+        let Some(client) = self.clients.get(&client) else { return false };
+        answer.is_none_or(|(answer, descriptor)| client.answer(&answer, descriptor))
+    }
+
+    fn greet(&mut self, client: u64, theirs: &Hello) -> bool {
+        let ours = Hello { version: VERSION, store: self.store.unwrap_or(theirs.store) };
+        let answer = ours.agree(theirs).map(|_| ours).map_err(Refusal::Hello);
+        let Some(client) = self.clients.get_mut(&client) else { return false };
+        if answer.is_ok() {
+            self.store = Some(ours.store);
+            client.is_greeted = true;
+        }
+        client.greet(&answer) && answer.is_ok()
+    }
+
+    fn carry_out(
+        &mut self,
+        client: u64,
+        request: Request,
+        now: Instant,
+        report: &mut dyn FnMut(&Event),
+    ) -> Answer {
+        let done = || Some((Ok(Reply::Done), None));
+        match request {
+            Request::Connect(number) => Some(match self.connect(number, report) {
+                Ok((fabric, is_new, descriptor)) => {
+                    (Ok(Reply::Connected { fabric, is_new }), Some(descriptor))
+                }
+                Err(refusal) => (Err(refusal), None),
+            }),
+            Request::Open(device) => Some(match self.devices.open(device) {
+                Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
+                Err(refusal) => (Err(refusal), None),
+            }),
+            Request::Close(device) => {
+                self.devices.close(&device);
+                done()
+            }
+            Request::Fabrics => {
+                let fabrics = self.fabrics.iter().map(|fabric| fabric.state.clone()).collect();
+                Some((Ok(Reply::Fabrics(fabrics)), None))
+            }
+            Request::Stop(number) => {
+                let chosen = |fabric: &&mut Fabric| fabric.state.number == number;
+                match self.fabrics.iter_mut().find(chosen) {
+                    Some(fabric) => {
+                        fabric.end(now);
+                        let pid = fabric.state.pid;
+                        self.clients.get_mut(&client)?.waits_for.insert(pid);
+                        None
+                    }
+                    None => Some((Err(Refusal::NoFabric(number)), None)),
+                }
+            }
+            Request::StopAll if self.fabrics.is_empty() => done(),
+            Request::StopAll => {
+                self.fabrics.iter_mut().for_each(|fabric| fabric.end(now));
+                let pids = self.fabrics.iter().map(|fabric| fabric.state.pid);
+                self.clients.get_mut(&client)?.waits_for.extend(pids);
+                None
+            }
+        }
+    }
+
+    /// Connects the fabric with this number; starts it if it does not run.
+    fn connect(
+        &mut self,
+        number: u32,
+        report: &mut dyn FnMut(&Event),
+    ) -> Result<(FabricState, bool, OwnedFd), Refusal> {
+        if let Some(place) = self.fabrics.iter().position(|fabric| fabric.state.number == number) {
+            let fabric = &mut self.fabrics[place];
+            if fabric.is_ending() {
+                let errno = Errno::BUSY.raw_os_error();
+                return Err(Refusal::Failed(Shortfall { step: Step::EndFabric, errno }));
+            }
+            match fabric.connect() {
+                Ok(descriptor) => return Ok((fabric.state.clone(), false, descriptor)),
+                // It has closed its end: it is ending, and may not have been reaped yet.
+                Err(shortfall) if shortfall.errno == Errno::PIPE.raw_os_error() => {
+                    if let Some(status) = fabric.kill_now() {
+                        self.ended(place, status, report);
+                    }
+                }
+                Err(shortfall) => return Err(Refusal::Failed(shortfall)),
+            }
+        }
+        let Some(store) = self.store else { return Err(Refusal::NotARequest) };
+        if self.is_ending {
+            return Err(Refusal::Ending);
+        }
+        if self.fabrics.len() >= MAX_FABRICS {
+            return Err(Refusal::TooMany);
+        }
+        let mut fabric =
+            Fabric::start(&self.settings, number, store, &self.shortfalls).map_err(Refusal::Failed)?;
+        let connected = fabric.connect();
+        if connected.is_err() {
+            fabric.kill_now();
+            self.ended_groups.add(std::mem::take(&mut fabric.state.cgroups), Instant::now());
+        }
+        let descriptor = connected.map_err(Refusal::Failed)?;
+        let state = fabric.state.clone();
+        self.fabrics.push(fabric);
+        report(&Event::Started(state.clone()));
+        Ok((state, true, descriptor))
+    }
+
+    /// Removes the fabrics that have ended, and answers the clients that wait for them.
+    pub(crate) fn reap(&mut self, report: &mut dyn FnMut(&Event)) {
+        for place in (0..self.fabrics.len()).rev() {
+            if let Some(status) = self.fabrics[place].reap() {
+                self.ended(place, status, report);
+            }
+        }
+    }
+
+    fn ended(&mut self, place: usize, status: ExitStatus, report: &mut dyn FnMut(&Event)) {
+        let FabricState { number, pid, cgroups, .. } = self.fabrics.remove(place).state;
+        self.ended_groups.add(cgroups, Instant::now());
+        self.clients.retain(|_, client| {
+            let is_last = client.waits_for.remove(&pid) && client.waits_for.is_empty();
+            !is_last || client.answer(&Ok(Reply::Done), None)
+        });
+        report(&Event::Ended { number, pid, status });
+    }
+
+    /// Tells all fabrics to end. The launcher ends when they have.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.is_ending = true;
+        self.fabrics.iter_mut().for_each(|fabric| fabric.end(now));
+    }
+
+    /// Does what the time demands. Returns false when the launcher is to end.
+    pub(crate) fn tick(&mut self, now: Instant) -> bool {
+        self.fabrics.iter_mut().for_each(|fabric| fabric.kill_if_due(now));
+        self.remove_groups_at = self.ended_groups.remove(now);
+        if self.fabrics.is_empty() && self.is_ending {
+            return self.remove_groups_at.is_some();
+        }
+        // A client that does not say what it is has no claim.
+        if !self.fabrics.is_empty() || self.clients.values().any(|client| client.is_greeted) {
+            self.idle_since = None;
+            return true;
+        }
+        let since = *self.idle_since.get_or_insert(now);
+        if now < since + self.settings.idle_timeout {
+            return true;
+        }
+        // Another store may come.
+        self.store = None;
+        self.devices.clear();
+        self.settings.stays
+    }
+
+    /// When [`tick`](Self::tick) has to be called at the latest.
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
+        let kills = self.fabrics.iter().filter_map(Fabric::kill_at);
+        // A launcher that stays and has forgotten its store waits for clients only.
+        let is_idle = !self.settings.stays || self.store.is_some();
+        let idle = self.idle_since.filter(|_| is_idle).map(|since| since + self.settings.idle_timeout);
+        kills.chain(idle).chain(self.remove_groups_at).min()
+    }
+}

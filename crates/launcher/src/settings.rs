@@ -1,0 +1,37 @@
+//! Settings of a launcher.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings of a launcher.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The path of the socket to listen on.
+    pub socket: PathBuf,
+    /// The program of a fabric, and its arguments.
+    pub program: PathBuf,
+    /// The arguments of that program.
+    pub arguments: Vec<OsString>,
+    /// How long a launcher without clients and fabrics goes on. After this time it also forgets the store that it
+    /// served, and the devices that it kept.
+    pub idle_timeout: Duration,
+    /// Do not end after that time.
+    pub stays: bool,
+    /// Close standard input when the socket exists, as [`protocol::launcher::start`] expects.
+    pub closes_input: bool,
+}
+
+impl Settings {
+    /// The usual settings, for a socket and a program.
+    pub fn new(socket: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Self {
+        Self {
+            socket: socket.into(),
+            program: program.into(),
+            arguments: vec!["fabric".into()],
+            idle_timeout: Duration::from_secs(5),
+            stays: false,
+            closes_input: false,
+        }
+    }
+}

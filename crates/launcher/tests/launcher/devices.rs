@@ -1,0 +1,138 @@
+//! Devices and files that the launcher opens and keeps.
+
+use super::support::{TestLauncher, ask, kill, wait_for};
+use protocol::launcher::{Client, LauncherError, PortDevice, Refusal, Step};
+use rustix::process::Signal;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
+use switch::driver::{AfPacket, Tap};
+use test_support::{Capability, require, skip};
+
+/// The step and the error number of a refused request.
+fn refusal(client: &mut Client, device: PortDevice) -> (Step, i32) {
+    match client.open(device) {
+        Err(LauncherError::Refused(Refusal::Failed(shortfall))) => (shortfall.step, shortfall.errno),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The index of an interface in the launcher's network namespace.
+fn index(launcher: &TestLauncher, name: &str) -> Option<String> {
+    let line = launcher.ip(&format!("-o link show {name}"))?;
+    line.split_once(':').map(|(index, _)| index.to_string())
+}
+
+#[test]
+fn a_tap_outlives_its_fabric() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let launcher = TestLauncher::start_in_own_network();
+    let mut client = launcher.connect();
+    let device = || PortDevice::Tap("tap0".into());
+    let tap = match client.open(device()) {
+        Ok(tap) => tap,
+        Err(error) => return skip(Capability::Root, format!("TAP device: {error}")),
+    };
+    let first = index(&launcher, "tap0");
+    assert!(first.is_some());
+    assert!(launcher.ip("link set tap0 up").is_some());
+    for _ in 0..3 {
+        let fabric = client.connect_fabric(0).expect("a fabric");
+        assert!(fabric.is_new);
+        ask(&fabric, &[&tap]);
+        kill(fabric.state.pid, Signal::KILL);
+        assert!(fabric.channel.receive::<String>(1_000).expect("no message").is_none());
+        wait_for(|| client.fabrics().expect("a list").is_empty());
+        assert_eq!(index(&launcher, "tap0"), first, "the device is still there");
+        let line = launcher.ip("-o link show tap0").unwrap_or_default();
+        assert!(line.contains(",UP"), "{line}");
+    }
+    // Only the launcher has it now, and hands out the same one.
+    drop(tap);
+    let tap = client.open(device()).expect("the device");
+    assert_eq!(index(&launcher, "tap0"), first);
+    assert!(Tap::from_descriptor(tap.try_clone().expect("a descriptor")).is_ok());
+
+    // A fabric keeps what the launcher forgot.
+    let fabric = client.connect_fabric(0).expect("a fabric");
+    ask(&fabric, &[&tap]);
+    drop(tap);
+    client.close(device()).expect("an answer");
+    client.close(device()).expect("an answer");
+    assert_eq!(index(&launcher, "tap0"), first);
+    assert_eq!(refusal(&mut client, device()), (Step::OpenTap, 16), "it is in use");
+    kill(fabric.state.pid, Signal::KILL);
+    wait_for(|| index(&launcher, "tap0").is_none());
+
+    // A device that somebody else removed is made again.
+    let lost = client.open(device()).expect("the device");
+    assert!(launcher.ip("link del tap0").is_some());
+    let again = client.open(device()).expect("the device");
+    assert!(index(&launcher, "tap0").is_some());
+    assert!(Tap::from_descriptor(lost).is_err() && Tap::from_descriptor(again).is_ok());
+}
+
+#[test]
+fn interfaces_are_opened_each_time() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let launcher = TestLauncher::start_in_own_network();
+    let mut client = launcher.connect();
+    assert_eq!(refusal(&mut client, PortDevice::Interface("left".into())), (Step::OpenInterface, 19));
+    if launcher.ip("link add left type veth peer name right").is_none() {
+        return skip(Capability::Root, "a veth pair can't be made");
+    }
+    let promiscuity = || {
+        let line = launcher.ip("-o -d link show left").unwrap_or_default();
+        let word =
+            line.split_once("promiscuity ").map(|(_, rest)| rest.split(' ').next().unwrap_or_default());
+        word.map(str::to_string)
+    };
+    // Two ports may use one interface: each has a socket of its own.
+    let sockets = [0, 1].map(|_| client.open(PortDevice::Interface("left".into())).expect("the interface"));
+    let ports = sockets.map(|socket| AfPacket::from_descriptor(socket).expect("a packet socket"));
+    assert_eq!(promiscuity().as_deref(), Some("2"));
+    drop(ports);
+    assert_eq!(promiscuity().as_deref(), Some("1"), "the launcher keeps the last one");
+    client.close(PortDevice::Interface("left".into())).expect("an answer");
+    assert_eq!(promiscuity().as_deref(), Some("0"));
+}
+
+#[test]
+fn captures_are_opened_by_absolute_paths() {
+    let launcher = TestLauncher::start();
+    let mut client = launcher.connect();
+    let path = |name: &str| launcher.folder.join(name);
+    for device in [PortDevice::Replay("a.pcap".into()), PortDevice::Recording("a.pcap".into())] {
+        assert!(matches!(client.open(device), Err(LauncherError::Refused(Refusal::RelativePath))));
+    }
+    // Pipes, devices and folders are no captures. A pipe without a writer must not stop the launcher.
+    assert!(Command::new("mkfifo").arg(path("pipe")).status().is_ok_and(|status| status.success()));
+    std::os::unix::fs::symlink(path("pipe"), path("link to a pipe")).expect("a link");
+    for name in [path("pipe"), path("link to a pipe"), "/dev/zero".into(), "/".into()] {
+        let result = client.open(PortDevice::Replay(name));
+        assert!(matches!(result, Err(LauncherError::Refused(Refusal::NotAFile))), "{result:?}");
+    }
+    assert_eq!(refusal(&mut client, PortDevice::Replay(path("none"))), (Step::OpenReplay, 2));
+    fs::write(path("a file"), "contents").expect("a file");
+    std::os::unix::fs::symlink(path("a file"), path("link")).expect("a link");
+    let replay = client.open(PortDevice::Replay(path("link"))).expect("a file");
+    assert_eq!(std::io::read_to_string(File::from(replay)).expect("a file"), "contents");
+
+    // Existing files are not overwritten, not even through a link. A recording is the same one until it is closed.
+    for name in ["a file", "link", "pipe"] {
+        assert_eq!(refusal(&mut client, PortDevice::Recording(path(name))), (Step::CreateRecording, 17));
+    }
+    let recording = || PortDevice::Recording(path("recording"));
+    let inode = |file: OwnedFd| File::from(file).metadata().expect("a file").ino();
+    let first = inode(client.open(recording()).expect("a file"));
+    let metadata = fs::metadata(path("recording")).expect("a file");
+    assert_eq!((metadata.ino(), metadata.permissions().mode() & 0o777), (first, 0o600));
+    assert_eq!(inode(client.open(recording()).expect("a file")), first);
+    client.close(recording()).expect("an answer");
+    assert_eq!(refusal(&mut client, recording()), (Step::CreateRecording, 17));
+}

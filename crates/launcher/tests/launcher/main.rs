@@ -1,0 +1,6 @@
+//! A launcher in a process of its own, with a fabric that describes itself.
+
+mod devices;
+mod fabrics;
+mod service;
+mod support;
