@@ -105,6 +105,8 @@ pub enum RequestError {
     ConfirmationTime,
     /// The stack defines a switch twice.
     DuplicateSwitch(SwitchName),
+    /// The stack declares a switch of its own as external.
+    OwnExternal(SwitchName),
     /// The stack defines a box twice.
     DuplicateBox(BoxName),
     /// The request would remove the main configuration.
@@ -321,6 +323,12 @@ impl fmt::Display for RequestError {
                 MAX_CONFIRMATION_TIME.as_secs()
             ),
             Self::DuplicateSwitch(name) => write!(f, "the stack has two switches {name}"),
+            Self::OwnExternal(name) => {
+                write!(
+                    f,
+                    "switch {name} belongs to the stack, so it cannot be external: remove the stack first"
+                )
+            }
             Self::DuplicateBox(name) => write!(f, "the stack has two boxes {name}"),
             Self::RemoveMain => {
                 f.write_str("the configuration main can't be removed: swap it, or remove the box")

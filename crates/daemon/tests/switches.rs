@@ -4,7 +4,7 @@ mod support;
 
 use api::{
     AddPort, AddressKind, CaptureQuery, ChangeAction, ConfigurationName, CreateBox, CreateSwitch, ErrorCode,
-    EventKind, EventQuery, Limits, PortDriver, PortName, Stack, SwitchMode,
+    EventKind, EventQuery, ExternalSwitch, Limits, PortDriver, PortName, Stack, SwitchMode,
 };
 use daemon::{Settings, Supervisor};
 use std::time::Instant;
@@ -384,6 +384,7 @@ fn a_stack_is_applied_whole_or_not_at_all() {
     let mut stack = Stack {
         switches: vec![lan],
         boxes: vec![process("fw", "mirror", &["lan"]), process("nat", "drop", &["lan", "pipe:a"])],
+        ..Stack::default()
     };
     assert_eq!(
         actions(&supervisor.diff_stack(&edge, &stack).unwrap()),
@@ -434,7 +435,7 @@ fn a_stack_is_applied_whole_or_not_at_all() {
 
     // A box outside the stack is not changed.
     supervisor.create_box(process("other", "drop", &[])).unwrap();
-    let theirs = Stack { switches: Vec::new(), boxes: vec![process("other", "drop", &[])] };
+    let theirs = Stack { boxes: vec![process("other", "drop", &[])], ..Stack::default() };
     assert_eq!(supervisor.apply_stack(&edge, theirs).unwrap_err().code(), ErrorCode::Exists);
     stack.boxes.pop();
     let changes = supervisor.apply_stack(&edge, stack).unwrap();
@@ -456,7 +457,7 @@ fn a_stack_that_cannot_be_stored_is_undone() {
     lan.ports.push(port("down", PortDriver::Pipe { switch: switch("wan"), port: port_name("far") }));
     let wan = CreateSwitch::new(switch("wan"));
     let boxes = vec![process("fw", "mirror", &["lan"]), process("nat", "drop", &["lan", "wan"])];
-    let stack = Stack { switches: vec![lan, wan], boxes };
+    let stack = Stack { switches: vec![lan, wan], boxes, ..Stack::default() };
     supervisor.apply_stack(&edge, stack.clone()).unwrap();
     let attached = |name: &str| {
         let ports = supervisor.show_box(&self::name(name)).unwrap().ports;
@@ -492,6 +493,82 @@ fn a_stack_that_cannot_be_stored_is_undone() {
     assert_eq!(changes.changes.len(), 2);
     supervisor.remove_stack(&edge).unwrap();
     assert!(supervisor.switches().unwrap().is_empty());
+}
+
+/// A stack leaves alone what it did not make: at its own switches, also when they are replaced, and at those that it only
+/// uses.
+#[test]
+fn a_stack_touches_only_what_it_made() {
+    let supervisor = supervisor();
+    let edge = "edge".parse().unwrap();
+    let mut lan = CreateSwitch::new(switch("lan"));
+    lan.ports.push(port("up", PortDriver::Null {}));
+    let pipe = |to: &str, far: &str| PortDriver::Pipe { switch: switch(to), port: port_name(far) };
+    lan.ports.push(port("down", pipe("backbone", "lan")));
+    let external = ExternalSwitch { name: switch("backbone"), ports: vec![port("mon", PortDriver::Null {})] };
+    let stack = Stack {
+        switches: vec![lan],
+        boxes: vec![process("fw", "mirror", &["lan", "backbone"])],
+        external: vec![external],
+    };
+    let apply = |stack: &Stack| supervisor.apply_stack(&edge, stack.clone());
+    let missing = apply(&stack).unwrap_err();
+    assert_eq!(
+        (missing.code(), missing.to_string().as_str()),
+        (ErrorCode::NotFound, "there is no switch backbone")
+    );
+    supervisor.create_switch(CreateSwitch::new(switch("backbone"))).unwrap();
+    let changes = apply(&stack).unwrap();
+    assert_eq!(actions(&changes), ["Create switch/lan", "Create switch/backbone/mon", "Create box/fw"]);
+    // By hand: a port at each switch, a pipe from outside, and a box.
+    for name in ["lan", "backbone"] {
+        supervisor.add_port(&switch(name), &port("hand", PortDriver::Null {})).unwrap();
+    }
+    supervisor.create_switch(CreateSwitch::new(switch("other"))).unwrap();
+    supervisor.add_port(&switch("other"), &port("out", pipe("lan", "in"))).unwrap();
+    supervisor.create_box(process("mine", "mirror", &["lan"])).unwrap();
+    let ports = |name: &str| {
+        let ports = supervisor.show_switch(&switch(name)).unwrap().port_list;
+        let port = |port: &api::SwitchPort| {
+            let maker = port.stack.as_ref().map(|stack| format!(" of {stack}")).unwrap_or_default();
+            format!("{}{maker}", port.name)
+        };
+        ports.iter().map(port).collect::<Vec<_>>()
+    };
+    let lan_ports = ["down of edge", "fw.0", "hand", "in", "mine.0", "up of edge"];
+    let backbone_ports = ["fw.1", "hand", "lan", "mon of edge"];
+    let check = || {
+        assert_eq!(
+            (ports("lan"), ports("backbone")),
+            (lan_ports.map(String::from).into(), backbone_ports.map(String::from).into())
+        )
+    };
+    let changes = apply(&stack).unwrap();
+    assert_eq!((actions(&changes), changes.left_alone), (vec![], vec!["switch/lan/hand".to_string()]));
+    check();
+    // A replaced switch keeps them too.
+    let mut replaced = stack.clone();
+    replaced.switches[0].age_seconds = 7;
+    assert_eq!(actions(&apply(&replaced).unwrap()), ["Replace switch/lan age 300 -> 7"]);
+    check();
+    assert_eq!(supervisor.show_switch(&switch("other")).unwrap().port_list.len(), 1);
+    // What is removed by hand is added again. A port that differs from the definition is not touched.
+    supervisor.remove_port(&switch("backbone"), &port_name("mon")).unwrap();
+    assert_eq!(actions(&apply(&replaced).unwrap()), ["Create switch/backbone/mon"]);
+    let mut conflicting = replaced.clone();
+    conflicting.external[0].ports.push(AddPort { default: true, ..port("hand", PortDriver::Null {}) });
+    let refused = apply(&conflicting).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Exists);
+    assert!(refused.to_string().contains("backbone/hand"), "{refused}");
+    check();
+    // Removed ports, and the whole stack.
+    let mut fewer = replaced.clone();
+    fewer.external.clear();
+    fewer.switches[0].ports.pop();
+    let changes = apply(&fewer).unwrap();
+    assert_eq!(actions(&changes), ["Remove switch/lan/down", "Remove switch/backbone/mon"]);
+    supervisor.remove_stack(&edge).unwrap();
+    assert_eq!((ports("backbone"), ports("other")), (vec!["hand".to_string()], vec![]));
 }
 
 /// A box is attached again when a switch of the name in its definition exists again.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::boxes::CreateBox;
 use crate::name::{BoxName, StackName, SwitchName};
-use crate::switches::CreateSwitch;
+use crate::switches::{AddPort, CreateSwitch};
 use crate::time::Time;
 
 /// The definition of a stack. It includes all configurations and files.
@@ -18,6 +18,20 @@ pub struct Stack {
     /// The boxes. Their ports define how they are connected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boxes: Vec<CreateBox>,
+    /// Switches that must exist, and that the stack uses but neither creates nor removes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub external: Vec<ExternalSwitch>,
+}
+
+/// A switch that a stack uses, but that does not belong to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExternalSwitch {
+    /// The name of the switch.
+    pub name: SwitchName,
+    /// The ports that the stack adds to it, and removes with itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<AddPort>,
 }
 
 /// How a stack is applied.
@@ -34,6 +48,9 @@ pub struct ApplyQuery {
 pub struct Changes {
     /// The changes; empty if everything matches the definition.
     pub changes: Vec<Change>,
+    /// Ports at the stack's switches that are not part of the stack, as `switch/NAME/PORT`. They stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_alone: Vec<String>,
 }
 
 /// A change of a box, a switch or a port.

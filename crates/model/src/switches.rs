@@ -257,6 +257,9 @@ pub struct SwitchPort {
     /// Whether the port receives frames to unknown addresses, in a static switch.
     #[serde(default)]
     pub default: bool,
+    /// The stack that made the port. Absent: a client did.
+    #[serde(default)]
+    pub stack: Option<StackName>,
     /// Why the port does not work, for example because its device was removed or its box has ended. Absent while it
     /// works.
     #[serde(default)]

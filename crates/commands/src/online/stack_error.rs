@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use api::NameError;
+use api::{NameError, SwitchName};
 
 use super::port_options::PortOptionsError;
 use crate::error::FileError;
@@ -57,6 +57,8 @@ pub(crate) enum StackError {
     File(FileError),
     /// The settings of a port are wrong.
     Port(PortOptionsError),
+    /// An external switch has settings.
+    ExternalSettings(SwitchName),
     /// The boxes of a chain can't be connected.
     Chain {
         /// The number of the chain, from 1.
@@ -74,6 +76,9 @@ impl fmt::Display for StackError {
             Self::Name(error) => error.fmt(f),
             Self::File(error) => error.fmt(f),
             Self::Port(error) => error.fmt(f),
+            Self::ExternalSettings(name) => {
+                write!(f, "switch {name} is external: it can have ports here, but no other settings")
+            }
             Self::Chain { number, .. } => write!(f, "chain {number}"),
         }
     }
@@ -88,6 +93,7 @@ impl Error for StackError {
             Self::Name(error) => error.source(),
             Self::File(error) => error.source(),
             Self::Port(error) => error.source(),
+            Self::ExternalSettings(_) => None,
             Self::Chain { cause, .. } => Some(cause),
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use api::{
-    Attachment, BoxName, Cores, CreateSwitch, Owner, PipeName, PortName, PortRequest, Restart, Ring, Sandbox,
-    Size, Stack, StackName, SwitchMode, SwitchName, Weight,
+    Attachment, BoxName, Cores, CreateSwitch, ExternalSwitch, Owner, PipeName, PortName, PortRequest,
+    Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Weight,
 };
 use serde::Deserialize;
 
@@ -33,8 +33,10 @@ struct Entries {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SwitchEntry {
+    /// The switch must exist, and does not belong to the stack.
     #[serde(default)]
-    mode: SwitchMode,
+    external: bool,
+    mode: Option<SwitchMode>,
     age_seconds: Option<u32>,
     addresses_per_port: Option<u32>,
     #[serde(default)]
@@ -123,11 +125,20 @@ impl Entries {
     fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, StackError> {
         let mut stack = Stack::default();
         for (switch, entry) in self.switches {
-            let default = CreateSwitch::new(switch);
-            let ports: Result<_, _> =
+            let ports: Result<Vec<_>, _> =
                 entry.ports.into_iter().map(|(name, port)| port.add(name, folder)).collect();
+            if entry.external {
+                let has_settings =
+                    entry.mode.is_some() || entry.age_seconds.or(entry.addresses_per_port).is_some();
+                if has_settings {
+                    return Err(StackError::ExternalSettings(switch));
+                }
+                stack.external.push(ExternalSwitch { name: switch, ports: ports? });
+                continue;
+            }
+            let default = CreateSwitch::new(switch);
             stack.switches.push(CreateSwitch {
-                mode: entry.mode,
+                mode: entry.mode.unwrap_or(default.mode),
                 age_seconds: entry.age_seconds.unwrap_or(default.age_seconds),
                 addresses_per_port: entry.addresses_per_port.unwrap_or(default.addresses_per_port),
                 ports: ports?,
@@ -259,6 +270,25 @@ mod tests {
     }
 
     #[test]
+    fn external_switches_are_used_and_not_created() {
+        let file = stack(
+            r#"
+            chains = [["uplink", "fw", "lan"]]
+            switches.lan.mode = "static"
+            switches.uplink = { external = true, ports.tap7.driver = "tap" }
+            [boxes.fw]
+            configuration = "a.click"
+            "#,
+        )
+        .expect("a stack");
+        let names = |names: Vec<&SwitchName>| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(file.stack.switches.iter().map(|switch| &switch.name).collect()), ["lan"]);
+        assert_eq!(names(file.stack.external.iter().map(|switch| &switch.name).collect()), ["uplink"]);
+        assert_eq!(file.stack.external[0].ports[0].name.as_str(), "tap7");
+        assert_eq!(attachments(&file, "fw"), ["uplink", "lan"]);
+    }
+
+    #[test]
     fn errors_name_the_file_and_the_cause() {
         for (text, why) in [
             ("boxes = 1", "invalid type"),
@@ -269,6 +299,7 @@ mod tests {
             ("chains = [[\"a\", \"b\"]]", "chain 1: two switches are adjacent; join them by a port"),
             ("chains = [[\"a b\"]]", "chain 1: \"a b\" is not a valid name"),
             ("[switches.x.ports.p]\ndriver = \"null\"\ndevice = \"eth0\"", "has no \"device\""),
+            ("[switches.x]\nexternal = true\nmode = \"static\"", "switch x is external"),
             ("[switches.x.ports.p]\ndriver = \"pcap\"", "--read"),
             ("[switches.x.ports.p]\ndriver = \"pipe\"\nto = \"fw:1\"", "SWITCH/PORT"),
         ] {

@@ -325,7 +325,13 @@ mod tests {
             for name in ["one", "two"] {
                 let definition = CreateSwitch::new(name.parse().unwrap());
                 let created = Time::now();
-                let switch = StoredSwitch { definition, addresses: Vec::new(), stack: None, created };
+                let switch = StoredSwitch {
+                    definition,
+                    addresses: Vec::new(),
+                    makers: std::collections::BTreeMap::new(),
+                    stack: None,
+                    created,
+                };
                 let (name, definition) = (name.parse().unwrap(), Stack::default());
                 let stack = StoredStack { name, definition: definition.clone(), applied: created };
                 let name = "one".parse().unwrap();

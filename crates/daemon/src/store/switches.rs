@@ -3,9 +3,10 @@
 use super::boxes::{read, read_some};
 use super::error::StoreError;
 use super::schema::Store;
-use api::{CreateSwitch, MacAddr, PortName, Stack, StackName, Time};
+use api::{CreateSwitch, MacAddr, PortName, Stack, StackName, SwitchName, Time};
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A switch as it is stored.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct StoredSwitch {
     pub(crate) definition: CreateSwitch,
     /// Addresses that were set at run time, in addition to those in the ports' definitions.
     pub(crate) addresses: Vec<(MacAddr, PortName)>,
+    /// The ports that a stack made. The others were added by clients.
+    pub(crate) makers: BTreeMap<PortName, StackName>,
     /// The stack that it belongs to.
     pub(crate) stack: Option<StackName>,
     /// When it was created.
@@ -25,12 +28,19 @@ pub(crate) struct StoredSwitch {
 pub(super) struct SwitchEntry {
     switch: CreateSwitch,
     addresses: Vec<(MacAddr, PortName)>,
+    /// Absent in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    makers: Option<BTreeMap<PortName, StackName>>,
 }
 
 impl SwitchEntry {
     /// The columns of a switch.
     pub(super) fn of(stored: &StoredSwitch) -> Self {
-        Self { switch: stored.definition.clone(), addresses: stored.addresses.clone() }
+        Self {
+            switch: stored.definition.clone(),
+            addresses: stored.addresses.clone(),
+            makers: Some(stored.makers.clone()),
+        }
     }
 }
 
@@ -59,13 +69,34 @@ impl Store {
     pub(crate) fn switches(&self) -> Result<Vec<StoredSwitch>, StoreError> {
         let mut query =
             self.connection.prepare("SELECT definition, stack, created FROM switches ORDER BY name")?;
-        query.query_and_then([], stored_switch)?.collect()
+        query.query_and_then([], |row| self.stored_switch(row))?.collect()
     }
 
     /// One switch.
     pub(super) fn read_switch(&self, name: &str) -> Result<StoredSwitch, StoreError> {
         let query = "SELECT definition, stack, created FROM switches WHERE name = ?1";
-        self.connection.query_row_and_then(query, [name], stored_switch)
+        self.connection.query_row_and_then(query, [name], |row| self.stored_switch(row))
+    }
+
+    fn stored_switch(&self, row: &Row) -> Result<StoredSwitch, StoreError> {
+        let entry: String = row.get(0)?;
+        let entry: SwitchEntry =
+            serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
+        let (stack, created) = (read_some(row, 1)?, read(row, 2)?);
+        let makers = match (entry.makers, &stack) {
+            (Some(makers), _) => makers,
+            (None, Some(stack)) => self.ports_of_stack(&entry.switch.name, stack),
+            (None, None) => BTreeMap::new(),
+        };
+        Ok(StoredSwitch { definition: entry.switch, addresses: entry.addresses, makers, stack, created })
+    }
+
+    /// The ports of a switch in the definition of its stack: those that the stack made.
+    fn ports_of_stack(&self, switch: &SwitchName, stack: &StackName) -> BTreeMap<PortName, StackName> {
+        // A stack that cannot be read has made nothing that is certain to be its own.
+        let definition = self.read_stack(stack.as_str()).map(|stored| stored.definition).unwrap_or_default();
+        let switches = definition.switches.into_iter().filter(|defined| defined.name == *switch);
+        switches.flat_map(|defined| defined.ports).map(|port| (port.name, stack.clone())).collect()
     }
 
     /// All stacks that await confirmation, by name.
@@ -94,14 +125,6 @@ impl Store {
     }
 }
 
-fn stored_switch(row: &Row) -> Result<StoredSwitch, StoreError> {
-    let entry: String = row.get(0)?;
-    let entry: SwitchEntry =
-        serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
-    let (stack, created) = (read_some(row, 1)?, read(row, 2)?);
-    Ok(StoredSwitch { definition: entry.switch, addresses: entry.addresses, stack, created })
-}
-
 fn stored_unconfirmed(row: &Row) -> Result<StoredUnconfirmed, StoreError> {
     let before: Option<String> = row.get(1)?;
     let before = before.as_deref().map(serde_json::from_str).transpose();
@@ -119,6 +142,7 @@ fn stored_stack(row: &Row) -> Result<StoredStack, StoreError> {
 mod tests {
     use super::*;
     use crate::store::StoreChange;
+    use api::{AddPort, Limits, PortDriver};
 
     #[test]
     fn stored_switches_and_stacks_are_read_back() {
@@ -126,6 +150,7 @@ mod tests {
         let mut switch = StoredSwitch {
             definition: CreateSwitch::new("lan".parse().unwrap()),
             addresses: vec![(MacAddr::new([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
+            makers: BTreeMap::from([("tap0".parse().unwrap(), "edge".parse().unwrap())]),
             stack: Some("edge".parse().unwrap()),
             created: Time::now(),
         };
@@ -136,12 +161,29 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((&found[0].definition, &found[0].addresses), (&switch.definition, &switch.addresses));
         assert_eq!((&found[0].stack, found[0].created), (&switch.stack, switch.created));
+        assert_eq!(found[0].makers, switch.makers);
+        let port = |name: &str| AddPort {
+            name: name.parse().unwrap(),
+            driver: PortDriver::Null {},
+            addresses: Vec::new(),
+            default: false,
+            limits: Limits::default(),
+        };
+        let (definition_port, hand_made) = (port("tap0"), port("tap1"));
+        switch.definition.ports.push(definition_port.clone());
         let stack = StoredStack {
             name: "edge".parse().unwrap(),
-            definition: Stack { switches: vec![switch.definition.clone()], boxes: Vec::new() },
+            definition: Stack { switches: vec![switch.definition.clone()], ..Stack::default() },
             applied: Time::now(),
         };
         store.apply(&[StoreChange::PutStack(stack.clone())]).unwrap();
+        // Earlier versions did not store who had made a port.
+        let order = "UPDATE switches SET definition = json_remove(json_insert(
+            definition, '$.switch.ports[#]', json(?1)), '$.makers')";
+        for port in [&definition_port, &hand_made] {
+            store.connection.execute(order, [serde_json::to_string(port).unwrap()]).unwrap();
+        }
+        assert_eq!(store.switches().unwrap()[0].makers, switch.makers);
         assert_eq!(store.stacks().unwrap()[0].definition, stack.definition);
         let removed = StoreChange::RemoveSwitch(switch.definition.name.clone());
         store.apply(&[StoreChange::RemoveStack(stack.name), removed]).unwrap();

@@ -9,7 +9,10 @@ use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::limits::MAX_CONFIRMATION_TIME;
 use crate::store::{Action, StoreChange, StoredUnconfirmed};
-use api::{Changes, EventKind, Stack, StackName, Time, with_causes};
+use api::{
+    AddPort, Changes, CreateSwitch, EventKind, ExternalSwitch, Stack, StackName, SwitchName, Time,
+    with_causes,
+};
 use std::time::{Duration, Instant};
 
 impl Supervisor {
@@ -160,13 +163,20 @@ impl Supervisor {
 
     /// The current definition of a stack, with all texts and files. `None` if it does not exist.
     fn stack_as_it_is(&self, name: &StackName) -> Result<Option<Stack>, OperationError> {
-        if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
-            return Ok(None);
-        }
+        let stacks = self.0.store().stacks()?;
+        let Some(stored) = stacks.into_iter().find(|stored| stored.name == *name) else { return Ok(None) };
+        let used: Vec<SwitchName> = stored.definition.external.into_iter().map(|used| used.name).collect();
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
         let mut stack = Stack::default();
-        for stored in self.0.switches().values().filter(|stored| ours(&stored.stack)) {
-            stack.switches.push(stored.definition.clone());
+        for stored in self.0.switches().values() {
+            let ports = stored.definition.ports.iter();
+            let ports: Vec<AddPort> =
+                ports.filter(|port| stored.makers.get(&port.name) == Some(name)).cloned().collect();
+            if ours(&stored.stack) {
+                stack.switches.push(CreateSwitch { ports, ..stored.definition.clone() });
+            } else if !ports.is_empty() || used.contains(&stored.definition.name) {
+                stack.external.push(ExternalSwitch { name: stored.definition.name.clone(), ports });
+            }
         }
         for managed in self.0.all() {
             let mut definition = {

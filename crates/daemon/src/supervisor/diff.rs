@@ -1,6 +1,7 @@
 //! Compares the definitions in a stack with the existing boxes and switches.
 
-use api::{AddPort, CreateBox, CreateSwitch, File};
+use crate::store::StoredSwitch;
+use api::{AddPort, CreateBox, CreateSwitch, File, PortName, StackName};
 
 /// The difference between an existing box and its definition in a stack.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -70,37 +71,57 @@ pub(super) fn diff_box((there, text, files): (&CreateBox, &str, &[File]), wanted
     found
 }
 
-/// The difference between an existing switch and its definition in a stack.
-#[derive(Debug, Default)]
-pub(super) struct SwitchDiff {
-    /// The switch must be replaced.
-    pub(super) replace: bool,
-    /// Descriptions of the differences.
-    pub(super) differences: Vec<String>,
-    /// Ports to remove.
-    pub(super) gone: Vec<AddPort>,
-    /// Ports to add, including changed ones.
-    pub(super) new: Vec<AddPort>,
-}
-
-/// Compares an existing switch with its definition.
-pub(super) fn diff_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> SwitchDiff {
-    let mut found = SwitchDiff::default();
+/// The settings in which an existing switch differs from its definition in a stack. If there are any, the switch must be
+/// replaced.
+pub(super) fn diff_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> Vec<String> {
+    let mut differences = Vec::new();
     for (what, before, after) in [
         ("age", there.age_seconds, wanted.age_seconds),
         ("addresses per port", there.addresses_per_port, wanted.addresses_per_port),
     ] {
         if before != after {
-            found.differences.push(format!("{what} {before} -> {after}"));
+            differences.push(format!("{what} {before} -> {after}"));
         }
     }
     if there.mode != wanted.mode {
-        found.differences.push("mode".into());
+        differences.push("mode".into());
     }
-    found.replace = !found.differences.is_empty();
-    found.gone = there.ports.iter().filter(|port| !wanted.ports.contains(port)).cloned().collect();
-    found.new = wanted.ports.iter().filter(|port| !there.ports.contains(port)).cloned().collect();
-    found
+    differences
+}
+
+/// The difference between the ports of a switch and those in a stack.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PortDiff {
+    /// Ports of the stack to remove, including changed ones.
+    pub(super) gone: Vec<AddPort>,
+    /// Ports to add, including changed ones.
+    pub(super) new: Vec<AddPort>,
+    /// Ports that the stack did not make and does not define.
+    pub(super) others: Vec<AddPort>,
+}
+
+/// Compares the ports of a switch with those in a stack. Ports that the stack did not make stay.
+///
+/// # Errors
+///
+/// A port that the stack did not make differs from the one of its name in the stack.
+pub(super) fn diff_ports(
+    there: &StoredSwitch,
+    wanted: &[AddPort],
+    stack: &StackName,
+) -> Result<PortDiff, PortName> {
+    let mut found = PortDiff::default();
+    for port in &there.definition.ports {
+        let is_ours = there.makers.get(&port.name) == Some(stack);
+        match wanted.iter().find(|wanted| wanted.name == port.name) {
+            Some(wanted) if wanted == port => {}
+            None if !is_ours => found.others.push(port.clone()),
+            Some(_) if !is_ours => return Err(port.name.clone()),
+            _ => found.gone.push(port.clone()),
+        }
+    }
+    found.new = wanted.iter().filter(|port| !there.definition.ports.contains(port)).cloned().collect();
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -139,13 +160,28 @@ mod tests {
             limits: api::Limits::default(),
         };
         let mut there = CreateSwitch::new("lan".parse().unwrap());
-        there.ports = vec![port("a"), port("b")];
+        there.ports = vec![port("a"), port("b"), port("hand"), port("other")];
         let mut wanted = there.clone();
         wanted.ports = vec![port("b"), port("c")];
-        let found = diff_switch(&there, &wanted);
-        assert!(!found.replace);
+        let (edge, core): (StackName, StackName) = ("edge".parse().unwrap(), "core".parse().unwrap());
+        let makers = [("a", &edge), ("b", &edge), ("other", &core)];
+        let stored = StoredSwitch {
+            definition: there.clone(),
+            addresses: Vec::new(),
+            makers: makers.map(|(port, stack)| (port.parse().unwrap(), stack.clone())).into(),
+            stack: Some(edge.clone()),
+            created: api::Time::now(),
+        };
+        let found = diff_ports(&stored, &wanted.ports, &edge).unwrap();
         assert_eq!((found.gone, found.new), (vec![port("a")], vec![port("c")]));
+        assert_eq!(found.others, [port("hand"), port("other")]);
+        // A port that is as the stack defines it needs no change, whoever made it. Another one is not touched.
+        wanted.ports.push(port("hand"));
+        assert_eq!(diff_ports(&stored, &wanted.ports, &edge).unwrap().others, [port("other")]);
+        wanted.ports[2].default = true;
+        assert_eq!(diff_ports(&stored, &wanted.ports, &edge), Err("hand".parse().unwrap()));
+        assert!(diff_switch(&there, &wanted).is_empty());
         wanted.age_seconds = 5;
-        assert_eq!(diff_switch(&there, &wanted).differences, ["age 300 -> 5"]);
+        assert_eq!(diff_switch(&there, &wanted), ["age 300 -> 5"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::boxes::relied_on;
 use super::claims::Claim;
-use super::diff::{diff_box, diff_switch};
+use super::diff::{diff_box, diff_ports, diff_switch};
 use super::operation::Operation;
 use super::state::Supervisor;
 use super::switches::far_end;
@@ -12,7 +12,7 @@ use crate::store::{Action, StoreChange, StoredStack, StoredSwitch};
 use api::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
-    PortDriver, Stack, StackName, StackStatus, SwitchName, Time, with_causes,
+    PortDriver, Stack, StackName, StackStatus, SwitchMode, SwitchName, Time, with_causes,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,9 @@ use std::sync::Arc;
 enum StackStep {
     MakeSwitch(api::CreateSwitch),
     RemoveSwitch(StoredSwitch),
-    AddPort(SwitchName, api::AddPort),
+    /// The last is the stack that makes the port, if any.
+    AddPort(SwitchName, api::AddPort, Option<StackName>),
+    SetAddress(SwitchName, api::MacAddr, api::PortName),
     RemovePort(SwitchName, api::AddPort),
     MakeBox(Box<CreateBox>),
     RemoveBox(Arc<ManagedBox>),
@@ -34,10 +36,20 @@ enum StackStep {
 #[derive(Debug, Default)]
 struct StackPlan {
     changes: Vec<Change>,
+    left_alone: Vec<Subject>,
     steps: Vec<StackStep>,
+    /// Ports that connect to other parts of the stack, and addresses, which are added once these exist.
+    joins: Vec<StackStep>,
 }
 
 impl StackPlan {
+    fn changes(&self) -> Changes {
+        Changes {
+            changes: self.changes.clone(),
+            left_alone: self.left_alone.iter().map(Subject::to_string).collect(),
+        }
+    }
+
     fn record(&mut self, action: ChangeAction, subject: impl Into<Subject>, differences: &[String]) {
         self.changes.push(Change {
             action,
@@ -77,7 +89,7 @@ impl Supervisor {
 
     /// The changes that applying a stack would make.
     pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, OperationError> {
-        Ok(Changes { changes: self.plan(name, stack)?.changes })
+        Ok(self.plan(name, stack)?.changes())
     }
 
     /// Applies a stack: all of it, or nothing if any part is rejected.
@@ -99,6 +111,7 @@ impl Supervisor {
             let plan = self.plan(name, &stack)?;
             self.check_plan(&plan)?;
             has_begun = true;
+            let changes = plan.changes();
             plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
             let mut definition = stack.clone();
             for wanted in &mut definition.boxes {
@@ -107,9 +120,9 @@ impl Supervisor {
             let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
             operation.add(StoreChange::PutStack(stored));
             others.iter().for_each(|change| operation.add(change.clone()));
-            let message = format!("stack {name} was applied: {} changes", plan.changes.len());
+            let message = format!("stack {name} was applied: {} changes", changes.changes.len());
             operation.note(EventKind::StackApplied, name, message);
-            Ok(Changes { changes: plan.changes })
+            Ok(changes)
         });
         done.inspect_err(|failure| self.note_undone(has_begun, name, "applied", failure))
     }
@@ -145,12 +158,13 @@ impl Supervisor {
             }
             let plan = self.plan(name, &stack)?;
             has_begun = true;
+            let changes = plan.changes();
             plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
             operation.add(StoreChange::RemoveStack(name.clone()));
             others.iter().for_each(|change| operation.add(change.clone()));
             let message = format!("stack {name} was removed");
             operation.note(EventKind::StackRemoved, name, message);
-            Ok(Changes { changes: plan.changes })
+            Ok(changes)
         });
         done.inspect_err(|failure| self.note_undone(has_begun, name, "removed", failure))
     }
@@ -163,6 +177,10 @@ impl Supervisor {
             claims.push(Claim::change(&wanted.name));
             claims.extend(wanted.ports.iter().filter_map(far_end));
         }
+        for used in &stack.external {
+            claims.push(Claim::change(&used.name));
+            claims.extend(used.ports.iter().filter_map(far_end));
+        }
         for wanted in &stack.boxes {
             claims.push(Claim::change(&wanted.name));
             claims.extend(relied_on(wanted));
@@ -170,6 +188,10 @@ impl Supervisor {
         let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
         for stored in switches.iter().filter(|stored| ours(&stored.stack)) {
             claims.extend(self.claims_to_remove_switch(&stored.definition.name));
+            claims.extend(stored.definition.ports.iter().filter_map(far_end));
+        }
+        for stored in switches.iter().filter(|stored| stored.makers.values().any(|maker| maker == name)) {
+            claims.push(Claim::change(&stored.definition.name));
             claims.extend(stored.definition.ports.iter().filter_map(far_end));
         }
         for managed in self.0.all() {
@@ -189,9 +211,10 @@ impl Supervisor {
         let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
         let boxes = self.0.all();
         let mut names = BTreeSet::new();
-        for wanted in &stack.switches {
-            if !names.insert(wanted.name.as_str()) {
-                return Err(RequestError::DuplicateSwitch(wanted.name.clone()).into());
+        let used = stack.external.iter().map(|used| &used.name);
+        for wanted in stack.switches.iter().map(|wanted| &wanted.name).chain(used) {
+            if !names.insert(wanted.as_str()) {
+                return Err(RequestError::DuplicateSwitch(wanted.clone()).into());
             }
         }
         let mut names = BTreeSet::new();
@@ -213,16 +236,28 @@ impl Supervisor {
             plan.record(ChangeAction::Remove, &managed.name, &[]);
             plan.steps.push(StackStep::RemoveBox(managed.clone()));
         }
-        // Ports that connect to other parts of the stack are added once these exist.
-        let mut joins = Vec::new();
         for wanted in &stack.switches {
             let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
             match there {
                 Some(there) if !ours(&there.stack) => {
                     return Err(OperationError::Foreign(Subject::from(&wanted.name)));
                 }
-                Some(there) => plan.change_switch(there, wanted, &mut joins),
-                None => plan.make_switch(wanted, &mut joins),
+                Some(there) => plan.change_switch(name, there, wanted)?,
+                None => plan.make_switch(name, wanted),
+            }
+        }
+        for used in &stack.external {
+            let there = switches.iter().find(|stored| stored.definition.name == used.name);
+            let there = there.ok_or_else(|| OperationError::NoSwitch(used.name.clone()))?;
+            if ours(&there.stack) {
+                return Err(RequestError::OwnExternal(used.name.clone()).into());
+            }
+            plan.change_ports(name, there, &used.ports)?;
+        }
+        // Ports at switches that the stack no longer uses.
+        for there in switches.iter().filter(|there| !ours(&there.stack)) {
+            if !stack.external.iter().any(|used| used.name == there.definition.name) {
+                plan.change_ports(name, there, &[])?;
             }
         }
         for wanted in &stack.boxes {
@@ -237,6 +272,9 @@ impl Supervisor {
                 }
             }
         }
+        // Before the switches that are only removed are planned.
+        plan.keep_pipes(&switches);
+        let joins = std::mem::take(&mut plan.joins);
         plan.steps.extend(joins);
         for stored in last {
             plan.record(ChangeAction::Remove, &stored.definition.name, &[]);
@@ -325,9 +363,22 @@ impl Supervisor {
                 self.take_down_switch(name);
                 operation.undo_by(move |supervisor| supervisor.put_switch_back(&stored, joined));
             }
-            StackStep::AddPort(switch, port) => self.make_port(operation, &switch, &port)?,
+            StackStep::AddPort(switch, port, maker) => {
+                self.make_port(operation, &switch, &port, maker.as_ref())?;
+            }
+            StackStep::SetAddress(switch, mac, port) => {
+                match self.put_address(operation, &switch, mac, &port) {
+                    // The port was removed, and its address with it.
+                    Err(OperationError::NoPort(..)) => {}
+                    other => other?,
+                }
+            }
             StackStep::RemovePort(switch, port) => {
                 let before = self.stored_switch(&switch)?;
+                if !before.definition.ports.iter().any(|there| there.name == port.name) {
+                    // It was a pipe to a switch that an earlier step has removed.
+                    return Ok(());
+                }
                 self.plan_port_removal(operation, &switch, &port.name)?;
                 self.take_down_port(&switch, &port.name);
                 operation.undo_by(move |supervisor| supervisor.put_port_back(before, &port));
@@ -372,45 +423,108 @@ impl Supervisor {
 
 impl StackPlan {
     /// Plans a switch without its ports to other parts of the stack; these are added later.
-    fn make_switch(&mut self, wanted: &api::CreateSwitch, joins: &mut Vec<StackStep>) {
+    fn make_switch(&mut self, stack: &StackName, wanted: &api::CreateSwitch) {
         self.record(ChangeAction::Create, &wanted.name, &[]);
+        self.make_switch_and_ports(stack, wanted);
+    }
+
+    fn make_switch_and_ports(&mut self, stack: &StackName, wanted: &api::CreateSwitch) {
         let mut alone = wanted.clone();
         alone.ports.retain(|port| !connects_elsewhere(port));
         self.steps.push(StackStep::MakeSwitch(alone));
         let away = wanted.ports.iter().filter(|port| connects_elsewhere(port));
-        joins.extend(away.map(|port| StackStep::AddPort(wanted.name.clone(), port.clone())));
+        let join =
+            |port: &api::AddPort| StackStep::AddPort(wanted.name.clone(), port.clone(), Some(stack.clone()));
+        self.joins.extend(away.map(join));
     }
 
     fn change_switch(
         &mut self,
+        stack: &StackName,
         there: &StoredSwitch,
         wanted: &api::CreateSwitch,
-        joins: &mut Vec<StackStep>,
-    ) {
-        let found = diff_switch(&there.definition, wanted);
-        if found.replace {
-            self.record(ChangeAction::Replace, &wanted.name, &found.differences);
-            self.steps.push(StackStep::RemoveSwitch(there.clone()));
-            let recorded = self.changes.len();
-            self.make_switch(wanted, joins);
-            self.changes.truncate(recorded);
-            return;
+    ) -> Result<(), OperationError> {
+        let differences = diff_switch(&there.definition, wanted);
+        if differences.is_empty() {
+            return self.change_ports(stack, there, &wanted.ports);
         }
+        let found = diff_ports(there, &wanted.ports, stack).map_err(|port| foreign_port(wanted, port))?;
+        self.record(ChangeAction::Replace, &wanted.name, &differences);
+        self.steps.push(StackStep::RemoveSwitch(there.clone()));
+        self.make_switch_and_ports(stack, wanted);
+        // What others have added to the switch is added to the new one.
+        for port in found.others {
+            let maker = there.makers.get(&port.name).cloned();
+            self.joins.push(StackStep::AddPort(wanted.name.clone(), port, maker));
+        }
+        if wanted.mode == SwitchMode::Static {
+            let addresses = there.addresses.iter();
+            let set = addresses
+                .map(|(mac, port)| StackStep::SetAddress(wanted.name.clone(), *mac, port.clone()))
+                .collect::<Vec<_>>();
+            self.joins.extend(set);
+        }
+        Ok(())
+    }
+
+    /// Plans the pipes from other switches to those that are replaced: they are removed with the old switch.
+    fn keep_pipes(&mut self, switches: &[StoredSwitch]) {
+        let is_removed = |plan: &Self, name: &SwitchName, port: Option<&api::PortName>| {
+            plan.steps.iter().any(|step| match step {
+                StackStep::RemoveSwitch(stored) => stored.definition.name == *name,
+                StackStep::RemovePort(switch, removed) => switch == name && Some(&removed.name) == port,
+                _ => false,
+            })
+        };
+        let mut kept = Vec::new();
+        for stored in switches.iter().filter(|stored| !is_removed(self, &stored.definition.name, None)) {
+            let name = &stored.definition.name;
+            for port in &stored.definition.ports {
+                if matches!(&port.driver, PortDriver::Pipe { switch, .. } if is_removed(self, switch, None))
+                    && !is_removed(self, name, Some(&port.name))
+                {
+                    let maker = stored.makers.get(&port.name).cloned();
+                    kept.push(StackStep::AddPort(name.clone(), port.clone(), maker));
+                }
+            }
+        }
+        self.joins.extend(kept);
+    }
+
+    /// Plans the ports of a stack at a switch. The ports of others are left alone.
+    fn change_ports(
+        &mut self,
+        stack: &StackName,
+        there: &StoredSwitch,
+        wanted: &[api::AddPort],
+    ) -> Result<(), OperationError> {
+        let name = &there.definition.name;
+        let found = diff_ports(there, wanted, stack).map_err(|port| foreign_port(&there.definition, port))?;
         for port in found.gone {
             let action = match found.new.iter().any(|new| new.name == port.name) {
                 true => ChangeAction::Replace,
                 false => ChangeAction::Remove,
             };
-            self.record(action, (&wanted.name, &port.name), &[]);
-            self.steps.push(StackStep::RemovePort(wanted.name.clone(), port));
+            self.record(action, (name, &port.name), &[]);
+            self.steps.push(StackStep::RemovePort(name.clone(), port));
         }
         for port in found.new {
             if !there.definition.ports.iter().any(|before| before.name == port.name) {
-                self.record(ChangeAction::Create, (&wanted.name, &port.name), &[]);
+                self.record(ChangeAction::Create, (name, &port.name), &[]);
             }
-            joins.push(StackStep::AddPort(wanted.name.clone(), port));
+            self.joins.push(StackStep::AddPort(name.clone(), port, Some(stack.clone())));
         }
+        if there.stack.as_ref() == Some(stack) {
+            let others = found.others.iter().map(|port| Subject::from((name, &port.name)));
+            self.left_alone.extend(others);
+        }
+        Ok(())
     }
+}
+
+/// The error for a port that the stack defines differently and did not make.
+fn foreign_port(switch: &api::CreateSwitch, port: api::PortName) -> OperationError {
+    OperationError::Foreign(Subject::Port(switch.name.clone(), port))
 }
 
 /// Whether a port connects to a switch or a box, which must exist first.

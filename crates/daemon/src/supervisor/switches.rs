@@ -47,6 +47,7 @@ fn without_port(stored: &mut StoredSwitch, port: &PortName) -> bool {
     let before = stored.definition.ports.len();
     stored.definition.ports.retain(|definition| definition.name != *port);
     stored.addresses.retain(|(_, at)| at != port);
+    stored.makers.remove(port);
     stored.definition.ports.len() < before
 }
 
@@ -79,7 +80,10 @@ impl Supervisor {
             supervisor.discard_switch(&made);
             supervisor.0.switches().remove(&made);
         });
-        let stored = StoredSwitch { definition: request, addresses: Vec::new(), stack, created: Time::now() };
+        let ports = request.ports.iter().map(|port| port.name.clone());
+        let makers = stack.iter().flat_map(|stack| ports.clone().map(|port| (port, stack.clone()))).collect();
+        let stored =
+            StoredSwitch { definition: request, addresses: Vec::new(), makers, stack, created: Time::now() };
         stored.definition.ports.iter().try_for_each(|port| self.join(&name, port))?;
         operation.add(StoreChange::PutSwitch(stored.clone()));
         self.0.switches().insert(name.clone(), stored);
@@ -258,7 +262,7 @@ impl Supervisor {
     pub fn add_port(&self, switch: &SwitchName, request: &AddPort) -> Result<SwitchPort, OperationError> {
         let claims = || std::iter::once(Claim::change(switch)).chain(far_end(request)).collect();
         self.operate(Action::Change, switch, &claims, |operation| {
-            self.make_port(operation, switch, request)
+            self.make_port(operation, switch, request, None)
         })?;
         let ports = self.show_switch(switch)?.port_list;
         let missing = || OperationError::NoPort(switch.clone(), request.name.clone());
@@ -271,6 +275,7 @@ impl Supervisor {
         operation: &mut Operation,
         switch: &SwitchName,
         request: &AddPort,
+        maker: Option<&StackName>,
     ) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
@@ -278,6 +283,7 @@ impl Supervisor {
         let (at, port) = (switch.clone(), request.name.clone());
         operation.undo_by(move |supervisor| supervisor.take_down_port(&at, &port));
         stored.definition.ports.push(request.clone());
+        stored.makers.extend(maker.map(|maker| (request.name.clone(), maker.clone())));
         operation.add(StoreChange::PutSwitch(stored.clone()));
         self.0.switches().insert(switch.clone(), stored);
         let message = format!("port {} was added to switch {switch}", request.name);
@@ -392,26 +398,37 @@ impl Supervisor {
         port: &PortName,
     ) -> Result<(), OperationError> {
         self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
-            let _change = self.0.change();
-            let mut stored = self.stored_switch(switch)?;
-            let before = stored.clone();
-            self.assign(switch, mac, port)?;
-            let at = switch.clone();
-            operation.undo_by(move |supervisor| {
-                let port = before.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port);
-                // If the fabric has ended, nothing is assigned.
-                let _ = match port {
-                    Some(port) => supervisor.assign(&at, mac, port),
-                    None => supervisor.unset(&at, mac),
-                };
-                supervisor.0.switches().insert(at, before);
-            });
-            stored.addresses.retain(|(there, _)| *there != mac);
-            stored.addresses.push((mac, port.clone()));
-            operation.add(StoreChange::PutSwitch(stored.clone()));
-            self.0.switches().insert(switch.clone(), stored);
-            Ok(())
+            self.put_address(operation, switch, mac, port)
         })
+    }
+
+    /// Assigns an address as a step of an operation.
+    pub(super) fn put_address(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        mac: MacAddr,
+        port: &PortName,
+    ) -> Result<(), OperationError> {
+        let _change = self.0.change();
+        let mut stored = self.stored_switch(switch)?;
+        let before = stored.clone();
+        self.assign(switch, mac, port)?;
+        let at = switch.clone();
+        operation.undo_by(move |supervisor| {
+            let port = before.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port);
+            // If the fabric has ended, nothing is assigned.
+            let _ = match port {
+                Some(port) => supervisor.assign(&at, mac, port),
+                None => supervisor.unset(&at, mac),
+            };
+            supervisor.0.switches().insert(at, before);
+        });
+        stored.addresses.retain(|(there, _)| *there != mac);
+        stored.addresses.push((mac, port.clone()));
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        Ok(())
     }
 
     fn assign(&self, switch: &SwitchName, mac: MacAddr, port: &PortName) -> Result<(), OperationError> {
@@ -489,6 +506,7 @@ impl Supervisor {
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),
                 drops: drops(stats),
+                stack: stored.makers.get(&port).cloned(),
                 name: port,
                 driver,
                 limits,

@@ -226,4 +226,7 @@ fn print(changes: &Changes, is_json: bool, nothing: &str) {
         [] => eprintln!("{nothing}"),
         changes => output::text(&changes.iter().map(line).collect::<String>()),
     }
+    for port in &changes.left_alone {
+        eprintln!("  keep     {}: not part of the stack; left alone", online::line(port));
+    }
 }
