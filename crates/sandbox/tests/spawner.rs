@@ -184,7 +184,7 @@ fn threads_share_the_spawner() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                for _ in 0..40 {
+                for _ in 0..15 {
                     let mut sandbox = create(&host);
                     begin(&mut sandbox, "busy");
                     for _ in 0..3 {

@@ -186,6 +186,44 @@ fn the_user_has_no_rights() {
     assert_eq!((field("Groups:"), field("NoNewPrivs:")), ("", "1"));
 }
 
+/// The memory of a box is fixed when it is created.
+#[test]
+fn memory_does_not_grow() {
+    let mut attacker = Attacker::new();
+    let mut map = |size: u64| {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        attacker.call(libc::SYS_mmap, &format!("0 {size} {protection} {flags} -1 0"))
+    };
+    // What is left of the margin is all that it gets, in pieces of any size.
+    let mut gained = 0;
+    for size in [1 << 30, 16 << 20, 1 << 20, 256 << 10, 64 << 10, 16 << 10, 4 << 10] {
+        loop {
+            match map(size) {
+                refused @ ..0 => break assert_eq!(refused, -i64::from(libc::ENOMEM)),
+                _ => gained += size,
+            }
+            assert!(gained < 1 << 20, "{gained} bytes beyond its definition");
+        }
+    }
+    let end = attacker.call(libc::SYS_brk, "0");
+    assert_eq!(attacker.call(libc::SYS_brk, &(end + (1 << 20)).to_string()), end);
+    let file = attacker.opened(libc::SYS_memfd_create, &format!("{} 0", path("memory")));
+    attacker.refused(libc::SYS_ftruncate, &format!("{file} 1048576"), &[libc::EFBIG]);
+    attacker.refused(libc::SYS_write, &format!("{file} {} 8", pointer(&[1; 8])), &[libc::EFBIG]);
+    attacker.refused(libc::SYS_fallocate, &format!("{file} 0 0 1048576"), &[libc::EFBIG]);
+    if require(Capability::Root) {
+        attacker.refused(libc::SYS_fork, "", &[libc::EAGAIN]);
+    }
+    attacker.refused(libc::SYS_mlockall, "1", &[libc::EPERM, libc::ENOMEM]);
+    let pid = attacker.0.process_id().unwrap();
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max address space")).unwrap();
+    let size: u64 = line.split_ascii_whitespace().nth(3).unwrap().parse().unwrap();
+    let image = image::PROBE.len() as u64;
+    assert!(size < image + (3 << 20), "{size} bytes for 1 MB of memory, an image of {image}, and no ports");
+}
+
 /// Segments of System V shared memory belong to the IPC namespace.
 #[test]
 fn shared_memory_of_the_host_is_out_of_reach() {

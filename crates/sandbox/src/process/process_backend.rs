@@ -20,6 +20,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+/// Bytes of mappings of a process besides what defines it: the kernel's stack and its pages, a stack for signals, and the
+/// first mapping of the control area.
+const ADDRESS_SPACE_MARGIN: usize = 1 << 20;
+
 /// A box in a process.
 pub(crate) struct ProcessBackend {
     program: Arc<Program>,
@@ -87,6 +91,14 @@ impl ProcessBackend {
         Ok(child)
     }
 
+    /// Maximum bytes of the process's mappings: the image, its private memory, the shared region with a pool, and a margin.
+    fn address_space(&self) -> u64 {
+        let image = self.program.image.shared.iter().map(|segment| segment.end() - segment.address);
+        let own = self.program.image.private_regions(self.settings.memory).map(|region| region.size);
+        let shared = self.region.plan.layout.extent + ADDRESS_SPACE_MARGIN;
+        image.chain(own).sum::<u64>() + shared as u64
+    }
+
     fn life(&self) -> MutexGuard<'_, Life> {
         lock(&self.life)
     }
@@ -126,6 +138,7 @@ impl Backend for ProcessBackend {
             wake_event: self.settings.wake_event.as_ref().map(|event| event.as_fd()),
             snapshot: self.snapshot.as_ref().map(AsFd::as_fd),
             pool: self.region.membership().and_then(Membership::file).map(AsFd::as_fd),
+            address_space: self.address_space(),
         };
         let process = self.program.spawner.spawn(&request)?;
         *life = Life::Running(Arc::new(process));

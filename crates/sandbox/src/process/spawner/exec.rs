@@ -19,9 +19,18 @@ pub(super) const STACK_SIZE: usize = 32 << 10;
 /// fewer.
 const HIGH: i32 = 32;
 
-/// A box needs no files except the few that it inherits, and no core dump of its memory may be written to disk.
-const LIMITS: [(libc::__rlimit_resource_t, libc::rlim_t); 3] =
-    [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_STACK, 1 << 20), (libc::RLIMIT_NOFILE, 256)];
+/// A box needs no files except the few that it inherits, and no core dump of its memory may be written to disk. It can't
+/// take memory in other ways than by mappings, which [`ChildSetup::address_space`] limits: in files in memory, in other
+/// processes, or in message queues.
+const LIMITS: [(libc::__rlimit_resource_t, libc::rlim_t); 7] = [
+    (libc::RLIMIT_CORE, 0),
+    (libc::RLIMIT_STACK, 1 << 20),
+    (libc::RLIMIT_NOFILE, 256),
+    (libc::RLIMIT_FSIZE, 0),
+    (libc::RLIMIT_NPROC, 0),
+    (libc::RLIMIT_MEMLOCK, 0),
+    (libc::RLIMIT_MSGQUEUE, 0),
+];
 
 /// The first version of the structure of `sched_setattr`.
 #[repr(C)]
@@ -59,6 +68,8 @@ pub(super) struct ChildSetup {
     pub(super) wake_event: RawFd,
     pub(super) snapshot: RawFd,
     pub(super) pool: RawFd,
+    /// Maximum bytes of its mappings.
+    pub(super) address_space: u64,
     /// Namespaces that the child enters.
     pub(super) namespaces: i32,
     /// The id of the helper, which a child without namespaces sees.
@@ -178,7 +189,8 @@ fn execute(setup: &ChildSetup) -> Failure {
             for standard in 0..REGION_DESCRIPTOR {
                 libc::close(standard);
             }
-            for (resource, limit) in LIMITS {
+            let address_space = (libc::RLIMIT_AS, setup.address_space);
+            for (resource, limit) in LIMITS.into_iter().chain([address_space]) {
                 let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
                 Step::SetLimits.check(libc::setrlimit(resource, &limit))?;
             }

@@ -153,7 +153,9 @@ fn wait(stops: &mut Stops) -> bool {
 
 /// Creates a process from a message's descriptors. It replies with the process.
 fn spawn(received: &Received, stack: &mut [u8], namespaces: i32) -> Result<(), i32> {
-    let Some(Order::Spawn { optional }) = Order::decode(received.words) else { return Err(libc::EPROTO) };
+    let Some(Order::Spawn { optional, address_space }) = Order::decode(received.words) else {
+        return Err(libc::EPROTO);
+    };
     let mut rest = received.descriptors.iter().copied().take(received.count);
     let mut next = |expected: bool| if expected { rest.next().unwrap_or(-1) } else { -1 };
     // SAFETY: the call has no preconditions.
@@ -165,6 +167,7 @@ fn spawn(received: &Received, stack: &mut [u8], namespaces: i32) -> Result<(), i
         wake_event: next(optional.wake_event),
         snapshot: next(optional.snapshot),
         pool: next(optional.pool),
+        address_space,
         namespaces,
         parent: own,
         failed: None,

@@ -37,6 +37,8 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) snapshot: Option<BorrowedFd<'a>>,
     /// The packet pool that it shares with others.
     pub(crate) pool: Option<BorrowedFd<'a>>,
+    /// Maximum bytes of its mappings.
+    pub(crate) address_space: u64,
 }
 
 /// The host's end of the socket to one helper.
@@ -115,12 +117,13 @@ impl Link {
 
     /// Creates a process. Returns its id as the helper sees it, and its pidfd.
     pub(super) fn spawn(&self, request: &SpawnRequest<'_>) -> Result<(i32, OwnedFd), SetupError> {
-        let SpawnRequest { region, mailbox_event, wake_event, snapshot, pool } = request;
+        let SpawnRequest { region, mailbox_event, wake_event, snapshot, pool, address_space } = request;
+        let address_space = *address_space;
         let optional =
             Optional { wake_event: wake_event.is_some(), snapshot: snapshot.is_some(), pool: pool.is_some() };
         let all = [Some(region), Some(mailbox_event), wake_event.as_ref(), snapshot.as_ref(), pool.as_ref()];
         let descriptors: Vec<RawFd> = all.into_iter().flatten().map(AsRawFd::as_raw_fd).collect();
-        match self.order(Order::Spawn { optional }, &descriptors)? {
+        match self.order(Order::Spawn { optional, address_space }, &descriptors)? {
             (Reply::Spawned { process }, Some(descriptor), _) => Ok((process, descriptor)),
             (Reply::Spawned { process }, None, _) => {
                 // It lost its pidfd for want of room: it cannot be used.

@@ -41,8 +41,8 @@ pub(super) enum Order {
     /// Enter the isolation: the first order. The reply is [`Reply::Entered`].
     Enter { changes_user: bool },
     /// Create a process from the descriptors of this message: region, mailbox event, and the optional ones. The reply is
-    /// [`Reply::Spawned`] with its pidfd, or [`Reply::Failed`].
-    Spawn { optional: Optional },
+    /// [`Reply::Spawned`] with its pidfd, or [`Reply::Failed`]. Its mappings may take `address_space` bytes.
+    Spawn { optional: Optional, address_space: u64 },
     /// Report how a process ended, and forget it. The reply is [`Reply::Ended`], or [`Reply::Failed`].
     Reap { process: i32 },
     /// Signal the event in this message when the process has stopped. There is no reply.
@@ -55,7 +55,7 @@ impl Order {
     pub(super) fn encode(self) -> Words {
         match self {
             Self::Enter { changes_user } => words([0, u64::from(changes_user), 0]),
-            Self::Spawn { optional } => words([1, optional.bits(), 0]),
+            Self::Spawn { optional, address_space } => words([1, optional.bits(), address_space]),
             Self::Reap { process } => words([2, word(process), 0]),
             Self::WatchStop { process } => words([3, word(process), 0]),
             Self::Discard { process } => words([4, word(process), 0]),
@@ -63,11 +63,11 @@ impl Order {
     }
 
     pub(super) fn decode(words: Words) -> Option<Self> {
-        let [kind, first, ..] = words;
+        let [kind, first, second, ..] = words;
         let process = number(first);
         Some(match kind {
             0 => Self::Enter { changes_user: first != 0 },
-            1 => Self::Spawn { optional: Optional::from_bits(first) },
+            1 => Self::Spawn { optional: Optional::from_bits(first), address_space: second },
             2 => Self::Reap { process },
             3 => Self::WatchStop { process },
             4 => Self::Discard { process },
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn messages_are_read_as_they_were_written() {
         for bits in 0..8 {
-            let order = Order::Spawn { optional: Optional::from_bits(bits) };
+            let order = Order::Spawn { optional: Optional::from_bits(bits), address_space: 7 << 33 };
             assert_eq!(Order::decode(order.encode()), Some(order));
         }
         for process in [1, 77, i32::MAX] {
