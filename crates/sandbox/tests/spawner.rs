@@ -153,6 +153,7 @@ fn missing_layers_are_named() {
         let host = new_host();
         let isolation = host.isolation().unwrap();
         eprintln!("{isolation:?}");
+        assert!(isolation.holds(Layer::EmptyRoot) == isolation.holds(Layer::Network), "{isolation:?}");
         for missing in isolation.missing() {
             assert!(!missing.step.is_empty() && missing.errno > 0, "{missing}");
         }
@@ -175,6 +176,25 @@ fn missing_layers_are_named() {
         }
     });
     unprivileged.join().unwrap();
+}
+
+/// A spawner keeps no copy of its host's memory.
+#[test]
+fn a_spawner_has_no_memory_of_its_host() {
+    let secret = vec![0x5a_u8; 32 << 20];
+    let host = new_host();
+    let sandbox = create(&host);
+    sandbox.control_handle().start().unwrap();
+    let spawner = parent(sandbox.process_id().unwrap());
+    let status = fs::read_to_string(format!("/proc/{spawner}/status")).unwrap();
+    let kilobytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_ascii_whitespace().next().unwrap().parse::<usize>().unwrap()
+    };
+    assert!(kilobytes("RssAnon:") < 1 << 10, "{status}");
+    // The host reserves more than a terabyte.
+    assert!(kilobytes("VmSize:") < 256 << 10, "{status}");
+    assert!(secret.iter().all(|byte| *byte == 0x5a));
 }
 
 /// Several threads create, suspend and kill boxes at the same time.

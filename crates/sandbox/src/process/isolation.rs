@@ -22,8 +22,10 @@ pub enum Layer {
     Capabilities,
     /// Programs that boxes execute gain no privileges.
     NoNewPrivileges,
-    /// Each box has a PID namespace and a user namespace of its own.
-    OwnNamespaces,
+    /// Each box has a PID namespace of its own.
+    OwnPidNamespace,
+    /// Each box has a user namespace of its own.
+    OwnUserNamespace,
     /// The kernel kills all boxes when their spawner ends, because it is the first process of their PID namespace.
     SpawnerNamespace,
     /// All boxes of a host are in one cgroup.
@@ -42,7 +44,8 @@ impl Layer {
         Self::User,
         Self::Capabilities,
         Self::NoNewPrivileges,
-        Self::OwnNamespaces,
+        Self::OwnPidNamespace,
+        Self::OwnUserNamespace,
         Self::SpawnerNamespace,
         Self::Cgroup,
         Self::OutOfMemory,
@@ -58,7 +61,8 @@ impl Layer {
             Self::User => "unprivileged user",
             Self::Capabilities => "no capabilities",
             Self::NoNewPrivileges => "no new privileges",
-            Self::OwnNamespaces => "own PID and user namespace",
+            Self::OwnPidNamespace => "own PID namespace",
+            Self::OwnUserNamespace => "own user namespace",
             Self::SpawnerNamespace => "PID namespace of the spawner",
             Self::Cgroup => "cgroup",
             Self::OutOfMemory => "out-of-memory score",

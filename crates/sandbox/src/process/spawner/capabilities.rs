@@ -28,16 +28,19 @@ struct CapabilityHeader {
 
 const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
-/// Gives up all capabilities that this process has.
-pub(super) fn drop_all() -> Result<(), Failure> {
+/// The capability to create namespaces, as a bit.
+pub(super) const SYS_ADMIN: u32 = 1 << 21;
+
+/// Gives up all capabilities that this process has, except those of the low word that are in `kept`.
+pub(super) fn drop_all_but(kept: u32) -> Result<(), Failure> {
     let header = CapabilityHeader { version: CAPABILITY_VERSION_3, process: 0 };
-    // Effective, permitted, inheritable; low and high words.
-    let none = [0u32; 6];
+    // Effective, permitted, inheritable: low words, then high words.
+    let kept = [kept, kept, 0, 0, 0, 0];
     // SAFETY: the kernel reads live memory of the size that this version has.
     unsafe {
         // A kernel without ambient capabilities refuses it.
         libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-        let dropped = libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr());
+        let dropped = libc::syscall(libc::SYS_capset, &raw const header, kept.as_ptr());
         Step::DropCapabilities.done(dropped)
     }
 }

@@ -9,9 +9,6 @@ use std::ffi::c_void;
 use std::os::fd::RawFd;
 use std::ptr::{null, null_mut};
 
-/// Namespaces that each box has for itself. It inherits the others, which take longer to create.
-pub(super) const OWN_NAMESPACES: i32 = libc::CLONE_NEWUSER | libc::CLONE_NEWPID;
-
 /// Bytes of stack for the steps between clone and exec.
 pub(super) const STACK_SIZE: usize = 32 << 10;
 
@@ -98,9 +95,10 @@ pub(super) fn spawn(setup: &mut ChildSetup, stack: &mut [u8]) -> Result<(i32, Ra
 }
 
 /// Whether the kernel permits these namespaces to a child.
-pub(super) fn try_namespaces(stack: &mut [u8], namespaces: i32) -> Result<(), i32> {
+pub(super) fn try_namespaces(stack: &mut [u8], namespaces: i32) -> Result<(), Failure> {
     // SAFETY: `end` ignores its argument.
-    let (process, descriptor) = unsafe { clone(end, null_mut(), stack, namespaces) }?;
+    let created = unsafe { clone(end, null_mut(), stack, namespaces) };
+    let (process, descriptor) = created.map_err(|errno| (Step::CreateProcess, errno))?;
     // SAFETY: it reaps the child that was just created; the kernel writes the status to a live variable. The descriptor
     // is this function's own.
     unsafe {
@@ -159,6 +157,8 @@ fn execute(setup: &ChildSetup) -> Failure {
             if setup.namespaces & libc::CLONE_NEWUSER != 0 {
                 // A new user namespace begins with all capabilities. The image gets none of them, as it has no user there.
                 capabilities::drop_bounding_set()?;
+            } else {
+                capabilities::drop_all_but(0)?;
             }
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);

@@ -1,11 +1,13 @@
 //! The helper process.
 //!
 //! It was forked from a host with many threads, of which it is a copy of one: any lock may be held for ever. So nothing
-//! here allocates, locks, or panics; it makes system calls and uses its own stack.
+//! here allocates, locks, or panics; it makes system calls and uses its own stack. The copy of the host's other memory is
+//! unmapped at once.
 
 use crate::process::spawner::exec::{self, ChildSetup, STACK_SIZE};
 use crate::process::spawner::layers;
 use crate::process::spawner::message::{Order, Reply};
+use crate::process::spawner::release::release_memory;
 use crate::process::spawner::socket::{Received, close, receive, send};
 use crate::process::spawner::step::{Step, errno};
 use crate::process::spawner::stops::Stops;
@@ -25,13 +27,17 @@ pub(super) struct HelperSetup {
     /// Its end of the socket.
     pub(super) socket: RawFd,
     pub(super) image: RawFd,
+    /// The namespaces that it was created in.
+    pub(super) namespaces: i32,
 }
 
 /// Serves the host until its end of the socket closes. All signals are blocked.
 pub(super) fn run(setup: &HelperSetup) -> ! {
-    if prepare(setup).is_ok()
+    let prepared = prepare(setup);
+    release_memory();
+    if prepared.is_ok()
         && let Some(stack) = new_stack()
-        && let Ok(namespaces) = enter(stack)
+        && let Ok(namespaces) = enter(setup, stack)
     {
         serve(stack, namespaces);
     }
@@ -81,10 +87,11 @@ fn new_stack() -> Option<&'static mut [u8]> {
 }
 
 /// Enters the isolation on the first order. Returns the namespaces that each box enters for itself.
-fn enter(stack: &mut [u8]) -> Result<i32, i32> {
+fn enter(setup: &HelperSetup, stack: &mut [u8]) -> Result<i32, i32> {
     let received = receive(SOCKET)?.ok_or(libc::EPIPE)?;
     let Some(Order::Enter { changes_user }) = Order::decode(received.words) else { return Err(libc::EPROTO) };
-    let (results, namespaces) = layers::enter(changes_user, stack);
+    let in_user_namespace = setup.namespaces & libc::CLONE_NEWUSER != 0;
+    let (results, namespaces) = layers::enter(changes_user, in_user_namespace, stack);
     reply(Reply::Entered { results })?;
     Ok(namespaces)
 }

@@ -40,23 +40,25 @@ impl Helper {
     /// Forks a helper. The thread must live as long as the helper is needed: the kernel kills it when the thread ends.
     pub(super) fn start(image: BorrowedFd<'_>) -> Result<(Self, Link), SetupError> {
         let (host, child) = socket_pair()?;
-        let setup = HelperSetup { socket: child.as_raw_fd(), image: image.as_raw_fd() };
         let capabilities = effective_capabilities();
         let is_privileged = capabilities & ENTERS == ENTERS;
         let mut missing = Vec::new();
         let own_user = if is_privileged { 0 } else { libc::CLONE_NEWUSER };
-        let (process, namespaces) = match fork(&setup, libc::CLONE_NEWPID | own_user) {
-            Ok(process) => (process, libc::CLONE_NEWPID | own_user),
+        let namespaces = libc::CLONE_NEWPID | own_user;
+        let mut setup = HelperSetup { socket: child.as_raw_fd(), image: image.as_raw_fd(), namespaces };
+        let process = match fork(&setup) {
+            Ok(process) => process,
             Err(error) => {
                 missing.push(refused(Layer::SpawnerNamespace, "enter a namespace", &error));
-                (fork(&setup, 0).map_err(SetupError::Spawner)?, 0)
+                setup.namespaces = 0;
+                fork(&setup).map_err(SetupError::Spawner)?
             }
         };
         drop(child);
         let pid = process.pid;
-        if namespaces & libc::CLONE_NEWUSER != 0 {
-            // Without a mapping, the helper and its boxes have the overflow user, but can't have namespaces of their own,
-            // which the helper reports.
+        if setup.namespaces & libc::CLONE_NEWUSER != 0 {
+            // Without a mapping, the helper and its boxes have the overflow user, but boxes can't have user namespaces of
+            // their own, which the helper reports.
             let _ = map_user(pid);
         }
         let changes_user = is_privileged && capabilities & REACHES_OTHERS == REACHES_OTHERS;
@@ -123,8 +125,8 @@ fn socket_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
     }
 }
 
-/// Forks the helper into new namespaces.
-fn fork(setup: &HelperSetup, namespaces: i32) -> io::Result<Process> {
+/// Forks the helper into its namespaces.
+fn fork(setup: &HelperSetup) -> io::Result<Process> {
     let mut descriptor = -1;
     // SAFETY: the child is a copy of this thread, with its own memory. It runs `helper::run`, which uses nothing of the
     // host's state and never returns; all signals are blocked, so no handler of the host runs in it.
@@ -132,7 +134,7 @@ fn fork(setup: &HelperSetup, namespaces: i32) -> io::Result<Process> {
         let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let flags = libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
+        let flags = libc::CLONE_PIDFD | libc::SIGCHLD | setup.namespaces;
         let null = null_mut::<libc::c_void>();
         let pid = libc::syscall(libc::SYS_clone, flags, null, &raw mut descriptor, null, null);
         if pid == 0 {

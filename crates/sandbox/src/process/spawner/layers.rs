@@ -29,13 +29,25 @@ const HOST_NAME: &CStr = c"box";
 
 type Layer = Result<(), Failure>;
 
-/// Enters all layers. Returns the result of each, and the namespaces that each box needs for itself.
-pub(super) fn enter(changes_user: bool, stack: &mut [u8]) -> (LayerResults, i32) {
+/// Enters all layers. `in_user_namespace`: the helper has a user namespace of its own. Returns the result of each layer,
+/// and the namespaces that each box enters for itself.
+pub(super) fn enter(changes_user: bool, in_user_namespace: bool, stack: &mut [u8]) -> (LayerResults, i32) {
     let (root, network) = (empty_root(), unshare(libc::CLONE_NEWNET));
     let (ipc, host_name) = (unshare(libc::CLONE_NEWIPC), own_host_name());
+    // A box enters for itself what it does not inherit. The other namespaces take longer to create.
+    let missing = |layer: &Layer, namespace| if layer.is_err() { namespace } else { 0 };
+    let without_user = libc::CLONE_NEWPID
+        | missing(&root, libc::CLONE_NEWNS)
+        | missing(&ipc, libc::CLONE_NEWIPC)
+        | missing(&host_name, libc::CLONE_NEWUTS);
+    let wanted = without_user | libc::CLONE_NEWUSER;
+    // A helper whose user is not mapped can't create user namespaces. It keeps the capability to create the others, which
+    // is worth nothing outside its own user namespace. Boxes lose it.
+    let keeps_admin = in_user_namespace && exec::try_namespaces(stack, wanted).is_err();
     let bounding_set = capabilities::drop_bounding_set();
     let user = if changes_user { change_user() } else { Ok(()) };
-    let capabilities = capabilities::drop_all().and(bounding_set);
+    let kept = if keeps_admin { capabilities::SYS_ADMIN } else { 0 };
+    let capabilities = capabilities::drop_all_but(kept).and(bounding_set);
     // SAFETY: plain system calls without pointers, or with null. A change of the user has withdrawn the death signal, other
     // processes of this user must not reach into the helper, and the host's keys stay in its own keyring.
     let no_new_privileges = unsafe {
@@ -44,24 +56,14 @@ pub(super) fn enter(changes_user: bool, stack: &mut [u8]) -> (LayerResults, i32)
         libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, null::<libc::c_char>());
         Step::NoNewPrivileges.done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     };
-    // A box enters for itself what it does not inherit.
-    let missing = |layer: &Layer, namespace| if layer.is_err() { namespace } else { 0 };
-    let wanted = exec::OWN_NAMESPACES
-        | missing(&root, libc::CLONE_NEWNS)
-        | missing(&ipc, libc::CLONE_NEWIPC)
-        | missing(&host_name, libc::CLONE_NEWUTS);
-    let own_namespaces = exec::try_namespaces(stack, wanted);
-    let namespaces = if own_namespaces.is_ok() { wanted } else { 0 };
-    let results = [
-        root,
-        network,
-        ipc,
-        host_name,
-        user,
-        capabilities,
-        no_new_privileges,
-        own_namespaces.map_err(|errno| (Step::CreateProcess, errno)),
-    ];
+    let own_user = exec::try_namespaces(stack, wanted);
+    let own_pid = own_user.or_else(|_| exec::try_namespaces(stack, without_user));
+    let namespaces = match (own_pid, own_user) {
+        (_, Ok(())) => wanted,
+        (Ok(()), _) => without_user,
+        _ => 0,
+    };
+    let results = [root, network, ipc, host_name, user, capabilities, no_new_privileges, own_pid, own_user];
     (results, namespaces)
 }
 

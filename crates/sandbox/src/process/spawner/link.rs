@@ -25,7 +25,8 @@ const LAYERS_OF_HELPER: [Layer; LAYERS] = [
     Layer::User,
     Layer::Capabilities,
     Layer::NoNewPrivileges,
-    Layer::OwnNamespaces,
+    Layer::OwnPidNamespace,
+    Layer::OwnUserNamespace,
 ];
 
 /// What a new process is created from.

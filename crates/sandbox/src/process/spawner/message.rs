@@ -6,7 +6,7 @@ use crate::process::spawner::step::{Failure, Step};
 pub(super) const WORDS: usize = 10;
 
 /// Layers that the helper enters.
-pub(super) const LAYERS: usize = 8;
+pub(super) const LAYERS: usize = 9;
 
 /// The result of each layer: the step that failed and the error number.
 pub(super) type LayerResults = [Result<(), Failure>; LAYERS];

@@ -15,6 +15,7 @@ mod launch;
 mod layers;
 mod link;
 mod message;
+mod release;
 mod socket;
 mod step;
 mod stops;

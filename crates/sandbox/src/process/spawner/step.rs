@@ -6,7 +6,13 @@ pub(super) type Failure = (Step, i32);
 /// The error number of this thread.
 pub(super) fn errno() -> i32 {
     // SAFETY: the location is valid as long as the thread lives.
-    unsafe { *libc::__errno_location() }
+    unsafe { *errno_location() }
+}
+
+/// Where this thread has its error number, beside its other variables.
+pub(super) fn errno_location() -> *const i32 {
+    // SAFETY: the call has no preconditions.
+    unsafe { libc::__errno_location() }
 }
 
 /// A step. Its number crosses from the helper to the host.
