@@ -6,6 +6,8 @@ mod support;
 
 use sandbox::{CreateError, ExitStatus, Host, Layer, Sandbox, SetupError, State, Target};
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{WAIT_TIMEOUT, begin, ended, settings, until};
 
@@ -126,6 +128,45 @@ fn boxes_end_with_their_spawner_and_the_host_starts_another() {
     assert_eq!(children(std::process::id() as i32).iter().filter(|child| **child == spawner).count(), 0);
     sandbox.stop();
     assert_eq!(ended(&mut sandbox), ExitStatus::Stopped);
+}
+
+/// The environment variable that makes a test run the host that another test kills.
+const VICTIM: &str = "CLICKBOX_TEST_VICTIM";
+
+/// Not a test of its own: a host with a box, for [`boxes_end_with_a_host_that_is_killed`]. It prints their processes.
+#[test]
+fn a_host_that_is_to_be_killed() {
+    if std::env::var_os(VICTIM).is_none() {
+        return;
+    }
+    let host = new_host();
+    let sandbox = create(&host);
+    sandbox.control_handle().start().unwrap();
+    let process = sandbox.process_id().unwrap();
+    println!("\nprocesses {process} {}", parent(process));
+    loop {
+        std::thread::sleep(WAIT_TIMEOUT);
+    }
+}
+
+#[test]
+fn boxes_end_with_a_host_that_is_killed() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_host_that_is_to_be_killed", "--nocapture"]).env(VICTIM, "1");
+    let mut victim = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let processes = lines.into_iter().find_map(|line| Some(line.strip_prefix("processes ")?.to_string()));
+    let processes = processes.unwrap();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    for process in processes.split(' ') {
+        // A process that has ended stays until its new parent has reaped it.
+        let runs = || {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z")
+        };
+        until("the process ends", || !runs());
+    }
 }
 
 /// A spawner ends with its host, and has been reaped when the host is gone.
