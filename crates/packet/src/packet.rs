@@ -251,7 +251,7 @@ impl Packet {
                 (*old_slot).base = own;
                 (*old_slot).capacity = (*old_slot).own_capacity;
                 (*old_slot).owner = old_slot;
-                PoolState::release(owner);
+                PoolState::release_owner(owner);
                 return;
             }
             let slot = (*(*old_slot).pool).take_unlimited(front + end + back);
@@ -268,7 +268,7 @@ impl Packet {
             }
             self.slot = slot;
             if owner != old_slot {
-                PoolState::release(owner);
+                PoolState::release_owner(owner);
             }
             PoolState::release(old_slot);
         }
@@ -757,7 +757,7 @@ impl Drop for Packet {
         unsafe {
             let owner = (*slot).owner;
             if owner != slot {
-                PoolState::release(owner);
+                PoolState::release_owner(owner);
             }
             PoolState::release(slot);
         }

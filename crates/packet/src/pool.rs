@@ -89,9 +89,14 @@ impl Pool {
         unsafe { (*self.shared().returned.get()).pop() }
     }
 
-    /// Number of live packets.
+    /// Number of live packets. A packet that was dropped counts while others share its bytes.
     pub fn live(&self) -> usize {
         self.shared().live.get()
+    }
+
+    /// Number of packets that were allocated and not dropped.
+    pub fn packets(&self) -> usize {
+        self.live() - self.shared().kept.get()
     }
 
     /// The maximum number of live packets.

@@ -75,6 +75,8 @@ pub(crate) struct PoolState {
     fresh: Cell<usize>,
     pub(crate) limit: usize,
     pub(crate) live: Cell<usize>,
+    /// Slots without a handle, whose bytes other packets use.
+    pub(crate) kept: Cell<usize>,
     pub(crate) handles: Cell<usize>,
     pub(crate) exhausted: Cell<u64>,
 }
@@ -90,6 +92,7 @@ impl PoolState {
             fresh: Cell::new(0),
             limit,
             live: Cell::new(0),
+            kept: Cell::new(0),
             handles: Cell::new(1),
             exhausted: Cell::new(0),
         });
@@ -242,13 +245,45 @@ impl PoolState {
         }
     }
 
-    /// Gives up one use of `slot`.
+    /// Gives up a handle of `slot`.
     ///
     /// # Safety
     /// The caller held that use, and does not touch the slot through it again.
     #[inline]
     pub(crate) unsafe fn release(slot: *mut Slot) {
         // SAFETY: the use that the caller held kept the slot and its pool alive until here.
+        unsafe {
+            if (*slot).users > 1 {
+                let kept = &(*(*slot).pool).kept;
+                kept.set(kept.get() + 1);
+            }
+            Self::give_up(slot);
+        }
+    }
+
+    /// Gives up the use that another slot made of the bytes of `owner`.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release).
+    #[inline]
+    pub(crate) unsafe fn release_owner(owner: *mut Slot) {
+        // SAFETY: as in `release`. The last use of an owner is never that of its handle, which was given up before.
+        unsafe {
+            if (*owner).users == 1 {
+                let kept = &(*(*owner).pool).kept;
+                kept.set(kept.get() - 1);
+            }
+            Self::give_up(owner);
+        }
+    }
+
+    /// Gives up one use of `slot`.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release).
+    #[inline(always)]
+    unsafe fn give_up(slot: *mut Slot) {
+        // SAFETY: as in `release`.
         unsafe {
             (*slot).users -= 1;
             if (*slot).users == 0 {

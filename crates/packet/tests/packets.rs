@@ -95,9 +95,11 @@ fn packets_hold_what_was_written() {
         for _ in 0..2000 {
             step(&mut pairs, &pool, &mut random);
             pairs.iter().for_each(Pair::check);
+            assert_eq!(pool.packets(), pairs.len());
         }
-        drop(pairs);
-        assert_eq!(pool.live(), 0);
+        let mut batch: Batch = pairs.drain(..).map(|pair| pair.packet).collect();
+        batch.clear();
+        assert_eq!((pool.live(), pool.packets()), (0, 0));
     }
 }
 
@@ -248,6 +250,8 @@ fn a_lent_buffer_stays_while_anybody_shares_it() {
     let third = first.duplicate().unwrap();
     drop(first);
     assert!(pool.take_returned().is_none());
+    // Beside the second packet and the one without a buffer: a slot that is kept for the third, and the third.
+    assert_eq!((pool.live(), pool.packets()), (4, 3));
     assert_eq!(third.data(), [1; 10]);
     drop(third);
     assert_eq!(pool.take_returned().unwrap().len(), 100);

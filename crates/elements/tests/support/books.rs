@@ -25,7 +25,7 @@ pub(crate) fn check(run: &Run) -> Vec<String> {
         waiting += held.packets;
         templates += held.templates;
     }
-    let (account, live) = (run.router.account(), run.router.pool().live() as u64);
+    let (account, live) = (run.router.account(), run.router.pool().packets() as u64);
     if live != waiting + templates {
         failures.push(format!("{live} packets are in use: {waiting} wait, {templates} are templates"));
     }
