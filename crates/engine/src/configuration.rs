@@ -2,17 +2,12 @@
 
 use crate::context::BoxContext;
 use crate::environment::BoxEnvironment;
-use alloc::borrow::Cow;
-use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Library};
 use packet::Timestamp;
 use router::{Options, Router};
-
-/// Dropped packets by reason.
-pub(crate) type Drops = BTreeMap<Cow<'static, str>, u64>;
 
 /// A running configuration.
 pub(crate) struct Configuration {
@@ -61,33 +56,29 @@ impl Configuration {
             return Err(compiled.diagnostics);
         }
         let options = Options { stop_when_idle: false, source: text.to_string(), ..Options::default() };
-        let before = context.pool.live();
+        let before = context.pool.packets();
         let router =
             Router::with_pool(compiled.graph, context.registry, environment, options, context.pool.clone())?;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());
-        let template_packets = context.pool.live().saturating_sub(before);
+        let template_packets = context.pool.packets().saturating_sub(before);
         Ok((Configuration { name: name.into(), router, next_timer: None, template_packets }, warnings))
     }
 
-    /// Replaces the text, and carries the state over. Returns the warnings. Drops so far are added to `drops`.
+    /// Replaces the text, and carries the state over. Returns the warnings.
     pub(crate) fn swap(
         &mut self,
         context: &BoxContext,
         text: &str,
-        drops: &mut Drops,
     ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         let compiled = compile(context, file(&self.name), text);
         if compiled.has_errors() {
             return Err(compiled.diagnostics);
         }
-        let mut all = drops.clone();
-        self.add_drops(&mut all);
-        let before = context.pool.live();
+        let before = context.pool.packets();
         self.router.swap(compiled.graph, text.to_string())?;
         // Packets that wait in queues were carried over.
-        self.template_packets = (self.template_packets + context.pool.live()).saturating_sub(before);
-        *drops = all;
+        self.template_packets = (self.template_packets + context.pool.packets()).saturating_sub(before);
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(self.router.warnings());
         Ok(warnings)
@@ -98,12 +89,5 @@ impl Configuration {
         let turn = self.router.turn();
         self.next_timer = turn.next;
         turn.worked
-    }
-
-    /// Adds the drops of its elements.
-    pub(crate) fn add_drops(&self, drops: &mut Drops) {
-        for loss in self.router.losses() {
-            *drops.entry(loss.reason).or_default() += loss.packets;
-        }
     }
 }

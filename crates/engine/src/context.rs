@@ -94,7 +94,7 @@ impl BoxContext {
     /// batch.
     #[inline]
     pub(crate) fn publish_packets_held(&self) {
-        self.status.set_packets_held(self.pool.live().saturating_sub(self.template_packets.get()) as u64);
+        self.status.set_packets_held(self.pool.packets().saturating_sub(self.template_packets.get()) as u64);
     }
 
     /// The address of a port, for a configuration that uses it.

@@ -131,6 +131,10 @@ impl Device for PortDevice {
         Ok(())
     }
 
+    fn take_refused(&mut self) -> usize {
+        self.context.ports.get(self.number).map_or(0, |port| port.take_refused())
+    }
+
     fn burst(&self) -> usize {
         MAX_BATCH
     }

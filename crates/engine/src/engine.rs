@@ -1,6 +1,6 @@
 //! The engine: its parts and its main loop.
 
-use crate::configuration::{Configuration, Drops};
+use crate::configuration::Configuration;
 use crate::context::BoxContext;
 use crate::error::EngineError;
 use crate::events::Events;
@@ -11,7 +11,7 @@ use boundary::{
     BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped, Outbox, Platform,
     StatusPage, control,
 };
-use router::Registry;
+use router::{Account, Registry};
 
 /// The program of a box.
 pub struct Engine {
@@ -24,8 +24,8 @@ pub struct Engine {
     pub(crate) inbox: Inbox,
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
-    /// Drops in configurations that were removed.
-    pub(crate) drops: Drops,
+    /// What became of the packets of configurations that were removed.
+    pub(crate) past: Account,
     pub(crate) busy_cycles: u64,
     pub(crate) generation: u32,
     backoff: IdleBackoff,
@@ -57,7 +57,7 @@ impl Engine {
             inbox: Inbox::new(longest),
             outbox: Outbox::default(),
             configurations: Vec::new(),
-            drops: Drops::new(),
+            past: Account::default(),
             busy_cycles: 0,
             generation: status.generation(),
             backoff: IdleBackoff::new(info.tsc_hz),

@@ -18,6 +18,7 @@
 
 extern crate alloc;
 
+mod account;
 mod buffers;
 mod clock;
 mod configuration;

@@ -50,6 +50,8 @@ pub(crate) struct Port {
     /// The number of slots of each ring.
     slots: u32,
     stats: Cell<PortStats>,
+    /// Packets that `send` took although they are too long, since the last call of `take_refused`.
+    refused: Cell<usize>,
     /// Received packets dropped because no packet could be allocated.
     no_buffer: Cell<u64>,
     mac: Cell<[u8; 6]>,
@@ -66,6 +68,7 @@ impl Port {
             slots: info.slots.count(),
             stats: Cell::default(),
             no_buffer: Cell::default(),
+            refused: Cell::default(),
             mac: Cell::new(mac_of(info)),
             users: [RefCell::new(None), RefCell::new(None)],
         })
@@ -214,6 +217,7 @@ impl Port {
             taken += 1;
             let Some(descriptor) = descriptor else {
                 stats.full_drops += 1;
+                self.refused.set(self.refused.get() + 1);
                 continue;
             };
             ring.push(descriptor);
@@ -227,6 +231,11 @@ impl Port {
             drop(batch.drain_front(taken));
         }
         Ok(())
+    }
+
+    /// How many packets `send` took since the last call although they are too long for the ring.
+    pub(crate) fn take_refused(&self) -> usize {
+        self.refused.take()
     }
 
     /// Publishes received or sent packets to the host, and wakes it if it sleeps.

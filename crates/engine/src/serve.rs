@@ -101,7 +101,9 @@ impl Engine {
             Request::Remove { name } => {
                 let index = self.configurations.iter().position(|it| it.name == name);
                 let index = index.ok_or_else(|| RequestError::NoConfiguration(name.into()))?;
-                self.configurations.remove(index).add_drops(&mut self.drops);
+                let removed = self.configurations.remove(index).router.account();
+                self.past.add(&removed);
+                self.past.add_lost(Reason::REMOVED.name().into(), removed.waiting);
                 Ok(Vec::new())
             }
             Request::Read { name, handler, argument } => {
@@ -130,7 +132,7 @@ impl Engine {
         let rejected =
             |found: Vec<Diagnostic>| RequestError::Rejected(diagnostics::for_mailbox(&found, file(name)));
         let warnings = match running {
-            Some(running) => running.swap(&self.context, text, &mut self.drops).map_err(rejected)?,
+            Some(running) => running.swap(&self.context, text).map_err(rejected)?,
             None => {
                 let (made, warnings) = Configuration::new(&self.context, name, text).map_err(rejected)?;
                 self.configurations.push(made);
@@ -149,19 +151,15 @@ impl Engine {
 
     fn stats(&self) -> Stats {
         let heap = self.context.platform.heap_use();
-        let mut drops = self.drops.clone();
-        self.configurations.iter().for_each(|configuration| configuration.add_drops(&mut drops));
-        let no_buffer: u64 = self.context.ports.iter().map(|port| port.no_buffer()).sum();
-        if no_buffer > 0 {
-            *drops.entry(Reason::NO_BUFFER.name().into()).or_default() += no_buffer;
-        }
+        let (drops, account) = self.packet_account();
         Stats {
             busy_cycles: self.busy_cycles,
             heap_used: heap.used as u64,
             heap_peak: heap.peak as u64,
             lost_events: self.context.events.borrow().lost(),
             ports: self.context.ports.iter().map(|port| port.stats()).collect(),
-            drops: drops.into_iter().map(|(reason, count)| (reason.to_string(), count)).collect(),
+            drops,
+            account,
         }
     }
 }

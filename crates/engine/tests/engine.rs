@@ -2,7 +2,7 @@
 
 mod support;
 
-use boundary::{Event, PortStats, Request, Severity};
+use boundary::{Event, PacketAccount, PacketFates, PortStats, Request, Severity, Stats};
 use engine::{CONSOLE_LINES, MAX_LINE};
 use support::{CallError, NOW, TestBox, frames};
 
@@ -38,6 +38,7 @@ fn packets_are_forwarded_between_ports() {
         assert_eq!(received, packets);
         assert_eq!(test_box.read("", "c.count").unwrap(), "5000");
         let stats = test_box.stats();
+        check_account(&stats);
         let bytes = 5_000 * 60;
         let received = PortStats { received_packets: 5_000, received_bytes: bytes, ..PortStats::default() };
         let sent = PortStats { sent_packets: 5_000, sent_bytes: bytes, ..PortStats::default() };
@@ -54,6 +55,7 @@ fn packets_are_dropped_or_queued_if_the_ring_is_full() {
     test_box.send(0, &frames(10, 60));
     test_box.settle();
     let stats = test_box.stats();
+    check_account(&stats);
     assert_eq!((stats.ports[1].sent_packets, stats.ports[1].full_drops), (64, 10));
     assert_eq!(stats.drops, [("full".to_string(), 10)]);
     // A queue waits until there is room, and the box sleeps meanwhile.
@@ -65,6 +67,80 @@ fn packets_are_dropped_or_queued_if_the_ring_is_full() {
     test_box.pass(50);
     assert_eq!(test_box.receive(1).len(), 20);
     assert_eq!(test_box.stats().drops, [("full".to_string(), 10)]);
+}
+
+/// Checks a box's account: its sides are equal, and so are its own count of waiting packets and that of the pool.
+fn check_account(stats: &Stats) {
+    let PacketAccount { fates, waiting, in_use, discards, waits, .. } = &stats.account;
+    let begun = fates.received + fates.made + fates.copied;
+    let lost: u64 = stats.drops.iter().map(|(_, packets)| packets).sum();
+    let ended = fates.delivered + fates.discarded + fates.consumed + fates.merged + lost;
+    assert_eq!(begun, ended + waiting, "{stats:?}");
+    assert_eq!(waiting, in_use, "{stats:?}");
+    assert_eq!(waits.iter().map(|place| place.packets).sum::<u64>(), *waiting, "{stats:?}");
+    assert!(discards.iter().map(|place| place.packets).sum::<u64>() <= fates.discarded, "{stats:?}");
+    let ports = stats.ports.iter().map(|port| (port.received_packets, port.sent_packets));
+    let (received, sent) = ports.fold((0, 0), |sum, port| (sum.0 + port.0, sum.1 + port.1));
+    assert_eq!((fates.received, fates.delivered), (received, sent), "{stats:?}");
+}
+
+#[test]
+fn each_packet_has_one_fate() {
+    let mut test_box = TestBox::new(2, 64);
+    let config = |capacity| {
+        format!(
+            "FromDevice(0) -> t :: Tee; t[0] -> q :: Queue({capacity}) -> Idle; t[1] -> end :: Discard; Idle -> ToDevice(1);"
+        )
+    };
+    test_box.install("", &config(8)).unwrap();
+    test_box.install("side", "s :: InfiniteSource(LIMIT 5) -> d :: Discard").unwrap();
+    test_box.send(0, &frames(10, 60));
+    test_box.settle();
+    test_box.pass(5_000);
+    let stats = test_box.stats();
+    check_account(&stats);
+    assert_eq!(stats.drops, [("overflow".to_string(), 2)]);
+    let expected = PacketFates { received: 10, made: 5, copied: 10, discarded: 15, ..PacketFates::default() };
+    assert_eq!(stats.account.fates, expected);
+    let discards: Vec<_> = stats
+        .account
+        .discards
+        .iter()
+        .map(|one| (&*one.configuration, &*one.connection, one.packets))
+        .collect();
+    assert_eq!(discards, [("", "t[1] -> end", 10), ("side", "s -> d", 5)]);
+    let [waiting] = &stats.account.waits[..] else { panic!("{stats:?}") };
+    assert_eq!((&*waiting.configuration, &*waiting.element, waiting.packets), ("", "q", 8));
+    assert_eq!(waiting.oldest, stats.account.oldest);
+    assert!((5_000_000_000..5_100_000_000).contains(&waiting.oldest), "{waiting:?}");
+    // A swap, in either way, and a removal account for what they leave no room for.
+    test_box.install("", &config(6)).unwrap();
+    let stats = test_box.stats();
+    check_account(&stats);
+    assert_eq!((stats.account.waiting, stats.account.fates), (6, expected));
+    assert!(stats.account.oldest >= 5_000_000_000, "{stats:?}");
+    test_box.write("", "hotconfig", &config(4)).unwrap();
+    let stats = test_box.stats();
+    check_account(&stats);
+    assert_eq!(stats.drops, [("overflow".to_string(), 2), ("removed".to_string(), 4)]);
+    test_box.call(&Request::Remove { name: "" }).unwrap();
+    let stats = test_box.stats();
+    check_account(&stats);
+    assert_eq!(stats.drops, [("overflow".to_string(), 2), ("removed".to_string(), 8)]);
+    assert_eq!((stats.account.fates, stats.account.waiting, stats.account.in_use), (expected, 0, 0));
+}
+
+#[test]
+fn packets_that_are_too_long_for_a_port_are_lost() {
+    let mut test_box = TestBox::new(2, 64);
+    test_box.install("", "FromDevice(0) -> Pad(5000) -> ToDevice(1); FromDevice(1) -> ToDevice(0);").unwrap();
+    test_box.send(0, &frames(3, 60));
+    test_box.send(1, &frames(2, 60));
+    test_box.settle();
+    let stats = test_box.stats();
+    check_account(&stats);
+    assert_eq!(stats.drops, [("too_long".to_string(), 3)]);
+    assert_eq!((stats.ports[1].full_drops, stats.ports[0].sent_packets), (3, 2));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
     BoxState, ChannelError, CorruptIndex, Diagnostic, Event, FrameReader, FrameWriter, IdleBackoff, Inbox,
-    Mapped, Message, Outbox, Reply, Request, Stats, StatusPage, control,
+    Mapped, Message, Outbox, PacketAccount, Reply, Request, Stats, StatusPage, control,
 };
 
 pub(crate) struct Program {
@@ -253,6 +253,7 @@ impl Program {
                     lost_events: 0,
                     ports: self.ports.iter().map(|port| port.stats).collect(),
                     drops: Vec::new(),
+                    account: PacketAccount::default(),
                 };
                 Ok(stats.encode())
             }

@@ -2,6 +2,7 @@
 
 use super::channel::MessageKind;
 use super::message::Message;
+use super::packet_account::PacketAccount;
 use crate::codec::{DecodeError, Decoder, Encoder};
 use crate::limits::{MAX_DROP_REASON, MAX_DROP_REASONS, MAX_PORTS};
 use alloc::string::String;
@@ -75,6 +76,8 @@ pub struct Stats {
     pub ports: Vec<PortStats>,
     /// Dropped packets by reason.
     pub drops: Vec<(String, u64)>,
+    /// What became of the others.
+    pub account: PacketAccount,
 }
 
 impl Stats {
@@ -91,6 +94,7 @@ impl Stats {
         for (reason, count) in &self.drops {
             fields.bytes(reason.as_bytes()).u64(*count);
         }
+        self.account.encode(&mut fields);
         fields.0
     }
 
@@ -118,6 +122,7 @@ impl Stats {
             let reason = &reason[..reason.floor_char_boundary(MAX_DROP_REASON)];
             stats.drops.push((reason.into(), fields.u64()?));
         }
+        stats.account = PacketAccount::decode(&mut fields)?;
         fields.end()?;
         Ok(stats)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::codec::Encoder;
-use crate::limits::{MAX_CHUNK, MAX_REPLY, MAX_REQUEST};
+use crate::limits::{MAX_ACCOUNT_PLACES, MAX_CHUNK, MAX_PLACE, MAX_REPLY, MAX_REQUEST};
 use crate::memory::Mapped;
 use crate::memory::hostile::{Hostile, edge};
 use alloc::string::ToString;
@@ -103,9 +103,26 @@ fn requests_replies_and_events_survive_the_trip() {
         busy_cycles: 1,
         ports: vec![PortStats { full_drops: 5, ..PortStats::default() }; 16],
         drops: vec![("over_rate".to_string(), 7)],
+        account: PacketAccount {
+            fates: PacketFates { received: 9, made: 1, discarded: 2, merged: 1, ..PacketFates::default() },
+            waiting: 3,
+            oldest: u64::MAX,
+            in_use: 3,
+            discards: vec![DiscardedPackets {
+                connection: "a[1] -> d".into(),
+                packets: 2,
+                ..Default::default()
+            }],
+            waits: vec![WaitingPackets { element: "q".into(), packets: 3, oldest: 5, ..Default::default() }],
+        },
         ..Stats::default()
     };
-    assert_eq!(Stats::decode(&stats.encode()), Ok(stats));
+    assert_eq!(Stats::decode(&stats.encode()), Ok(stats.clone()));
+    // Long names are cut, and surplus places left out.
+    let place = DiscardedPackets { connection: "é".repeat(MAX_PLACE), ..Default::default() };
+    let account = PacketAccount { discards: vec![place; MAX_ACCOUNT_PLACES + 1], ..stats.account };
+    let cut = Stats::decode(&Stats { account, ..stats }.encode()).unwrap().account.discards;
+    assert_eq!((cut.len(), cut[0].connection.as_str()), (MAX_ACCOUNT_PLACES, &*"é".repeat(MAX_PLACE / 2)));
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! What became of the packets of a box.
+
+use crate::engine::Engine;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use boundary::limits::MAX_ACCOUNT_PLACES;
+use boundary::{DiscardedPackets, PacketAccount, PacketFates, WaitingPackets};
+use core::cmp::Reverse;
+use element::{Fate, FateCounts, Reason};
+use packet::Timestamp;
+
+impl Engine {
+    /// Drops by reason, and what became of the other packets, in all configurations since the box started.
+    pub(crate) fn packet_account(&self) -> (Vec<(String, u64)>, PacketAccount) {
+        let (mut all, mut account) = (self.past.clone(), PacketAccount::default());
+        let mut templates = 0;
+        for configuration in &self.configurations {
+            let own = configuration.router.account();
+            all.add(&own);
+            account.waiting += own.waiting;
+            account.oldest = account.oldest.max(nanos(own.oldest));
+            templates += own.templates;
+            let name = &configuration.name;
+            account.discards.extend(configuration.router.discards().into_iter().map(|discard| {
+                let router::DiscardedBy { connection, packets } = discard;
+                DiscardedPackets { configuration: name.clone(), connection, packets }
+            }));
+            account.waits.extend(configuration.router.waiting().map(|(element, packets, oldest)| {
+                let (configuration, element) = (name.clone(), element.to_string());
+                WaitingPackets { configuration, element, packets, oldest: nanos(oldest) }
+            }));
+        }
+        // Packets that found no buffer at a port reached no element.
+        let no_buffer: u64 = self.context.ports.iter().map(|port| port.no_buffer()).sum();
+        all.add_lost(Reason::NO_BUFFER.name().into(), no_buffer);
+        account.fates = fates(&all.fates);
+        account.fates.received += no_buffer;
+        account.in_use = (self.context.pool.packets() as u64).saturating_sub(templates);
+        account.discards.sort_by_key(|place| Reverse(place.packets));
+        account.discards.truncate(MAX_ACCOUNT_PLACES);
+        account.waits.sort_by_key(|place| Reverse(place.packets));
+        account.waits.truncate(MAX_ACCOUNT_PLACES);
+        all.lost.sort();
+        let drops = all.lost.into_iter().map(|(reason, packets)| (reason.into_owned(), packets));
+        (drops.collect(), account)
+    }
+}
+
+fn fates(counts: &FateCounts) -> PacketFates {
+    PacketFates {
+        received: counts.of(Fate::Received),
+        made: counts.of(Fate::Made),
+        copied: counts.of(Fate::Copied),
+        delivered: counts.of(Fate::Delivered),
+        discarded: counts.of(Fate::Discarded),
+        consumed: counts.of(Fate::Consumed),
+        merged: counts.of(Fate::Merged),
+    }
+}
+
+fn nanos(age: Option<Timestamp>) -> u64 {
+    age.map_or(0, |age| u64::try_from(age.nanos()).unwrap_or(0))
+}
