@@ -123,7 +123,7 @@ macro_rules! queries {
     )*};
 }
 
-queries!(ApplyQuery, LogQuery, EventQuery, CaptureQuery);
+queries!(ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery);
 
 /// An operation with its types: the query `Q`, the request body `I` and the reply body `O`.
 #[derive(Debug)]
@@ -235,9 +235,9 @@ operations! {
     /// Returns all details of a box.
     SHOW_BOX: "show_box" Get "/v1/boxes/{box}",
         Nothing, Nothing => Json<BoxDetail>, [NotFound];
-    /// Stops a box if it runs, and removes it with its configurations, log and files.
+    /// Removes a box with its configurations, log and files. A box that is not stopped is removed only by force.
     REMOVE_BOX: "remove_box" Delete "/v1/boxes/{box}",
-        Nothing, Nothing => Nothing, [NotFound Store];
+        RemoveQuery, Nothing => Nothing, [NotFound Busy Store];
     /// Starts a stopped box with its configurations.
     START_BOX: "start_box" Post "/v1/boxes/{box}/start",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Limit Timeout];
@@ -305,15 +305,16 @@ operations! {
     /// Returns all details of a switch.
     SHOW_SWITCH: "show_switch" Get "/v1/switches/{switch}",
         Nothing, Nothing => Json<SwitchDetail>, [NotFound];
-    /// Removes a switch and its ports. Attached boxes keep running, with detached ports.
+    /// Removes a switch and its ports. If boxes or other switches are attached, it is removed only by force: boxes keep
+    /// running, and are attached again when a switch of this name is created.
     REMOVE_SWITCH: "remove_switch" Delete "/v1/switches/{switch}",
-        Nothing, Nothing => Nothing, [NotFound Store];
+        RemoveQuery, Nothing => Nothing, [NotFound Busy Store];
     /// Adds a port to a switch.
     ADD_PORT: "add_port" Post "/v1/switches/{switch}/ports",
         Nothing, Json<AddPort> => Json<SwitchPort>, [NotFound Exists Refused Limit Store];
-    /// Removes a port from a switch.
+    /// Removes a port from a switch. A port that connects a box or another switch is removed only by force.
     REMOVE_PORT: "remove_port" Delete "/v1/switches/{switch}/ports/{port}",
-        Nothing, Nothing => Nothing, [NotFound Store];
+        RemoveQuery, Nothing => Nothing, [NotFound Busy Store];
     /// Lists the addresses that a switch knows.
     LIST_ADDRESSES: "list_addresses" Get "/v1/switches/{switch}/addresses",
         Nothing, Nothing => Json<Vec<AddressEntry>>, [NotFound];
@@ -347,9 +348,12 @@ operations! {
     /// Rolls back a stack that awaits confirmation to its previous definition.
     ROLL_BACK_STACK: "roll_back_stack" Post "/v1/stacks/{stack}/rollback",
         Nothing, Nothing => Json<Changes>, [Exists NotFound Refused Busy Limit Store Timeout];
-    /// Removes a stack's boxes and switches.
+    /// Returns the definition of a stack as it is now, with all configurations and files.
+    EXPORT_STACK: "export_stack" Get "/v1/stacks/{stack}",
+        Nothing, Nothing => Json<Stack>, [NotFound Store];
+    /// Removes a stack's boxes and switches. If others use its switches, they are removed only by force.
     REMOVE_STACK: "remove_stack" Delete "/v1/stacks/{stack}",
-        Nothing, Nothing => Json<Changes>, [NotFound Busy Store];
+        RemoveQuery, Nothing => Json<Changes>, [NotFound Busy Store];
 
     /// Returns all counters in the formats of Prometheus.
     METRICS: "metrics" Get "/metrics",

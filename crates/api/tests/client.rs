@@ -63,7 +63,8 @@ fn unix(name: &str, reply: String) -> (Client, JoinHandle<(String, String)>, Fol
 fn a_call_sends_a_request() {
     let text = r#"{"changes": [{"action": "create", "subject": "box/fw"}]}"#;
     let (client, server, _folder) = unix("call", reply(200, text));
-    let changes = client.ask(&operation::REMOVE_STACK, &["edge"]).expect("a reply");
+    let changes = client.call(&operation::REMOVE_STACK, &["edge"], &api::RemoveQuery::default(), &());
+    let changes = changes.expect("a reply");
     assert_eq!(changes.changes.len(), 1);
     let (head, body) = server.join().expect("a request");
     assert!(head.starts_with("DELETE /v1/stacks/edge HTTP/1.1\r\n") && body.is_empty(), "{head}{body}");

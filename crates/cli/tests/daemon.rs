@@ -66,7 +66,8 @@ fn a_box_is_created_used_and_removed() {
     daemon.check(&["start", "fw"], 0, &["fw is running"]);
     daemon.check(&["restart", "fw"], 0, &["fw is running"]);
     daemon.check(&["events"], 0, &["box/fw"]);
-    daemon.check(&["rm", "fw"], 0, &[]);
+    daemon.check(&["rm", "fw"], 6, &["is not stopped", "clickbox stop fw", "--force"]);
+    daemon.check(&["rm", "--force", "fw"], 0, &[]);
     daemon.check(&["rm", "fw"], 4, &["fw"]);
     daemon.check(&["doctor"], 0, &["Boxes can run here."]);
 }
@@ -118,7 +119,7 @@ fn files_that_a_box_writes_are_fetched() {
     // The file is removed with the box.
     daemon.check(&["restart", "fw"], 0, &[]);
     daemon.until(&["files", "fw"], "76,024");
-    daemon.check(&["rm", "fw"], 0, &[]);
+    daemon.check(&["rm", "--force", "fw"], 0, &[]);
     daemon.check(&["files", "fw"], 4, &["no box fw"]);
 }
 
@@ -213,7 +214,9 @@ fn boxes_are_joined_by_switches() {
     daemon.check(&["port", "rm", "lan", "nowhere"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 4, &["nowhere"]);
     daemon.check(&["address", "rm", "lan", "02:00:00:00:00:02"], 0, &[]);
-    daemon.check(&["switch", "rm", "lan"], 0, &[]);
+    daemon.check(&["switch", "rm", "lan"], 6, &["is used by box sink, box source", "--force"]);
+    daemon.check(&["port", "rm", "lan", "sink.0"], 6, &["port lan/sink.0 is used by box sink", "--force"]);
+    daemon.check(&["switch", "rm", "--force", "lan"], 0, &[]);
     daemon.check(&["ps", "--quiet"], 0, &["sink", "source"]);
 }
 
@@ -225,12 +228,26 @@ fn a_stack_is_applied_changed_and_removed() {
          [boxes.one]\nconfiguration = \"fw.click\"\nsandbox = \"process\"\n\
          [boxes.two]\nconfiguration = \"fw.click\"\nsandbox = \"process\"\nattach = [\"-\"]\n";
     let file = daemon.file("edge.toml", text);
-    daemon.check(&["diff", &file], 0, &["create", "box/one", "switch/lan"]);
+    daemon.check(&["diff", &file], 1, &["create", "box/one", "switch/lan"]);
     daemon.check(&["up", &file], 0, &["create", "box/one", "box/two", "switch/lan"]);
     daemon.check(&["up", &file], 0, &["nothing to change"]);
+    daemon.check(&["port", "add", "lan", "hand", "--driver", "null"], 0, &[]);
+    let left_alone = "switch/lan/hand: not part of the stack; left alone";
+    daemon.check(&["up", &file], 0, &["nothing to change", left_alone]);
+    daemon.check(&["diff", &file], 0, &["nothing to change", left_alone]);
+    daemon.check(&["down", "edge"], 6, &["switch lan is used by port lan/hand", "--force"]);
+    daemon.check(&["port", "rm", "lan", "hand"], 0, &[]);
     daemon.check(&["stacks"], 0, &["edge", "2", "1"]);
     daemon.check(&["ps"], 0, &["one", "two", "running"]);
     daemon.file("fw.click", "FromDevice(0) -> c :: Counter -> Queue(7) -> ToDevice(1);\n");
+    let text = daemon.check(&["diff", &file], 1, &["reload", "box/one"]);
+    for line in [
+        "--- box/one\n+++ fw.click\n@@ -1 +1 @@\n",
+        "\n-FromDevice(0) -> c :: Counter -> Queue -> ToDevice(1);\n",
+        "\n+FromDevice(0) -> c :: Counter -> Queue(7) -> ToDevice(1);\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
     daemon.check(&["diff", "--exit-code", &file], 1, &["reload", "box/one"]);
     daemon.check(&["up", &file], 0, &["reload"]);
     daemon.file("fw.click", "FromDevice(0) -> Cuonter;\n");
@@ -239,10 +256,32 @@ fn a_stack_is_applied_changed_and_removed() {
     daemon.check(&["ps"], 0, &["there are no boxes"]);
     daemon.check(&["down", "edge"], 4, &["clickbox stacks"]);
     daemon.check(&["down"], 2, &["clickbox stacks"]);
-    // The example that the help mentions.
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stack.toml");
-    daemon.check(&["up", example], 0, &["box/firewall", "box/nat", "box/monitor", "switch/outside"]);
-    daemon.check(&["down", example], 0, &["box/firewall"]);
+}
+
+/// The running state of each example, written as a stack file, needs no change, also after a restart of the daemon.
+#[test]
+fn an_exported_stack_has_nothing_to_change() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let files =
+        std::fs::read_dir(examples).expect("the examples").map(|entry| entry.expect("an entry").path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    assert!(!files.is_empty());
+    for path in files {
+        let path = path.to_str().expect("a plain path");
+        let daemon = Daemon::start("export");
+        daemon.check(&["export"], 2, &["there are no stacks"]);
+        daemon.check(&["up", path], 0, &["create"]);
+        let text = daemon.check(&["export"], 0, &["name = ", "text = "]);
+        let exported = daemon.file("other.toml", &text);
+        daemon.check(&["diff", &exported], 0, &["nothing to change"]);
+        daemon.check(&["up", &exported], 0, &["nothing to change"]);
+        daemon.check(&["up", path], 0, &["nothing to change"]);
+        daemon.check(&["down", path], 0, &["remove"]);
+        // It makes the same stack again.
+        daemon.check(&["up", &exported], 0, &["create"]);
+        daemon.check(&["diff", path], 0, &["nothing to change"]);
+        daemon.check(&["export", "nowhere"], 4, &["clickbox stacks"]);
+    }
 }
 
 /// Unconfirmed changes of a stack are undone: at the time limit, on request, or by the next daemon.

@@ -4,7 +4,7 @@
 mod support;
 
 use api::client::{Address, Client, ClientError, Credentials};
-use api::{CreateBox, ErrorCode, Sandbox, operation};
+use api::{CreateBox, ErrorCode, RemoveQuery, Sandbox, operation};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
@@ -87,7 +87,7 @@ fn a_full_disk_changes_nothing() {
     daemon.until(&["read", "first/c.count"], "3");
     daemon.check(&["show", &format!("b{}", made - 1), "--configuration"], 0, &[]);
     // Once there is room again, everything works.
-    daemon.check(&["rm", "b0"], 0, &[]);
+    daemon.check(&["rm", "--force", "b0"], 0, &[]);
     daemon.check(&["create", "last", &small, "--sandbox", "process"], 0, &[]);
     daemon.until(&["read", "last/c.count"], "3");
 }
@@ -177,7 +177,7 @@ fn creating_boxes_fails_at_the_limit() {
     assert!(refused == 0 || made.len() == 4096, "{} made", made.len());
     assert_eq!(client.ask(&operation::LIST_BOXES, &[]).expect("a list").len(), made.len());
     for name in &made {
-        client.ask(&operation::REMOVE_BOX, &[name.as_str()]).expect("it goes");
+        client.call(&operation::REMOVE_BOX, &[name.as_str()], &RemoveQuery::FORCE, &()).expect("it goes");
     }
     assert!(client.ask(&operation::LIST_BOXES, &[]).expect("a list").is_empty());
     assert!(descriptors() <= before + 2, "descriptors are left open: {before}, {}", descriptors());

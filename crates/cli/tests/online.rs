@@ -342,7 +342,7 @@ fn stacks_are_applied() {
     std::fs::write(server.folder.join("fw.click"), "Idle -> Discard;").expect("a file");
     let path = file.to_str().expect("a plain path");
     server.check(&["up", path], 0, &["+ create  box/fw\n", "~ change  box/nat: weight 100 -> 200"]);
-    server.check(&["diff", path], 0, &["create"]);
+    server.check(&["diff", path], 1, &["create"]);
     server.check(&["diff", "--exit-code", path], 1, &["create"]);
     server.check(&["down", path], 0, &["nothing to remove"]);
     server.check(&["down", "edge"], 0, &["nothing to remove"]);

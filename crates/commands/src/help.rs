@@ -38,7 +38,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Networks", &["switch", "port", "address", "capture", "events"]),
     (
         "Stacks (boxes and switches defined in one file)",
-        &["up", "diff", "confirm", "rollback", "down", "stacks"],
+        &["up", "diff", "export", "confirm", "rollback", "down", "stacks"],
     ),
     ("Setup", &["demo", "daemon", "doctor", "completion"]),
 ];

@@ -61,6 +61,8 @@ pub enum OperationError {
     },
     /// Another operation changes or uses the object.
     Changing(Subject),
+    /// The object is in use by these, or not stopped if there are none.
+    InUse(Subject, Vec<Subject>),
     /// The request is invalid.
     Invalid(RequestError),
     /// The configuration was rejected.
@@ -178,6 +180,7 @@ impl OperationError {
             Self::Exists(_) | Self::Foreign(_) => ErrorCode::Exists,
             Self::State { .. }
             | Self::Changing(_)
+            | Self::InUse(..)
             | Self::Unconfirmed(_)
             | Self::NothingToConfirm(_)
             | Self::Ending => ErrorCode::Busy,
@@ -209,6 +212,7 @@ impl OperationError {
             Self::NoHandler(name, _) => (ErrorReason::NoHandler, name.into()),
             Self::NoFile(name, _) => (ErrorReason::NoFile, name.into()),
             Self::Unconfirmed(name) => (ErrorReason::Unconfirmed, name.into()),
+            Self::InUse(object, _) => (ErrorReason::InUse, object.clone()),
             Self::NoProcessor { .. } => (ErrorReason::NoProcessor, Subject::Daemon),
             _ => return None,
         })
@@ -245,6 +249,20 @@ impl fmt::Display for OperationError {
                 object.name()
             ),
             Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
+            Self::InUse(object, users) if users.is_empty() => {
+                write!(f, "{} {} is not stopped", object.kind(), object.name())
+            }
+            Self::InUse(object, users) => {
+                const MAX_LISTED: usize = 8;
+                let listed = users.iter().take(MAX_LISTED);
+                let listed: Vec<String> =
+                    listed.map(|user| format!("{} {}", user.kind(), user.name())).collect();
+                write!(f, "{} {} is used by {}", object.kind(), object.name(), listed.join(", "))?;
+                match users.len().saturating_sub(MAX_LISTED) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
             Self::Changing(object) => {
                 write!(
                     f,

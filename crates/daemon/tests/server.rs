@@ -6,7 +6,7 @@ use api::client::{Address, Client, ClientError, Credentials};
 use api::operation as op;
 use api::{
     BoxState, CaptureQuery, CreateBox, ErrorCode, ErrorReason, Event, EventKind, EventQuery, LogQuery,
-    PortRequest,
+    PortRequest, RemoveQuery,
 };
 use daemon::{Settings, Tcp};
 use std::io::{Read, Write};
@@ -167,7 +167,7 @@ fn a_client_creates_and_uses_a_box_over_the_socket() {
         "{metrics}"
     );
     assert!(metrics.contains("clickbox_capture_lost_packets_total 0"), "{metrics}");
-    client.ask(&op::REMOVE_BOX, &["fw"]).unwrap();
+    client.call(&op::REMOVE_BOX, &["fw"], &RemoveQuery::FORCE, &()).unwrap();
     // It shuts down gracefully when asked to, even while a client follows events.
     let query = EventQuery { follow: true, since: None };
     let listening = client.call(&op::EVENTS, &[], &query, &()).unwrap();
@@ -317,7 +317,7 @@ fn operations_fail_only_while_descriptors_are_short() {
     eprintln!("after {} boxes: {failure}", made.len());
     assert_eq!(client.ask(&op::LIST_BOXES, &[]).unwrap().len(), made.len());
     for name in made.drain(..made.len() / 2) {
-        client.ask(&op::REMOVE_BOX, &[&name]).unwrap();
+        client.call(&op::REMOVE_BOX, &[&name], &RemoveQuery::FORCE, &()).unwrap();
     }
     client.send(&op::CREATE_BOX, &[], &process("again", "mirror", &["-"])).unwrap();
 }

@@ -567,8 +567,48 @@ fn a_stack_touches_only_what_it_made() {
     fewer.switches[0].ports.pop();
     let changes = apply(&fewer).unwrap();
     assert_eq!(actions(&changes), ["Remove switch/lan/down", "Remove switch/backbone/mon"]);
-    supervisor.remove_stack(&edge).unwrap();
+    supervisor.remove_stack_by_force(&edge).unwrap();
     assert_eq!((ports("backbone"), ports("other")), (vec!["hand".to_string()], vec![]));
+}
+
+/// A removal that is not forced names what uses the object, and changes nothing.
+#[test]
+fn what_is_in_use_is_removed_only_by_force() {
+    let supervisor = supervisor();
+    let edge = "edge".parse().unwrap();
+    let pipe = |to: &str, far: &str| PortDriver::Pipe { switch: switch(to), port: port_name(far) };
+    let mut lan = CreateSwitch::new(switch("lan"));
+    supervisor.create_switch(CreateSwitch::new(switch("wan"))).unwrap();
+    lan.ports.push(port("up", pipe("wan", "lan")));
+    let stack =
+        Stack { switches: vec![lan], boxes: vec![process("fw", "mirror", &["lan"])], ..Stack::default() };
+    supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    supervisor.create_box(process("mine", "mirror", &["lan"])).unwrap();
+    let refused = |result: Result<_, daemon::OperationError>, message: &str| {
+        let failure = result.unwrap_err();
+        assert_eq!((failure.code(), failure.to_string().as_str()), (ErrorCode::Busy, message));
+    };
+    refused(supervisor.remove_stopped_box(&name("mine")), "box mine is not stopped");
+    let users = "switch lan is used by box fw, box mine, switch wan";
+    refused(supervisor.remove_unused_switch(&switch("lan")), users);
+    refused(supervisor.remove_unused_switch(&switch("wan")), "switch wan is used by switch lan");
+    let remove = |port: &str| supervisor.remove_unused_port(&switch("lan"), &port_name(port));
+    refused(remove("mine.0"), "port lan/mine.0 is used by box mine");
+    refused(remove("up"), "port lan/up is used by switch wan");
+    // The stack may remove its own box and its own pipe, but not a switch that another box uses.
+    refused(supervisor.remove_stack(&edge).map(drop), "switch lan is used by box mine");
+    refused(supervisor.apply_stack(&edge, Stack::default()).map(drop), "switch lan is used by box mine");
+    assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
+    supervisor.stop_box(&name("mine")).unwrap();
+    supervisor.remove_stopped_box(&name("mine")).unwrap();
+    supervisor.add_port(&switch("lan"), &port("hand", PortDriver::Null {})).unwrap();
+    refused(supervisor.remove_stack(&edge).map(drop), "switch lan is used by port lan/hand");
+    supervisor.add_port(&switch("wan"), &port("in", pipe("lan", "out"))).unwrap();
+    remove("hand").unwrap();
+    refused(supervisor.remove_stack(&edge).map(drop), "switch lan is used by switch wan");
+    supervisor.remove_stack_by_force(&edge).unwrap();
+    assert!(supervisor.show_switch(&switch("wan")).unwrap().port_list.is_empty());
+    supervisor.remove_unused_switch(&switch("wan")).unwrap();
 }
 
 /// A box is attached again when a switch of the name in its definition exists again.

@@ -101,6 +101,8 @@ pub enum ErrorReason {
     NoFile,
     /// The stack waits to be confirmed or rolled back.
     Unconfirmed,
+    /// The object is in use, and the request does not force its removal.
+    InUse,
     /// No CPU is free that a box could have for itself.
     NoProcessor,
     /// The request has no token.

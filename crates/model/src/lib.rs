@@ -42,7 +42,7 @@ pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
-pub use stack::{ApplyQuery, Change, ChangeAction, Changes, ExternalSwitch, Stack, StackStatus};
+pub use stack::{ApplyQuery, Change, ChangeAction, Changes, ExternalSwitch, RemoveQuery, Stack, StackStatus};
 pub use subject::{Subject, SubjectError};
 pub use switches::{
     AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,

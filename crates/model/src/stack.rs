@@ -41,6 +41,23 @@ pub struct ApplyQuery {
     /// Seconds after which the stack is rolled back unless it is confirmed. Absent: no confirmation is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within: Option<u32>,
+    /// Whether to remove switches that others use.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+}
+
+/// How something is removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveQuery {
+    /// Whether to remove it even if it is in use.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+}
+
+impl RemoveQuery {
+    /// Removes it even if it is in use.
+    pub const FORCE: Self = Self { force: true };
 }
 
 /// The changes that were made, or would be made, in order.

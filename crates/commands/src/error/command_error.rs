@@ -71,6 +71,10 @@ pub(crate) enum CommandError {
     Stack(StackFileError),
     /// No stack is named, and the default stack file does not exist.
     NoStackFile(&'static str),
+    /// No stack is named, and there is not exactly one.
+    StackToExport(Vec<String>),
+    /// A stack can't be written as a file.
+    Export(toml::ser::Error),
     /// A box has no such element.
     NoElement {
         /// The box.
@@ -116,7 +120,8 @@ impl CommandError {
             | Self::CapturePoint { .. }
             | Self::Port(_)
             | Self::Stack(_)
-            | Self::NoStackFile(_) => 2,
+            | Self::NoStackFile(_)
+            | Self::StackToExport(_) => 2,
             Self::NoElement { .. } => 4,
             Self::Write(_)
             | Self::Transfer { .. }
@@ -124,6 +129,7 @@ impl CommandError {
             | Self::Daemon(_)
             | Self::NoClass { .. }
             | Self::Undocumented(_)
+            | Self::Export(_)
             | Self::Completion(_)
             | Self::Bench(_)
             | Self::Demo(_) => 1,
@@ -156,6 +162,9 @@ impl fmt::Display for CommandError {
             Self::Port(error) => error.fmt(f),
             Self::Stack(error) => error.fmt(f),
             Self::NoStackFile(file) => write!(f, "no {file} in this folder"),
+            Self::StackToExport(names) if names.is_empty() => f.write_str("there are no stacks to export"),
+            Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
+            Self::Export(_) => f.write_str("the stack can't be written as a file"),
             Self::NoElement { name, element } => write!(f, "box {name} has no element {element}"),
             Self::NoClass { name, .. } => write!(f, "there is no element {name}"),
             Self::Undocumented(name) => write!(f, "{name} is not documented"),
@@ -174,6 +183,7 @@ impl Error for CommandError {
             Self::File(error) | Self::Write(error) | Self::Folder(error) => error.source(),
             Self::Transfer { cause, .. } | Self::Completion(cause) => Some(cause),
             Self::SocketVariable(error) => Some(error),
+            Self::Export(error) => Some(error),
             Self::Daemon(error) => error.source(),
             Self::CapturePoint { cause, .. } => Some(cause),
             Self::Port(error) => error.source(),
@@ -185,6 +195,7 @@ impl Error for CommandError {
             | Self::ListenVariable
             | Self::NoDefaultSocket
             | Self::NoStackFile(_)
+            | Self::StackToExport(_)
             | Self::NoElement { .. }
             | Self::NoClass { .. }
             | Self::Undocumented(_) => None,
@@ -209,4 +220,5 @@ from!(
     StackFileError => Stack,
     BenchError => Bench,
     DemoError => Demo,
+    toml::ser::Error => Export,
 );

@@ -120,6 +120,10 @@ fn of_reply(error: &ApiError) -> Option<String> {
                 "`clickbox confirm {name}` keeps the new state, `clickbox rollback {name}` restores the old one"
             )
         }
+        ErrorReason::InUse if subject.starts_with("box/") => {
+            format!("stop it first (`clickbox stop {name}`), or add --force")
+        }
+        ErrorReason::InUse => "add --force to remove it anyway".into(),
         ErrorReason::NoProcessor => "leave out --dedicated, or remove a box that has it".into(),
         _ => return None,
     })

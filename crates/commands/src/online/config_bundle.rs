@@ -55,6 +55,11 @@ impl ConfigBundle {
         Ok(bundle)
     }
 
+    /// A configuration whose text and files are given.
+    pub(crate) fn inline(text: SourceText, files: BTreeMap<String, Value>) -> ConfigBundle {
+        ConfigBundle { text, files: files.into_iter().map(|(name, contents)| (name, contents.0)).collect() }
+    }
+
     fn add_named_files(&mut self, folder: &Path) {
         if self.text.text.len() > MAX_SEARCHED_TEXT {
             return;

@@ -9,6 +9,7 @@ mod escape;
 mod format;
 mod port_options;
 mod stack_error;
+mod stack_export;
 mod stack_file;
 mod table;
 
@@ -24,5 +25,6 @@ pub(crate) use escape::{line, lines};
 pub(crate) use format::{ago, rate, runs_in, sandbox, share, state, uptime};
 pub(crate) use port_options::{PortOptions, PortOptionsError};
 pub(crate) use stack_error::{ChainError, StackError, StackFileError};
+pub(crate) use stack_export::exported;
 pub(crate) use stack_file::StackFile;
 pub(crate) use table::{Column, Table, print, print_success};

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use api::{AddPort, CapturePoint, Device, Limits, MacAddr, PortDriver, PortName, Weight};
 use clap::{Args, ValueEnum};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::FileError;
 
 /// The drivers of switch ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Driver {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use api::{NameError, SwitchName};
+use api::{BoxName, NameError, SwitchName};
 
 use super::port_options::PortOptionsError;
 use crate::error::FileError;
@@ -57,6 +57,10 @@ pub(crate) enum StackError {
     File(FileError),
     /// The settings of a port are wrong.
     Port(PortOptionsError),
+    /// A box has no configuration.
+    NoConfiguration(BoxName),
+    /// A box has files of both kinds.
+    MixedFiles(BoxName),
     /// An external switch has settings.
     ExternalSettings(SwitchName),
     /// The boxes of a chain can't be connected.
@@ -76,6 +80,15 @@ impl fmt::Display for StackError {
             Self::Name(error) => error.fmt(f),
             Self::File(error) => error.fmt(f),
             Self::Port(error) => error.fmt(f),
+            Self::NoConfiguration(name) => {
+                write!(f, "box {name} needs configuration = \"FILE\", or text with the configuration itself")
+            }
+            Self::MixedFiles(name) => {
+                write!(
+                    f,
+                    "box {name}: contents belongs to a configuration given as text, and files to one in a file"
+                )
+            }
             Self::ExternalSettings(name) => {
                 write!(f, "switch {name} is external: it can have ports here, but no other settings")
             }
@@ -93,7 +106,7 @@ impl Error for StackError {
             Self::Name(error) => error.source(),
             Self::File(error) => error.source(),
             Self::Port(error) => error.source(),
-            Self::ExternalSettings(_) => None,
+            Self::ExternalSettings(_) | Self::NoConfiguration(_) | Self::MixedFiles(_) => None,
             Self::Chain { cause, .. } => Some(cause),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use api::{
     Attachment, BoxName, Cores, CreateSwitch, ExternalSwitch, Owner, PipeName, PortName, PortRequest,
-    Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Weight,
+    Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value, Weight,
 };
 use serde::Deserialize;
 
@@ -46,10 +46,16 @@ struct SwitchEntry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BoxEntry {
-    configuration: String,
+    /// The file of the configuration. With `text`, only its name in messages.
+    configuration: Option<String>,
+    /// The configuration itself.
+    text: Option<String>,
     /// `PATH` or `NAME=PATH`.
     #[serde(default)]
     files: Vec<String>,
+    /// Files by name, with `text`.
+    #[serde(default)]
+    contents: BTreeMap<String, Value>,
     #[serde(default)]
     attach: Vec<PortEntry>,
     #[serde(default)]
@@ -66,6 +72,7 @@ struct BoxEntry {
     share_packets: bool,
     #[serde(default)]
     restart: Restart,
+    start: Option<bool>,
     owner: Option<Owner>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -149,7 +156,15 @@ impl Entries {
         for (name, entry) in self.boxes {
             let files: Vec<(String, PathBuf)> =
                 entry.files.iter().map(|text| config_bundle::file(text)).collect();
-            let bundle = ConfigBundle::read(&entry.configuration, folder, &files)?;
+            let bundle = match (entry.configuration, entry.text) {
+                (Some(path), None) if entry.contents.is_empty() => ConfigBundle::read(&path, folder, &files)?,
+                (source, Some(text)) if files.is_empty() => {
+                    let name = source.unwrap_or_else(|| format!("box {name}"));
+                    ConfigBundle::inline(SourceText { name, text }, entry.contents)
+                }
+                (None, None) => return Err(StackError::NoConfiguration(name)),
+                _ => return Err(StackError::MixedFiles(name)),
+            };
             let default = bundle.create(name);
             let port = |port| match port {
                 PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
@@ -165,6 +180,7 @@ impl Entries {
                 dedicated: entry.dedicated,
                 share_packets: entry.share_packets,
                 restart: entry.restart,
+                start: entry.start.unwrap_or(default.start),
                 owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
                 labels: entry.labels,
                 ..default

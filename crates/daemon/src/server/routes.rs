@@ -11,8 +11,8 @@ use api::{
     AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus, CaptureQuery, Changes, Check,
     CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox,
     CreateSwitch, ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue,
-    HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, SetAddress, Stack, StackName,
-    StackStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
+    HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, RemoveQuery, SetAddress, Stack,
+    StackName, StackStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -94,6 +94,7 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "apply_stack" => put(apply_stack),
         "confirm_stack" => post(confirm_stack),
         "roll_back_stack" => post(roll_back_stack),
+        "export_stack" => get(export_stack),
         "remove_stack" => delete(remove_stack),
         "metrics" => get(metrics_text),
         _ => return None,
@@ -142,8 +143,16 @@ async fn show_box(
     answer(supervisor, move |supervisor| supervisor.show_box(&name)).await
 }
 
-async fn remove_box(State(supervisor): SupervisorArg, PathNames(name): PathNames<BoxName>) -> EmptyResult {
-    done(supervisor, move |supervisor| supervisor.remove_box(&name)).await
+async fn remove_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+    QueryParameters(query): QueryParameters<RemoveQuery>,
+) -> EmptyResult {
+    done(supervisor, move |supervisor| match query.force {
+        true => supervisor.remove_box(&name),
+        false => supervisor.remove_stopped_box(&name),
+    })
+    .await
 }
 
 async fn start_box(
@@ -312,8 +321,13 @@ async fn show_switch(
 async fn remove_switch(
     State(supervisor): SupervisorArg,
     PathNames(name): PathNames<SwitchName>,
+    QueryParameters(query): QueryParameters<RemoveQuery>,
 ) -> EmptyResult {
-    done(supervisor, move |supervisor| supervisor.remove_switch(&name)).await
+    done(supervisor, move |supervisor| match query.force {
+        true => supervisor.remove_switch(&name),
+        false => supervisor.remove_unused_switch(&name),
+    })
+    .await
 }
 
 async fn add_port(
@@ -327,8 +341,13 @@ async fn add_port(
 async fn remove_port(
     State(supervisor): SupervisorArg,
     PathNames((name, port)): PathNames<(SwitchName, PortName)>,
+    QueryParameters(query): QueryParameters<RemoveQuery>,
 ) -> EmptyResult {
-    done(supervisor, move |supervisor| supervisor.remove_port(&name, &port)).await
+    done(supervisor, move |supervisor| match query.force {
+        true => supervisor.remove_port(&name, &port),
+        false => supervisor.remove_unused_port(&name, &port),
+    })
+    .await
 }
 
 async fn list_addresses(
@@ -389,7 +408,8 @@ async fn apply_stack(
     JsonBody(request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
     let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
-    answer(supervisor, move |supervisor| supervisor.apply_stack_within(&name, request, time)).await
+    answer(supervisor, move |supervisor| supervisor.apply_stack_within(&name, request, time, query.force))
+        .await
 }
 
 async fn confirm_stack(
@@ -406,11 +426,23 @@ async fn roll_back_stack(
     answer(supervisor, move |supervisor| supervisor.roll_back_stack(&name)).await
 }
 
+async fn export_stack(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<StackName>,
+) -> JsonResult<Stack> {
+    answer(supervisor, move |supervisor| supervisor.export_stack(&name)).await
+}
+
 async fn remove_stack(
     State(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
+    QueryParameters(query): QueryParameters<RemoveQuery>,
 ) -> JsonResult<Changes> {
-    answer(supervisor, move |supervisor| supervisor.remove_stack(&name)).await
+    answer(supervisor, move |supervisor| match query.force {
+        true => supervisor.remove_stack_by_force(&name),
+        false => supervisor.remove_stack(&name),
+    })
+    .await
 }
 
 async fn metrics_text(

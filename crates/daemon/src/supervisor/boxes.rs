@@ -152,6 +152,20 @@ impl Supervisor {
         self.0.boxes().remove(&managed.name);
     }
 
+    /// Removes a box that is stopped, with everything that is stored about it.
+    pub fn remove_stopped_box(&self, name: &BoxName) -> Result<(), OperationError> {
+        self.0.managed_box(name)?;
+        self.operate(Action::Remove, name, &|| self.claims_to_remove_box(name), |operation| {
+            let managed = self.0.managed_box(name)?;
+            if !matches!(managed.inner().phase, Phase::Created | Phase::Stopped | Phase::Crashed) {
+                return Err(OperationError::InUse(name.into(), Vec::new()));
+            }
+            self.plan_removal(operation, &managed);
+            operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
+            Ok(())
+        })
+    }
+
     /// Kills a box if it runs, and removes it with everything that is stored about it.
     pub fn remove_box(&self, name: &BoxName) -> Result<(), OperationError> {
         let managed = self.0.managed_box(name)?;

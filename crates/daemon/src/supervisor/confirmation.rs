@@ -5,6 +5,7 @@
 //! ends meanwhile. It is applied like any other stack: unchanged parts keep running.
 
 use super::pending_confirmation::PendingConfirmation;
+use super::stacks::StackOrder;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::limits::MAX_CONFIRMATION_TIME;
@@ -17,16 +18,18 @@ use std::time::{Duration, Instant};
 
 impl Supervisor {
     /// Applies a stack: all of it, or nothing if any part is rejected. If `time` is given, the stack is rolled back
-    /// after that time unless it is confirmed.
+    /// after that time unless it is confirmed. Switches that others use are removed only if `is_forced`.
     pub fn apply_stack_within(
         &self,
         name: &StackName,
         stack: Stack,
         time: Option<Duration>,
+        is_forced: bool,
     ) -> Result<Changes, OperationError> {
+        let order = StackOrder { is_forced, ..StackOrder::new(Action::Apply) };
         let Some(time) = time else {
             self.refuse_unconfirmed(name)?;
-            return self.apply_stack(name, stack);
+            return self.change_stack(order, name, stack);
         };
         if time.is_zero() || time > MAX_CONFIRMATION_TIME {
             return Err(RequestError::ConfirmationTime.into());
@@ -43,8 +46,8 @@ impl Supervisor {
                 .insert(name.clone(), PendingConfirmation { due, until, before: before.clone(), busy: true });
         }
         let stored = StoredUnconfirmed { name: name.clone(), before };
-        let unconfirmed = vec![StoreChange::PutUnconfirmed(stored)];
-        let applied = self.change_stack(Action::Apply, name, stack, unconfirmed);
+        let order = StackOrder { others: vec![StoreChange::PutUnconfirmed(stored)], ..order };
+        let applied = self.change_stack(order, name, stack);
         let mut pending = self.0.pending();
         match (&applied, pending.get_mut(name)) {
             (Ok(_), Some(entry)) => {
@@ -110,9 +113,10 @@ impl Supervisor {
         why: &str,
     ) -> Result<Changes, OperationError> {
         let confirmed = StoreChange::RemoveUnconfirmed(name.clone());
+        let order = StackOrder { action: Action::RollBack, others: vec![confirmed.clone()], is_forced: true };
         let result = match before {
-            Some(before) => self.change_stack(Action::RollBack, name, before, vec![confirmed.clone()]),
-            None => self.drop_stack(Action::RollBack, name, vec![confirmed.clone()]),
+            Some(before) => self.change_stack(order, name, before),
+            None => self.drop_stack(order, name),
         };
         let message = match &result {
             Ok(_) => format!("stack {name} was rolled back: {why}"),
@@ -159,6 +163,11 @@ impl Supervisor {
             let _ = self.take_stack_back(&name, before, "the daemon ended before it was confirmed");
         }
         Ok(())
+    }
+
+    /// The definition of a stack as it is now, with all texts and files.
+    pub fn export_stack(&self, name: &StackName) -> Result<Stack, OperationError> {
+        self.stack_as_it_is(name)?.ok_or_else(|| OperationError::NoStack(name.clone()))
     }
 
     /// The current definition of a stack, with all texts and files. `None` if it does not exist.

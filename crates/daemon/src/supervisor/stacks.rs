@@ -5,7 +5,7 @@ use super::claims::Claim;
 use super::diff::{diff_box, diff_ports, diff_switch};
 use super::operation::Operation;
 use super::state::Supervisor;
-use super::switches::far_end;
+use super::switches::{far_end, leads_to};
 use crate::boxes::{ManagedBox, Share};
 use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredStack, StoredSwitch};
@@ -30,6 +30,22 @@ enum StackStep {
     RemoveBox(Arc<ManagedBox>),
     Reload(Arc<ManagedBox>, Box<Install>),
     Alter(Arc<ManagedBox>, Box<CreateBox>),
+}
+
+/// How a stack is changed.
+#[derive(Debug)]
+pub(super) struct StackOrder {
+    pub(super) action: Action,
+    /// Other changes of the store that take effect with it.
+    pub(super) others: Vec<StoreChange>,
+    /// Whether to remove switches that others use.
+    pub(super) is_forced: bool,
+}
+
+impl StackOrder {
+    pub(super) fn new(action: Action) -> Self {
+        Self { action, others: Vec::new(), is_forced: false }
+    }
 }
 
 /// The steps, and the changes that are reported.
@@ -94,21 +110,21 @@ impl Supervisor {
 
     /// Applies a stack: all of it, or nothing if any part is rejected.
     pub fn apply_stack(&self, name: &StackName, stack: Stack) -> Result<Changes, OperationError> {
-        self.change_stack(Action::Apply, name, stack, Vec::new())
+        self.change_stack(StackOrder::new(Action::Apply), name, stack)
     }
 
-    /// Applies a stack together with other changes of the store.
+    /// Applies a stack as ordered.
     pub(super) fn change_stack(
         &self,
-        action: Action,
+        order: StackOrder,
         name: &StackName,
         stack: Stack,
-        others: Vec<StoreChange>,
     ) -> Result<Changes, OperationError> {
         let claims = || self.claims_of(name, &stack);
         let mut has_begun = false;
-        let done = self.operate(action, name, &claims, |operation| {
+        let done = self.operate(order.action, name, &claims, |operation| {
             let plan = self.plan(name, &stack)?;
+            self.refuse_use_by_others(&order, name, &plan)?;
             self.check_plan(&plan)?;
             has_begun = true;
             let changes = plan.changes();
@@ -119,7 +135,7 @@ impl Supervisor {
             }
             let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
             operation.add(StoreChange::PutStack(stored));
-            others.iter().for_each(|change| operation.add(change.clone()));
+            order.others.iter().for_each(|change| operation.add(change.clone()));
             let message = format!("stack {name} was applied: {} changes", changes.changes.len());
             operation.note(EventKind::StackApplied, name, message);
             Ok(changes)
@@ -137,36 +153,85 @@ impl Supervisor {
     }
 
     /// Removes a stack's boxes and switches: all of them, or none.
+    ///
+    /// # Errors
+    ///
+    /// Others use its switches: boxes that are not part of it, ports that it did not make.
     pub fn remove_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         self.refuse_unconfirmed(name)?;
-        self.drop_stack(Action::Remove, name, Vec::new())
+        self.drop_stack(StackOrder::new(Action::Remove), name)
+    }
+
+    /// Like [`remove_stack`](Self::remove_stack), even if others use its switches.
+    pub fn remove_stack_by_force(&self, name: &StackName) -> Result<Changes, OperationError> {
+        self.refuse_unconfirmed(name)?;
+        self.drop_stack(StackOrder { is_forced: true, ..StackOrder::new(Action::Remove) }, name)
     }
 
     /// Like [`remove_stack`](Self::remove_stack), even if the stack awaits confirmation, and together with other changes
     /// of the store.
-    pub(super) fn drop_stack(
-        &self,
-        action: Action,
-        name: &StackName,
-        others: Vec<StoreChange>,
-    ) -> Result<Changes, OperationError> {
+    pub(super) fn drop_stack(&self, order: StackOrder, name: &StackName) -> Result<Changes, OperationError> {
         let stack = Stack::default();
         let mut has_begun = false;
-        let done = self.operate(action, name, &|| self.claims_of(name, &stack), |operation| {
+        let done = self.operate(order.action, name, &|| self.claims_of(name, &stack), |operation| {
             if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
                 return Err(OperationError::NoStack(name.clone()));
             }
             let plan = self.plan(name, &stack)?;
+            self.refuse_use_by_others(&order, name, &plan)?;
             has_begun = true;
             let changes = plan.changes();
             plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
             operation.add(StoreChange::RemoveStack(name.clone()));
-            others.iter().for_each(|change| operation.add(change.clone()));
+            order.others.iter().for_each(|change| operation.add(change.clone()));
             let message = format!("stack {name} was removed");
             operation.note(EventKind::StackRemoved, name, message);
             Ok(changes)
         });
         done.inspect_err(|failure| self.note_undone(has_begun, name, "removed", failure))
+    }
+
+    /// Returns an error if a plan removes a switch that others use: boxes that are not part of the stack, and ports that
+    /// it did not make.
+    fn refuse_use_by_others(
+        &self,
+        order: &StackOrder,
+        name: &StackName,
+        plan: &StackPlan,
+    ) -> Result<(), OperationError> {
+        let is_made = |made: &SwitchName| {
+            let makes = |step: &StackStep| matches!(step, StackStep::MakeSwitch(new) if new.name == *made);
+            plan.steps.iter().any(makes)
+        };
+        for step in plan.steps.iter().filter(|_| !order.is_forced) {
+            let StackStep::RemoveSwitch(stored) = step else { continue };
+            let removed = &stored.definition.name;
+            if is_made(removed) {
+                // It is replaced, and gets everything back.
+                continue;
+            }
+            let ports = stored.definition.ports.iter().map(|port| &port.name);
+            let by_hand = ports.filter(|port| stored.makers.get(*port) != Some(name));
+            let mut users: Vec<Subject> = by_hand.map(|port| Subject::from((removed, port))).collect();
+            for user in self.users_of_switch(removed)? {
+                let is_foreign = match &user {
+                    Subject::Box(user) => self.0.managed_box(user)?.inner().stack.as_ref() != Some(name),
+                    Subject::Switch(user) => {
+                        let other = self.stored_switch(user)?;
+                        let mut pipes = other.definition.ports.iter().filter(|port| leads_to(port, removed));
+                        pipes.any(|port| other.makers.get(&port.name) != Some(name))
+                    }
+                    _ => false,
+                };
+                if is_foreign {
+                    users.push(user);
+                }
+            }
+            if !users.is_empty() {
+                return Err(OperationError::InUse(removed.into(), users));
+            }
+        }
+        Ok(())
     }
 
     /// The claims of an operation that makes a stack match its definition.

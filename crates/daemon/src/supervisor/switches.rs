@@ -12,7 +12,7 @@ use api::{
     AddPort, AddressEntry, Attachment, CreateSwitch, EventKind, MacAddr, PortDriver, PortName, StackName,
     SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a port's device may disappear and return, so that it is reopened.
 fn is_reopened(driver: &PortDriver) -> bool {
@@ -20,8 +20,17 @@ fn is_reopened(driver: &PortDriver) -> bool {
 }
 
 /// Whether a port is a pipe to a switch.
-fn leads_to(port: &AddPort, name: &SwitchName) -> bool {
+pub(super) fn leads_to(port: &AddPort, name: &SwitchName) -> bool {
     matches!(&port.driver, PortDriver::Pipe { switch, .. } if switch == name)
+}
+
+/// The box or the switch that a port connects.
+fn user_of(driver: &PortDriver) -> Option<Subject> {
+    match driver {
+        PortDriver::Box { name, .. } => Some(name.into()),
+        PortDriver::Pipe { switch, .. } => Some(switch.into()),
+        _ => None,
+    }
 }
 
 /// The claim of what a new port connects to.
@@ -188,12 +197,38 @@ impl Supervisor {
     /// Removes a switch and its ports. Attached boxes keep running, and are attached again when a switch of this name is
     /// created.
     pub fn remove_switch(&self, name: &SwitchName) -> Result<(), OperationError> {
+        self.remove_switch_if(name, |_| true)
+    }
+
+    /// Like [`remove_switch`](Self::remove_switch), if no box and no other switch is attached to it.
+    pub fn remove_unused_switch(&self, name: &SwitchName) -> Result<(), OperationError> {
+        self.remove_switch_if(name, <[Subject]>::is_empty)
+    }
+
+    fn remove_switch_if(
+        &self,
+        name: &SwitchName,
+        accept: impl FnOnce(&[Subject]) -> bool,
+    ) -> Result<(), OperationError> {
         self.operate(Action::Remove, name, &|| self.claims_to_remove_switch(name), |operation| {
             self.plan_switch_removal(operation, name)?;
+            let users = self.users_of_switch(name)?;
+            if !accept(&users) {
+                return Err(OperationError::InUse(name.into(), users));
+            }
             let removed = name.clone();
             operation.after_commit(move |supervisor| supervisor.take_down_switch(&removed));
             Ok(())
         })
+    }
+
+    /// The boxes and other switches that are attached to a switch.
+    pub(super) fn users_of_switch(&self, name: &SwitchName) -> Result<Vec<Subject>, OperationError> {
+        let asked = name.clone();
+        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
+        let users = described.into_iter().filter_map(|(_, driver, ..)| user_of(&driver));
+        let users: BTreeSet<Subject> = users.filter(|user| *user != Subject::from(name)).collect();
+        Ok(users.into_iter().collect())
     }
 
     /// The claims of an operation that removes a switch.
@@ -293,6 +328,20 @@ impl Supervisor {
 
     /// Removes a port from a switch. The other end of a pipe is removed too; a box's port is then attached to nothing.
     pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
+        self.remove_port_if(switch, port, |_| true)
+    }
+
+    /// Like [`remove_port`](Self::remove_port), if the port connects no box and no other switch.
+    pub fn remove_unused_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
+        self.remove_port_if(switch, port, Option::is_none)
+    }
+
+    fn remove_port_if(
+        &self,
+        switch: &SwitchName,
+        port: &PortName,
+        accept: impl FnOnce(&Option<Subject>) -> bool,
+    ) -> Result<(), OperationError> {
         let claims = || {
             let driver = self.described_port(switch, port);
             let far_end = driver.ok().and_then(|driver| match driver {
@@ -303,6 +352,10 @@ impl Supervisor {
             std::iter::once(Claim::change(switch)).chain(far_end).collect()
         };
         self.operate(Action::Change, switch, &claims, |operation| {
+            let user = user_of(&self.described_port(switch, port)?);
+            if !accept(&user) {
+                return Err(OperationError::InUse((switch, port).into(), user.into_iter().collect()));
+            }
             self.plan_port_removal(operation, switch, port)?;
             let (switch, port) = (switch.clone(), port.clone());
             operation.after_commit(move |supervisor| supervisor.take_down_port(&switch, &port));

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use api::operation::{Json, Nothing, Operation};
-use api::{BoxName, BoxState, BoxStatus, operation};
+use api::{BoxName, BoxState, BoxStatus, RemoveQuery, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -36,9 +36,12 @@ pub(crate) enum Command {
     /// Stop boxes and start them again with fresh state.
     #[command(after_help = "Example: clickbox restart fw")]
     Restart(Boxes),
-    /// Stop and remove boxes.
-    #[command(visible_alias = "remove", after_help = "Example: clickbox rm fw nat")]
-    Rm(Boxes),
+    /// Remove boxes that are stopped.
+    #[command(
+        visible_alias = "remove",
+        after_help = "Examples: clickbox rm fw nat\n          clickbox rm --force fw"
+    )]
+    Rm(Remove),
 }
 
 /// Boxes.
@@ -54,6 +57,16 @@ pub(crate) struct Boxes {
     daemon: Connection,
 }
 
+/// Boxes to remove.
+#[derive(Args)]
+pub(crate) struct Remove {
+    /// Also remove boxes that are not stopped.
+    #[arg(long, short)]
+    force: bool,
+    #[command(flatten)]
+    boxes: Boxes,
+}
+
 /// Runs the command. If it fails for one box, it continues with the others and fails at the end.
 pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
     match command {
@@ -63,9 +76,12 @@ pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Resume(boxes) => change(boxes, &operation::RESUME_BOX, is),
         Command::Kill(boxes) => change(boxes, &operation::KILL_BOX, was_killed),
         Command::Restart(boxes) => change(boxes, &operation::RESTART_BOX, is),
-        Command::Rm(boxes) => {
+        Command::Rm(Remove { force, boxes }) => {
             let client = boxes.daemon.client()?;
-            let (_, failed) = each(boxes, |name| Ok(client.ask(&operation::REMOVE_BOX, &[name.as_str()])?));
+            let query = RemoveQuery { force: *force };
+            let remove =
+                |name: &BoxName| Ok(client.call(&operation::REMOVE_BOX, &[name.as_str()], &query, &())?);
+            let (_, failed) = each(boxes, remove);
             online::print_success(boxes.json);
             failed.map_or(Ok(ExitCode::SUCCESS), Err)
         }

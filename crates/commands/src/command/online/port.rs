@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use api::{PortDriver, PortName, SwitchDetail, SwitchName, SwitchPort, operation};
+use api::{PortDriver, PortName, RemoveQuery, SwitchDetail, SwitchName, SwitchPort, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
@@ -28,7 +28,12 @@ enum PortCommand {
     #[command(after_help = "Example: clickbox port add lan tap0 --driver tap")]
     Add(Box<AddPort>),
     /// Remove a port from a switch.
-    #[command(visible_alias = "remove", after_help = "Example: clickbox port rm lan tap0")]
+    ///
+    /// A port that connects a box or another switch is removed only by force.
+    #[command(
+        visible_alias = "remove",
+        after_help = "Examples: clickbox port rm lan tap0\n          clickbox port rm --force lan fw.0"
+    )]
     Rm(RemovePort),
     /// List the ports of a switch, or of all switches.
     #[command(visible_alias = "list", after_help = "Example: clickbox port ls lan")]
@@ -59,6 +64,9 @@ struct RemovePort {
     /// Name of the port.
     #[arg(value_name = "PORT", add = ArgValueCompleter::new(online::ports))]
     name: PortName,
+    /// Also remove a port that connects a box or another switch.
+    #[arg(long, short)]
+    force: bool,
     /// Print JSON: an empty object.
     #[arg(long)]
     json: bool,
@@ -98,7 +106,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         }
         PortCommand::Rm(remove) => {
             let path = [remove.switch.as_str(), remove.name.as_str()];
-            remove.daemon.client()?.ask(&operation::REMOVE_PORT, &path)?;
+            let query = RemoveQuery { force: remove.force };
+            remove.daemon.client()?.call(&operation::REMOVE_PORT, &path, &query, &())?;
             online::print_success(remove.json);
         }
         PortCommand::Ls(listing) => list(listing)?,

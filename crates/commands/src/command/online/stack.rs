@@ -1,13 +1,15 @@
-//! `clickbox up`, `diff`, `confirm`, `rollback`, `down`, `stacks`: boxes and switches defined in one file.
+//! `clickbox up`, `diff`, `export`, `confirm`, `rollback`, `down`, `stacks`: boxes and switches defined in one file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use api::client::Receive;
 use api::operation::{self, Nothing, Operation};
-use api::{ApplyQuery, ChangeAction, Changes, StackName};
+use api::{ApplyQuery, ChangeAction, Changes, ConfigurationText, CreateBox, RemoveQuery, StackName, Subject};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use similar::TextDiff;
 
 use crate::error::CommandError;
 use crate::online::{self, Column, Connection, StackFile, Table};
@@ -17,6 +19,9 @@ use crate::value::ValueError;
 
 /// The stack file when none is named.
 const DEFAULT_FILE: &str = "stack.toml";
+
+/// The time after which the difference between two texts need not be the shortest.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Create or update a stack from a file.
 ///
@@ -30,16 +35,21 @@ pub(crate) struct Up {
     /// Undo the changes after this time (such as 60s or 5m) unless `clickbox confirm` is run before.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     confirm_within: Option<u32>,
+    /// Also remove switches of the stack that others use.
+    #[arg(long, short)]
+    force: bool,
     #[command(flatten)]
     what: FileArguments,
 }
 
 /// Show what `clickbox up` would change.
+///
+/// Exits with 1 if there are changes, and with 0 if there are none.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox diff --exit-code stack.toml || echo 'something changed'")]
+#[command(after_help = "Example: clickbox diff stack.toml || echo 'up would change something'")]
 pub(crate) struct Diff {
-    /// Exit with 1 if there are changes.
-    #[arg(long)]
+    /// Has no effect: `diff` always exits with 1 if there are changes.
+    #[arg(long, hide = true)]
     exit_code: bool,
     #[command(flatten)]
     what: FileArguments,
@@ -73,8 +83,27 @@ struct NameArguments {
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox down\n          clickbox down edge")]
 pub(crate) struct Down {
+    /// Also remove switches that others use: boxes outside the stack, or ports that were added by hand.
+    #[arg(long, short)]
+    force: bool,
     #[command(flatten)]
     named: NameArguments,
+}
+
+/// Write a stack as it is now, as a stack file.
+///
+/// The file contains all configurations and files. `clickbox up` of it has nothing to change.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox export edge > edge.toml")]
+pub(crate) struct Export {
+    /// Name of the stack. Without it, the only stack.
+    #[arg(value_name = "STACK", add = ArgValueCompleter::new(online::stacks))]
+    name: Option<StackName>,
+    /// Print JSON: the definition, as the API has it.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
 }
 
 /// Keep the changes of `clickbox up --confirm-within`.
@@ -109,7 +138,7 @@ pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode
     let FileArguments { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
     *texts = file.texts;
-    let query = ApplyQuery { confirm_within: arguments.confirm_within };
+    let query = ApplyQuery { confirm_within: arguments.confirm_within, force: arguments.force };
     let name = file.name.as_str();
     let changes = daemon.client()?.call(&operation::APPLY_STACK, &[name], &query, &file.stack)?;
     print(&changes, *json, "nothing to change");
@@ -164,14 +193,66 @@ pub(super) fn diff(arguments: &Diff, texts: &mut Vec<SourceText>) -> Result<Exit
     let FileArguments { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
     *texts = file.texts;
-    let changes = daemon.client()?.send(&operation::DIFF_STACK, &[file.name.as_str()], &file.stack)?;
+    let client = daemon.client()?;
+    let changes = client.send(&operation::DIFF_STACK, &[file.name.as_str()], &file.stack)?;
     print(&changes, *json, "nothing to change");
-    Ok(ExitCode::from(u8::from(arguments.exit_code && !changes.changes.is_empty())))
+    if !json {
+        for wanted in file.stack.boxes.iter().filter(|wanted| is_reloaded(&changes, wanted)) {
+            let path = [wanted.name.as_str(), "main"];
+            let there = client.ask(&operation::SHOW_CONFIGURATION, &path)?;
+            output::text(&text_difference(wanted, &there));
+        }
+    }
+    Ok(ExitCode::from(u8::from(!changes.changes.is_empty())))
+}
+
+/// Whether the configuration of an existing box may change.
+fn is_reloaded(changes: &Changes, wanted: &CreateBox) -> bool {
+    let subject = Subject::from(&wanted.name).to_string();
+    changes.changes.iter().any(|change| {
+        matches!(change.action, ChangeAction::Reload | ChangeAction::Replace) && change.subject == subject
+    })
+}
+
+/// The difference between the configuration of a box and its text in a stack file, in the unified format. Empty if there
+/// is none.
+fn text_difference(wanted: &CreateBox, there: &ConfigurationText) -> String {
+    let mut config = TextDiff::configure();
+    let diff = config.timeout(DIFF_TIMEOUT).diff_lines(&there.configuration, &wanted.configuration);
+    let (before, after) = (format!("box/{}", wanted.name), wanted.source.as_deref().unwrap_or("stack"));
+    online::lines(&diff.unified_diff().header(&before, after).to_string())
+}
+
+/// Runs `export`.
+pub(super) fn export(arguments: &Export) -> Result<ExitCode, CommandError> {
+    let client = arguments.daemon.client()?;
+    let name = match &arguments.name {
+        Some(name) => name.clone(),
+        None => {
+            let stacks = client.ask(&operation::LIST_STACKS, &[])?;
+            match stacks.as_slice() {
+                [only] => only.name.clone(),
+                others => {
+                    let names = others.iter().map(|stack| stack.name.to_string()).collect();
+                    return Err(CommandError::StackToExport(names));
+                }
+            }
+        }
+    };
+    let stack = client.ask(&operation::EXPORT_STACK, &[name.as_str()])?;
+    if arguments.json {
+        output::json(&stack);
+    } else {
+        output::text(&online::exported(&name, stack)?);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `down`.
 pub(super) fn down(arguments: &Down) -> Result<ExitCode, CommandError> {
-    let changes = arguments.named.ask(&operation::REMOVE_STACK)?;
+    let (path, query) = (arguments.named.name()?, RemoveQuery { force: arguments.force });
+    let client = arguments.named.daemon.client()?;
+    let changes = client.call(&operation::REMOVE_STACK, &[path.as_str()], &query, &())?;
     print(&changes, arguments.named.json, "nothing to remove");
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{CreateSwitch, SwitchMode, SwitchName, SwitchStatus, operation};
+use api::{CreateSwitch, RemoveQuery, SwitchMode, SwitchName, SwitchStatus, operation};
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -26,8 +26,12 @@ enum SwitchCommand {
     Create(Create),
     /// Remove switches with their ports.
     ///
-    /// Attached boxes keep running, detached.
-    #[command(visible_alias = "remove", after_help = "Example: clickbox switch rm lan")]
+    /// A switch to which boxes or other switches are attached is removed only by force. Boxes then keep running, and are
+    /// attached again when a switch of this name is created.
+    #[command(
+        visible_alias = "remove",
+        after_help = "Examples: clickbox switch rm lan\n          clickbox switch rm --force lan"
+    )]
     Rm(Remove),
     /// List switches.
     #[command(visible_alias = "list", after_help = "Example: clickbox switch ls --json")]
@@ -72,6 +76,9 @@ struct Remove {
     /// Names of the switches.
     #[arg(value_name = "SWITCH", required = true, add = ArgValueCompleter::new(online::switches))]
     names: Vec<SwitchName>,
+    /// Also remove switches that boxes or other switches use.
+    #[arg(long, short)]
+    force: bool,
     /// Print JSON: an empty object.
     #[arg(long)]
     json: bool,
@@ -121,8 +128,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         }
         SwitchCommand::Rm(remove) => {
             let client = remove.daemon.client()?;
+            let query = RemoveQuery { force: remove.force };
             for name in &remove.names {
-                client.ask(&operation::REMOVE_SWITCH, &[name.as_str()])?;
+                client.call(&operation::REMOVE_SWITCH, &[name.as_str()], &query, &())?;
             }
             online::print_success(remove.json);
         }

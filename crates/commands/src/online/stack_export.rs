@@ -1,0 +1,245 @@
+//! Writes a stack as a stack file that contains all configurations and files.
+
+use std::collections::BTreeMap;
+
+use api::{
+    AddPort, BoxName, CapturePoint, Cores, CreateBox, CreateSwitch, Device, MacAddr, Owner, PortDriver,
+    PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value,
+    Weight,
+};
+use serde::Serialize;
+
+use super::port_options::Driver;
+
+/// The entries of the file, as `stack_file` reads them.
+#[derive(Serialize)]
+struct Entries {
+    name: StackName,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    switches: BTreeMap<SwitchName, SwitchEntry>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    boxes: BTreeMap<BoxName, BoxEntry>,
+}
+
+#[derive(Default, Serialize)]
+struct SwitchEntry {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    external: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<SwitchMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_seconds: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addresses_per_port: Option<u32>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    ports: BTreeMap<PortName, PortEntry>,
+}
+
+#[derive(Serialize)]
+struct PortEntry {
+    driver: Driver,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<Device>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<CapturePoint>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<MacAddr>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    default: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<Weight>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_frames: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_bits: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<MacAddr>,
+}
+
+#[derive(Serialize)]
+struct BoxEntry {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<String>,
+    text: String,
+    sandbox: Sandbox,
+    memory: Size,
+    ring: Ring,
+    cpu_weight: Weight,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_limit: Option<Cores>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dedicated: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    share_packets: bool,
+    restart: Restart,
+    owner: Owner,
+    #[serde(skip_serializing_if = "Clone::clone")]
+    start: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attach: Vec<PortRequest>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    contents: BTreeMap<String, Value>,
+}
+
+/// The text of a stack file. Applying it to the daemon that the stack is from changes nothing.
+pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::ser::Error> {
+    let mut switches: BTreeMap<SwitchName, SwitchEntry> = BTreeMap::new();
+    for switch in stack.switches {
+        let default = CreateSwitch::new(switch.name.clone());
+        let entry = SwitchEntry {
+            mode: Some(switch.mode).filter(|mode| *mode != default.mode),
+            age_seconds: Some(switch.age_seconds).filter(|age| *age != default.age_seconds),
+            addresses_per_port: Some(switch.addresses_per_port)
+                .filter(|count| *count != default.addresses_per_port),
+            ports: switch.ports.into_iter().map(port).collect(),
+            ..SwitchEntry::default()
+        };
+        switches.insert(switch.name, entry);
+    }
+    for used in stack.external {
+        let ports = used.ports.into_iter().map(port).collect();
+        switches.insert(used.name, SwitchEntry { external: true, ports, ..SwitchEntry::default() });
+    }
+    let boxes = stack.boxes.into_iter().map(box_entry).collect();
+    toml::to_string_pretty(&Entries { name: name.clone(), switches, boxes })
+}
+
+fn port(port: AddPort) -> (PortName, PortEntry) {
+    let mut entry = PortEntry {
+        driver: Driver::Null,
+        device: None,
+        read: None,
+        write: None,
+        repeat: None,
+        rate: None,
+        to: None,
+        addresses: port.addresses,
+        default: port.default,
+        weight: Some(port.limits.weight).filter(|weight| *weight != Weight::default()),
+        max_frames: port.limits.frames,
+        max_bits: port.limits.bits,
+        source: port.limits.source,
+    };
+    match port.driver {
+        PortDriver::Tap { device } => (entry.driver, entry.device) = (Driver::Tap, device),
+        PortDriver::AfPacket { device } => (entry.driver, entry.device) = (Driver::AfPacket, device),
+        PortDriver::Pcap { read, write, repeat, rate } => {
+            entry.driver = Driver::Pcap;
+            (entry.read, entry.write, entry.rate) = (read, write, rate);
+            entry.repeat = Some(repeat);
+        }
+        PortDriver::Null {} => {}
+        PortDriver::Pipe { switch, port } => {
+            (entry.driver, entry.to) = (Driver::Pipe, Some(CapturePoint::Switch(switch, port)));
+        }
+        PortDriver::Box { name, port } => {
+            (entry.driver, entry.to) = (Driver::Box, Some(CapturePoint::Box(name, port)));
+        }
+    }
+    (port.name, entry)
+}
+
+fn box_entry(definition: CreateBox) -> (BoxName, BoxEntry) {
+    let entry = BoxEntry {
+        configuration: definition.source,
+        text: definition.configuration,
+        sandbox: definition.sandbox,
+        memory: definition.memory,
+        ring: definition.ring,
+        cpu_weight: definition.cpu_weight,
+        cpu_limit: definition.cpu_limit,
+        dedicated: definition.dedicated,
+        share_packets: definition.share_packets,
+        restart: definition.restart,
+        owner: definition.owner,
+        start: definition.start,
+        attach: definition.ports,
+        labels: definition.labels,
+        contents: definition.files.into_iter().map(|file| (file.name, file.contents)).collect(),
+    };
+    (definition.name, entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::online::StackFile;
+    use api::{ExternalSwitch, File, Limits};
+
+    #[test]
+    fn an_exported_stack_is_read_back() {
+        let add = |name: &str, driver: PortDriver| AddPort {
+            name: name.parse().expect("a name"),
+            driver,
+            addresses: Vec::new(),
+            default: false,
+            limits: Limits::default(),
+        };
+        let address = MacAddr::new([2, 0, 0, 0, 0, 7]);
+        let limits = Limits {
+            weight: 300.try_into().expect("a weight"),
+            frames: Some(5),
+            bits: Some(6),
+            source: Some(address),
+        };
+        let (read, write) = (Some("/in.pcap".to_string()), Some("/out.pcap".to_string()));
+        let device = Some("eth1".parse().expect("a device"));
+        let mut lan = CreateSwitch::new("lan".parse().expect("a name"));
+        (lan.mode, lan.age_seconds, lan.addresses_per_port) = (SwitchMode::Static, 7, 8);
+        lan.ports = vec![
+            add("box", PortDriver::Box { name: "fw".parse().expect("a name"), port: 1 }),
+            AddPort { addresses: vec![address], default: true, limits, ..add("null", PortDriver::Null {}) },
+            add("pcap", PortDriver::Pcap { read, write, repeat: 0, rate: Some(9) }),
+        ];
+        let pipe =
+            PortDriver::Pipe { switch: "lan".parse().expect("a name"), port: "far".parse().expect("a name") };
+        let used = ExternalSwitch {
+            name: "wan".parse().expect("a name"),
+            ports: vec![
+                add("iface", PortDriver::AfPacket { device }),
+                add("pipe", pipe),
+                add("tap", PortDriver::Tap { device: None }),
+            ],
+        };
+        let mut small = CreateBox::new("small".parse().expect("a name"), "Idle;");
+        small.source = Some("small.click".into());
+        let mut full = CreateBox::new("fw".parse().expect("a name"), "// \"\"\" \'\'\' \u{1}\nIdle;\n");
+        full.source = Some("a/fw.click".into());
+        full.files = vec![
+            File { name: "bytes".into(), contents: Value(vec![0xff, 0]) },
+            File { name: "rules.txt".into(), contents: "deny all\n".into() },
+        ];
+        full.sandbox = Sandbox::Process;
+        full.memory = Size(5 << 20);
+        full.ports = vec![
+            PortRequest { attach: "lan".parse().expect("a switch"), mac: Some(address), limits },
+            PortRequest { attach: "pipe:a".parse().expect("a pipe"), ..PortRequest::default() },
+        ];
+        full.cpu_weight = 50.try_into().expect("a weight");
+        full.cpu_limit = Some("0.5".parse().expect("a limit"));
+        (full.dedicated, full.share_packets, full.start) = (true, true, false);
+        full.restart = Restart::Always;
+        full.owner = "alice".parse().expect("an owner");
+        full.labels.insert("rack".into(), "7".into());
+        let stack = Stack { switches: vec![lan], boxes: vec![full, small], external: vec![used] };
+        let name: StackName = "edge".parse().expect("a name");
+        let text = exported(&name, stack.clone()).expect("a file");
+        let folder = std::env::temp_dir().join(format!("clickbox-export-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("other.toml"), &text).expect("a file");
+        let read = StackFile::read(&folder.join("other.toml")).map_err(|error| format!("{error:?}: {text}"));
+        std::fs::remove_dir_all(&folder).expect("the folder goes");
+        let read = read.expect("a stack");
+        assert_eq!((read.name, read.stack), (name, stack), "{text}");
+    }
+}
