@@ -1,5 +1,6 @@
 //! Errors of a channel.
 
+use super::limits::MAX_DESCRIPTORS;
 use crate::codec::{DecodeError, EncodeError};
 use std::error::Error;
 use std::fmt;
@@ -25,7 +26,7 @@ pub enum ChannelError {
         /// The receiver's bound.
         most: usize,
     },
-    /// The message has more descriptors than [`MAX_DESCRIPTORS`](super::MAX_DESCRIPTORS): their number.
+    /// The message has more descriptors than [`MAX_DESCRIPTORS`]: their number.
     TooManyDescriptors(usize),
     /// The kernel truncated the bytes or the descriptors: the sender exceeded a limit, or this process has no
     /// descriptors left.
@@ -62,11 +63,9 @@ impl fmt::Display for ChannelError {
             Self::TooLong { length, most } => {
                 write!(f, "a message has {length} bytes; at most {most} are accepted")
             }
-            Self::TooManyDescriptors(number) => write!(
-                f,
-                "a message has {number} descriptors; at most {} are accepted",
-                super::MAX_DESCRIPTORS
-            ),
+            Self::TooManyDescriptors(number) => {
+                write!(f, "a message has {number} descriptors; at most {} are accepted", MAX_DESCRIPTORS)
+            }
             Self::Truncated => f.write_str("a message was truncated"),
             Self::UnknownForm(form) => write!(f, "a message has the unknown form {form}"),
             Self::MemoryFile(fault) => fault.fmt(f),

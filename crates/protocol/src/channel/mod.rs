@@ -1,8 +1,10 @@
 //! One end of a conversation between two processes of this host: messages with descriptors.
 
 mod error;
+mod limits;
 mod memory_file;
 mod socket;
 
 pub use error::{ChannelError, MemoryFileFault};
-pub use socket::{Channel, MAX_DESCRIPTORS, Received};
+pub use limits::MAX_DESCRIPTORS;
+pub use socket::{Channel, Received};

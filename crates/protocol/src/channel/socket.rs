@@ -6,6 +6,7 @@
 //!   the first descriptor.
 
 use super::error::{ChannelError, MemoryFileFault};
+use super::limits::{MAX_DESCRIPTORS, MAX_INLINE};
 use super::memory_file;
 use crate::codec;
 use rustix::io::Errno;
@@ -19,13 +20,6 @@ use serde::de::DeserializeOwned;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-/// Maximum number of descriptors of a message. A peer could otherwise use up the receiver's descriptors.
-pub const MAX_DESCRIPTORS: usize = 8;
-
-/// Maximum number of bytes of a message on the socket, without its form. Longer messages use a memory file, because a
-/// socket's buffer is limited.
-const MAX_INLINE: usize = 32 * 1024;
 
 /// The forms of a message.
 const INLINE: u8 = 0;

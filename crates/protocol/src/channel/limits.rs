@@ -1,0 +1,8 @@
+//! Limits of a channel.
+
+/// Maximum number of descriptors of a message. A peer could otherwise use up the receiver's descriptors.
+pub const MAX_DESCRIPTORS: usize = 8;
+
+/// Maximum number of bytes of a message on the socket, without its form. Longer messages use a memory file, because a
+/// socket's buffer is limited.
+pub(super) const MAX_INLINE: usize = 32 * 1024;
