@@ -58,6 +58,7 @@ enum Command {
     Generate(command::generate::Arguments),
     Completion(command::completion::Arguments),
     Daemon(command::daemon::Arguments),
+    Launcher(command::launcher::Arguments),
     #[command(flatten)]
     Online(command::online::Command),
 }
@@ -93,6 +94,7 @@ pub fn main(components: Components) -> ExitCode {
         Command::Bench(arguments) => command::bench::run(&arguments),
         Command::Generate(arguments) => command::generate::run(arguments),
         Command::Daemon(arguments) => command::daemon::run(&arguments),
+        Command::Launcher(arguments) => command::launcher::run(&arguments),
         Command::Online(command) => command::online::run(&command),
         Command::Completion(arguments) => command::completion::run(&arguments),
     };

@@ -11,6 +11,7 @@ pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod generate;
 pub(crate) mod graph;
+pub(crate) mod launcher;
 pub(crate) mod online;
 pub(crate) mod run;
 mod usage;

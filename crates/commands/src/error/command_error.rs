@@ -58,6 +58,8 @@ pub(crate) enum CommandError {
     Folder(FileError),
     /// The daemon failed.
     Daemon(daemon::RunError),
+    /// The launcher failed.
+    Launcher(launcher::RunError),
     /// A text is not a capture point.
     CapturePoint {
         /// The text.
@@ -127,6 +129,7 @@ impl CommandError {
             | Self::Transfer { .. }
             | Self::Configuration
             | Self::Daemon(_)
+            | Self::Launcher(_)
             | Self::NoClass { .. }
             | Self::Undocumented(_)
             | Self::Export(_)
@@ -158,6 +161,7 @@ impl fmt::Display for CommandError {
             Self::NoDefaultSocket => f.write_str("no default socket"),
             Self::Folder(error) => write!(f, "can't create the folder {error}"),
             Self::Daemon(error) => error.fmt(f),
+            Self::Launcher(error) => error.fmt(f),
             Self::CapturePoint { text, .. } => f.write_str(text),
             Self::Port(error) => error.fmt(f),
             Self::Stack(error) => error.fmt(f),
@@ -185,6 +189,7 @@ impl Error for CommandError {
             Self::SocketVariable(error) => Some(error),
             Self::Export(error) => Some(error),
             Self::Daemon(error) => error.source(),
+            Self::Launcher(error) => error.source(),
             Self::CapturePoint { cause, .. } => Some(cause),
             Self::Port(error) => error.source(),
             Self::Stack(error) => error.source(),

@@ -1,0 +1,112 @@
+//! `clickbox launcher`: runs the process that starts fabrics and opens their devices.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use api::client;
+use clap::Args;
+use launcher::{Event, RunError, Settings};
+use rustix::process::{getpid, setsid};
+use sd_notify::NotifyState;
+use serde::Serialize;
+
+use crate::error::{CommandError, FileError};
+use crate::output;
+
+/// The socket's name, in the folder of the daemon's default socket.
+const SOCKET_NAME: &str = "launcher.sock";
+
+/// Run the process that starts fabrics and opens their devices.
+///
+/// A fabric is a process that holds boxes and moves packets. It has no privileges: the launcher starts it, opens
+/// /dev/kvm, tap devices, packet sockets and capture files, and passes them on. It keeps tap devices while a fabric is
+/// replaced. The launcher runs until SIGTERM or Ctrl-C, which also ends its fabrics, or until it is no longer used.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox launcher --stay &")]
+pub(crate) struct Arguments {
+    /// Socket to listen on. Only this user and root can connect to it [default: launcher.sock in $XDG_RUNTIME_DIR, else
+    /// in /run/clickbox]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Go on when nothing runs and no daemon is connected, instead of ending after a few seconds.
+    #[arg(long)]
+    stay: bool,
+    /// Leave the terminal's session, and close standard input when ready: for programs that start a launcher.
+    #[arg(long)]
+    detached: bool,
+    /// Print JSON when the launcher is ready: {"socket", "pid", "shortfalls"}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The output when the launcher is ready.
+#[derive(Serialize)]
+struct Ready<'a> {
+    socket: &'a Path,
+    pid: i32,
+    /// What the host does not permit.
+    shortfalls: Vec<String>,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    if arguments.detached {
+        // It fails only if this process leads a session or a process group already.
+        let _ = setsid();
+    }
+    let socket = match &arguments.socket {
+        Some(socket) => socket.clone(),
+        None => default_socket().ok_or(CommandError::NoDefaultSocket)?,
+    };
+    make_folder(&socket)?;
+    let program = std::env::current_exe().map_err(|error| CommandError::Launcher(RunError::System(error)))?;
+    let settings = Settings {
+        stays: arguments.stay,
+        closes_input: arguments.detached,
+        ..Settings::new(socket.clone(), program)
+    };
+    launcher::run(settings, &mut |event| report(arguments, &socket, event))
+        .map_err(CommandError::Launcher)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The default socket: beside the daemon's.
+fn default_socket() -> Option<PathBuf> {
+    Some(client::sockets().into_iter().next()?.with_file_name(SOCKET_NAME))
+}
+
+fn make_folder(socket: &Path) -> Result<(), CommandError> {
+    match socket.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        Some(folder) => {
+            let created = DirBuilder::new().recursive(true).mode(0o755).create(folder);
+            created.map_err(|error| CommandError::Folder(FileError::new(folder, error)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Prints an event. A launcher that a daemon started shares its terminal, so it prints only what is amiss.
+fn report(arguments: &Arguments, socket: &Path, event: &Event) {
+    let is_amiss = match event {
+        Event::Ready(shortfalls) => {
+            let ready = Ready {
+                socket,
+                pid: getpid().as_raw_nonzero().get(),
+                shortfalls: shortfalls.iter().map(ToString::to_string).collect(),
+            };
+            if arguments.json {
+                output::json_line(&ready);
+            }
+            // Without a service manager there is nobody to tell.
+            let _ = sd_notify::notify(&[NotifyState::Ready]);
+            false
+        }
+        Event::Started(_) => false,
+        Event::Ended { status, .. } => !status.success(),
+    };
+    if is_amiss || !(arguments.detached || arguments.json) {
+        eprintln!("clickbox launcher: {event}");
+    }
+}
