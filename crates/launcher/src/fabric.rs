@@ -32,11 +32,10 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Starts a fabric. `shortfalls` are those of all fabrics.
+    /// Starts a fabric, which waits for [`identify`](Self::identify). `shortfalls` are those of all fabrics.
     pub(crate) fn start(
         settings: &Settings,
         number: u32,
-        store: StoreIdentity,
         shortfalls: &[Shortfall],
     ) -> Result<Self, Shortfall> {
         let (channel, theirs) = Channel::pair().map_err(|error| failed(Step::MakeChannel, &error))?;
@@ -59,14 +58,13 @@ impl Fabric {
         let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
         let mut fabric = Self { state, process, pidfd, channel, kill_at: None };
         fabric.enter_cgroups();
-        let kvm = open_kvm(&mut fabric.state);
-        match fabric.tell(&ToFabric::Identity(store), kvm) {
-            Ok(()) => Ok(fabric),
-            Err(shortfall) => {
-                fabric.kill_now();
-                Err(shortfall)
-            }
-        }
+        Ok(fabric)
+    }
+
+    /// Sends the first message: the store, and `/dev/kvm`.
+    pub(crate) fn identify(&mut self, store: StoreIdentity) -> Result<(), Shortfall> {
+        let kvm = open_kvm(&mut self.state);
+        self.tell(&ToFabric::Identity(store), kvm)
     }
 
     /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.

@@ -62,8 +62,13 @@ impl Service {
         }
     }
 
-    /// Adds a client.
+    /// Adds a client. If there are too many, the oldest one that never said what it is has to go, or else the new one.
     pub(crate) fn accept(&mut self, socket: OwnedFd) {
+        if self.clients.len() >= MAX_CLIENTS {
+            let silent =
+                self.clients.iter().find(|(_, client)| !client.is_greeted).map(|(number, _)| *number);
+            silent.and_then(|number| self.clients.remove(&number));
+        }
         if self.clients.len() < MAX_CLIENTS && !self.is_ending {
             self.last_client += 1;
             self.clients.insert(self.last_client, Client::new(socket));
@@ -180,9 +185,8 @@ impl Service {
         if self.fabrics.len() >= MAX_FABRICS {
             return Err(Refusal::TooMany);
         }
-        let mut fabric =
-            Fabric::start(&self.settings, number, store, &self.shortfalls).map_err(Refusal::Failed)?;
-        let connected = fabric.connect();
+        let mut fabric = Fabric::start(&self.settings, number, &self.shortfalls).map_err(Refusal::Failed)?;
+        let connected = fabric.identify(store).and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();
             self.ended_groups.add(std::mem::take(&mut fabric.state.cgroups), Instant::now());

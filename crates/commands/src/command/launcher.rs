@@ -1,6 +1,7 @@
 //! `clickbox launcher`: runs the process that starts fabrics and opens their devices.
 
 use std::fs::DirBuilder;
+use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -107,6 +108,7 @@ fn report(arguments: &Arguments, socket: &Path, event: &Event) {
         Event::Ended { status, .. } => !status.success(),
     };
     if is_amiss || !(arguments.detached || arguments.json) {
-        eprintln!("clickbox launcher: {event}");
+        // The terminal of whoever started it may be gone; fabrics must not end because of that.
+        let _ = writeln!(std::io::stderr(), "clickbox launcher: {event}");
     }
 }

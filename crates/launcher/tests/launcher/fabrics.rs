@@ -1,7 +1,7 @@
 //! How fabrics are started, found again and ended.
 
 use super::support::{TIMEOUT, TestLauncher, ask, exists, kill, wait_for};
-use protocol::launcher::{LauncherError, Refusal, Step};
+use protocol::launcher::{LauncherError, Refusal, Shortfall, Step};
 use rustix::process::{Signal, geteuid};
 use std::fs;
 use std::path::Path;
@@ -154,6 +154,29 @@ fn a_fabric_that_does_not_end_is_killed() {
     });
     assert!(start.elapsed() >= Duration::from_secs(2) && start.elapsed() < TIMEOUT);
     assert!(!exists(fabric.state.pid));
+}
+
+#[test]
+fn a_program_that_is_no_fabric_is_reported() {
+    let launcher = TestLauncher::start_with_program("/none-such");
+    let mut client = launcher.connect();
+    for _ in 0..2 {
+        match client.connect_fabric(0) {
+            Err(LauncherError::Refused(Refusal::Failed(Shortfall { step: Step::StartFabric, errno: 2 }))) => {
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(client.fabrics().expect("a list"), []);
+    // One that ends at once closes the daemon's channel.
+    let launcher = TestLauncher::start_with_program("true");
+    let mut client = launcher.connect();
+    match client.connect_fabric(0) {
+        Ok(fabric) => assert!(fabric.channel.receive::<String>(1_000).expect("no message").is_none()),
+        Err(LauncherError::Refused(Refusal::Failed(Shortfall { step: Step::TellFabric, .. }))) => {}
+        Err(error) => panic!("{error:?}"),
+    }
+    wait_for(|| client.fabrics().expect("a list").is_empty());
 }
 
 #[test]

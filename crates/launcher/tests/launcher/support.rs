@@ -22,6 +22,7 @@ const ROLE: &str = "LAUNCHER_TEST_ROLE";
 const SOCKET: &str = "LAUNCHER_TEST_SOCKET";
 const STAYS: &str = "LAUNCHER_TEST_STAYS";
 const STUBBORN: &str = "LAUNCHER_TEST_STUBBORN";
+const PROGRAM: &str = "LAUNCHER_TEST_PROGRAM";
 
 /// The store of all tests but those about stores.
 pub(crate) const STORE: [u8; 16] = *b"store of a test!";
@@ -63,7 +64,10 @@ fn helper_process() {
                 idle_timeout: IDLE,
                 stays: variable(STAYS).is_some(),
                 closes_input: true,
-                ..Settings::new(variable(SOCKET).expect("a socket"), "env")
+                ..Settings::new(
+                    variable(SOCKET).expect("a socket"),
+                    variable(PROGRAM).unwrap_or_else(|| "env".into()),
+                )
             };
             if let Err(error) = run(settings, &mut |event| eprintln!("launcher: {event}")) {
                 eprintln!("launcher: {error:?}");
@@ -161,12 +165,17 @@ impl TestLauncher {
 
     /// A launcher that stays.
     pub(crate) fn start_to_stay() -> Self {
-        Self::with(&[], &[STAYS])
+        Self::with(&[], &[(STAYS, "1")])
     }
 
     /// A launcher whose fabrics ignore SIGTERM.
     pub(crate) fn start_with_stubborn_fabrics() -> Self {
-        Self::with(&[], &[STUBBORN])
+        Self::with(&[], &[(STUBBORN, "1")])
+    }
+
+    /// A launcher whose fabrics are another program.
+    pub(crate) fn start_with_program(program: &str) -> Self {
+        Self::with(&[], &[(PROGRAM, program)])
     }
 
     /// A launcher in a network namespace of its own.
@@ -174,11 +183,11 @@ impl TestLauncher {
         Self::with(&["unshare", "--net"], &[])
     }
 
-    fn with(wrapper: &[&str], variables: &[&str]) -> Self {
+    fn with(wrapper: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = folder();
         let socket = folder.join("launcher.sock");
         let mut command = command(&socket, wrapper);
-        command.envs(variables.iter().map(|name| (name, "1")));
+        command.envs(variables.iter().copied());
         let process = command.spawn().expect("a launcher");
         let mut launcher = Self { process, folder, socket };
         // The file exists a moment before the launcher listens.
