@@ -258,6 +258,11 @@ fn boxes_share_the_namespaces_of_their_spawner() {
     for pid in &pids {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
         assert_eq!(read("oom_score_adj").trim(), "500");
+        // Their spawner is the last to go, as the host is.
+        let status = read("status");
+        let spawner = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim();
+        let score = |process| fs::read_to_string(format!("/proc/{process}/oom_score_adj")).unwrap();
+        assert_eq!(score(spawner), score("self"));
         assert!(read("cgroup").lines().any(|line| line.contains("/clickbox-boxes-")), "{}", read("cgroup"));
     }
 }

@@ -155,8 +155,9 @@ fn execute(setup: &ChildSetup) -> Failure {
                 return Err((Step::FollowSpawner, libc::ESRCH));
             }
             if setup.namespaces & libc::CLONE_NEWUSER != 0 {
-                // A new user namespace begins with all capabilities. The image gets none of them, as it has no user there.
-                capabilities::drop_bounding_set()?;
+                // A new user namespace begins with all capabilities. The image gets none of them, as it has no user there;
+                // a security module may refuse that they become unattainable as well.
+                let _ = capabilities::drop_bounding_set();
             } else {
                 capabilities::drop_all_but(0)?;
             }

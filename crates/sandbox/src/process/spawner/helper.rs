@@ -7,6 +7,7 @@
 use crate::process::spawner::exec::{self, ChildSetup, STACK_SIZE};
 use crate::process::spawner::layers;
 use crate::process::spawner::message::{Order, Reply};
+use crate::process::spawner::oom_score::OomScore;
 use crate::process::spawner::release::release_memory;
 use crate::process::spawner::socket::{Received, close, receive, send};
 use crate::process::spawner::step::{Step, errno};
@@ -14,10 +15,11 @@ use crate::process::spawner::stops::Stops;
 use std::os::fd::RawFd;
 use std::ptr::null_mut;
 
-/// The helper's descriptors: its socket, the image, and the one that tells of signals.
+/// The helper's descriptors: its socket, the image, the one that tells of signals, and its out-of-memory score.
 const SOCKET: RawFd = 0;
 const IMAGE: RawFd = 1;
 const SIGNALS: RawFd = 2;
+const OOM_SCORE: RawFd = 3;
 
 /// Descriptors are first moved to numbers from here on, so that none is overwritten before it is used.
 const HIGH: RawFd = 10;
@@ -35,11 +37,12 @@ pub(super) struct HelperSetup {
 pub(super) fn run(setup: &HelperSetup) -> ! {
     let prepared = prepare(setup);
     release_memory();
+    let score = OomScore::new(OOM_SCORE);
     if prepared.is_ok()
         && let Some(stack) = new_stack()
-        && let Ok(namespaces) = enter(setup, stack)
+        && let Ok(namespaces) = enter(setup, &score, stack)
     {
-        serve(stack, namespaces);
+        serve(stack, &score, namespaces);
     }
     // SAFETY: ends the process without running the host's destructors.
     unsafe { libc::_exit(1) }
@@ -69,8 +72,9 @@ fn prepare(setup: &HelperSetup) -> Result<(), i32> {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut signals);
         libc::sigaddset(&mut signals, libc::SIGCHLD);
-        // The lowest free number is that of SIGNALS.
+        // These get the lowest free numbers: that of SIGNALS and that of OOM_SCORE. The latter may be missing.
         checked(libc::signalfd(-1, &signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
+        libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
     }
     Ok(())
 }
@@ -87,16 +91,16 @@ fn new_stack() -> Option<&'static mut [u8]> {
 }
 
 /// Enters the isolation on the first order. Returns the namespaces that each box enters for itself.
-fn enter(setup: &HelperSetup, stack: &mut [u8]) -> Result<i32, i32> {
+fn enter(setup: &HelperSetup, score: &OomScore, stack: &mut [u8]) -> Result<i32, i32> {
     let received = receive(SOCKET)?.ok_or(libc::EPIPE)?;
     let Some(Order::Enter { changes_user }) = Order::decode(received.words) else { return Err(libc::EPROTO) };
     let in_user_namespace = setup.namespaces & libc::CLONE_NEWUSER != 0;
-    let (results, namespaces) = layers::enter(changes_user, in_user_namespace, stack);
+    let (results, namespaces) = layers::enter(changes_user, in_user_namespace, score, stack);
     reply(Reply::Entered { results })?;
     Ok(namespaces)
 }
 
-fn serve(stack: &mut [u8], namespaces: i32) {
+fn serve(stack: &mut [u8], score: &OomScore, namespaces: i32) {
     let mut stops = Stops::new();
     loop {
         if !stops.is_empty() && !wait(&mut stops) {
@@ -109,7 +113,7 @@ fn serve(stack: &mut [u8], namespaces: i32) {
             Some(Order::Spawn { .. }) if received.truncated => {
                 reply(Reply::Failed { step: Step::ReceiveDescriptors, errno: libc::EMFILE })
             }
-            Some(Order::Spawn { .. }) => spawn(&received, stack, namespaces),
+            Some(Order::Spawn { .. }) => spawn(&received, stack, score, namespaces),
             Some(Order::Reap { process }) => {
                 stops.forget(process);
                 reply(reap(process, libc::WNOHANG))
@@ -159,7 +163,7 @@ fn wait(stops: &mut Stops) -> bool {
 }
 
 /// Creates a process from a message's descriptors. It replies with the process.
-fn spawn(received: &Received, stack: &mut [u8], namespaces: i32) -> Result<(), i32> {
+fn spawn(received: &Received, stack: &mut [u8], score: &OomScore, namespaces: i32) -> Result<(), i32> {
     let Some(Order::Spawn { optional, address_space }) = Order::decode(received.words) else {
         return Err(libc::EPROTO);
     };
@@ -179,7 +183,11 @@ fn spawn(received: &Received, stack: &mut [u8], namespaces: i32) -> Result<(), i
         parent: own,
         failed: None,
     };
-    match exec::spawn(&mut setup, stack) {
+    // Where it is refused, the layer is known to be missing.
+    let _ = score.raise();
+    let spawned = exec::spawn(&mut setup, stack);
+    score.restore();
+    match spawned {
         Err((step, errno)) => reply(Reply::Failed { step, errno }),
         Ok((process, descriptor)) => {
             let sent = send(SOCKET, &Reply::Spawned { process }.encode(), &[descriptor]);

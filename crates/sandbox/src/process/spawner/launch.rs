@@ -11,9 +11,6 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 
-/// The out-of-memory score of boxes, of at most 1,000. A host has 0, unless the operator has set another.
-const OOM_SCORE: i32 = 500;
-
 /// Bits of the capabilities (`linux/capability.h`) without which a host can't enter namespaces and change the user.
 const ENTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 21;
 
@@ -66,9 +63,6 @@ impl Helper {
         if !changes_user && unsafe { libc::geteuid() } == 0 {
             let cause = io::Error::from_raw_os_error(libc::EPERM);
             missing.push(refused(Layer::User, "reach processes of another user", &cause));
-        }
-        if let Err(error) = fs::write(format!("/proc/{pid}/oom_score_adj"), OOM_SCORE.to_string()) {
-            missing.push(refused(Layer::OutOfMemory, "set the score", &error));
         }
         let cgroup = Cgroup::create(pid).map_err(|error| {
             missing.push(refused(Layer::Cgroup, "create it", &error));

@@ -5,6 +5,7 @@
 use crate::process::spawner::capabilities;
 use crate::process::spawner::exec;
 use crate::process::spawner::message::LayerResults;
+use crate::process::spawner::oom_score::OomScore;
 use crate::process::spawner::step::{Failure, Step};
 use std::ffi::CStr;
 use std::ptr::null;
@@ -31,7 +32,12 @@ type Layer = Result<(), Failure>;
 
 /// Enters all layers. `in_user_namespace`: the helper has a user namespace of its own. Returns the result of each layer,
 /// and the namespaces that each box enters for itself.
-pub(super) fn enter(changes_user: bool, in_user_namespace: bool, stack: &mut [u8]) -> (LayerResults, i32) {
+pub(super) fn enter(
+    changes_user: bool,
+    in_user_namespace: bool,
+    score: &OomScore,
+    stack: &mut [u8],
+) -> (LayerResults, i32) {
     let (root, network) = (empty_root(), unshare(libc::CLONE_NEWNET));
     let (ipc, host_name) = (unshare(libc::CLONE_NEWIPC), own_host_name());
     // A box enters for itself what it does not inherit. The other namespaces take longer to create.
@@ -63,7 +69,18 @@ pub(super) fn enter(changes_user: bool, in_user_namespace: bool, stack: &mut [u8
         (Ok(()), _) => without_user,
         _ => 0,
     };
-    let results = [root, network, ipc, host_name, user, capabilities, no_new_privileges, own_pid, own_user];
+    let results = [
+        root,
+        network,
+        ipc,
+        host_name,
+        user,
+        capabilities,
+        no_new_privileges,
+        own_pid,
+        own_user,
+        score.check(),
+    ];
     (results, namespaces)
 }
 
@@ -111,8 +128,17 @@ fn own_host_name() -> Layer {
 /// The C library's functions would signal the threads of the host, which are not in this process.
 fn change_user() -> Layer {
     let (user, group) = (NOBODY, NOBODY);
-    // SAFETY: plain system calls; no group is read.
+    // SAFETY: plain system calls, with pointers to live memory; no group is read.
     unsafe {
+        // The number of processes of root is not limited, that of other users is. If the limit can't be removed, it
+        // becomes as high as permitted.
+        let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        if libc::setrlimit(libc::RLIMIT_NPROC, &limit) != 0
+            && libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) == 0
+        {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NPROC, &limit);
+        }
         Step::DropGroups.done(libc::syscall(libc::SYS_setgroups, 0, null::<libc::gid_t>()))?;
         Step::ChangeGroup.done(libc::syscall(libc::SYS_setresgid, group, group, group))?;
         Step::ChangeUser.done(libc::syscall(libc::SYS_setresuid, user, user, user))

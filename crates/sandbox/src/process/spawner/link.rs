@@ -27,6 +27,7 @@ const LAYERS_OF_HELPER: [Layer; LAYERS] = [
     Layer::NoNewPrivileges,
     Layer::OwnPidNamespace,
     Layer::OwnUserNamespace,
+    Layer::OutOfMemory,
 ];
 
 /// What a new process is created from.

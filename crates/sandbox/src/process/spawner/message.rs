@@ -3,10 +3,10 @@
 use crate::process::spawner::step::{Failure, Step};
 
 /// Words of a message.
-pub(super) const WORDS: usize = 10;
+pub(super) const WORDS: usize = 11;
 
 /// Layers that the helper enters.
-pub(super) const LAYERS: usize = 9;
+pub(super) const LAYERS: usize = 10;
 
 /// The result of each layer: the step that failed and the error number.
 pub(super) type LayerResults = [Result<(), Failure>; LAYERS];

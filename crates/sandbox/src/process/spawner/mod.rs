@@ -15,6 +15,7 @@ mod launch;
 mod layers;
 mod link;
 mod message;
+mod oom_score;
 mod release;
 mod socket;
 mod step;

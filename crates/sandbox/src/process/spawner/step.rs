@@ -19,6 +19,7 @@ pub(super) fn errno_location() -> *const i32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Step {
+    SetOomScore,
     EnterNamespace,
     SeparateMounts,
     MountRoot,
@@ -46,7 +47,8 @@ pub(super) enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 24] = [
+    const ALL: [Self; 25] = [
+        Self::SetOomScore,
         Self::EnterNamespace,
         Self::SeparateMounts,
         Self::MountRoot,
@@ -94,6 +96,7 @@ impl Step {
     /// The step in words, as in "can't ...".
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::SetOomScore => "set its out-of-memory score",
             Self::EnterNamespace => "enter a namespace",
             Self::SeparateMounts => "separate the mounts from the host's",
             Self::MountRoot => "mount an empty root",
