@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// The last entries, numbered from 1 or from where an earlier daemon ended. The oldest are removed when a limit is
-/// exceeded.
+/// The last entries, in the order of their numbers, which start at 1 or continue those of an earlier daemon. The oldest
+/// are removed when a limit is exceeded.
 #[derive(Debug)]
 pub(crate) struct History<T> {
     bounds: HistoryLimits<T>,
@@ -27,11 +27,14 @@ pub(crate) struct HistoryLimits<T> {
 
 #[derive(Debug)]
 struct Entries<T> {
-    queue: VecDeque<T>,
+    /// Each with its number. Between those of an earlier daemon and new ones, numbers may be missing.
+    queue: VecDeque<(u64, T)>,
     /// Bytes of all entries.
     bytes: usize,
     /// The number of the last entry.
     last: u64,
+    /// The number of the last entry that is no longer kept.
+    removed: u64,
 }
 
 /// A page of entries for a reader.
@@ -46,7 +49,16 @@ pub(crate) struct HistoryPage<T> {
 impl<T: Clone> History<T> {
     /// An empty history whose first entry gets the number after `last`.
     pub(crate) fn new(bounds: HistoryLimits<T>, last: u64) -> Self {
-        let entries = Mutex::new(Entries { queue: VecDeque::new(), bytes: 0, last });
+        let entries = Mutex::new(Entries { queue: VecDeque::new(), bytes: 0, last, removed: last });
+        Self { bounds, entries, last: watch::Sender::new(last) }
+    }
+
+    /// A history with the numbered entries of an earlier daemon. The next one gets the number after `last`.
+    pub(crate) fn restored(bounds: HistoryLimits<T>, earlier: Vec<(u64, T)>, last: u64) -> Self {
+        let last = earlier.last().map_or(last, |(number, _)| last.max(*number));
+        let removed = earlier.first().map_or(last, |(number, _)| number.saturating_sub(1));
+        let bytes = earlier.iter().map(|(_, entry)| (bounds.size_of)(entry)).sum();
+        let entries = Mutex::new(Entries { queue: earlier.into(), bytes, last, removed });
         Self { bounds, entries, last: watch::Sender::new(last) }
     }
 
@@ -57,12 +69,13 @@ impl<T: Clone> History<T> {
         let number = entries.last;
         let entry = make(number);
         entries.bytes += (self.bounds.size_of)(&entry);
-        entries.queue.push_back(entry);
+        entries.queue.push_back((number, entry));
         while entries.queue.len() > 1
             && (entries.queue.len() > self.bounds.entries || entries.bytes > self.bounds.bytes)
-            && let Some(oldest) = entries.queue.pop_front()
+            && let Some((number, oldest)) = entries.queue.pop_front()
         {
             entries.bytes -= (self.bounds.size_of)(&oldest);
+            entries.removed = number;
         }
         drop(entries);
         self.last.send_replace(number);
@@ -77,11 +90,15 @@ impl<T: Clone> History<T> {
     /// The entries after `number` that are still kept, at most `most`.
     pub(crate) fn after(&self, number: u64, most: usize) -> HistoryPage<T> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = entries.last + 1 - entries.queue.len() as u64;
-        let from = (number + 1).max(first);
-        let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
+        let skip = entries.queue.partition_point(|(there, _)| *there <= number);
         let there = entries.queue.iter().skip(skip).take(most).cloned();
-        HistoryPage { entries: (from..).zip(there).collect(), lost: from - (number + 1) }
+        HistoryPage { entries: there.collect(), lost: entries.removed.saturating_sub(number) }
+    }
+
+    /// The number of the first entry that is kept, or that will be.
+    pub(crate) fn first(&self) -> u64 {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.queue.front().map_or(entries.last + 1, |(number, _)| *number)
     }
 
     /// A receiver of the number of the last entry, notified whenever it changes.
@@ -117,6 +134,22 @@ mod tests {
         assert_eq!(ring.after(13, 9), HistoryPage { entries: vec![(16, "much too long")], lost: 2 });
         ring.push(|_| "f");
         assert_eq!(ring.after(13, 9), HistoryPage { entries: vec![(17, "f")], lost: 3 });
+    }
+
+    #[test]
+    fn earlier_entries_are_kept_before_a_gap() {
+        let limits = || HistoryLimits { entries: 3, bytes: 9, size_of: |text: &&str| text.len() };
+        let ring = History::restored(limits(), vec![(7, "a"), (8, "b")], 20);
+        assert_eq!((ring.first(), ring.last()), (7, 20));
+        ring.push(|_| "c");
+        let page = |number| ring.after(number, 9);
+        assert_eq!(page(6), HistoryPage { entries: vec![(7, "a"), (8, "b"), (21, "c")], lost: 0 });
+        assert_eq!(page(8), HistoryPage { entries: vec![(21, "c")], lost: 0 });
+        ring.push(|_| "d");
+        assert_eq!(ring.after(6, 1), HistoryPage { entries: vec![(8, "b")], lost: 1 });
+        // The number that was reserved may be too small.
+        assert_eq!(History::restored(limits(), vec![(7, "a")], 3).push(|_| "b"), 8);
+        assert_eq!(History::restored(limits(), Vec::new(), 3).after(0, 9).lost, 3);
     }
 
     #[test]

@@ -10,13 +10,12 @@ use api::{Event, EventKind, Time};
 pub(crate) struct Journal(pub(crate) History<Event>);
 
 impl Journal {
-    /// A journal whose first event gets the number after `last`.
-    pub(crate) fn new(last: u64) -> Self {
+    /// A journal with the events of an earlier daemon. The next one gets the number after `last`.
+    pub(crate) fn new(earlier: Vec<Event>, last: u64) -> Self {
         let size_of = |event: &Event| event.subject.len() + event.message.len();
-        Self(History::new(
-            HistoryLimits { entries: MAX_JOURNAL_EVENTS, bytes: MAX_JOURNAL_BYTES, size_of },
-            last,
-        ))
+        let limits = HistoryLimits { entries: MAX_JOURNAL_EVENTS, bytes: MAX_JOURNAL_BYTES, size_of };
+        let earlier = earlier.into_iter().map(|event| (event.sequence, event)).collect();
+        Self(History::restored(limits, earlier, last))
     }
 
     /// Records an event. Texts from a box must already be escaped in `message`.

@@ -499,6 +499,50 @@ fn a_restarted_daemon_restores_everything() {
     supervisor.write(&handler("fw/value"), b"works").unwrap();
 }
 
+/// Events are kept across restarts. After a clean end their numbers continue without a gap.
+#[test]
+fn events_survive_the_daemon() {
+    let folder = Folder::new("events");
+    let settings = Settings { store: Some(folder.file("store")), ..settings() };
+    let start = || loop {
+        // The last thread of the previous daemon may still be ending.
+        match Supervisor::start(&settings) {
+            Ok(supervisor) => break supervisor,
+            Err(error) => assert!(error.to_string().contains("another daemon"), "{error}"),
+        }
+    };
+    let numbers = |supervisor: &Supervisor| -> Vec<u64> {
+        let events = supervisor.event_list(&api::EventQuery::default());
+        events.iter().map(|event| event.sequence).collect()
+    };
+    let is_whole = |numbers: &[u64]| numbers.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let mut last = 0;
+    for is_clean in [true, true, false, true] {
+        let supervisor = start();
+        let found = numbers(&supervisor);
+        assert!(found.contains(&last) || last == 0, "{last} in {found:?}");
+        supervisor.create_box(process("fw", "mirror", &["-"])).unwrap();
+        supervisor.remove_box(&name("fw")).unwrap();
+        if is_clean {
+            supervisor.end();
+            last = numbers(&supervisor).pop().unwrap();
+            supervisor.close_store();
+        } else {
+            assert!(is_whole(&numbers(&supervisor)));
+            last = numbers(&supervisor).pop().unwrap();
+            // The monitor stores events in each of its rounds.
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+    let supervisor = start();
+    let found = numbers(&supervisor);
+    let gaps = found.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+    assert_eq!((found[0], gaps), (1, 1), "{found:?}");
+    let events = supervisor.event_list(&api::EventQuery::default());
+    let started = events.iter().filter(|event| event.kind == api::EventKind::DaemonStarted).count();
+    assert_eq!(started, 5);
+}
+
 /// An entry that is readable, but breaks a limit, does not keep the others from being restored.
 #[test]
 fn an_entry_that_cannot_be_restored_is_reported() {

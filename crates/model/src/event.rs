@@ -8,7 +8,7 @@ use crate::time::Time;
 /// An event in the daemon's journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// The number of the event. Numbers increase by one; after a restart of the daemon they continue with a gap.
+    /// The number of the event. Numbers increase by one; after an unexpected end of the daemon they continue with a gap.
     pub sequence: u64,
     /// When the event happened.
     pub time: Time,

@@ -3,6 +3,7 @@
 mod boxes;
 mod damage;
 mod error;
+mod events;
 mod log;
 mod operation;
 mod schema;

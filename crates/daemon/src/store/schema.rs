@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of this schema.
-const SCHEMA_VERSION: i64 = 5;
+const SCHEMA_VERSION: i64 = 6;
 
 /// Size of the write-ahead log, in 4 KB pages, at which it is checkpointed. It is small because a checkpoint needs as
 /// much free space again, which a full disk does not have.
@@ -76,10 +76,13 @@ const OPERATIONS: &str = "
     ALTER TABLE boxes ADD COLUMN operation INTEGER;
 ";
 
+/// Added in version 6: the journal.
+const EVENTS: &str = "CREATE TABLE events (sequence INTEGER PRIMARY KEY, event TEXT NOT NULL);";
+
 /// Undoes [`SET_ASIDE`] and what later versions added, for tests of migrations.
 #[cfg(test)]
 pub(super) const DROP_SET_ASIDE: &str = "
-    DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
+    DROP TABLE events; DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
     DROP TABLE set_aside; DROP TABLE set_aside_boxes; DROP TABLE set_aside_configurations; DROP TABLE set_aside_files;
     DROP TABLE set_aside_switches; DROP TABLE set_aside_stacks; DROP TABLE set_aside_unconfirmed;
 ";
@@ -204,6 +207,7 @@ impl Store {
                 transaction.execute_batch(UNCONFIRMED)?;
                 transaction.execute_batch(SET_ASIDE)?;
                 transaction.execute_batch(OPERATIONS)?;
+                transaction.execute_batch(EVENTS)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1..SCHEMA_VERSION => {
@@ -216,7 +220,10 @@ impl Store {
                 if found < 4 {
                     transaction.execute_batch(SET_ASIDE)?;
                 }
-                transaction.execute_batch(OPERATIONS)?;
+                if found < 5 {
+                    transaction.execute_batch(OPERATIONS)?;
+                }
+                transaction.execute_batch(EVENTS)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}

@@ -39,6 +39,7 @@ impl Supervisor {
         }
         self.restart_due();
         self.roll_back_due();
+        self.0.save_events();
         let talkative = self.0.all().iter().filter(|managed| self.collect_messages(managed)).count();
         if metered.elapsed() >= MEASURE_INTERVAL {
             *metered = Instant::now();

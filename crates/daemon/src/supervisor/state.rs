@@ -15,15 +15,22 @@ use crate::settings::Settings;
 use crate::store::{Damage, Store, StoreError, StoredSwitch};
 use crate::symbols::SymbolFile;
 use api::Subject;
-use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
+use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
 use sandbox::{EventFd, HostError, SystemError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Event numbers that are reserved at once, so that no number is used twice after an unexpected end.
 const EVENT_BLOCK: u64 = 1 << 16;
+
+/// Events that are stored in one transaction.
+const SAVED_AT_ONCE: usize = 256;
+
+/// The time after which events are stored again when that failed.
+const SAVE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a daemon cannot start.
 #[derive(Debug)]
@@ -85,6 +92,15 @@ impl From<OperationError> for StartError {
     }
 }
 
+/// How far the journal is stored.
+#[derive(Debug)]
+struct SavedEvents {
+    /// The number of the last stored event.
+    until: u64,
+    /// When to try again after a failure.
+    retry: Option<Instant>,
+}
+
 /// All boxes and switches, and their state. Clones share it; dropping the last one ends all boxes.
 ///
 /// Lock order: claims, a box's `change` lock, then `change`, then one of the others, held briefly.
@@ -123,6 +139,7 @@ pub(super) struct SupervisorState {
     /// The image's symbols.
     pub(super) symbols: Option<SymbolFile>,
     events_until: Mutex<u64>,
+    saved_events: Mutex<SavedEvents>,
     ending: AtomicBool,
 }
 
@@ -191,6 +208,28 @@ impl SupervisorState {
     }
 }
 
+impl SupervisorState {
+    /// Stores new events. If the store is in use, or its disk is full, the events wait: nothing waits for them.
+    pub(super) fn save_events(&self) {
+        let mut saved = lock(&self.saved_events);
+        if saved.until == self.journal.0.last() || saved.retry.is_some_and(|retry| retry > Instant::now()) {
+            return;
+        }
+        let Ok(mut store) = self.store.try_lock() else { return };
+        loop {
+            let page = self.journal.0.after(saved.until, SAVED_AT_ONCE);
+            let Some((last, _)) = page.entries.last() else { break };
+            let last = *last;
+            let events: Vec<Event> = page.entries.into_iter().map(|(_, event)| event).collect();
+            if store.save_events(&events, self.journal.0.first()).is_err() {
+                saved.retry = Some(Instant::now() + SAVE_RETRY_INTERVAL);
+                break;
+            }
+            (saved.until, saved.retry) = (last, None);
+        }
+    }
+}
+
 impl Drop for SupervisorState {
     fn drop(&mut self) {
         for managed in self.all() {
@@ -213,7 +252,9 @@ impl Supervisor {
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
         let mut store = Store::open(settings.store.as_deref(), settings.store_pages)?;
         let (damage, interrupted) = (store.take_damage(), store.take_interrupted());
-        let events = store.counter("events")?;
+        let (earlier, events) = (store.events()?, store.counter("events")?);
+        let journal = Journal::new(earlier, events);
+        let events = journal.0.last();
         let until = events + EVENT_BLOCK;
         // Detects now whether the store is writable.
         store.set_counter("events", until)?;
@@ -227,7 +268,7 @@ impl Supervisor {
             fabric: Fabric::start(cores.clone())?,
             factory: SandboxFactory::new(settings, cores, exit_event)?,
             templates: Templates::default(),
-            journal: Journal::new(events),
+            journal,
             exit_events,
             meter: Mutex::default(),
             claims: Claims::default(),
@@ -242,6 +283,7 @@ impl Supervisor {
             image: settings.image_name.clone(),
             symbols: settings.symbols.clone(),
             events_until: Mutex::new(until),
+            saved_events: Mutex::new(SavedEvents { until: events, retry: None }),
             ending: AtomicBool::new(false),
         }));
         for damage in damage {
@@ -278,9 +320,13 @@ impl Supervisor {
     /// Writes all definitions into the store's file, without a write-ahead log beside it. Call it after
     /// [`end`](Self::end), when no operation runs: later changes fail.
     pub fn close_store(&self) {
+        self.0.save_events();
+        let mut store = self.0.store();
+        // No later event is stored, so the next daemon continues the numbers without a gap.
+        let _ = store.set_counter("events", lock(&self.0.saved_events).until);
         // If it fails, for example because the disk is full, the definitions stay in the log, which is read at the next
         // start.
-        let _ = self.0.store().close();
+        let _ = store.close();
     }
 
     /// Whether the daemon is shutting down.
