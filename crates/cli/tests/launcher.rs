@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -89,5 +89,24 @@ fn a_detached_launcher_closes_its_input_and_leaves_the_session() {
     assert!(status.success() && !path.exists());
     let output = child.wait_with_output().expect("an end");
     assert_eq!(text(&output), "");
+    std::fs::remove_dir_all(&folder).expect("the folder");
+}
+
+/// A launcher, and with it all boxes, must not end when the terminal of whoever started it is gone.
+#[test]
+fn a_launcher_without_standard_error_goes_on() {
+    let folder = folder("no-standard-error");
+    let path = folder.join("launcher.sock");
+    let mut child =
+        launcher(&["--stay", "--socket", path.to_str().expect("a plain path")]).spawn().expect("a launcher");
+    drop(child.stderr.take());
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < TIMEOUT, "the launcher does not listen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let kill = Command::new("kill").arg(child.id().to_string()).status().expect("kill");
+    let status = child.wait().expect("an end");
+    assert!(kill.success() && status.success(), "{status}");
     std::fs::remove_dir_all(&folder).expect("the folder");
 }
