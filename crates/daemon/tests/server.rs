@@ -273,8 +273,11 @@ fn a_killed_daemon_leaves_no_process_and_loses_no_definition() {
     assert_eq!(boxes.len(), 5);
     assert!(boxes.iter().all(|status| status.state == BoxState::Running), "{boxes:?}");
     let events = client.call(&op::EVENTS, &[], &EventQuery::default(), &()).unwrap();
-    let first = events.map(|event| event.unwrap().sequence).next().unwrap();
-    assert!(first > last, "{first} after {last}");
+    let events: Vec<Event> = events.map(|event| event.unwrap()).collect();
+    assert!(events.windows(2).all(|pair| pair[0].sequence < pair[1].sequence), "{events:?}");
+    let starts = events.iter().filter(|event| event.kind == EventKind::DaemonStarted);
+    let starts: Vec<u64> = starts.map(|event| event.sequence).collect();
+    assert!(starts.len() == 2 && starts[0] <= last && starts[1] > last, "{starts:?}, {last}");
 }
 
 /// After a clean end, a copy of the store's one file holds every definition.
