@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,18 @@ pub(crate) fn enter(name: &str, pid: u32) -> (Vec<PathBuf>, Option<io::Error>) {
         }
     }
     (groups, first)
+}
+
+/// Lets a user make groups below this one.
+pub(crate) fn delegate(group: &Path, user: u32) -> io::Result<()> {
+    let own = |path: &Path| chown(path, Some(user), Some(user));
+    own(group)?;
+    own(&group.join("cgroup.procs"))?;
+    match own(&group.join("cgroup.subtree_control")) {
+        // Version 1 has no such file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 /// The groups of fabrics that have ended. The kernel refuses to remove a group for a moment after its last process was

@@ -57,22 +57,29 @@ impl Fabric {
             .map_err(|error| failed(Step::StartFabric, &end(&mut process, error.into())))?;
         let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
         let mut fabric = Self { state, process, pidfd, channel, kill_at: None };
-        fabric.enter_cgroups();
+        fabric.enter_cgroups(settings.fabric_user);
         Ok(fabric)
     }
 
-    /// Sends the first message: the store, and `/dev/kvm`.
-    pub(crate) fn identify(&mut self, store: StoreIdentity) -> Result<(), Shortfall> {
+    /// Sends the first messages: the user, the store, and `/dev/kvm`.
+    pub(crate) fn identify(&mut self, user: Option<u32>, store: StoreIdentity) -> Result<(), Shortfall> {
+        if let Some(user) = user {
+            self.tell(&ToFabric::User(user), None)?;
+        }
         let kvm = open_kvm(&mut self.state);
         self.tell(&ToFabric::Identity(store), kvm)
     }
 
     /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.
-    fn enter_cgroups(&mut self) {
+    fn enter_cgroups(&mut self, user: Option<u32>) {
         let name = format!("fabric-{}", self.state.pid);
         let (groups, error) = cgroup::enter(&name, self.state.pid);
         self.state.cgroups = groups;
         self.state.shortfalls.extend(error.map(|error| failed(Step::MakeCgroup, &error)));
+        let delegate = |user| self.state.cgroups.iter().try_for_each(|group| cgroup::delegate(group, user));
+        if let Some(Err(error)) = user.map(delegate) {
+            self.state.shortfalls.push(failed(Step::DelegateCgroup, &error));
+        }
     }
 
     fn tell(&self, message: &ToFabric, descriptor: Option<OwnedFd>) -> Result<(), Shortfall> {

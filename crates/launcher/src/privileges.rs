@@ -22,14 +22,19 @@ const OOM_FILE: &str = "/proc/self/oom_score_adj";
 /// The limit that permits all priorities: 20 minus the niceness.
 const NICE_LIMIT: u64 = 40;
 
-/// Prepares this process. Returns the measures that are not permitted.
-pub(crate) fn prepare() -> Vec<Shortfall> {
+/// Prepares this process. `changes_user`: fabrics become another user. Returns the measures that are not permitted.
+pub(crate) fn prepare(changes_user: bool) -> Vec<Shortfall> {
+    // A fabric loses these when it has become another user.
+    let kept = match changes_user {
+        true => CapabilitySet::SETUID | CapabilitySet::SETGID,
+        false => CapabilitySet::empty(),
+    };
     [
         // Raising limits and lowering the score needs a capability, which this process keeps.
         (Step::RaiseNiceLimit, raise_limit(Resource::Nice, NICE_LIMIT)),
         (Step::RaiseFileLimit, raise_limit(Resource::Nofile, 0)),
         (Step::LowerOomScore, lower_oom_score()),
-        (Step::DropCapabilities, drop_inherited_capabilities()),
+        (Step::DropCapabilities, drop_inherited_capabilities(kept)),
     ]
     .into_iter()
     .filter_map(|(step, result)| result.err().map(|error| Shortfall { step, errno: number(&error) }))
@@ -63,7 +68,7 @@ fn lower_oom_score() -> io::Result<()> {
 
 /// Empties the sets from which a program that this process starts would get capabilities, and forbids programs to
 /// bring their own.
-fn drop_inherited_capabilities() -> io::Result<()> {
+fn drop_inherited_capabilities(kept: CapabilitySet) -> io::Result<()> {
     set_no_new_privs(true)?;
     clear_ambient_capability_set()?;
     let sets = capabilities(None)?;
@@ -71,6 +76,7 @@ fn drop_inherited_capabilities() -> io::Result<()> {
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match capability_is_in_bounding_set(capability) {
+            Ok(true) if kept.contains(capability) => {}
             Ok(true) => match remove_capability_from_bounding_set(capability) {
                 // Without the privilege to do this, only root's programs get capabilities from the bounding set.
                 Err(error) if geteuid().is_root() => return Err(error.into()),

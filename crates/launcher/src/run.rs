@@ -8,6 +8,7 @@ use crate::service::Service;
 use crate::settings::Settings;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use rustix::stdio::dup2_stdin;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
@@ -28,7 +29,9 @@ pub fn run(settings: Settings, report: &mut dyn FnMut(&Event)) -> Result<(), Run
     }
     signals.set_nonblocking(true)?;
     let listener = Listener::open(&settings.socket)?;
-    let shortfalls = privileges::prepare();
+    let mut settings = settings;
+    settings.fabric_user = settings.fabric_user.filter(|_| geteuid().is_root());
+    let shortfalls = privileges::prepare(settings.fabric_user.is_some());
     if settings.closes_input {
         dup2_stdin(File::open("/dev/null")?)?;
     }

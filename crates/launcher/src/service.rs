@@ -186,7 +186,7 @@ impl Service {
             return Err(Refusal::TooMany);
         }
         let mut fabric = Fabric::start(&self.settings, number, &self.shortfalls).map_err(Refusal::Failed)?;
-        let connected = fabric.identify(store).and_then(|()| fabric.connect());
+        let connected = fabric.identify(self.settings.fabric_user, store).and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();
             self.ended_groups.add(std::mem::take(&mut fabric.state.cgroups), Instant::now());

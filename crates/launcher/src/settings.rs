@@ -13,6 +13,11 @@ pub struct Settings {
     pub program: PathBuf,
     /// The arguments of that program.
     pub arguments: Vec<OsString>,
+    /// The user and the group that fabrics become if the launcher is root. No file and no other process may be theirs.
+    ///
+    /// Root without capabilities cannot map itself into a user namespace, so boxes in processes would lack one, and
+    /// would run as root. Without this setting, fabrics run as the launcher's user.
+    pub fabric_user: Option<u32>,
     /// How long a launcher without clients and fabrics goes on. After this time it also forgets the store that it
     /// served, and the devices that it kept.
     pub idle_timeout: Duration,
@@ -29,6 +34,7 @@ impl Settings {
             socket: socket.into(),
             program: program.into(),
             arguments: vec!["fabric".into()],
+            fabric_user: None,
             idle_timeout: Duration::from_secs(5),
             stays: false,
             closes_input: false,

@@ -4,8 +4,11 @@ use super::support::{TIMEOUT, TestLauncher, ask, exists, kill, wait_for};
 use protocol::launcher::{LauncherError, Refusal, Shortfall, Step};
 use rustix::process::{Signal, geteuid};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
+use test_support::{Capability, require};
 
 #[test]
 fn a_fabric_runs_without_privileges() {
@@ -57,6 +60,46 @@ fn a_fabric_runs_without_privileges() {
 }
 
 #[test]
+fn a_fabric_of_root_becomes_another_user() {
+    if !require(Capability::Root) {
+        return;
+    }
+    const USER: u32 = 65_533;
+    let launcher = TestLauncher::start_with_user(USER);
+    let fabric = launcher.connect().connect_fabric(0).expect("a fabric");
+    let facts = ask(&fabric, &[]);
+    let fact = |name: &str| facts.get(name).map_or("", String::as_str);
+    for name in ["Uid", "Gid"] {
+        assert_eq!(fact(name), [USER.to_string().as_str(); 4].join("\t"));
+    }
+    assert_eq!(fact("Groups"), "");
+    let none = "0000000000000000";
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert_eq!(fact(set), none, "{set}");
+    }
+    let sets = ["Inh", "Prm", "Eff", "Amb"];
+    assert!(
+        sets.iter().all(|set| fact("child").contains(&format!("Cap{set}:\\t{none}"))),
+        "{}",
+        fact("child")
+    );
+    // What this machine lets that user do without a launcher.
+    let user = format!("--reuid={USER}");
+    let can = Command::new("setpriv")
+        .args([&user, "--clear-groups", "unshare", "--user", "--map-root-user", "--net", "true"])
+        .output()
+        .expect("setpriv");
+    assert_eq!(fact("may make namespaces"), can.status.success().to_string());
+    assert!(fabric.state.shortfalls.iter().all(|shortfall| shortfall.step != Step::DelegateCgroup));
+    for group in &fabric.state.cgroups {
+        assert_eq!(fs::metadata(group).expect("a group").uid(), USER);
+    }
+    let pid = fabric.state.pid;
+    launcher.connect().stop(0).expect("an end");
+    assert!(!exists(pid));
+}
+
+#[test]
 fn a_fabric_is_started_once() {
     let launcher = TestLauncher::start();
     let mut first = launcher.connect();
@@ -73,10 +116,10 @@ fn a_fabric_is_started_once() {
     // Both connections reach it, also when the first daemon is gone.
     let pid = one.state.pid.to_string();
     for fabric in [&one, &again] {
-        assert_eq!(ask(fabric, &[]).get("Pid"), Some(&pid));
+        assert_eq!(ask(fabric, &[]).get("Tgid"), Some(&pid));
     }
     drop((one, first));
-    assert_eq!(ask(&again, &[]).get("Pid"), Some(&pid));
+    assert_eq!(ask(&again, &[]).get("Tgid"), Some(&pid));
 }
 
 #[test]
@@ -102,7 +145,7 @@ fn a_fabric_that_ended_is_started_again() {
             }
             2 => fabric.channel.send(&"exit", &[]).expect("a fabric"),
             _ => {
-                assert_eq!(ask(&fabric, &[]).get("Pid"), Some(&last.to_string()));
+                assert_eq!(ask(&fabric, &[]).get("Tgid"), Some(&last.to_string()));
                 kill(last, Signal::KILL);
                 wait_for(|| client.fabrics().expect("a list").is_empty());
             }

@@ -23,6 +23,7 @@ const SOCKET: &str = "LAUNCHER_TEST_SOCKET";
 const STAYS: &str = "LAUNCHER_TEST_STAYS";
 const STUBBORN: &str = "LAUNCHER_TEST_STUBBORN";
 const PROGRAM: &str = "LAUNCHER_TEST_PROGRAM";
+const USER: &str = "LAUNCHER_TEST_USER";
 
 /// The store of all tests but those about stores.
 pub(crate) const STORE: [u8; 16] = *b"store of a test!";
@@ -61,6 +62,7 @@ fn helper_process() {
             let test = ["support::helper_process", "--exact", "--nocapture"].map(Into::into);
             let settings = Settings {
                 arguments: [role, program].into_iter().chain(test).collect(),
+                fabric_user: variable(USER).and_then(|user| user.to_str()?.parse().ok()),
                 idle_timeout: IDLE,
                 stays: variable(STAYS).is_some(),
                 closes_input: true,
@@ -108,7 +110,7 @@ fn serve(daemon: &Channel, facts: &BTreeMap<String, String>) {
 /// What a fabric finds out about itself.
 fn facts(end: &FabricEnd) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
-    let status = fs::read_to_string("/proc/self/status").expect("the status");
+    let status = fs::read_to_string("/proc/thread-self/status").expect("the status");
     for line in status.lines() {
         if let Some((name, value)) = line.split_once(':') {
             facts.insert(name.to_string(), value.trim().to_string());
@@ -130,6 +132,8 @@ fn facts(end: &FabricEnd) -> BTreeMap<String, String> {
     // What a program that this process executes would have.
     let child = Command::new("cat").arg("/proc/self/status").output().map(|output| output.stdout);
     let child = child.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    let namespaces = Command::new("unshare").args(["--user", "--map-root-user", "--net", "true"]).output();
+    note("may make namespaces", &namespaces.is_ok_and(|output| output.status.success()));
     note("child", &child.lines().filter(|line| line.starts_with("Cap")).collect::<Vec<_>>());
     facts
 }
@@ -176,6 +180,11 @@ impl TestLauncher {
     /// A launcher whose fabrics are another program.
     pub(crate) fn start_with_program(program: &str) -> Self {
         Self::with(&[], &[(PROGRAM, program)])
+    }
+
+    /// A launcher whose fabrics become another user.
+    pub(crate) fn start_with_user(user: u32) -> Self {
+        Self::with(&[], &[(USER, &user.to_string())])
     }
 
     /// A launcher in a network namespace of its own.

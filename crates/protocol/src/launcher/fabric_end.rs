@@ -2,10 +2,13 @@
 
 use super::messages::{MAX_REQUEST, ToFabric};
 use crate::StoreIdentity;
-use crate::channel::{Channel, ChannelError};
-use rustix::process::setsid;
+use crate::channel::{Channel, ChannelError, Received};
+use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior, setsid};
 use rustix::stdio::dup2_stdin;
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
@@ -35,7 +38,8 @@ pub enum FabricEndError {
 }
 
 /// Makes this process a fabric, which its launcher started: receives what the launcher gives, leaves the terminal's
-/// session, and gives up all capabilities. Call it before any other thread runs, because capabilities belong to threads.
+/// session, becomes another user if the launcher says so, and gives up all capabilities. Call it before any other thread
+/// runs, because users and capabilities belong to threads.
 ///
 /// The channel to the launcher arrives as standard input, which is `/dev/null` from then on: that needs no number of a
 /// descriptor that both sides agree on, and no `unsafe` to take it over.
@@ -45,15 +49,31 @@ pub fn become_fabric() -> Result<FabricEnd, FabricEndError> {
     // It fails only in a process that leads a session or a process group already.
     let _ = setsid();
     set_no_new_privs(true)?;
+    let mut first = receive(&launcher)?;
+    if let ToFabric::User(user) = first.message {
+        become_user(user)?;
+        first = receive(&launcher)?;
+    }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-    let first = launcher.receive::<ToFabric>(MAX_REQUEST).map_err(FabricEndError::Channel)?;
-    let Some((ToFabric::Identity(store), descriptors)) =
-        first.map(|received| (received.message, received.descriptors))
-    else {
-        return Err(FabricEndError::NoIdentity);
-    };
-    Ok(FabricEnd { launcher, store, kvm: descriptors.into_iter().next() })
+    let ToFabric::Identity(store) = first.message else { return Err(FabricEndError::NoIdentity) };
+    Ok(FabricEnd { launcher, store, kvm: first.descriptors.into_iter().next() })
+}
+
+fn receive(launcher: &Channel) -> Result<Received<ToFabric>, FabricEndError> {
+    launcher.receive(MAX_REQUEST).map_err(FabricEndError::Channel)?.ok_or(FabricEndError::NoIdentity)
+}
+
+/// Becomes a user other than root, without groups.
+fn become_user(user: u32) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    // After a change of the user, the files of this process in /proc belong to root: it could not map its user into a
+    // user namespace for its boxes.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    Ok(())
 }
 
 impl fmt::Display for FabricEndError {

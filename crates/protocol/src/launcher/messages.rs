@@ -90,7 +90,9 @@ pub struct FabricState {
 /// What a launcher tells a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToFabric {
-    /// The first message: the store that the fabric serves. Its descriptor, if it has one, is `/dev/kvm`.
+    /// The user and the group that the fabric is to become. If it comes, it comes first.
+    User(u32),
+    /// The first message, or the one after [`User`](Self::User): the store that the fabric serves. Its descriptor, if it has one, is `/dev/kvm`.
     Identity(StoreIdentity),
     /// A daemon connects. The descriptor is the fabric's end of a new channel.
     Daemon,

@@ -67,6 +67,8 @@ pub enum Step {
     LowerOomScore,
     /// Put a fabric in a control group of its own.
     MakeCgroup,
+    /// Hand that control group to the fabric's user.
+    DelegateCgroup,
 }
 
 impl Shortfall {
@@ -121,6 +123,7 @@ impl fmt::Display for Step {
             Self::RaiseFileLimit => "raise the limit of open files",
             Self::LowerOomScore => "lower the score for the end of processes without memory",
             Self::MakeCgroup => "make a control group",
+            Self::DelegateCgroup => "delegate the control group",
         })
     }
 }
