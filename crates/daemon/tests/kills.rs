@@ -182,7 +182,7 @@ impl Order {
             12..15 => {
                 let count = random.below(4);
                 let member = |number: u32| {
-                    let text = if number % 2 == 0 { text } else { other };
+                    let text = if number.is_multiple_of(2) { text } else { other };
                     (format!("{stack}member{number}"), text, 100 + 10 * (number % 2))
                 };
                 Self::Apply {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Why the socket cannot be opened.
 #[derive(Debug)]
@@ -80,6 +81,10 @@ impl Drop for Socket {
     }
 }
 
+/// The time for the lock of a daemon that was killed to be released: a process that it was just creating has the lock
+/// too, until it ends a moment later.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// Locks the file beside the socket. The kernel releases the lock when this process ends, however it ends.
 fn lock(path: &Path) -> Result<File, ListenError> {
     let mut name = path.as_os_str().to_owned();
@@ -87,10 +92,16 @@ fn lock(path: &Path) -> Result<File, ListenError> {
     let make = |error| ListenError::Make(path.into(), error);
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&name).map_err(make)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(ListenError::InUse(path.into())),
-        Err(TryLockError::Error(error)) => Err(make(error)),
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(LOCK_TIMEOUT / 50);
+            }
+            Err(TryLockError::WouldBlock) => return Err(ListenError::InUse(path.into())),
+            Err(TryLockError::Error(error)) => return Err(make(error)),
+        }
     }
 }
 

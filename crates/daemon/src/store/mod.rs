@@ -8,6 +8,8 @@ mod log;
 mod operation;
 mod schema;
 mod set_aside;
+#[cfg(test)]
+mod simulation;
 mod switches;
 
 pub(crate) use boxes::{StoredBox, StoredConfiguration};

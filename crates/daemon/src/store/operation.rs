@@ -242,14 +242,26 @@ impl Store {
 
     fn make(&mut self, changes: &[StoreChange], operation: Option<OperationId>) -> Result<(), StoreError> {
         self.set_synchronous(Synchronous::Full)?;
+        #[cfg(test)]
+        let commits_fail = self.commits_fail;
         self.change(|connection| {
             let transaction = connection.transaction()?;
             changes.iter().try_for_each(|change| make_change(&transaction, change))?;
             if let Some(operation) = operation {
                 end(&transaction, operation)?;
             }
+            #[cfg(test)]
+            if commits_fail {
+                return Err(StoreError::Full);
+            }
             Ok(transaction.commit()?)
         })
+    }
+
+    /// Makes the commits of operations fail.
+    #[cfg(test)]
+    pub(crate) fn fail_commits(&mut self, fail: bool) {
+        self.commits_fail = fail;
     }
 
     /// Makes a change that does not wait for the disk.

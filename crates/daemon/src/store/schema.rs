@@ -101,6 +101,9 @@ pub(super) enum Synchronous {
 pub(crate) struct Store {
     pub(super) connection: Connection,
     synchronous: Synchronous,
+    /// Whether commits of operations fail, for simulations.
+    #[cfg(test)]
+    pub(super) commits_fail: bool,
     /// Damage found at the start, until it is reported.
     damage: Vec<Damage>,
     /// Operations that the end of the previous daemon interrupted, until they are reported.
@@ -139,6 +142,8 @@ impl Store {
         let mut store = Self {
             connection: opened,
             synchronous: Synchronous::Full,
+            #[cfg(test)]
+            commits_fail: false,
             damage: log.into_iter().collect(),
             interrupted: Vec::new(),
             staged: BTreeMap::new(),
