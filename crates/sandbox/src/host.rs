@@ -80,7 +80,7 @@ impl Host {
     }
 
     /// What isolates boxes in processes from this host, besides their system call filter. Layers that the host does not
-    /// permit are missing.
+    /// permit are missing. It waits until the spawner has entered them.
     pub fn isolation(&self) -> Result<Isolation, SetupError> {
         self.program.spawner.isolation()
     }

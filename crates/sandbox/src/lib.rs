@@ -4,8 +4,8 @@
 //!
 //! Invariants:
 //! - A box can access only its own memory, the read-only image, the region that it shares with its host, and its
-//!   packet pool. This is enforced by page tables and memory slots for a virtual machine, and by the address space and
-//!   a system call filter for a process. It is not enforced for a thread ([`thread`]).
+//!   packet pool. This is enforced by page tables and memory slots for a virtual machine, and by the address space, a
+//!   system call filter, namespaces and limits for a process. It is not enforced for a thread ([`thread`]).
 //! - Anything that a box does (faults, loops, arbitrary writes to the shared region) results in a [`State`] or an error
 //!   of this crate, never in a panic of the host.
 //! - A new box gets zeroed memory, without data of an earlier box.

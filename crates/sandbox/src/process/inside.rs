@@ -115,7 +115,7 @@ fn there_is_no_network() {
     let arguments = format!("{socket} {} {}", pointer(&address), address.len());
     attacker.refused(libc::SYS_connect, &arguments, &[libc::ENETUNREACH]);
     let raw = format!("{} {} 0", libc::AF_PACKET, libc::SOCK_RAW);
-    attacker.refused(libc::SYS_socket, &raw, &[libc::EPERM]);
+    attacker.refused(libc::SYS_socket, &raw, &[libc::EPERM, libc::EAFNOSUPPORT]);
 }
 
 #[test]

@@ -64,11 +64,15 @@ impl Helper {
             let cause = io::Error::from_raw_os_error(libc::EPERM);
             missing.push(refused(Layer::User, "reach processes of another user", &cause));
         }
-        let cgroup = Cgroup::create(pid).map_err(|error| {
-            missing.push(refused(Layer::Cgroup, "create it", &error));
-        });
-        let helper = Self { _process: process, _cgroup: cgroup.ok() };
-        let link = Link::new(host, changes_user, missing)?;
+        let mut helper = Self { _process: process, _cgroup: None };
+        let link = Link::new(host, changes_user, || {
+            // It takes longer than all other layers together.
+            match Cgroup::create(pid) {
+                Ok(cgroup) => helper._cgroup = Some(cgroup),
+                Err(error) => missing.push(refused(Layer::Cgroup, "create it", &error)),
+            }
+            missing
+        })?;
         Ok((helper, link))
     }
 }

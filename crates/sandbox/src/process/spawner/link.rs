@@ -57,11 +57,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Lets a new helper enter the isolation. `known` are layers that are known to be missing.
+    /// Lets a new helper enter the isolation. Meanwhile it calls a function that returns the layers that are known to be
+    /// missing.
     pub(super) fn new(
         socket: OwnedFd,
         changes_user: bool,
-        known: Vec<MissingLayer>,
+        meanwhile: impl FnOnce() -> Vec<MissingLayer>,
     ) -> Result<Self, SetupError> {
         let event = EventFd::new().map_err(|error| SetupError::Spawner(error.cause))?;
         let mut link = Self {
@@ -70,14 +71,15 @@ impl Link {
             isolation: Isolation::default(),
             events: Mutex::new(vec![event]),
         };
-        let (Reply::Entered { results }, ..) = link.order(Order::Enter { changes_user }, &[])? else {
-            return Err(SetupError::Gone);
-        };
+        let mut missing = Vec::new();
+        let entered = link.order_and(Order::Enter { changes_user }, &[], || missing = meanwhile())?;
+        let (Reply::Entered { results }, ..) = entered else { return Err(SetupError::Gone) };
         let failed = LAYERS_OF_HELPER.into_iter().zip(results).filter_map(|(layer, result)| {
             let (step, errno) = result.err()?;
             Some(MissingLayer { layer, step: step.name(), errno })
         });
-        link.isolation = Isolation::new(known.into_iter().chain(failed).collect());
+        missing.extend(failed);
+        link.isolation = Isolation::new(missing);
         Ok(link)
     }
 
@@ -91,11 +93,21 @@ impl Link {
         self.ended.load(Relaxed)
     }
 
-    /// Gives an order, and returns the reply with its descriptor.
+    /// Gives an order. Returns the reply, its descriptor, and whether descriptors were lost for want of room.
     fn order(
         &self,
         order: Order,
         descriptors: &[RawFd],
+    ) -> Result<(Reply, Option<OwnedFd>, bool), SetupError> {
+        self.order_and(order, descriptors, || ())
+    }
+
+    /// Gives an order and calls a function before it waits for the reply.
+    fn order_and(
+        &self,
+        order: Order,
+        descriptors: &[RawFd],
+        meanwhile: impl FnOnce(),
     ) -> Result<(Reply, Option<OwnedFd>, bool), SetupError> {
         let socket = lock(&self.socket);
         let ended = || {
@@ -107,6 +119,7 @@ impl Link {
             errno => SetupError::Spawner(io::Error::from_raw_os_error(errno)),
         };
         send(socket.as_raw_fd(), &order.encode(), descriptors).map_err(failed)?;
+        meanwhile();
         let Received { words, descriptors, truncated, .. } =
             receive(socket.as_raw_fd()).map_err(failed)?.ok_or_else(ended)?;
         let [first, rest @ ..] = descriptors;
