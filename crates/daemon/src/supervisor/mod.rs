@@ -18,6 +18,8 @@ mod operation;
 mod pending_confirmation;
 mod rate_meter;
 mod restore;
+#[cfg(test)]
+mod simulation;
 mod stacks;
 mod state;
 mod status;

@@ -466,13 +466,14 @@ impl Supervisor {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
         let before = stored.clone();
+        let mut known = self.addresses(switch)?.into_iter();
+        let previous = known.find(|entry| entry.mac == mac).map(|entry| entry.port);
         self.assign(switch, mac, port)?;
         let at = switch.clone();
         operation.undo_by(move |supervisor| {
-            let port = before.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port);
             // If the fabric has ended, nothing is assigned.
-            let _ = match port {
-                Some(port) => supervisor.assign(&at, mac, port),
+            let _ = match previous {
+                Some(port) => supervisor.assign(&at, mac, &port),
                 None => supervisor.unset(&at, mac),
             };
             supervisor.0.switches().insert(at, before);
