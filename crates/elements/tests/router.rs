@@ -5,7 +5,7 @@ mod support;
 use std::rc::Rc;
 
 use packet::Timestamp;
-use support::{BATCHES, Memory, expectations, run, run_with};
+use support::{BATCHES, Memory, books, expectations, run, run_with};
 
 /// Length of the header of a capture file.
 const CAPTURE_HEADER: usize = 24;
@@ -64,6 +64,7 @@ fn an_endless_loop_is_cut_and_counted() {
         run.router.losses().iter().map(|loss| (loss.reason.to_string(), loss.packets)).collect::<Vec<_>>(),
         [("endless_loop".to_string(), 1)]
     );
+    assert_eq!(books::check(&run), [""; 0]);
 }
 
 #[test]

@@ -170,13 +170,31 @@ pub(crate) fn run(config: &str, batch: usize) -> Result<Run, String> {
 
 /// Like `run`, in a given environment.
 pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result<Run, String> {
-    run_graph(config, batch, memory, Registry::new(elements::REGISTRY), |_| {})
+    let limits = Limits { batch, ..Limits::default() };
+    run_graph(config, limits, memory, Registry::new(elements::REGISTRY), |_| {})
 }
 
-/// Like `run_with`, with other classes, after a change to the graph.
+/// Limits of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// Packets in a batch.
+    pub(crate) batch: usize,
+    /// Packets in the pool.
+    pub(crate) packets: usize,
+    /// Simulated time.
+    pub(crate) time: Timestamp,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { batch: 256, packets: 1 << 14, time: MAX_TIME }
+    }
+}
+
+/// Like `run_with`, with other limits and other classes, after a change to the graph.
 pub(crate) fn run_graph(
     config: &str,
-    batch: usize,
+    limits: Limits,
     memory: Rc<Memory>,
     registry: Registry,
     change: impl FnOnce(&mut click_lang::Graph),
@@ -190,13 +208,19 @@ pub(crate) fn run_graph(
         return Err(message(&compiled.diagnostics));
     }
     change(&mut compiled.graph);
-    let options =
-        Options { batch, simulated: Some(START), seed: Some(1), packets: 1 << 14, ..Options::default() };
+    let options = Options {
+        batch: limits.batch,
+        simulated: Some(START),
+        seed: Some(1),
+        packets: limits.packets,
+        ..Options::default()
+    };
     let mut router =
         Router::new(compiled.graph, registry, memory.clone(), options).map_err(|all| message(&all))?;
-    let mut until = START + MAX_TIME;
+    let mut until = START + limits.time;
     // Packets that arrive at the end of that time are still received.
     while router.run(Some(until)) == RunEnd::Paused
+        && limits.time == MAX_TIME
         && memory.network.as_ref().is_some_and(|network| network.is_waiting())
     {
         until += Timestamp::from_parts(1, 0);
