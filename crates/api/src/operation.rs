@@ -355,6 +355,19 @@ operations! {
     REMOVE_STACK: "remove_stack" Delete "/v1/stacks/{stack}",
         RemoveQuery, Nothing => Json<Changes>, [NotFound Busy Store];
 
+    /// Checks the store's whole file, and lists the entries that were set aside.
+    CHECK_STORE: "check_store" Get "/v1/store",
+        Nothing, Nothing => Json<StoreStatus>, [Store];
+    /// Returns a copy of the store with all acknowledged changes.
+    BACK_STORE_UP: "back_store_up" Get "/v1/store/backup",
+        Nothing, Nothing => Bytes, [Store];
+    /// Restores an entry of the store that was set aside. If that fails, it stays aside.
+    RETRY_SET_ASIDE: "retry_set_aside" Post "/v1/store/set-aside/{entry}/retry",
+        Nothing, Nothing => Nothing, [NotFound Store];
+    /// Deletes an entry of the store that was set aside.
+    DROP_SET_ASIDE: "drop_set_aside" Delete "/v1/store/set-aside/{entry}",
+        Nothing, Nothing => Nothing, [NotFound Store];
+
     /// Returns all counters in the formats of Prometheus.
     METRICS: "metrics" Get "/metrics",
         Nothing, Nothing => Metrics, [];

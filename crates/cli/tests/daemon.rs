@@ -4,6 +4,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -282,6 +283,43 @@ fn an_exported_stack_has_nothing_to_change() {
         daemon.check(&["diff", path], 0, &["nothing to change"]);
         daemon.check(&["export", "nowhere"], 4, &["clickbox stacks"]);
     }
+}
+
+/// A backup is made while the daemon runs, only its user can read it, and another daemon can use it as its store.
+#[test]
+fn the_store_is_backed_up_checked_and_repaired() {
+    let folder = std::env::temp_dir().join(format!("clickbox-backup-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = |name: &str| folder.join(name).to_str().expect("a plain path").to_string();
+    let (store, backup) = (path("store"), path("backup"));
+    let daemon = Daemon::start_with("backup", &["--store", &store]);
+    let text = daemon.file("fw.click", "FromDevice(0) -> Discard;\n");
+    daemon.check(&["create", "fw", &text, "--sandbox", "process", "--attach", "-"], 0, &[]);
+    daemon.check(&["store", "check"], 0, &["the store is sound"]);
+    for _ in 0..2 {
+        daemon.check(&["store", "backup", &backup], 0, &[]);
+    }
+    daemon.check(&["rm", "--force", "fw"], 0, &[]);
+    daemon.check(&["store", "backup", &path("nowhere/backup")], 2, &["nowhere"]);
+    daemon.check(&["store", "repair"], 0, &["nothing is set aside"]);
+    daemon.check(&["store", "repair", "--drop", "7"], 4, &["no entry 7 was set aside"]);
+    drop(daemon);
+    let mode = std::fs::metadata(&backup).expect("the backup").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!folder.join("backup.partial").exists());
+    // An entry that cannot be read is listed, and dropped on request.
+    let connection = rusqlite::Connection::open(&backup).expect("a database");
+    let order = "INSERT INTO stacks VALUES ('odd', 'no', '')";
+    connection.execute(order, []).expect("a row");
+    drop(connection);
+    let daemon = Daemon::start_with("backup", &["--store", &backup]);
+    daemon.check(&["ps", "--quiet"], 0, &["fw"]);
+    daemon.check(&["store", "check"], 1, &["stack", "odd"]);
+    daemon.check(&["store", "repair", "--retry"], 1, &["odd"]);
+    daemon.check(&["store", "repair", "--drop", "1"], 0, &["nothing is set aside"]);
+    daemon.check(&["store", "check", "--json"], 0, &["findings"]);
+    drop(daemon);
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
 /// Unconfirmed changes of a stack are undone: at the time limit, on request, or by the next daemon.

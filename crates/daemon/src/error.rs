@@ -40,6 +40,8 @@ pub enum OperationError {
     NothingToConfirm(StackName),
     /// The address is not in the switch's table.
     NoAddress(SwitchName, api::MacAddr),
+    /// The store has set no entry of this number aside.
+    NoEntry(i64),
     /// The box has written no file of this name.
     NoFile(BoxName, String),
     /// The box has not crashed.
@@ -174,6 +176,7 @@ impl OperationError {
             | Self::NoConfiguration(..)
             | Self::NoStack(_)
             | Self::NoAddress(..)
+            | Self::NoEntry(_)
             | Self::NoFile(..)
             | Self::NoCrash(_)
             | Self::NoHandler(..) => ErrorCode::NotFound,
@@ -235,6 +238,7 @@ impl fmt::Display for OperationError {
             Self::NothingToConfirm(name) => write!(f, "stack {name} does not await confirmation"),
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
+            Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
             Self::NoHandler(_, message) | Self::HandlerRefused(message) => message.fmt(f),

@@ -20,6 +20,7 @@ mod name;
 mod path;
 mod size;
 mod stack;
+mod store;
 mod subject;
 mod switches;
 mod text;
@@ -43,6 +44,7 @@ pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName,
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
 pub use stack::{ApplyQuery, Change, ChangeAction, Changes, ExternalSwitch, RemoveQuery, Stack, StackStatus};
+pub use store::{SetAsideEntry, StoreStatus};
 pub use subject::{Subject, SubjectError};
 pub use switches::{
     AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,

@@ -12,11 +12,12 @@ use api::{
     CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox,
     CreateSwitch, ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue,
     HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, RemoveQuery, SetAddress, Stack,
-    StackName, StackStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
+    StackName, StackStatus, StoreStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Json, Router};
 use std::sync::Arc;
@@ -96,6 +97,10 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "roll_back_stack" => post(roll_back_stack),
         "export_stack" => get(export_stack),
         "remove_stack" => delete(remove_stack),
+        "check_store" => get(check_store),
+        "back_store_up" => get(back_store_up),
+        "retry_set_aside" => post(retry_set_aside),
+        "drop_set_aside" => delete(drop_set_aside),
         "metrics" => get(metrics_text),
         _ => return None,
     })
@@ -443,6 +448,24 @@ async fn remove_stack(
         false => supervisor.remove_stack(&name),
     })
     .await
+}
+
+async fn check_store(State(supervisor): SupervisorArg) -> JsonResult<StoreStatus> {
+    answer(supervisor, Supervisor::check_store).await
+}
+
+async fn back_store_up(State(supervisor): SupervisorArg) -> Result<Response, ErrorResponse> {
+    let copy = wait(supervisor, |supervisor| supervisor.back_store_up()).await?;
+    let media = <operation::Bytes as operation::Body>::MEDIA.unwrap_or_default();
+    Ok(([(CONTENT_TYPE, media)], copy).into_response())
+}
+
+async fn retry_set_aside(State(supervisor): SupervisorArg, PathNames(entry): PathNames<i64>) -> EmptyResult {
+    done(supervisor, move |supervisor| supervisor.retry_set_aside(entry)).await
+}
+
+async fn drop_set_aside(State(supervisor): SupervisorArg, PathNames(entry): PathNames<i64>) -> EmptyResult {
+    done(supervisor, move |supervisor| supervisor.drop_set_aside(entry)).await
 }
 
 async fn metrics_text(

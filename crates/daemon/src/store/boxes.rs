@@ -1,43 +1,14 @@
 //! Boxes and their configurations in the store.
 
+use super::change::{OperationId, StoreChange};
+use super::entries::{StoredBox, StoredConfiguration};
 use super::error::StoreError;
-use super::operation::{OperationId, StoreChange};
 use super::schema::Store;
-use api::{BoxName, ConfigurationName, CreateBox, File, StackName, Time, Value};
+use api::{BoxName, ConfigurationName, File, StackName, Value};
 use rusqlite::{Row, Transaction};
 
 /// The id of the configuration of a box that an operation adds, until it is written.
 const NOT_WRITTEN: i64 = 0;
-
-/// A box as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredBox {
-    /// Its definition, with every MAC address filled in, but without texts and files.
-    pub(crate) definition: CreateBox,
-    /// The stack that it belongs to.
-    pub(crate) stack: Option<StackName>,
-    /// When it was created.
-    pub(crate) created: Time,
-    /// Whether it should run.
-    pub(crate) running: bool,
-}
-
-/// A configuration as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredConfiguration {
-    /// The id of its row.
-    pub(crate) id: i64,
-    /// Its name.
-    pub(crate) name: ConfigurationName,
-    /// Its source name in diagnostics.
-    pub(crate) source: Option<String>,
-    /// When it was installed or last swapped.
-    pub(crate) installed: Time,
-    /// How often it was swapped.
-    pub(crate) swaps: u32,
-    /// Its text.
-    pub(crate) text: String,
-}
 
 /// Parses a text column into a type of the API.
 pub(super) fn read<T: std::str::FromStr>(row: &Row, column: usize) -> rusqlite::Result<T> {
@@ -207,6 +178,7 @@ fn configuration(row: &Row) -> rusqlite::Result<StoredConfiguration> {
 mod tests {
     use super::*;
     use crate::store::Action;
+    use api::{CreateBox, Time};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 

@@ -31,6 +31,16 @@ impl EntryKind {
         }
     }
 
+    /// Its name in the API.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Box => "box",
+            Self::Switch => "switch",
+            Self::Stack => "stack",
+            Self::Unconfirmed => "unconfirmed",
+        }
+    }
+
     /// The columns of its table, in order.
     pub(super) fn columns(self) -> &'static str {
         match self {

@@ -1,10 +1,13 @@
 //! The store: definitions on disk, from which a daemon restores its state after a restart.
 
 mod boxes;
+mod change;
 mod damage;
+mod entries;
 mod error;
 mod events;
 mod log;
+mod maintenance;
 mod operation;
 mod schema;
 mod set_aside;
@@ -12,9 +15,8 @@ mod set_aside;
 mod simulation;
 mod switches;
 
-pub(crate) use boxes::{StoredBox, StoredConfiguration};
+pub(crate) use change::{Action, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};
+pub(crate) use entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
 pub use error::StoreError;
-pub(crate) use operation::{Action, OperationId, StoreChange};
 pub(crate) use schema::Store;
-pub(crate) use switches::{StoredStack, StoredSwitch, StoredUnconfirmed};

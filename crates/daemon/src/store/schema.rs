@@ -1,9 +1,9 @@
 //! The store's file and its schema.
 
+use super::change::{Interrupted, OperationId, Staged};
 use super::damage::Damage;
 use super::error::StoreError;
 use super::log::check_log;
-use super::operation::{Interrupted, OperationId, Staged};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;

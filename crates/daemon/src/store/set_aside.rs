@@ -61,7 +61,7 @@ impl Store {
     }
 
     /// Reads one entry and all that belongs to it.
-    fn check_entry(&self, kind: EntryKind, key: &Value) -> Result<(), StoreError> {
+    pub(super) fn check_entry(&self, kind: EntryKind, key: &Value) -> Result<(), StoreError> {
         let name = match key {
             Value::Text(name) => name.as_str(),
             _ => return Err(StoreError::Inconsistent("its name is no text")),
@@ -113,22 +113,28 @@ impl Store {
         };
         for (entry, source, name) in entries {
             let Some(kind) = EntryKind::ALL.into_iter().find(|kind| kind.table() == source) else { continue };
-            let (table, columns) = (kind.table(), kind.columns());
-            let query = format!("SELECT 1 FROM {table} WHERE name = ?1");
-            if self.connection.query_row(&query, [&name], |_| Ok(())).optional()?.is_some() {
-                continue;
-            }
-            let order = format!(
-                "INSERT INTO {table} ({columns}) SELECT {columns} FROM set_aside_{table} WHERE entry = ?1"
-            );
-            self.connection.execute(&order, [entry])?;
-            if kind == EntryKind::Box {
-                self.put_configurations_back(entry)?;
-            }
-            self.connection.execute(&format!("DELETE FROM set_aside_{table} WHERE entry = ?1"), [entry])?;
-            self.connection.execute("DELETE FROM set_aside WHERE id = ?1", [entry])?;
+            self.retry_entry(entry, kind, &name)?;
         }
         Ok(())
+    }
+
+    /// Puts an entry back. Returns whether its name was free.
+    pub(super) fn retry_entry(&self, entry: i64, kind: EntryKind, name: &Value) -> Result<bool, StoreError> {
+        let (table, columns) = (kind.table(), kind.columns());
+        let query = format!("SELECT 1 FROM {table} WHERE name = ?1");
+        if self.connection.query_row(&query, [name], |_| Ok(())).optional()?.is_some() {
+            return Ok(false);
+        }
+        let order = format!(
+            "INSERT INTO {table} ({columns}) SELECT {columns} FROM set_aside_{table} WHERE entry = ?1"
+        );
+        self.connection.execute(&order, [entry])?;
+        if kind == EntryKind::Box {
+            self.put_configurations_back(entry)?;
+        }
+        self.connection.execute(&format!("DELETE FROM set_aside_{table} WHERE entry = ?1"), [entry])?;
+        self.connection.execute("DELETE FROM set_aside WHERE id = ?1", [entry])?;
+        Ok(true)
     }
 
     /// Puts back a box's configurations. They get new ids, because theirs may be used by others.
@@ -183,7 +189,7 @@ fn set_aside(connection: &Connection, kind: EntryKind, name: &Value, reason: &st
 }
 
 /// A key for a message.
-fn shown(name: &Value) -> String {
+pub(super) fn shown(name: &Value) -> String {
     match name {
         Value::Text(name) => name.clone(),
         other => format!("{other:?}"),

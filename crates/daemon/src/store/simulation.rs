@@ -2,10 +2,9 @@
 //! tear whatever was not synchronised. `CLICKBOX_TEST_SCHEDULES` is the number of schedules, each of which ends with a
 //! crash. `CLICKBOX_TEST_SEED` repeats a run.
 
-use super::boxes::{StoredBox, StoredConfiguration};
-use super::operation::{Action, OperationId, StoreChange};
+use super::change::{Action, OperationId, StoreChange};
+use super::entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
 use super::schema::Store;
-use super::switches::{StoredStack, StoredSwitch, StoredUnconfirmed};
 use api::{BoxName, CreateBox, CreateSwitch, Event, EventKind, File, Stack, StackName, Time};
 use random::Random;
 use std::collections::BTreeMap;

@@ -1,27 +1,13 @@
 //! Switches and stacks in the store.
 
 use super::boxes::{read, read_some};
+use super::entries::{StoredStack, StoredSwitch, StoredUnconfirmed};
 use super::error::StoreError;
 use super::schema::Store;
-use api::{CreateSwitch, MacAddr, PortName, Stack, StackName, SwitchName, Time};
+use api::{CreateSwitch, MacAddr, PortName, StackName, SwitchName};
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// A switch as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredSwitch {
-    /// Its definition, with its current ports.
-    pub(crate) definition: CreateSwitch,
-    /// Addresses that were set at run time, in addition to those in the ports' definitions.
-    pub(crate) addresses: Vec<(MacAddr, PortName)>,
-    /// The ports that a stack made. The others were added by clients.
-    pub(crate) makers: BTreeMap<PortName, StackName>,
-    /// The stack that it belongs to.
-    pub(crate) stack: Option<StackName>,
-    /// When it was created.
-    pub(crate) created: Time,
-}
 
 /// The switch's columns as one JSON value.
 #[derive(Serialize, Deserialize)]
@@ -44,26 +30,6 @@ impl SwitchEntry {
     }
 }
 
-/// A stack as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredStack {
-    /// Its name.
-    pub(crate) name: StackName,
-    /// Its definition, without texts and files.
-    pub(crate) definition: Stack,
-    /// When it was applied.
-    pub(crate) applied: Time,
-}
-
-/// A stack that awaits confirmation, as stored.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredUnconfirmed {
-    /// Its name.
-    pub(crate) name: StackName,
-    /// Its previous definition, with texts and files. `None` if it did not exist.
-    pub(crate) before: Option<Stack>,
-}
-
 impl Store {
     /// All switches, by name.
     pub(crate) fn switches(&self) -> Result<Vec<StoredSwitch>, StoreError> {
@@ -73,7 +39,7 @@ impl Store {
     }
 
     /// One switch.
-    pub(super) fn read_switch(&self, name: &str) -> Result<StoredSwitch, StoreError> {
+    pub(crate) fn read_switch(&self, name: &str) -> Result<StoredSwitch, StoreError> {
         let query = "SELECT definition, stack, created FROM switches WHERE name = ?1";
         self.connection.query_row_and_then(query, [name], |row| self.stored_switch(row))
     }
@@ -142,7 +108,7 @@ fn stored_stack(row: &Row) -> Result<StoredStack, StoreError> {
 mod tests {
     use super::*;
     use crate::store::StoreChange;
-    use api::{AddPort, Limits, PortDriver};
+    use api::{AddPort, Limits, PortDriver, Stack, Time};
 
     #[test]
     fn stored_switches_and_stacks_are_read_back() {

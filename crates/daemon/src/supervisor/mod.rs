@@ -12,6 +12,7 @@ mod exit;
 mod exit_events;
 mod handlers;
 mod lifecycle;
+mod maintenance;
 mod measure;
 mod monitor;
 mod operation;

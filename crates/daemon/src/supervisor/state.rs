@@ -296,6 +296,9 @@ impl Supervisor {
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
         supervisor.restore()?;
         supervisor.roll_back_unconfirmed()?;
+        if settings.store.is_some() {
+            supervisor.check_store_beside_service();
+        }
         let message = format!("the daemon {} started", env!("CARGO_PKG_VERSION"));
         supervisor.0.journal.note(EventKind::DaemonStarted, Subject::Daemon, message);
         Ok(supervisor)

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{
     address, capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, port, show,
-    stack, switch, top,
+    stack, store, switch, top,
 };
 use crate::error::CommandError;
 use crate::online;
@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Rollback(stack::Rollback),
     Down(stack::Down),
     Stacks(stack::List),
+    Store(store::Arguments),
     Doctor(doctor::Arguments),
 }
 
@@ -72,6 +73,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Rollback(arguments) => stack::rollback(arguments),
         Command::Down(arguments) => stack::down(arguments),
         Command::Stacks(arguments) => stack::list(arguments),
+        Command::Store(arguments) => store::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
     };
     result.inspect_err(|error| online::diagnostics(error.details(), &texts))

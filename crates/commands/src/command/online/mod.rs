@@ -15,6 +15,7 @@ mod logs;
 mod port;
 mod show;
 mod stack;
+mod store;
 mod switch;
 mod top;
 

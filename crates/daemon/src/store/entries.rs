@@ -1,0 +1,69 @@
+//! Entries of the store.
+
+use api::{ConfigurationName, CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, Time};
+use std::collections::BTreeMap;
+
+/// A box as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredBox {
+    /// Its definition, with every MAC address filled in, but without texts and files.
+    pub(crate) definition: CreateBox,
+    /// The stack that it belongs to.
+    pub(crate) stack: Option<StackName>,
+    /// When it was created.
+    pub(crate) created: Time,
+    /// Whether it should run.
+    pub(crate) running: bool,
+}
+
+/// A configuration as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredConfiguration {
+    /// The id of its row.
+    pub(crate) id: i64,
+    /// Its name.
+    pub(crate) name: ConfigurationName,
+    /// Its source name in diagnostics.
+    pub(crate) source: Option<String>,
+    /// When it was installed or last swapped.
+    pub(crate) installed: Time,
+    /// How often it was swapped.
+    pub(crate) swaps: u32,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+/// A switch as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredSwitch {
+    /// Its definition, with its current ports.
+    pub(crate) definition: CreateSwitch,
+    /// Addresses that were set at run time, in addition to those in the ports' definitions.
+    pub(crate) addresses: Vec<(MacAddr, PortName)>,
+    /// The ports that a stack made. The others were added by clients.
+    pub(crate) makers: BTreeMap<PortName, StackName>,
+    /// The stack that it belongs to.
+    pub(crate) stack: Option<StackName>,
+    /// When it was created.
+    pub(crate) created: Time,
+}
+
+/// A stack as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredStack {
+    /// Its name.
+    pub(crate) name: StackName,
+    /// Its definition, without texts and files.
+    pub(crate) definition: Stack,
+    /// When it was applied.
+    pub(crate) applied: Time,
+}
+
+/// A stack that awaits confirmation, as stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredUnconfirmed {
+    /// Its name.
+    pub(crate) name: StackName,
+    /// Its previous definition, with texts and files. `None` if it did not exist.
+    pub(crate) before: Option<Stack>,
+}
