@@ -611,6 +611,36 @@ fn what_is_in_use_is_removed_only_by_force() {
     supervisor.remove_unused_switch(&switch("wan")).unwrap();
 }
 
+/// A rollback that comes while another operation uses the stack's objects waits for it.
+#[test]
+fn a_rollback_waits_for_other_operations() {
+    let supervisor = supervisor();
+    let edge = "edge".parse().unwrap();
+    let boxes = vec![process("fw", "mirror", &["-"])];
+    let stack = Stack { boxes, ..Stack::default() };
+    let time = std::time::Duration::from_secs(1);
+    supervisor.apply_stack_within(&edge, stack, Some(time), false).unwrap();
+    std::thread::scope(|scope| {
+        // Its reply never comes, or came just before the loop.
+        let install = || loop {
+            let request = api::Install { configuration: "loop".into(), source: None, files: Vec::new() };
+            if supervisor.install(&name("fw"), &ConfigurationName::main(), &request).is_err() {
+                break;
+            }
+        };
+        scope.spawn(install);
+        std::thread::sleep(time * 5);
+        // The box is stopped after the rollback was due, or the rollback has removed it.
+        let _ = supervisor.stop_box(&name("fw"));
+        until("the stack is rolled back", || supervisor.stacks().unwrap().is_empty());
+    });
+    assert!(supervisor.boxes().unwrap().is_empty());
+    let events = supervisor.event_list(&EventQuery::default());
+    let rolled_back = events.iter().filter(|event| event.kind == EventKind::StackRolledBack);
+    let messages: Vec<&str> = rolled_back.map(|event| event.message.as_str()).collect();
+    assert_eq!(messages, ["stack edge was rolled back: it was not confirmed in time"]);
+}
+
 /// A box is attached again when a switch of the name in its definition exists again.
 #[test]
 fn a_recreated_switch_gets_its_boxes_back() {

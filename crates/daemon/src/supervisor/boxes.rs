@@ -169,11 +169,7 @@ impl Supervisor {
     /// Kills a box if it runs, and removes it with everything that is stored about it.
     pub fn remove_box(&self, name: &BoxName) -> Result<(), OperationError> {
         let managed = self.0.managed_box(name)?;
-        if self.0.claims.changed_by(&name.into()) == Some(name.into()) {
-            // An operation on this box need not be waited for, for example in an endless loop.
-            managed.inner().unwanted = true;
-            managed.instance().inspect(|instance| instance.discard());
-        }
+        self.interrupt_operation_on(&managed);
         let claims = || self.claims_to_remove_box(name);
         self.operate(Action::Remove, name, &claims, |operation| {
             let managed = self.0.managed_box(name)?;
@@ -182,6 +178,16 @@ impl Supervisor {
             operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
             Ok(())
         })
+    }
+
+    /// Ends a box that is to be removed if an operation on it alone is in progress: that operation need not be waited
+    /// for, for example in an endless loop.
+    pub(super) fn interrupt_operation_on(&self, managed: &ManagedBox) {
+        let subject = Subject::from(&managed.name);
+        if self.0.claims.changed_by(&subject) == Some(subject) {
+            managed.inner().unwanted = true;
+            managed.instance().inspect(|instance| instance.discard());
+        }
     }
 
     /// The claims of an operation that removes a box.

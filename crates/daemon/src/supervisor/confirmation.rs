@@ -86,8 +86,17 @@ impl Supervisor {
     pub fn roll_back_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         let pending = self.claim(name)?;
         let result = self.take_stack_back(name, pending.before, "as requested");
-        self.0.pending().remove(name);
+        self.settle(name, &result);
         result
+    }
+
+    /// Ends the wait for a confirmation after a rollback. If another operation was in its way, the stack waits on.
+    fn settle(&self, name: &StackName, result: &Result<Changes, OperationError>) {
+        let mut pending = self.0.pending();
+        match (result, pending.get_mut(name)) {
+            (Err(OperationError::Changing(_)), Some(entry)) => entry.busy = false,
+            _ => drop(pending.remove(name)),
+        }
     }
 
     /// Claims the confirmation of a stack, so that no other thread confirms it or rolls it back.
@@ -120,6 +129,8 @@ impl Supervisor {
         };
         let message = match &result {
             Ok(_) => format!("stack {name} was rolled back: {why}"),
+            // It is tried again.
+            Err(OperationError::Changing(_)) => return result,
             Err(failure) => {
                 format!("stack {name} could not be rolled back ({why}): {}", with_causes(failure))
             }
@@ -145,9 +156,10 @@ impl Supervisor {
             let run = move || {
                 // It may have been confirmed at the last moment.
                 if let Ok(pending) = supervisor.claim(&name) {
-                    // The result is in the journal.
-                    let _ = supervisor.take_stack_back(&name, pending.before, "it was not confirmed in time");
-                    supervisor.0.pending().remove(&name);
+                    // The result is in the journal. If another operation was in the way, the next round tries again.
+                    let result =
+                        supervisor.take_stack_back(&name, pending.before, "it was not confirmed in time");
+                    supervisor.settle(&name, &result);
                 }
             };
             // If no thread can be created, the next round retries.

@@ -172,6 +172,12 @@ impl Supervisor {
     /// of the store.
     pub(super) fn drop_stack(&self, order: StackOrder, name: &StackName) -> Result<Changes, OperationError> {
         let stack = Stack::default();
+        for managed in self.0.all() {
+            let is_ours = managed.inner().stack.as_ref() == Some(name);
+            if is_ours {
+                self.interrupt_operation_on(&managed);
+            }
+        }
         let mut has_begun = false;
         let done = self.operate(order.action, name, &|| self.claims_of(name, &stack), |operation| {
             if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
