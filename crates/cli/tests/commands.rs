@@ -66,6 +66,19 @@ fn commands_print_the_expected_output() {
 }
 
 #[test]
+fn colors_follow_the_environment() {
+    let is_styled = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clickbox"));
+        command.args(["check", "-e", "Idle -> Disard;"]).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        let output = command.envs(variables.iter().copied()).output().expect("the program runs");
+        String::from_utf8_lossy(&output.stderr).contains('\x1b')
+    };
+    assert!(!is_styled(&[]));
+    assert!(is_styled(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!is_styled(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+}
+
+#[test]
 fn errors_set_the_exit_code_and_name_the_cause() {
     check(&["run", "-"], "Idle -> Cuonter -> Discard;", 1, &["Cuonter", "Counter"]);
     check(&["check", "-"], "c :: Counter; c -> ", 1, &["error"]);

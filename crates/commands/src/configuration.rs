@@ -9,6 +9,7 @@ use click_lang::{Compiled, Diagnostic, Graph, Severity, plain_quotes};
 use element::Environment;
 use router::{Options, Registry, Router};
 
+use crate::color;
 use crate::components;
 use crate::diagnostic_printer;
 use crate::error::{CommandError, FileError};
@@ -89,7 +90,7 @@ pub(crate) fn router(
 
 /// Prints diagnostics with their source lines on standard error, except for consequences of others.
 pub(crate) fn print(diagnostics: &[Diagnostic], text: &SourceText) {
-    let mut printer = diagnostic_printer::DiagnosticPrinter::new(std::io::stderr().is_terminal());
+    let mut printer = diagnostic_printer::DiagnosticPrinter::new(color::is_enabled(&std::io::stderr()));
     for diagnostic in diagnostics.iter().filter(|diagnostic| !diagnostic.is_consequence) {
         eprintln!("{}", printer.render(diagnostic, text));
     }

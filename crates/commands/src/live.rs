@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use router::{Router, RunEnd};
 
+use crate::color::Palette;
 use crate::columns::padded;
 use crate::number_format::{bytes, grouped, scaled};
 use crate::screen;
@@ -24,12 +25,6 @@ const MAX_TABLE_WIDTH: usize = 100;
 const NUMBER_COLUMNS: usize = 3 * 14;
 /// Width of the progress bar in columns.
 const PROGRESS_BAR_WIDTH: usize = 30;
-
-const BOLD: &str = "\x1b[1m";
-const DIM: &str = "\x1b[2m";
-const RED: &str = "\x1b[31m";
-const GREEN: &str = "\x1b[32m";
-const PLAIN: &str = "\x1b[0m";
 
 /// The progress of a run.
 pub(crate) struct Progress {
@@ -73,6 +68,7 @@ pub(crate) struct LiveTable {
     /// Packet counts of each element in the past, oldest first.
     history: Vec<(Instant, Vec<u64>)>,
     is_hidden: IsHidden,
+    palette: Palette,
 }
 
 impl LiveTable {
@@ -83,6 +79,7 @@ impl LiveTable {
             started: Instant::now(),
             history: Vec::new(),
             is_hidden: |_, _| false,
+            palette: Palette::of(&std::io::stderr()),
         }
     }
 
@@ -96,6 +93,7 @@ impl LiveTable {
         if !self.is_shown || self.started.elapsed() < DISPLAY_DELAY {
             return;
         }
+        let Palette { bold, dim, green, plain, .. } = self.palette;
         let rows = rows(router, self.is_hidden);
         let now = Instant::now();
         while self.history.len() > 1 && self.history.get(1).is_some_and(|(at, _)| now - *at >= RATE_WINDOW) {
@@ -105,7 +103,7 @@ impl LiveTable {
         let width = width.saturating_sub(1).min(MAX_TABLE_WIDTH);
         let name_width = width.saturating_sub(NUMBER_COLUMNS).max(8);
         let mut lines = vec![format!(
-            "{BOLD}{:<name_width$}{:>14}{:>14}{:>14}{PLAIN}",
+            "{bold}{:<name_width$}{:>14}{:>14}{:>14}{plain}",
             "element", "packets", "per second", "lost"
         )];
         let rates: Vec<f64> = (0..rows.len())
@@ -122,11 +120,11 @@ impl LiveTable {
         let shown = select_rows(&rows, room);
         for &index in &shown {
             if let (Some(row), Some(rate)) = (rows.get(index), rates.get(index)) {
-                lines.push(row.line(name_width, *rate));
+                lines.push(row.line(name_width, *rate, self.palette));
             }
         }
         if shown.len() < rows.len() {
-            lines.push(format!("{DIM}and {} more elements{PLAIN}", rows.len() - shown.len()));
+            lines.push(format!("{dim}and {} more elements{plain}", rows.len() - shown.len()));
         }
         if let Some(progress) = progress {
             let full = (progress.done.clamp(0.0, 1.0) * PROGRESS_BAR_WIDTH as f64).round() as usize;
@@ -134,7 +132,7 @@ impl LiveTable {
             let label: String =
                 progress.label.chars().take(width.saturating_sub(PROGRESS_BAR_WIDTH + 2)).collect();
             lines.push(String::new());
-            lines.push(format!("{GREEN}{full}{PLAIN}{DIM}{empty}{PLAIN} {label}"));
+            lines.push(format!("{green}{full}{plain}{dim}{empty}{plain} {label}"));
         }
         screen::draw(&lines);
         self.history.push((now, rows.iter().map(|row| row.packets).collect()));
@@ -147,12 +145,13 @@ impl LiveTable {
 }
 
 impl Row {
-    fn line(&self, width: usize, rate: f64) -> String {
+    fn line(&self, width: usize, rate: f64, palette: Palette) -> String {
+        let Palette { red, dim, plain, .. } = palette;
         let lost = match self.lost {
             0 => format!("{:>14}", ""),
-            lost => format!("{RED}{:>14}{PLAIN}", grouped(lost)),
+            lost => format!("{red}{:>14}{plain}", grouped(lost)),
         };
-        let (start, end) = if self.packets == 0 { (DIM, PLAIN) } else { ("", "") };
+        let (start, end) = if self.packets == 0 { (dim, plain) } else { ("", "") };
         let name = padded(&self.label, width);
         format!("{start}{name}{:>14}{:>14}{end}{lost}", grouped(self.packets), scaled(rate))
     }
@@ -250,6 +249,13 @@ mod tests {
     #[test]
     fn the_remaining_time_is_rounded_up() {
         assert_eq!([duration(0.1), duration(61.2)], ["1 s", "1 min 2 s"]);
+    }
+
+    #[test]
+    fn rows_without_styles_have_no_control_sequences() {
+        let row = Row { label: "a".into(), is_named: true, packets: 0, lost: 7 };
+        assert!(row.line(8, 0.0, Palette::ANSI).contains("\x1b[31m"));
+        assert!(!row.line(8, 0.0, Palette::NONE).contains('\x1b'));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! `clickbox check`: reports every error in configurations without running them.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::Args;
 use click_lang::{Diagnostic, Severity};
 
+use crate::color;
 use crate::configuration::{self, registry};
 use crate::diagnostic_printer;
 use crate::environment::ProcessEnvironment;
@@ -89,7 +89,7 @@ fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diag
 
 /// Prints the diagnostics on standard error.
 fn print(text: &SourceText, elements: usize, found: &[Diagnostic], errors: usize) {
-    let mut printer = diagnostic_printer::DiagnosticPrinter::new(std::io::stderr().is_terminal());
+    let mut printer = diagnostic_printer::DiagnosticPrinter::new(color::is_enabled(&std::io::stderr()));
     for diagnostic in found {
         eprintln!("{}\n", printer.render(diagnostic, text));
     }

@@ -1,17 +1,16 @@
 //! Prints a daemon's diagnostics in the format of `clickbox check`.
 
-use std::io::IsTerminal;
-
 use api::{Diagnostic, Severity};
 use click_lang::Location;
 
 use super::escape;
+use crate::color;
 use crate::diagnostic_printer;
 use crate::source::SourceText;
 
 /// Prints diagnostics on standard error, with source lines from the available texts.
 pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[SourceText]) {
-    let mut printer = diagnostic_printer::DiagnosticPrinter::new(std::io::stderr().is_terminal());
+    let mut printer = diagnostic_printer::DiagnosticPrinter::new(color::is_enabled(&std::io::stderr()));
     let no_text = SourceText { name: String::new(), text: String::new() };
     for diagnostic in diagnostics {
         let file = diagnostic.file.as_deref().unwrap_or_default();

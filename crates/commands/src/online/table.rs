@@ -2,11 +2,9 @@
 
 use std::io::IsTerminal;
 
+use crate::color::Palette;
 use crate::columns::{padded, width};
 use crate::{output, screen};
-
-const BOLD: &str = "\x1b[1m";
-const PLAIN: &str = "\x1b[0m";
 
 /// Spaces between columns.
 const GAP: &str = "  ";
@@ -87,10 +85,11 @@ pub(crate) fn print(table: &Table, if_empty: &str) {
         eprintln!("{if_empty}");
         return;
     }
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut lines = table.lines(if is_terminal { screen::columns(&std::io::stdout()) } else { usize::MAX });
-    if let Some(titles) = lines.first_mut().filter(|_| is_terminal) {
-        *titles = format!("{BOLD}{titles}{PLAIN}");
+    let stdout = std::io::stdout();
+    let mut lines = table.lines(if stdout.is_terminal() { screen::columns(&stdout) } else { usize::MAX });
+    let Palette { bold, plain, .. } = Palette::of(&stdout);
+    if let Some(titles) = lines.first_mut() {
+        *titles = format!("{bold}{titles}{plain}");
     }
     output::text(&(lines.join("\n") + "\n"));
 }

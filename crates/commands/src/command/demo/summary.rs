@@ -1,9 +1,8 @@
 //! The result of a demonstration, as text and as JSON.
 
-use std::io::IsTerminal;
-
 use serde::Serialize;
 
+use crate::color::Palette;
 use crate::number_format::{grouped, scaled};
 
 /// Packets with the same outcome at the same location.
@@ -56,7 +55,7 @@ pub(super) struct SummaryLayout<'a> {
 impl Summary {
     /// The summary as text.
     pub(super) fn text(&self, layout: &SummaryLayout) -> String {
-        let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+        let Palette { bold, plain, .. } = Palette::of(&std::io::stdout());
         let total = self.received_packets;
         let (wide, narrow) = layout.columns;
         let line = |what: &str, location: &str, number: u64| {

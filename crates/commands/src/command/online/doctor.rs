@@ -1,7 +1,6 @@
 //! `clickbox doctor`: checks whether this machine can run boxes.
 
 use std::fmt::Write;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use api::client::ClientError;
@@ -9,6 +8,7 @@ use api::{HostStatus, operation};
 use clap::Args;
 use serde::Serialize;
 
+use crate::color::Palette;
 use crate::error::CommandError;
 use crate::host::{self, CheckResult, Grade};
 use crate::online::{self, Connection};
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     if arguments.json {
         output::json(&Report { boxes, findings, daemon });
     } else {
-        output::text(&text(&findings, boxes, std::io::stdout().is_terminal()));
+        output::text(&text(&findings, boxes, Palette::of(&std::io::stdout())));
     }
     Ok(ExitCode::from(u8::from(!boxes)))
 }
@@ -75,15 +75,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 /// Width of the column of names.
 const NAME_WIDTH: usize = 18;
 
-fn text(findings: &[CheckResult], boxes: bool, has_colors: bool) -> String {
+fn text(findings: &[CheckResult], boxes: bool, palette: Palette) -> String {
     let mut text = String::new();
     for finding in findings {
         let (mark, color) = match finding.grade {
-            Grade::Good => ("ok", "\x1b[32m"),
-            Grade::Limited => ("--", "\x1b[33m"),
-            Grade::Missing => ("no", "\x1b[31m"),
+            Grade::Good => ("ok", palette.green),
+            Grade::Limited => ("--", palette.yellow),
+            Grade::Missing => ("no", palette.red),
         };
-        let (color, plain) = if has_colors { (color, "\x1b[0m") } else { ("", "") };
+        let plain = palette.plain;
         let wrapped = |text: &str, indent: usize| wrap(&online::line(text), indent);
         let found = wrapped(&finding.found, 4 + NAME_WIDTH);
         let _ = writeln!(text, "{color}{mark}{plain}  {:<NAME_WIDTH$}{found}", finding.name);
@@ -109,7 +109,7 @@ mod tests {
             CheckResult::limited("daemon", "none", "start\x1b one"),
             CheckResult::missing("tap devices", "no", "get them ".repeat(20)),
         ];
-        let text = text(&findings, true, false);
+        let text = text(&findings, true, Palette::NONE);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines.first(), Some(&vec!["ok", "kvm", "/dev/kvm", "opens"]));
         assert_eq!(lines.get(2), Some(&vec!["start\\u{1b}", "one"]));
