@@ -258,6 +258,65 @@ fn streams_print_lines() {
     assert_eq!(event["kind"], "box_created");
 }
 
+/// The commands that wait for something to print end when the reader of their output does.
+#[test]
+fn waiting_commands_end_with_their_reader() {
+    let folder = std::env::temp_dir().join(format!("clickbox-online-readers-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let socket = folder.join("socket");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    // Each stream starts with one line and then stays open.
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).expect("a request") > 0 {}
+            let line = match head.split_whitespace().nth(1).unwrap_or_default() {
+                path if path.starts_with("/v1/events") => {
+                    "{\"sequence\":7,\"time\":\"2026-01-31T12:00:00.000Z\",\"kind\":\"box_created\",\
+                     \"subject\":\"box/fw\",\"message\":\"made\"}\n"
+                        .to_string()
+                }
+                path if path.contains("/logs") => {
+                    "{\"time\":\"2026-01-31T12:00:00.000Z\",\"text\":\"hello\"}\n".to_string()
+                }
+                _ => format!("{}{}\x03\0\0\0\x40\0\0\0abc", "h".repeat(24), "\0".repeat(8)),
+            };
+            let _ = stream.write_all(format!("HTTP/1.1 200 X\r\nConnection: close\r\n\r\n{line}").as_bytes());
+            open.push(stream);
+        }
+    });
+    for arguments in
+        [&["events", "-f"][..], &["logs", "-f", "fw"], &["capture", "fw"], &["capture", "fw", "--json"]]
+    {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+            .args(arguments)
+            .env("CLICKBOX_SOCKET", &socket)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut output = child.stdout.take().expect("a pipe");
+        output.read_exact(&mut [0]).expect("a first byte");
+        drop(output);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let status = loop {
+            match child.try_wait().expect("its state") {
+                Some(status) => break status,
+                None if std::time::Instant::now() > end => {
+                    let _ = child.kill();
+                    panic!("{arguments:?} goes on without a reader");
+                }
+                None => thread::sleep(std::time::Duration::from_millis(5)),
+            }
+        };
+        assert_eq!(status.code(), Some(0), "{arguments:?}");
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
 #[test]
 fn captures_print_bytes() {
     // A file header, a packet of three bytes, and a truncated one.

@@ -5,6 +5,7 @@
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 static BUFFER: LazyLock<Mutex<BufWriter<Stdout>>> =
@@ -31,6 +32,30 @@ impl Drop for SharedStdout {
     fn drop(&mut self) {
         // A closed pipe is not an error.
         let _ = buffer().flush();
+    }
+}
+
+/// Ends the program without an error as soon as the reader of standard output closes it, after running `last`. For
+/// commands that may wait long for the next thing to print, which would not notice before they write again.
+pub(crate) fn end_with_reader(last: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(move || {
+        if wait_for_reader(&io::stdout()) {
+            last();
+            std::process::exit(0);
+        }
+    });
+}
+
+/// Waits until the reader of a pipe or socket is gone. Returns false if the stream can't be watched.
+fn wait_for_reader(stream: &impl std::os::fd::AsFd) -> bool {
+    loop {
+        // Errors and hang-ups are reported without being asked for.
+        let mut polled = [PollFd::new(stream, PollFlags::empty())];
+        match poll(&mut polled, None) {
+            Ok(_) => return polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
     }
 }
 

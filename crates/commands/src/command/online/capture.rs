@@ -74,6 +74,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let is_quiet = arguments.quiet || arguments.json;
     let output_state = Arc::new(Mutex::new(CaptureOutput { to, count: 0, is_quiet }));
     end_by_signal(&output_state);
+    if arguments.json || arguments.write.as_os_str() == "-" {
+        let output_state = output_state.clone();
+        // The reader is gone, so only the number of packets is printed.
+        output::end_with_reader(move || {
+            let _ = locked(&output_state).end();
+        });
+    }
     if !is_quiet {
         eprintln!("clickbox: capturing at {}; press Ctrl-C to stop", query.port);
     }

@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
 
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    if arguments.follow {
+        output::end_with_reader(|| ());
+    }
     let query = EventQuery { follow: arguments.follow, since: arguments.since };
     for event in arguments.daemon.client()?.call(&operation::EVENTS, &[], &query, &())? {
         let event = event?;

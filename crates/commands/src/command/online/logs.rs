@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
 
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    if arguments.follow {
+        output::end_with_reader(|| ());
+    }
     let query = LogQuery { follow: arguments.follow, lines: arguments.lines };
     let client = arguments.daemon.client()?;
     for line in client.call(&operation::LOGS, &[arguments.name.as_str()], &query, &())? {

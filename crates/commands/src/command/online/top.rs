@@ -1,6 +1,7 @@
 //! `clickbox top`: a live table of boxes.
 
 use std::cmp::Reverse;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -97,7 +98,10 @@ struct Sample {
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
-    let is_live = !arguments.json && screen::is_available();
+    let is_live = !arguments.json && screen::is_available() && std::io::stdout().is_terminal();
+    if !is_live {
+        output::end_with_reader(|| ());
+    }
     let mut order = arguments.sort;
     let keys = is_live.then(screen::Keys::new);
     let once = (!is_live && !arguments.json).then_some(1);
