@@ -211,6 +211,54 @@ fn handlers_are_read_and_written() {
 }
 
 #[test]
+fn misspelt_names_get_suggestions() {
+    let handlers = r#"[{"configuration": "main", "element": "counter", "handler": "count", "read": true, "write": false}]"#;
+    let missing = |reason: &str, subject: &str| {
+        format!(
+            r#"{{"error": {{"code": "not_found", "reason": "{reason}", "subject": "{subject}", "message": "none"}}}}"#
+        )
+    };
+    let [no_box, no_other, no_switch, no_stack, no_handler] = [
+        ("no_box", "box/firewal"),
+        ("no_box", "box/zebra"),
+        ("no_switch", "switch/lna"),
+        ("no_stack", "stack/wbe"),
+        ("no_handler", "box/firewall"),
+    ]
+    .map(|(reason, subject)| missing(reason, subject));
+    let boxes = format!("[{}]", BOX.replace("\"name\": \"fw\"", "\"name\": \"firewall\""));
+    let switches = r#"[{"name": "lan", "mode": "learning", "age_seconds": 300, "addresses_per_port": 16,
+        "created": "2026-01-31T12:00:00.000Z", "ports": 0, "addresses": 0,
+        "traffic": {"received_packets": 0, "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0},
+        "rates": {"received_packets": 0, "received_bits": 0, "sent_packets": 0, "sent_bits": 0,
+                  "dropped_packets": 0, "cores": 0}}]"#;
+    let stacks =
+        r#"[{"name": "web", "applied": "2026-01-31T12:00:00.000Z", "boxes": ["fw"], "switches": []}]"#;
+    let server = Server::new(
+        "suggestions",
+        &[
+            ("GET /v1/boxes/firewal", 404, &no_box),
+            ("GET /v1/boxes/zebra", 404, &no_other),
+            ("POST /v1/boxes/firewal/stop", 404, &no_box),
+            ("GET /v1/boxes", 200, &boxes),
+            ("GET /v1/switches/lna", 404, &no_switch),
+            ("GET /v1/switches", 200, switches),
+            ("DELETE /v1/stacks/wbe", 404, &no_stack),
+            ("GET /v1/stacks", 200, stacks),
+            ("GET /v1/boxes/firewall/handlers/conuter.cuont", 404, &no_handler),
+            ("GET /v1/boxes/firewall/handlers", 200, handlers),
+        ],
+    );
+    server.check(&["show", "firewal"], 4, &["none; did you mean firewall?"]);
+    server.check(&["show", "zebra"], 4, &["none; `clickbox ps` lists the boxes"]);
+    server.check(&["stop", "firewal"], 4, &["none; did you mean firewall?"]);
+    server.check(&["switch", "show", "lna"], 4, &["none; did you mean lan?"]);
+    server.check(&["down", "wbe"], 4, &["none; did you mean web?"]);
+    server.check(&["read", "firewall/conuter.cuont"], 4, &["none; did you mean firewall/counter.count?"]);
+    server.check(&["handlers", "firewall", "conuter"], 4, &["did you mean counter?"]);
+}
+
+#[test]
 fn lifecycle_commands_apply_to_each_box() {
     let busy = r#"{"error": {"code": "busy", "message": "b is stopped: start it first."}}"#;
     let server = Server::new(

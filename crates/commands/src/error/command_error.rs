@@ -30,6 +30,13 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:\n  \
 pub(crate) enum CommandError {
     /// The daemon refused a request, or can't be reached.
     Client(ClientError),
+    /// The daemon has nothing of this name.
+    Misspelt {
+        /// Its answer.
+        error: ClientError,
+        /// An existing name that is similar, as the user would type it.
+        similar: String,
+    },
     /// A file that the user named can't be read or created.
     File(FileError),
     /// The result can't be written.
@@ -83,6 +90,8 @@ pub(crate) enum CommandError {
         name: BoxName,
         /// The element.
         element: String,
+        /// An element with a similar name.
+        similar: Option<String>,
     },
     /// There is no such element class.
     NoClass {
@@ -106,7 +115,7 @@ impl CommandError {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Client(ClientError::NoDaemon { .. }) => 3,
-            Self::Client(error) => match error.code() {
+            Self::Client(error) | Self::Misspelt { error, .. } => match error.code() {
                 Some(ErrorCode::Invalid) => 2,
                 Some(ErrorCode::NotFound) => 4,
                 Some(ErrorCode::Refused) => 5,
@@ -151,7 +160,7 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Client(error) => error.fmt(f),
+            Self::Client(error) | Self::Misspelt { error, .. } => error.fmt(f),
             Self::File(error) | Self::Write(error) => error.fmt(f),
             Self::Transfer { what, .. } => f.write_str(what),
             Self::Terminal { what } => write!(f, "{what}, which a terminal can't show"),
@@ -169,7 +178,7 @@ impl fmt::Display for CommandError {
             Self::StackToExport(names) if names.is_empty() => f.write_str("there are no stacks to export"),
             Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
             Self::Export(_) => f.write_str("the stack can't be written as a file"),
-            Self::NoElement { name, element } => write!(f, "box {name} has no element {element}"),
+            Self::NoElement { name, element, .. } => write!(f, "box {name} has no element {element}"),
             Self::NoClass { name, .. } => write!(f, "there is no element {name}"),
             Self::Undocumented(name) => write!(f, "{name} is not documented"),
             Self::Completion(_) => f.write_str("the script can't be written"),
@@ -183,7 +192,7 @@ impl Error for CommandError {
     /// The cause. If the message is the cause's, the cause's own cause.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Client(error) => error.source(),
+            Self::Client(error) | Self::Misspelt { error, .. } => error.source(),
             Self::File(error) | Self::Write(error) | Self::Folder(error) => error.source(),
             Self::Transfer { cause, .. } | Self::Completion(cause) => Some(cause),
             Self::SocketVariable(error) => Some(error),

@@ -46,6 +46,9 @@ fn hint(error: &CommandError) -> Option<String> {
         }
         CommandError::Stack(error) => return of_stack(error.cause()),
         CommandError::NoStackFile(_) => "name a stack (`clickbox stacks` lists them)".into(),
+        CommandError::Misspelt { similar, .. } | CommandError::NoElement { similar: Some(similar), .. } => {
+            format!("did you mean {similar}?")
+        }
         CommandError::NoElement { name, .. } => format!("`clickbox handlers {name}` lists them"),
         CommandError::NoClass { similar: Some(name), .. } => format!("did you mean {name}?"),
         CommandError::NoClass { similar: None, .. } => "`clickbox element` lists all".into(),

@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 
-use api::client::Client;
 use api::operation;
 use clap_complete::engine::CompletionCandidate;
 
+use super::client::Client;
 use super::connection::Connection;
 
 fn candidates(current: &OsStr, names: impl Fn(&Client) -> Option<Vec<String>>) -> Vec<CompletionCandidate> {

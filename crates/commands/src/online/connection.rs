@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use api::client::{Address, Client, Credentials};
+use api::client::{Address, Credentials};
 use clap::Args;
 
+use super::client::Client;
 use crate::error::{CommandError, FileError};
 
 /// The environment variable with the token for a remote daemon.

@@ -1,5 +1,6 @@
 //! Shared parts of the commands that talk to a daemon.
 
+mod client;
 mod complete;
 mod config_bundle;
 mod connection;
@@ -13,6 +14,7 @@ mod stack_export;
 mod stack_file;
 mod table;
 
+pub(crate) use client::Client;
 pub(crate) use complete::{
     attachments, boxes, capture_points, configurations, elements, handlers, ports, stacks, switches,
     written_files,

@@ -51,16 +51,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             });
             Some(status)
         }
-        Err(error @ ClientError::NoDaemon { .. }) => {
-            findings.push(CheckResult::limited("daemon", "none", CommandError::Client(error).text()));
+        Err(error @ CommandError::Client(ClientError::NoDaemon { .. })) => {
+            findings.push(CheckResult::limited("daemon", "none", error.text()));
             None
         }
         Err(error) => {
-            findings.push(CheckResult::missing(
-                "daemon",
-                "its reply is invalid",
-                CommandError::Client(error).text(),
-            ));
+            findings.push(CheckResult::missing("daemon", "its reply is invalid", error.text()));
             None
         }
     };

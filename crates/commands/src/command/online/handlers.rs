@@ -114,11 +114,13 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
     let mut handlers =
         arguments.daemon.client()?.ask(&operation::LIST_HANDLERS, &[arguments.name.as_str()])?;
     if let Some(element) = &arguments.element {
-        let name = &arguments.name;
-        handlers.retain(|handler| handler.element == *element);
-        if handlers.is_empty() {
-            return Err(CommandError::NoElement { name: name.clone(), element: element.clone() });
+        if !handlers.iter().any(|handler| handler.element == *element) {
+            let names = handlers.iter().map(|handler| handler.element.as_str());
+            let similar = click_lang::nearest(element, names).map(str::to_string);
+            let (name, element) = (arguments.name.clone(), element.clone());
+            return Err(CommandError::NoElement { name, element, similar });
         }
+        handlers.retain(|handler| handler.element == *element);
     }
     if arguments.json {
         output::json(&handlers);

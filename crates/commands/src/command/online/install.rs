@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::client::Client;
 use api::{BoxName, ConfigurationName, ConfigurationStatus, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::error::CommandError;
-use crate::online::{self, ConfigBundle, Connection};
+use crate::online::{self, Client, ConfigBundle, Connection};
 use crate::output;
 use crate::source::SourceText;
 

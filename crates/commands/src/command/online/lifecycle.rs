@@ -79,8 +79,7 @@ pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Rm(Remove { force, boxes }) => {
             let client = boxes.daemon.client()?;
             let query = RemoveQuery { force: *force };
-            let remove =
-                |name: &BoxName| Ok(client.call(&operation::REMOVE_BOX, &[name.as_str()], &query, &())?);
+            let remove = |name: &BoxName| client.call(&operation::REMOVE_BOX, &[name.as_str()], &query, &());
             let (_, failed) = each(boxes, remove);
             online::print_success(boxes.json);
             failed.map_or(Ok(ExitCode::SUCCESS), Err)
@@ -108,7 +107,7 @@ fn change(
     line: fn(&BoxStatus) -> String,
 ) -> Result<ExitCode, CommandError> {
     let client = boxes.daemon.client()?;
-    let (changed, failed) = each(boxes, |name| Ok(client.ask(operation, &[name.as_str()])?));
+    let (changed, failed) = each(boxes, |name| client.ask(operation, &[name.as_str()]));
     if boxes.json {
         output::json(&changed);
     } else {

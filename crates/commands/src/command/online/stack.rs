@@ -170,7 +170,7 @@ impl NameArguments {
 
     /// Sends a request about the stack.
     fn ask<O: Receive>(&self, operation: &Operation<Nothing, Nothing, O>) -> Result<O::Value, CommandError> {
-        Ok(self.daemon.client()?.ask(operation, &[self.name()?.as_str()])?)
+        self.daemon.client()?.ask(operation, &[self.name()?.as_str()])
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             }
             let status = client.ask(&operation::CHECK_STORE, &[])?;
             print(&status, repair.json, "nothing is set aside");
-            failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
+            failed.map_or(Ok(ExitCode::SUCCESS), Err)
         }
     }
 }
