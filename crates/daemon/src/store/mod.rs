@@ -9,6 +9,7 @@ mod events;
 mod log;
 mod maintenance;
 mod operation;
+mod reserve;
 mod schema;
 mod set_aside;
 #[cfg(test)]

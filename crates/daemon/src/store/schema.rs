@@ -4,6 +4,7 @@ use super::change::{Interrupted, OperationId, Staged};
 use super::damage::Damage;
 use super::error::StoreError;
 use super::log::check_log;
+use super::reserve::Reserve;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -101,6 +102,8 @@ pub(super) enum Synchronous {
 pub(crate) struct Store {
     pub(super) connection: Connection,
     synchronous: Synchronous,
+    /// Room for a checkpoint. A store in memory has none.
+    reserve: Option<Reserve>,
     /// Whether commits of operations fail, for simulations.
     #[cfg(test)]
     pub(super) commits_fail: bool,
@@ -142,6 +145,7 @@ impl Store {
         let mut store = Self {
             connection: opened,
             synchronous: Synchronous::Full,
+            reserve: path.map(Reserve::new),
             #[cfg(test)]
             commits_fail: false,
             damage: log.into_iter().collect(),
@@ -187,8 +191,15 @@ impl Store {
     ) -> Result<T, StoreError> {
         match change(&mut self.connection) {
             Err(StoreError::Full) => {
-                // If the disk has no room for the checkpoint either, the change fails again.
-                let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                let connection = &self.connection;
+                let checkpoint = || {
+                    // If the disk has no room for the checkpoint either, the change fails again.
+                    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                };
+                match &self.reserve {
+                    Some(reserve) => reserve.lend(checkpoint),
+                    None => checkpoint(),
+                }
                 change(&mut self.connection)
             }
             result => result,
@@ -198,7 +209,14 @@ impl Store {
     /// Writes everything into the store's file, so that a copy of this file alone is complete, and accepts no further
     /// changes.
     pub(crate) fn close(&mut self) -> Result<(), StoreError> {
-        self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        let mut written = Ok(());
+        let mut checkpoint =
+            || written = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        match &self.reserve {
+            Some(reserve) => reserve.lend(&mut checkpoint),
+            None => checkpoint(),
+        }
+        written?;
         self.connection.pragma_update(None, "query_only", true)?;
         Ok(())
     }

@@ -333,6 +333,7 @@ impl Simulation {
         // The old store does not end before its files are copied, because its end changes them.
         self.store = Store::open(Some(&path), None).unwrap();
         std::fs::remove_file(file(&self.folder, self.generation - 1)).unwrap();
+        let _ = std::fs::remove_file(self.folder.join(format!("store{}-reserve", self.generation - 1)));
         let found = self.store.take_damage();
         assert!(found.is_empty(), "{found:?}");
         assert_eq!(World::read(&self.store), self.acknowledged());
