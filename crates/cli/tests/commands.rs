@@ -79,6 +79,22 @@ fn colors_follow_the_environment() {
 }
 
 #[test]
+fn missing_input_files_are_errors() {
+    let missing = "FromDump(nowhere.dump, STOP true)\n -> Discard;";
+    check(
+        &["check", "-"],
+        missing,
+        1,
+        &["the file ‘nowhere.dump’ does not exist", "<stdin>:1:10", "1 error, "],
+    );
+    let keyword = "f :: FromIPSummaryDump(STOP true,\n  FILENAME \"no where\") -> Discard;";
+    check(&["check", "-"], keyword, 1, &["the file ‘no where’ does not exist", ":2:13", "1 error, "]);
+    check(&["check", "-"], "FromDump($CAPTURE) -> Discard;", 0, &["0 errors"]);
+    check(&["check", "-"], "FromDump(-) -> Discard; Idle -> ToDump(new.dump)", 0, &["0 errors"]);
+    check(&["check", "-"], "FromDump(Cargo.toml) -> Discard;", 0, &["0 errors"]);
+}
+
+#[test]
 fn errors_set_the_exit_code_and_name_the_cause() {
     check(&["run", "-"], "Idle -> Cuonter -> Discard;", 1, &["Cuonter", "Counter"]);
     check(&["check", "-"], "c :: Counter; c -> ", 1, &["error"]);

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use click_lang::{Compiled, Diagnostic, Graph, Severity, plain_quotes};
+use click_lang::{Compiled, Diagnostic, Element, Graph, Severity, config, plain_quotes};
 use element::Environment;
 use router::{Options, Registry, Router};
 
@@ -86,6 +86,27 @@ pub(crate) fn router(
     options: Options,
 ) -> Result<Router, Vec<Diagnostic>> {
     Router::new(graph, registry(), environment, options)
+}
+
+/// The files that an element reads: the values of those arguments that its class declares to name one.
+pub(crate) fn input_files(element: &Element) -> Vec<String> {
+    let Some(class) = registry().find(&element.class) else { return Vec::new() };
+    let given = config::arguments(&element.config);
+    let mut names = Vec::new();
+    let mut positions = 0..;
+    for argument in class.info.arguments() {
+        let position = argument.positional.then(|| positions.next()).flatten();
+        if !argument.input_file {
+            continue;
+        }
+        let by_keyword = given.iter().find_map(|given| {
+            given.strip_prefix(argument.keyword).filter(|rest| rest.starts_with(char::is_whitespace))
+        });
+        let by_position = position.and_then(|position| given.get(position)).map(|given| &**given);
+        let value = by_keyword.or(by_position).map(|value| config::unquote(value.trim()));
+        names.extend(value.and_then(|value| String::from_utf8(value).ok()));
+    }
+    names
 }
 
 /// Prints diagnostics with their source lines on standard error, except for consequences of others.

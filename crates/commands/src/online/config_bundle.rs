@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use api::{ConfigurationName, CreateBox, File, Install, Value};
-use click_lang::{Compiled, Library, config};
+use click_lang::{Compiled, Library};
 use flate2::read::MultiGzDecoder;
 
-use crate::configuration::registry;
+use crate::configuration::{input_files, registry};
 use crate::error::FileError;
 use crate::source::{Source, SourceText};
 use crate::value::{self, ValueError};
@@ -110,27 +110,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
     MultiGzDecoder::new(contents.as_slice()).take(MAX_UNPACKED).read_to_end(&mut unpacked)?;
     Ok(unpacked)
-}
-
-/// The files that an element reads: the values of those arguments that its class declares to name one.
-fn input_files(element: &click_lang::Element) -> Vec<String> {
-    let Some(class) = registry().find(&element.class) else { return Vec::new() };
-    let given = config::arguments(&element.config);
-    let mut names = Vec::new();
-    let mut positions = 0..;
-    for argument in class.info.arguments() {
-        let position = argument.positional.then(|| positions.next()).flatten();
-        if !argument.input_file {
-            continue;
-        }
-        let by_keyword = given.iter().find_map(|given| {
-            given.strip_prefix(argument.keyword).filter(|rest| rest.starts_with(char::is_whitespace))
-        });
-        let by_position = position.and_then(|position| given.get(position)).map(|given| &**given);
-        let value = by_keyword.or(by_position).map(|value| config::unquote(value.trim()));
-        names.extend(value.and_then(|value| String::from_utf8(value).ok()));
-    }
-    names
 }
 
 /// Compiles a configuration to find its files. Keeps the libraries that it requires.
