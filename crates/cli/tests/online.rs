@@ -211,6 +211,45 @@ fn handlers_are_read_and_written() {
 }
 
 #[test]
+fn patterns_read_the_handlers_that_match() {
+    let handler = |configuration: &str, element: &str, handler: &str, read: bool| {
+        format!(
+            r#"{{"configuration": "{configuration}", "element": "{element}", "handler": "{handler}", "read": {read},
+                "write": false}}"#
+        )
+    };
+    let handlers = [
+        handler("main", "a", "count", true),
+        handler("main", "in/b", "count", true),
+        handler("main", "a", "counts", false),
+        handler("second", "c", "count", true),
+        handler("main", "a", "rate", true),
+    ];
+    let server = Server::new(
+        "patterns",
+        &[
+            ("GET /v1/boxes/fw/handlers", 200, &format!("[{}]", handlers.join(","))),
+            ("GET /v1/boxes/fw/handlers/a.count", 200, r#"{"value": "1\n2\n"}"#),
+            ("GET /v1/boxes/fw/handlers/in%2Fb.count", 200, r#"{"value": "3"}"#),
+            ("GET /v1/boxes/fw/handlers/second%3Ac.count", 200, r#"{"value": "4"}"#),
+        ],
+    );
+    let read = |pattern: &str| String::from_utf8(server.run(&["read", pattern], "").stdout).expect("text");
+    assert_eq!(read("fw/*.count"), "fw/a.count = 1\\n2\nfw/in/b.count = 3\n");
+    assert_eq!(read("fw/second:[bc].*"), "fw/second:c.count = 4\n");
+    server.check(&["read", "fw/a.*"], 4, &["fw/a.count = 1", "no such thing"]);
+    server.check(
+        &["read", "fw/*.cuont"],
+        4,
+        &["no handler of box fw matches *.cuont", "clickbox handlers fw"],
+    );
+    server.check(&["read", "fw/[.count"], 2, &["the pattern [.count is invalid"]);
+    let output = server.run(&["read", "fw/in*", "--json"], "").stdout;
+    let values: serde_json::Value = serde_json::from_slice(&output).expect("JSON");
+    assert_eq!(values, serde_json::json!([{"handler": "fw/in/b.count", "value": "3"}]));
+}
+
+#[test]
 fn misspelt_names_get_suggestions() {
     let handlers = r#"[{"configuration": "main", "element": "counter", "handler": "count", "read": true, "write": false}]"#;
     let missing = |reason: &str, subject: &str| {

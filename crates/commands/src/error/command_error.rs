@@ -93,6 +93,22 @@ pub(crate) enum CommandError {
         /// An element with a similar name.
         similar: Option<String>,
     },
+    /// The pattern for handlers is invalid.
+    HandlerPattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        cause: glob::PatternError,
+    },
+    /// The daemon listed a handler whose path is invalid.
+    HandlerPath(PathError),
+    /// No handler matches the pattern.
+    NoMatch {
+        /// The box.
+        name: BoxName,
+        /// The pattern.
+        pattern: String,
+    },
     /// There is no such element class.
     NoClass {
         /// The name.
@@ -131,10 +147,12 @@ impl CommandError {
             | Self::CapturePoint { .. }
             | Self::Port(_)
             | Self::Stack(_)
+            | Self::HandlerPattern { .. }
             | Self::NoStackFile(_)
             | Self::StackToExport(_) => 2,
-            Self::NoElement { .. } => 4,
+            Self::NoElement { .. } | Self::NoMatch { .. } => 4,
             Self::Write(_)
+            | Self::HandlerPath(_)
             | Self::Transfer { .. }
             | Self::Configuration
             | Self::Daemon(_)
@@ -179,6 +197,9 @@ impl fmt::Display for CommandError {
             Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
             Self::Export(_) => f.write_str("the stack can't be written as a file"),
             Self::NoElement { name, element, .. } => write!(f, "box {name} has no element {element}"),
+            Self::HandlerPattern { pattern, .. } => write!(f, "the pattern {pattern} is invalid"),
+            Self::HandlerPath(_) => f.write_str("the daemon listed an invalid handler"),
+            Self::NoMatch { name, pattern } => write!(f, "no handler of box {name} matches {pattern}"),
             Self::NoClass { name, .. } => write!(f, "there is no element {name}"),
             Self::Undocumented(name) => write!(f, "{name} is not documented"),
             Self::Completion(_) => f.write_str("the script can't be written"),
@@ -197,6 +218,8 @@ impl Error for CommandError {
             Self::Transfer { cause, .. } | Self::Completion(cause) => Some(cause),
             Self::SocketVariable(error) => Some(error),
             Self::Export(error) => Some(error),
+            Self::HandlerPattern { cause, .. } => Some(cause),
+            Self::HandlerPath(error) => Some(error),
             Self::Daemon(error) => error.source(),
             Self::Launcher(error) => error.source(),
             Self::CapturePoint { cause, .. } => Some(cause),
@@ -211,6 +234,7 @@ impl Error for CommandError {
             | Self::NoStackFile(_)
             | Self::StackToExport(_)
             | Self::NoElement { .. }
+            | Self::NoMatch { .. }
             | Self::NoClass { .. }
             | Self::Undocumented(_) => None,
         }

@@ -49,7 +49,9 @@ fn hint(error: &CommandError) -> Option<String> {
         CommandError::Misspelt { similar, .. } | CommandError::NoElement { similar: Some(similar), .. } => {
             format!("did you mean {similar}?")
         }
-        CommandError::NoElement { name, .. } => format!("`clickbox handlers {name}` lists them"),
+        CommandError::NoElement { name, .. } | CommandError::NoMatch { name, .. } => {
+            format!("`clickbox handlers {name}` lists them")
+        }
         CommandError::NoClass { similar: Some(name), .. } => format!("did you mean {name}?"),
         CommandError::NoClass { similar: None, .. } => "`clickbox element` lists all".into(),
         CommandError::Bench(BenchError::Measure(MeasureError::NoKvm)) => "use --sandbox process".into(),

@@ -6,23 +6,26 @@ use std::process::ExitCode;
 use api::{BoxName, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, Value, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
 
 use crate::error::{CommandError, FileError};
-use crate::online::{self, Column, Connection, Table};
+use crate::online::{self, Client, Column, Connection, Table};
 use crate::output;
 
 /// Read a handler.
 ///
-/// Prints the value unchanged, except that control characters are escaped on a terminal.
+/// Prints the value unchanged, except that control characters are escaped on a terminal. A pattern reads all handlers
+/// that match it, and prints each on one line with its path: `*` stands for any text, `?` for a character, and `[ab]` for
+/// one of the letters. Quote a pattern, or the shell takes it for the names of files.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox read fw/c.count")]
+#[command(after_help = "Examples: clickbox read fw/c.count\n          clickbox read 'fw/*.losses'")]
 pub(crate) struct Read {
-    /// Handler: BOX/ELEMENT.HANDLER or BOX/CONFIGURATION:ELEMENT.HANDLER.
+    /// Handler: BOX/ELEMENT.HANDLER or BOX/CONFIGURATION:ELEMENT.HANDLER, or a pattern for handlers of a box.
     #[arg(value_name = "HANDLER", add = ArgValueCompleter::new(online::handlers))]
     path: HandlerPath,
     /// Argument for the handler, if it takes one, or `-` for standard input.
     argument: Option<String>,
-    /// Print JSON: {"value": ...}, in base64 if the value is not UTF-8.
+    /// Print JSON: {"value": ...}, in base64 if the value is not UTF-8; for a pattern, a list with "handler" as well.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -77,13 +80,12 @@ fn value(text: &str) -> Result<Value, CommandError> {
 /// Runs `read`.
 pub(super) fn read(arguments: &Read) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
-    let path = [arguments.path.name.as_str(), &arguments.path.rest()];
-    let reply: HandlerValue = match &arguments.argument {
-        None => client.ask(&operation::READ, &path)?,
-        Some(argument) => {
-            client.send(&operation::ASK, &path, &HandlerArgument { argument: value(argument)? })?
-        }
-    };
+    let argument = arguments.argument.as_deref().map(value).transpose()?;
+    let argument = argument.map(|argument| HandlerArgument { argument });
+    if arguments.path.handler.contains(['*', '?', '[']) {
+        return read_pattern(&client, arguments, argument.as_ref());
+    }
+    let reply = read_one(&client, &arguments.path, argument.as_ref())?;
     if arguments.json {
         output::json(&reply);
     } else if std::io::stdout().is_terminal() {
@@ -96,6 +98,72 @@ pub(super) fn read(arguments: &Read) -> Result<ExitCode, CommandError> {
         output::bytes(&reply.value.0);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn read_one(
+    client: &Client,
+    path: &HandlerPath,
+    argument: Option<&HandlerArgument>,
+) -> Result<HandlerValue, CommandError> {
+    let path = [path.name.as_str(), &path.rest()];
+    match argument {
+        None => client.ask(&operation::READ, &path),
+        Some(argument) => client.send(&operation::ASK, &path, argument),
+    }
+}
+
+/// A handler that a pattern matches.
+#[derive(Serialize)]
+struct MatchedHandler {
+    /// Its path, with the name of the box.
+    handler: String,
+    /// Its value.
+    #[serde(flatten)]
+    value: HandlerValue,
+}
+
+/// Reads the handlers that match a pattern. If one fails, continues with the others and fails at the end.
+fn read_pattern(
+    client: &Client,
+    arguments: &Read,
+    argument: Option<&HandlerArgument>,
+) -> Result<ExitCode, CommandError> {
+    let HandlerPath { name, configuration, handler: text } = &arguments.path;
+    let pattern = glob::Pattern::new(text)
+        .map_err(|cause| CommandError::HandlerPattern { pattern: text.clone(), cause })?;
+    let mut handlers = client.ask(&operation::LIST_HANDLERS, &[name.as_str()])?;
+    handlers.retain(|info| {
+        let path = match info.element.as_str() {
+            "" => info.handler.clone(),
+            element => format!("{element}.{}", info.handler),
+        };
+        info.read && info.configuration == *configuration && pattern.matches(&path)
+    });
+    if handlers.is_empty() {
+        return Err(CommandError::NoMatch { name: name.clone(), pattern: arguments.path.rest() });
+    }
+    let (mut values, mut failed) = (Vec::new(), None);
+    for info in handlers {
+        let handler = format!("{name}/{}", info.path());
+        let path = HandlerPath::of(name.clone(), &info.path());
+        let read = path.map_err(CommandError::HandlerPath);
+        match read.and_then(|path| read_one(client, &path, argument)) {
+            Ok(value) if arguments.json => values.push(MatchedHandler { handler, value }),
+            Ok(value) => {
+                let value = online::line(value.value.text().trim_end());
+                output::text(&format!("{} = {value}\n", online::line(&handler)));
+            }
+            Err(error) => {
+                if let Some(earlier) = failed.replace(error) {
+                    CommandError::print(&earlier);
+                }
+            }
+        }
+    }
+    if arguments.json {
+        output::json(&values);
+    }
+    failed.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// Runs `write`.
