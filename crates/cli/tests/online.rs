@@ -345,6 +345,12 @@ fn streams_print_lines() {
     assert_eq!(event["kind"], "box_created");
 }
 
+const HOST: &str = r#"{
+    "version": "1", "image": "x", "started": "2026-01-31T12:00:00.000Z", "pid": 1, "sandboxes": ["process"],
+    "kvm": {"usable": false}, "cgroup": "none", "cores": 1, "workers": 1, "memory": 1, "memory_available": 1,
+    "counts": {"boxes": 0, "running": 0, "switches": 0, "ports": 0, "stacks": 0}
+}"#;
+
 /// The commands that wait for something to print end when the reader of their output does.
 #[test]
 fn waiting_commands_end_with_their_reader() {
@@ -368,15 +374,23 @@ fn waiting_commands_end_with_their_reader() {
                 path if path.contains("/logs") => {
                     "{\"time\":\"2026-01-31T12:00:00.000Z\",\"text\":\"hello\"}\n".to_string()
                 }
+                "/v1/host" => HOST.to_string(),
+                "/v1/boxes" => "[]".to_string(),
                 _ => format!("{}{}\x03\0\0\0\x40\0\0\0abc", "h".repeat(24), "\0".repeat(8)),
             };
             let _ = stream.write_all(format!("HTTP/1.1 200 X\r\nConnection: close\r\n\r\n{line}").as_bytes());
-            open.push(stream);
+            if !matches!(head.split_whitespace().nth(1), Some("/v1/host" | "/v1/boxes")) {
+                open.push(stream);
+            }
         }
     });
-    for arguments in
-        [&["events", "-f"][..], &["logs", "-f", "fw"], &["capture", "fw"], &["capture", "fw", "--json"]]
-    {
+    for arguments in [
+        &["events", "-f"][..],
+        &["logs", "-f", "fw"],
+        &["capture", "fw"],
+        &["capture", "fw", "--json"],
+        &["top", "--json", "--interval", "60"],
+    ] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
             .args(arguments)
             .env("CLICKBOX_SOCKET", &socket)
