@@ -1,22 +1,17 @@
-//! The demonstration's private daemon, and its chain of three boxes.
+//! The demonstration's chain of three boxes.
 
-use std::fs::DirBuilder;
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 
-use api::client::{Address, Client, Credentials};
+use api::client::Client;
 use api::{
     AddPort, Attachment, BoxDetail, CreateBox, CreateSwitch, HandlerValue, HandlerWrite, Limits, NameError,
     PortDriver, PortRequest, Restart, Sandbox, SwitchMode, SwitchPort, operation,
 };
 
 use super::error::DemoError;
+use super::private_daemon::PrivateDaemon;
 use super::sample::CAPTURE;
-use crate::error::{CommandError, FileError};
+use crate::error::CommandError;
 
 /// A box: its name, its configuration and the configuration's file name.
 pub(super) struct DemoBox {
@@ -51,35 +46,20 @@ pub(super) const BOXES: [DemoBox; 3] = [
 const INNER_SWITCH: &str = "inner";
 const OUTER_SWITCH: &str = "outer";
 
-/// The daemon, which ends when this is dropped.
+/// The chain, on a daemon of its own.
 pub(super) struct Chain {
-    client: Client,
-    daemon: Child,
-    folder: PathBuf,
+    daemon: PrivateDaemon,
 }
 
 impl Chain {
-    /// Starts a daemon with its own socket and store.
+    /// Starts the daemon.
     pub(super) fn start() -> Result<Chain, CommandError> {
-        let folder = std::env::temp_dir().join(format!("clickbox-demo-{}", std::process::id()));
-        let socket = folder.join("socket");
-        DirBuilder::new().mode(0o700).create(&folder).map_err(|error| FileError::new(&folder, error))?;
-        let started = daemon(&folder);
-        let mut daemon = started.map_err(DemoError::Daemon)?;
-        let client = Client::new(Address::Unix(socket), &Credentials::default())?;
-        let mut ready = String::new();
-        let line = daemon.stdout.as_mut().map(|output| BufReader::new(output).read_line(&mut ready));
-        // Created first, so that it cleans up after any error below.
-        let chain = Chain { client, daemon, folder };
-        match line {
-            Some(Ok(1..)) => Ok(chain),
-            _ => Err(DemoError::NotReady.into()),
-        }
+        Ok(Chain { daemon: PrivateDaemon::start()? })
     }
 
     /// The daemon's client.
     pub(super) fn client(&self) -> &Client {
-        &self.client
+        self.daemon.client()
     }
 
     /// Creates the switches, then the boxes between them; calls `on_created` with each box.
@@ -90,7 +70,7 @@ impl Chain {
     ) -> Result<(), CommandError> {
         for switch in [INNER_SWITCH, OUTER_SWITCH] {
             let request = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(name(switch)?) };
-            self.client.send(&operation::CREATE_SWITCH, &[], &request)?;
+            self.client().send(&operation::CREATE_SWITCH, &[], &request)?;
         }
         let last = BOXES.len() - 1;
         for (index, demo_box) in BOXES.iter().enumerate() {
@@ -98,7 +78,7 @@ impl Chain {
             let port = |attach| PortRequest { attach, ..PortRequest::default() };
             let before = if index == 0 { Attachment::Nothing } else { pipe(index)? };
             let after = if index == last { Attachment::Nothing } else { pipe(index + 1)? };
-            let detail = self.client.send(
+            let detail = self.client().send(
                 &operation::CREATE_BOX,
                 &[],
                 &CreateBox {
@@ -134,14 +114,13 @@ impl Chain {
     ) -> Result<(), CommandError> {
         let limits = Limits::default();
         let request = AddPort { name: name(port)?, driver, addresses: Vec::new(), default, limits };
-        self.client.send(&operation::ADD_PORT, &[switch], &request)?;
+        self.client().send(&operation::ADD_PORT, &[switch], &request)?;
         Ok(())
     }
 
     /// Starts the replay of the capture, `repeat` times at `rate`.
     pub(super) fn play(&self, repeat: u32, rate: u64) -> Result<(), CommandError> {
-        let path = self.folder.join("capture.pcap");
-        std::fs::write(&path, CAPTURE.1).map_err(|error| FileError::new(&path, error))?;
+        let path = self.daemon.write("capture.pcap", CAPTURE.1)?;
         let read = Some(path.to_string_lossy().into_owned());
         self.add_port(
             INNER_SWITCH,
@@ -154,7 +133,7 @@ impl Chain {
     /// The port that receives the capture, and the port where packets leave.
     pub(super) fn edge_ports(&self) -> Result<(SwitchPort, SwitchPort), CommandError> {
         let find = |switch: &str, name: &str| {
-            let detail = self.client.ask(&operation::SHOW_SWITCH, &[switch])?;
+            let detail = self.client().ask(&operation::SHOW_SWITCH, &[switch])?;
             let port = detail.port_list.into_iter().find(|port| port.name.as_str() == name);
             let error = || DemoError::NoPort { switch: switch.into(), port: name.into() };
             Ok::<_, CommandError>(port.ok_or_else(error)?)
@@ -164,13 +143,13 @@ impl Chain {
 
     /// Reads a handler as text.
     pub(super) fn read(&self, demo_box: &str, handler: &str) -> Result<String, CommandError> {
-        let reply: HandlerValue = self.client.ask(&operation::READ, &[demo_box, handler])?;
+        let reply: HandlerValue = self.client().ask(&operation::READ, &[demo_box, handler])?;
         Ok(reply.value.text().trim().to_string())
     }
 
     /// Writes a handler.
     pub(super) fn write(&self, demo_box: &str, handler: &str, value: &str) -> Result<(), CommandError> {
-        Ok(self.client.send(
+        Ok(self.client().send(
             &operation::WRITE,
             &[demo_box, handler],
             &HandlerWrite { value: value.into() },
@@ -181,27 +160,4 @@ impl Chain {
 /// Parses a name.
 fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, CommandError> {
     Ok(text.parse().map_err(DemoError::Name)?)
-}
-
-/// Starts this program as a daemon that ends with this process, however this process ends.
-fn daemon(folder: &std::path::Path) -> std::io::Result<Child> {
-    Command::new(std::env::current_exe()?)
-        .args(["daemon", "--until-input-ends", "--json", "--socket"])
-        .arg(folder.join("socket"))
-        .arg("--store")
-        .arg(folder.join("store"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        // Ctrl-C must reach only this process, which ends the daemon after its summary.
-        .process_group(0)
-        .spawn()
-}
-
-impl Drop for Chain {
-    fn drop(&mut self) {
-        // The daemon exits when its standard input closes.
-        drop(self.daemon.stdin.take());
-        let _ = self.daemon.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }

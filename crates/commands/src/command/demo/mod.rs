@@ -5,6 +5,7 @@ mod chain;
 mod dispatch;
 mod engine;
 mod error;
+mod private_daemon;
 mod report;
 mod sample;
 mod summary;
