@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::process::ExitStatus;
 
 use api::NameError;
 
-/// Why the demonstration with boxes failed.
+/// Why a demonstration with boxes failed.
 #[derive(Debug)]
 pub(crate) enum DemoError {
     /// The program of the daemon can't be started.
@@ -28,6 +29,16 @@ pub(crate) enum DemoError {
     NoPackets,
     /// Ctrl-C was pressed.
     Interrupted,
+    /// This process may not make network namespaces.
+    NoPrivilege,
+    /// A network namespace can't be made or entered.
+    Namespace(io::Error),
+    /// The program `ip` can't be started.
+    NoIp(io::Error),
+    /// `ip` refused its commands.
+    Ip(ExitStatus),
+    /// Checks of the demonstration with networks failed.
+    ChecksFailed(usize),
 }
 
 impl fmt::Display for DemoError {
@@ -40,6 +51,14 @@ impl fmt::Display for DemoError {
             Self::NoRestart => f.write_str("the killed box did not restart"),
             Self::NoPackets => f.write_str("packets stopped arriving"),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::NoPrivilege => f.write_str(
+                "the demonstration makes network namespaces, which only root may do; run it as root",
+            ),
+            Self::Namespace(_) => f.write_str("a network namespace can't be made"),
+            Self::NoIp(_) => f.write_str("the program ip can't be started; install iproute2"),
+            Self::Ip(status) => write!(f, "ip can't set up a network ({status})"),
+            Self::ChecksFailed(1) => f.write_str("1 check failed"),
+            Self::ChecksFailed(count) => write!(f, "{count} checks failed"),
         }
     }
 }
@@ -47,12 +66,17 @@ impl fmt::Display for DemoError {
 impl Error for DemoError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Daemon(error) => Some(error),
+            Self::Daemon(error) | Self::Namespace(error) | Self::NoIp(error) => Some(error),
             // The message is the cause's.
             Self::Name(error) => error.source(),
-            Self::NotReady | Self::NoPort { .. } | Self::NoRestart | Self::NoPackets | Self::Interrupted => {
-                None
-            }
+            Self::NotReady
+            | Self::NoPort { .. }
+            | Self::NoRestart
+            | Self::NoPackets
+            | Self::Interrupted
+            | Self::NoPrivilege
+            | Self::Ip(_)
+            | Self::ChecksFailed(_) => None,
         }
     }
 }
