@@ -174,8 +174,11 @@ impl Network {
                 return Err(failure);
             }
         }
-        if port.default {
-            self.set_default(switch, &port.name)?;
+        if port.default
+            && let Err(failure) = self.set_default(switch, Some(&port.name))
+        {
+            let _ = self.remove_port(switch, &port.name);
+            return Err(failure);
         }
         Ok(())
     }
@@ -339,12 +342,17 @@ impl Network {
         }
     }
 
-    fn set_default(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
+    /// Makes a port of a static switch, or none, the one that receives frames to unknown addresses.
+    pub(crate) fn set_default(
+        &mut self,
+        switch: &SwitchName,
+        port: Option<&PortName>,
+    ) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
-                table.set_default(record.ports.get(port).map(|entry| entry.id));
-                record.default = Some(port.clone());
+                table.set_default(port.and_then(|port| record.ports.get(port)).map(|entry| entry.id));
+                record.default = port.cloned();
                 Ok(())
             }
             ForwardingMode::Learning(_) => Err(learning(switch)),

@@ -44,7 +44,7 @@ impl Supervisor {
             }
             EntryKind::Switch => {
                 let stored = self.0.store().read_switch(&name)?;
-                self.put_switch_back(&stored, Vec::new());
+                self.put_switch_back(&stored, Vec::new(), Vec::new());
             }
             // A stack is only its entry. An unconfirmed one is rolled back by the next daemon.
             EntryKind::Stack | EntryKind::Unconfirmed => {}

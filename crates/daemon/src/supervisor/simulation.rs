@@ -40,7 +40,7 @@ fn any_port(random: &mut Random, is_static: bool) -> AddPort {
         }
         _ => PortDriver::Null {},
     };
-    AddPort { default: is_static && random.below(4) == 0, ..port(name, driver, address) }
+    AddPort { default: random.below(if is_static { 4 } else { 12 }) == 0, ..port(name, driver, address) }
 }
 
 fn any_switch(random: &mut Random, name: SwitchName) -> CreateSwitch {

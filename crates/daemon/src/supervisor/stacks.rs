@@ -430,9 +430,12 @@ impl Supervisor {
                 let name = &stored.definition.name;
                 // An earlier step may have changed it.
                 let (stored, joined) = (self.stored_switch(name)?, self.joined_to(name));
+                let forwarding = self.forwarding_around(name)?;
                 self.plan_switch_removal(operation, name)?;
                 self.take_down_switch(name);
-                operation.undo_by(move |supervisor| supervisor.put_switch_back(&stored, joined));
+                operation.undo_by(move |supervisor| {
+                    supervisor.put_switch_back(&stored, joined, forwarding);
+                });
             }
             StackStep::AddPort(switch, port, maker) => {
                 self.make_port(operation, &switch, &port, maker.as_ref())?;
@@ -450,9 +453,10 @@ impl Supervisor {
                     // It was a pipe to a switch that an earlier step has removed.
                     return Ok(());
                 }
+                let forwarding = self.forwarding_around(&switch)?;
                 self.plan_port_removal(operation, &switch, &port.name)?;
                 self.take_down_port(&switch, &port.name);
-                operation.undo_by(move |supervisor| supervisor.put_port_back(before, &port));
+                operation.undo_by(move |supervisor| supervisor.put_port_back(before, &port, forwarding));
             }
             StackStep::MakeBox(wanted) => drop(self.make_box(operation, *wanted, Some(stack.clone()))?),
             StackStep::RemoveBox(managed) => {

@@ -9,14 +9,22 @@ use crate::fabric::{PortStats, TrafficSnapshot, open, placeholder};
 use crate::store::{Action, StoreChange, StoredSwitch};
 use api::Subject;
 use api::{
-    AddPort, AddressEntry, Attachment, CreateSwitch, EventKind, MacAddr, PortDriver, PortName, StackName,
-    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
+    AddPort, AddressEntry, AddressKind, Attachment, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
+    StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a port's device may disappear and return, so that it is reopened.
 fn is_reopened(driver: &PortDriver) -> bool {
     matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. })
+}
+
+/// Where a switch sends frames.
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    switch: SwitchName,
+    addresses: Vec<AddressEntry>,
+    default: Option<PortName>,
 }
 
 /// Whether a port is a pipe to a switch.
@@ -51,13 +59,14 @@ fn both_ends(switch: &SwitchName, port: &PortName, driver: &PortDriver) -> Vec<(
     ends
 }
 
-/// Removes a port from a switch's definition. Returns whether it was there.
-fn without_port(stored: &mut StoredSwitch, port: &PortName) -> bool {
-    let before = stored.definition.ports.len();
-    stored.definition.ports.retain(|definition| definition.name != *port);
-    stored.addresses.retain(|(_, at)| at != port);
-    stored.makers.remove(port);
-    stored.definition.ports.len() < before
+/// Removes ports from a switch's definition, with what is known about them. Returns whether there were any.
+pub(super) fn remove_ports(stored: &mut StoredSwitch, is_removed: impl Fn(&AddPort) -> bool) -> bool {
+    let removed: Vec<AddPort> = stored.definition.ports.extract_if(.., |port| is_removed(port)).collect();
+    for port in &removed {
+        stored.addresses.retain(|(_, at)| *at != port.name);
+        stored.makers.remove(&port.name);
+    }
+    !removed.is_empty()
 }
 
 impl Supervisor {
@@ -255,7 +264,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         self.stored_switch(name)?;
         for mut stored in self.joined_to(name) {
-            stored.definition.ports.retain(|port| !leads_to(port, name));
+            remove_ports(&mut stored, |port| leads_to(port, name));
             operation.add(StoreChange::PutSwitch(stored));
         }
         operation.add(StoreChange::RemoveSwitch(name.clone()));
@@ -270,12 +279,17 @@ impl Supervisor {
         let mut switches = self.0.switches();
         switches.remove(name);
         for stored in switches.values_mut() {
-            stored.definition.ports.retain(|port| !leads_to(port, name));
+            remove_ports(stored, |port| leads_to(port, name));
         }
     }
 
     /// Undoes the removal of a switch, and of the pipes to it from other switches.
-    pub(super) fn put_switch_back(&self, stored: &StoredSwitch, joined: Vec<StoredSwitch>) {
+    pub(super) fn put_switch_back(
+        &self,
+        stored: &StoredSwitch,
+        joined: Vec<StoredSwitch>,
+        forwarding: Vec<Forwarding>,
+    ) {
         let _change = self.0.change();
         let name = stored.definition.name.clone();
         let definition = stored.definition.clone();
@@ -291,6 +305,7 @@ impl Supervisor {
         let joined = joined.into_iter().map(|stored| (stored.definition.name.clone(), stored));
         self.0.switches().extend(joined);
         self.attach_waiting_boxes(&name);
+        forwarding.into_iter().for_each(|before| self.restore_forwarding(before));
     }
 
     /// Adds a port to a switch.
@@ -314,9 +329,17 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
-        self.join(switch, request)?;
+        // The new port may take addresses, and being the default port, from others.
+        let before = self.forwarding(switch)?;
+        if let Err(failure) = self.join(switch, request) {
+            self.restore_forwarding(before);
+            return Err(failure);
+        }
         let (at, port) = (switch.clone(), request.name.clone());
-        operation.undo_by(move |supervisor| supervisor.take_down_port(&at, &port));
+        operation.undo_by(move |supervisor| {
+            supervisor.take_down_port(&at, &port);
+            supervisor.restore_forwarding(before);
+        });
         stored.definition.ports.push(request.clone());
         stored.makers.extend(maker.map(|maker| (request.name.clone(), maker.clone())));
         operation.add(StoreChange::PutSwitch(stored.clone()));
@@ -382,7 +405,7 @@ impl Supervisor {
         let mut is_found = false;
         for (at, port) in both_ends(switch, port, &driver) {
             let mut stored = self.stored_switch(&at)?;
-            if without_port(&mut stored, &port) {
+            if remove_ports(&mut stored, |there| there.name == port) {
                 operation.add(StoreChange::PutSwitch(stored));
                 is_found = true;
             }
@@ -413,7 +436,7 @@ impl Supervisor {
         let mut is_found = false;
         for (at, port) in both_ends(switch, port, &driver) {
             if let Some(stored) = self.0.switches().get_mut(&at) {
-                is_found |= without_port(stored, &port);
+                is_found |= remove_ports(stored, |there| there.name == port);
             }
         }
         if let PortDriver::Box { name, port: number } = &driver
@@ -426,11 +449,12 @@ impl Supervisor {
     }
 
     /// Undoes the removal of a port that the definition of a switch contained.
-    pub(super) fn put_port_back(&self, before: StoredSwitch, port: &AddPort) {
+    pub(super) fn put_port_back(&self, before: StoredSwitch, port: &AddPort, forwarding: Vec<Forwarding>) {
         let _change = self.0.change();
         let name = before.definition.name.clone();
         self.0.switches().insert(name, before.clone());
         self.restore_ports(&[before], |restored| restored.name == port.name);
+        forwarding.into_iter().for_each(|before| self.restore_forwarding(before));
     }
 
     pub(super) fn stored_switch(&self, name: &SwitchName) -> Result<StoredSwitch, OperationError> {
@@ -483,6 +507,45 @@ impl Supervisor {
         operation.add(StoreChange::PutSwitch(stored.clone()));
         self.0.switches().insert(switch.clone(), stored);
         Ok(())
+    }
+
+    /// The addresses and the default port of a switch.
+    fn forwarding(&self, switch: &SwitchName) -> Result<Forwarding, OperationError> {
+        let asked = switch.clone();
+        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
+        let default = described.into_iter().find(|(.., is_default)| *is_default).map(|(name, ..)| name);
+        Ok(Forwarding { switch: switch.clone(), addresses: self.addresses(switch)?, default })
+    }
+
+    /// The addresses and the default ports of a switch and of those at the other ends of its pipes.
+    pub(super) fn forwarding_around(&self, switch: &SwitchName) -> Result<Vec<Forwarding>, OperationError> {
+        let asked = switch.clone();
+        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
+        let far_ends = described.into_iter().filter_map(|(_, driver, ..)| match driver {
+            PortDriver::Pipe { switch, .. } => Some(switch),
+            _ => None,
+        });
+        let all: BTreeSet<SwitchName> = far_ends.chain([switch.clone()]).collect();
+        all.iter().map(|switch| self.forwarding(switch)).collect()
+    }
+
+    /// Undoes changes of the addresses and the default port of a static switch. A learning one learns again.
+    fn restore_forwarding(&self, before: Forwarding) {
+        let switch = &before.switch;
+        let is_static = |entry: &AddressEntry| entry.kind == AddressKind::Static;
+        let known: Vec<AddressEntry> = before.addresses.into_iter().filter(is_static).collect();
+        // If the fabric has ended, nothing is assigned.
+        let now = self.addresses(switch).unwrap_or_default();
+        for entry in now.into_iter().filter(is_static) {
+            if !known.iter().any(|before| before.mac == entry.mac) {
+                let _ = self.unset(switch, entry.mac);
+            }
+        }
+        for entry in known {
+            let _ = self.assign(switch, entry.mac, &entry.port);
+        }
+        let (switch, default) = (switch.clone(), before.default);
+        let _ = self.0.fabric.ask(move |network| network.set_default(&switch, default.as_ref()));
     }
 
     fn assign(&self, switch: &SwitchName, mac: MacAddr, port: &PortName) -> Result<(), OperationError> {
