@@ -1,6 +1,6 @@
 //! Entries of the store.
 
-use api::{ConfigurationName, CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, Time};
+use api::{AddPort, ConfigurationName, CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, Time};
 use std::collections::BTreeMap;
 
 /// A box as it is stored.
@@ -46,6 +46,18 @@ pub(crate) struct StoredSwitch {
     pub(crate) stack: Option<StackName>,
     /// When it was created.
     pub(crate) created: Time,
+}
+
+impl StoredSwitch {
+    /// Removes ports from the definition, with what is known about them. Returns whether there were any.
+    pub(crate) fn remove_ports(&mut self, is_removed: impl Fn(&AddPort) -> bool) -> bool {
+        let removed: Vec<AddPort> = self.definition.ports.extract_if(.., |port| is_removed(port)).collect();
+        for port in &removed {
+            self.addresses.retain(|(_, at)| *at != port.name);
+            self.makers.remove(&port.name);
+        }
+        !removed.is_empty()
+    }
 }
 
 /// A stack as it is stored.

@@ -3,7 +3,6 @@
 use super::claims::Claim;
 use super::operation::Operation;
 use super::state::Supervisor;
-use super::switches::remove_ports;
 use crate::boxes::{ManagedBox, Phase};
 use crate::error::{OperationError, RequestError};
 use crate::fabric::AttachRequest;
@@ -206,7 +205,7 @@ impl Supervisor {
     pub(super) fn plan_removal(&self, operation: &mut Operation, managed: &ManagedBox) {
         operation.add(StoreChange::RemoveBox(managed.name.clone()));
         for mut stored in self.switches_with_port_of(&managed.name) {
-            remove_ports(&mut stored, |port| is_port_of(port, &managed.name));
+            stored.remove_ports(|port| is_port_of(port, &managed.name));
             operation.add(StoreChange::PutSwitch(stored));
         }
         let message = format!("box {} was removed", managed.name);
@@ -220,7 +219,7 @@ impl Supervisor {
         self.forget(managed);
         let _change = self.0.change();
         for stored in self.0.switches().values_mut() {
-            remove_ports(stored, |port| is_port_of(port, &managed.name));
+            stored.remove_ports(|port| is_port_of(port, &managed.name));
         }
     }
 

@@ -59,16 +59,6 @@ fn both_ends(switch: &SwitchName, port: &PortName, driver: &PortDriver) -> Vec<(
     ends
 }
 
-/// Removes ports from a switch's definition, with what is known about them. Returns whether there were any.
-pub(super) fn remove_ports(stored: &mut StoredSwitch, is_removed: impl Fn(&AddPort) -> bool) -> bool {
-    let removed: Vec<AddPort> = stored.definition.ports.extract_if(.., |port| is_removed(port)).collect();
-    for port in &removed {
-        stored.addresses.retain(|(_, at)| *at != port.name);
-        stored.makers.remove(&port.name);
-    }
-    !removed.is_empty()
-}
-
 impl Supervisor {
     /// Creates a switch with its ports. On failure the switch does not exist.
     pub fn create_switch(&self, request: CreateSwitch) -> Result<SwitchDetail, OperationError> {
@@ -264,7 +254,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         self.stored_switch(name)?;
         for mut stored in self.joined_to(name) {
-            remove_ports(&mut stored, |port| leads_to(port, name));
+            stored.remove_ports(|port| leads_to(port, name));
             operation.add(StoreChange::PutSwitch(stored));
         }
         operation.add(StoreChange::RemoveSwitch(name.clone()));
@@ -279,7 +269,7 @@ impl Supervisor {
         let mut switches = self.0.switches();
         switches.remove(name);
         for stored in switches.values_mut() {
-            remove_ports(stored, |port| leads_to(port, name));
+            stored.remove_ports(|port| leads_to(port, name));
         }
     }
 
@@ -405,7 +395,7 @@ impl Supervisor {
         let mut is_found = false;
         for (at, port) in both_ends(switch, port, &driver) {
             let mut stored = self.stored_switch(&at)?;
-            if remove_ports(&mut stored, |there| there.name == port) {
+            if stored.remove_ports(|there| there.name == port) {
                 operation.add(StoreChange::PutSwitch(stored));
                 is_found = true;
             }
@@ -436,7 +426,7 @@ impl Supervisor {
         let mut is_found = false;
         for (at, port) in both_ends(switch, port, &driver) {
             if let Some(stored) = self.0.switches().get_mut(&at) {
-                is_found |= remove_ports(stored, |there| there.name == port);
+                is_found |= stored.remove_ports(|there| there.name == port);
             }
         }
         if let PortDriver::Box { name, port: number } = &driver
