@@ -9,6 +9,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use support::{Daemon, TIMEOUT};
+use test_support::{Capability, require};
 
 const FIREWALL: &str = "source :: InfiniteSource(LIMIT 5) -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
     -> filter :: IPFilter(allow all) -> c :: Counter -> Discard;\n";
@@ -263,26 +264,35 @@ fn a_stack_is_applied_changed_and_removed() {
 #[test]
 fn an_exported_stack_has_nothing_to_change() {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let files =
-        std::fs::read_dir(examples).expect("the examples").map(|entry| entry.expect("an entry").path());
-    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
-    assert!(!files.is_empty());
-    for path in files {
-        let path = path.to_str().expect("a plain path");
-        let daemon = Daemon::start("export");
-        daemon.check(&["export"], 2, &["there are no stacks"]);
-        daemon.check(&["up", path], 0, &["create"]);
-        let text = daemon.check(&["export"], 0, &["name = ", "text = "]);
-        let exported = daemon.file("other.toml", &text);
-        daemon.check(&["diff", &exported], 0, &["nothing to change"]);
-        daemon.check(&["up", &exported], 0, &["nothing to change"]);
-        daemon.check(&["up", path], 0, &["nothing to change"]);
-        daemon.check(&["down", path], 0, &["remove"]);
-        // It makes the same stack again.
-        daemon.check(&["up", &exported], 0, &["create"]);
-        daemon.check(&["diff", path], 0, &["nothing to change"]);
-        daemon.check(&["export", "nowhere"], 4, &["clickbox stacks"]);
+    // The stacks between networks have tap devices: they need root, and a network of their own.
+    let networks = (format!("{examples}/networks"), &["unshare", "-n"][..]);
+    let folders = [(examples.to_string(), &[][..]), networks];
+    let folders = folders.iter().filter(|(_, program)| program.is_empty() || require(Capability::Root));
+    for (folder, program) in folders {
+        let files =
+            std::fs::read_dir(folder).expect("the examples").map(|entry| entry.expect("an entry").path());
+        let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+        assert!(!files.is_empty());
+        for path in files {
+            check_export(path.to_str().expect("a plain path"), program);
+        }
     }
+}
+
+fn check_export(path: &str, program: &[&str]) {
+    let daemon = Daemon::start_by("export", program, &["--no-store"]);
+    daemon.check(&["export"], 2, &["there are no stacks"]);
+    daemon.check(&["up", path], 0, &["create"]);
+    let text = daemon.check(&["export"], 0, &["name = ", "text = "]);
+    let exported = daemon.file("other.toml", &text);
+    daemon.check(&["diff", &exported], 0, &["nothing to change"]);
+    daemon.check(&["up", &exported], 0, &["nothing to change"]);
+    daemon.check(&["up", path], 0, &["nothing to change"]);
+    daemon.check(&["down", path], 0, &["remove"]);
+    // It makes the same stack again.
+    daemon.check(&["up", &exported], 0, &["create"]);
+    daemon.check(&["diff", path], 0, &["nothing to change"]);
+    daemon.check(&["export", "nowhere"], 4, &["clickbox stacks"]);
 }
 
 /// A backup is made while the daemon runs, only its user can read it, and another daemon can use it as its store.
