@@ -124,8 +124,8 @@ fn a_daemon_serves_an_inherited_socket() {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("the program starts")
     };
-    let end = |mut daemon: Child| {
-        kill_process(Pid::from_child(&daemon), Signal::TERM).expect("a signal");
+    let end = |mut daemon: Child, signal| {
+        kill_process(Pid::from_child(&daemon), signal).expect("a signal");
         assert!(daemon.wait().expect("the daemon ends").success());
     };
     // A client that connects before the daemon starts waits for its reply.
@@ -134,14 +134,15 @@ fn a_daemon_serves_an_inherited_socket() {
     let daemon = activated(&listener, &folder);
     let output = early.wait_with_output().expect("the program ends");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    end(daemon);
+    end(daemon, Signal::TERM);
     // The socket and the definitions remain.
     assert!(folder.join("socket").exists());
     let early = command(&["ps", "--quiet"]);
     let daemon = activated(&listener, &folder);
     let output = early.wait_with_output().expect("the program ends");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "fw\n");
-    end(daemon);
+    // Everything ends, not only the daemon.
+    end(daemon, Signal::INT);
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
 

@@ -61,6 +61,8 @@ enum Command {
     Completion(command::completion::Arguments),
     Daemon(command::daemon::Arguments),
     Launcher(command::launcher::Arguments),
+    #[command(hide = true)]
+    Fabric(command::fabric::Arguments),
     #[command(flatten)]
     Online(command::online::Command),
 }
@@ -97,6 +99,7 @@ pub fn main(components: Components) -> ExitCode {
         Command::Generate(arguments) => command::generate::run(arguments),
         Command::Daemon(arguments) => command::daemon::run(&arguments),
         Command::Launcher(arguments) => command::launcher::run(&arguments),
+        Command::Fabric(arguments) => command::fabric::run(&arguments),
         Command::Online(command) => command::online::run(&command),
         Command::Completion(arguments) => command::completion::run(&arguments),
     };

@@ -1,20 +1,16 @@
 //! The error of an operation.
 
 use crate::store::StoreError;
-use api::Subject;
-use api::escape::EscapedText;
 use api::{
-    ApiError, BoxName, ConfigurationName, Device, Diagnostic, ErrorCode, ErrorReason, PipeName, PortName,
-    StackName, SwitchName,
+    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, PortName, StackName, Subject,
+    SwitchName,
 };
-use sandbox::{CallError, CreateError, SystemError};
+use protocol::fabric::{CreateFailure, FabricError};
+use protocol::launcher::{LauncherError, Refusal, Shortfall};
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
-use switch::TableError;
-use switch::driver::PcapError;
 
 /// Why an operation failed. The state is unchanged.
 ///
@@ -46,8 +42,6 @@ pub enum OperationError {
     NoFile(BoxName, String),
     /// The box has not crashed.
     NoCrash(BoxName),
-    /// The box reports that it has no such handler, with this message.
-    NoHandler(BoxName, EscapedText),
     /// An object of this kind and name already exists.
     Exists(Subject),
     /// The stack defines a box or a switch that exists but is not part of the stack.
@@ -69,33 +63,22 @@ pub enum OperationError {
     Invalid(RequestError),
     /// The configuration was rejected.
     Refused(Vec<Diagnostic>),
-    /// The box rejected the handler call, with this message.
-    HandlerRefused(EscapedText),
     /// A port cannot be opened or attached.
     Port(PortError),
     /// The request is too long: which part, its bytes, and the limit.
     TooLarge(&'static str, usize, usize),
     /// A limit is reached: its object and its value.
     Limit(&'static str, usize),
-    /// No processor is left to reserve for the box.
-    NoProcessor {
-        /// The number of processors.
-        all: usize,
-    },
-    /// The box cannot be created.
-    Create(CreateError),
-    /// The box did not answer in time.
-    Timeout(BoxName, Duration),
-    /// The box ended during the operation.
-    Gone(BoxName),
-    /// The box violated the mailbox protocol and was ended.
-    Broken(BoxName, CallError),
+    /// The fabric did not do as ordered.
+    Fabric(FabricError),
+    /// There is no fabric.
+    Launcher(LauncherError),
     /// The definition cannot be stored.
     Store(StoreError),
     /// The daemon is shutting down.
     Ending,
-    /// A system call failed.
-    System(SystemError),
+    /// A system call failed: the action, as in "can't ...", and the system's error.
+    System(&'static str, io::Error),
 }
 
 /// Why a request is invalid, whatever the daemon's state.
@@ -119,10 +102,6 @@ pub enum RequestError {
     RelativePath(PathBuf),
     /// A `pcap` port names no file.
     NoCaptureFile,
-    /// A port names no device.
-    NoDevice,
-    /// The box's name is too long for the name of its port at a switch.
-    LongBoxName(BoxName),
 }
 
 /// Why a port cannot be opened or attached.
@@ -131,39 +110,17 @@ pub enum PortError {
     /// The port has no device of its own, and its name is too long to be one.
     Name(PortName),
     /// The tap device cannot be opened.
-    Tap(Device, io::Error),
+    Tap(String, LauncherError),
     /// The network interface cannot be opened.
-    Interface(Device, io::Error),
+    Interface(String, LauncherError),
     /// The capture file cannot be opened.
-    Capture(PathBuf, PcapError),
-    /// Both ends of the pipe are taken.
-    PipeInUse(PipeName),
-    /// The box's port is already attached.
-    Attached(BoxName, u8),
-    /// The switch's address table rejects the address.
-    Table(TableError),
-    /// The switch learns addresses, so they cannot be set.
-    Learning(SwitchName),
+    Capture(PathBuf, LauncherError),
 }
 
 impl OperationError {
-    /// The error of a failed call to a box.
-    pub(crate) fn call(name: &BoxName, error: CallError, time: Duration) -> Self {
-        match error {
-            CallError::Refused(reason) => Self::HandlerRefused(EscapedText::new(reason.as_str().as_bytes())),
-            CallError::Missing(reason) => {
-                Self::NoHandler(name.clone(), EscapedText::new(reason.as_str().as_bytes()))
-            }
-            CallError::Rejected(found) => Self::Refused(crate::diagnostics::diagnostics(found, None)),
-            CallError::TimedOut => Self::Timeout(name.clone(), time),
-            CallError::Ended => Self::Gone(name.clone()),
-            error @ (CallError::Channel(_) | CallError::Reply(_)) => Self::Broken(name.clone(), error),
-        }
-    }
-
-    /// The error of a failed system call. `action` completes the sentence "can't ...".
+    /// The error for a system call. `action` completes the sentence "can't ...".
     pub(crate) fn system(action: &'static str, cause: io::Error) -> Self {
-        Self::System(SystemError { action, cause })
+        Self::System(action, cause)
     }
 
     /// The error code in the API.
@@ -178,8 +135,7 @@ impl OperationError {
             | Self::NoAddress(..)
             | Self::NoEntry(_)
             | Self::NoFile(..)
-            | Self::NoCrash(_)
-            | Self::NoHandler(..) => ErrorCode::NotFound,
+            | Self::NoCrash(_) => ErrorCode::NotFound,
             Self::Exists(_) | Self::Foreign(_) => ErrorCode::Exists,
             Self::State { .. }
             | Self::Changing(_)
@@ -188,18 +144,11 @@ impl OperationError {
             | Self::NothingToConfirm(_)
             | Self::Ending => ErrorCode::Busy,
             Self::Invalid(_) => ErrorCode::Invalid,
-            Self::Refused(_) | Self::HandlerRefused(_) | Self::Port(_) => ErrorCode::Refused,
+            Self::Refused(_) | Self::Port(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
-            Self::Limit(..) | Self::NoProcessor { .. } => ErrorCode::Limit,
-            Self::Create(error) => match error {
-                CreateError::Settings(_) | CreateError::Layout(_) => ErrorCode::Invalid,
-                CreateError::NoKvm => ErrorCode::Refused,
-                CreateError::NoMemory | CreateError::System(_) | CreateError::Process(_) => ErrorCode::Limit,
-                _ => ErrorCode::Internal,
-            },
-            Self::Timeout(..) => ErrorCode::Timeout,
-            Self::Gone(_) => ErrorCode::Gone,
-            Self::Broken(..) | Self::System(_) => ErrorCode::Internal,
+            Self::Limit(..) => ErrorCode::Limit,
+            Self::Fabric(error) => fabric_code(error),
+            Self::Launcher(_) | Self::System(..) => ErrorCode::Internal,
             Self::Store(_) => ErrorCode::Store,
         }
     }
@@ -212,11 +161,11 @@ impl OperationError {
             Self::NoPort(switch, port) => (ErrorReason::NoPort, (switch, port).into()),
             Self::NoBoxPort(name, _) => (ErrorReason::NoBoxPort, name.into()),
             Self::NoStack(name) => (ErrorReason::NoStack, name.into()),
-            Self::NoHandler(name, _) => (ErrorReason::NoHandler, name.into()),
+            Self::Fabric(FabricError::NoHandler(name, _)) => (ErrorReason::NoHandler, name.into()),
             Self::NoFile(name, _) => (ErrorReason::NoFile, name.into()),
             Self::Unconfirmed(name) => (ErrorReason::Unconfirmed, name.into()),
             Self::InUse(object, _) => (ErrorReason::InUse, object.clone()),
-            Self::NoProcessor { .. } => (ErrorReason::NoProcessor, Subject::Daemon),
+            Self::Fabric(FabricError::NoProcessor { .. }) => (ErrorReason::NoProcessor, Subject::Daemon),
             _ => return None,
         })
     }
@@ -241,7 +190,6 @@ impl fmt::Display for OperationError {
             Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
-            Self::NoHandler(_, message) | Self::HandlerRefused(message) => message.fmt(f),
             Self::Exists(object) => {
                 write!(f, "a {} named {} already exists", object.kind(), object.name())
             }
@@ -294,22 +242,11 @@ impl fmt::Display for OperationError {
             Self::Port(error) => error.fmt(f),
             Self::TooLarge(what, bytes, limit) => write!(f, "{what} has {bytes} bytes; the limit is {limit}"),
             Self::Limit(what, limit) => write!(f, "the limit of {limit} {what} is reached"),
-            Self::NoProcessor { all } => write!(
-                f,
-                "no processor is left for a dedicated box: boxes may have {} of the {all} processors to themselves",
-                all.saturating_sub(1)
-            ),
-            Self::Create(_) => f.write_str("the box can't be created"),
-            Self::Timeout(name, time) => write!(
-                f,
-                "box {name} did not answer within {} ms; it may be busy, or in an endless loop",
-                time.as_millis()
-            ),
-            Self::Gone(name) => write!(f, "box {name} ended during the operation"),
-            Self::Broken(name, _) => write!(f, "box {name} violated the protocol and was ended"),
+            Self::Fabric(error) => error.fmt(f),
+            Self::Launcher(_) => f.write_str("the fabric can't be started"),
             Self::Store(error) => error.fmt(f),
             Self::Ending => f.write_str("the daemon is shutting down"),
-            Self::System(error) => error.fmt(f),
+            Self::System(action, _) => write!(f, "can't {action}"),
         }
     }
 }
@@ -321,9 +258,9 @@ impl Error for OperationError {
             Self::Invalid(error) => error.source(),
             Self::Port(error) => error.source(),
             Self::Store(error) => error.source(),
-            Self::Create(error) => Some(error),
-            Self::Broken(_, error) => Some(error),
-            Self::System(error) => error.source(),
+            Self::Fabric(error) => error.source(),
+            Self::Launcher(error) => Some(error),
+            Self::System(_, error) => Some(error),
             _ => None,
         }
     }
@@ -359,10 +296,6 @@ impl fmt::Display for RequestError {
                 write!(f, "{path:?} is not an absolute path")
             }
             Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
-            Self::NoDevice => f.write_str("the port has no device"),
-            Self::LongBoxName(name) => {
-                write!(f, "the name {name} is too long for a box at a switch: shorten it by 3 characters")
-            }
         }
     }
 }
@@ -382,24 +315,17 @@ impl fmt::Display for PortError {
                 write!(f, "can't open the interface {device}{}", missing(cause, "CAP_NET_RAW"))
             }
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
-            Self::PipeInUse(name) => {
-                write!(f, "pipe {name} already has two ends: use another name for a pipe between other boxes")
-            }
-            Self::Attached(name, port) => {
-                write!(f, "port {port} of box {name} is already attached: detach it first")
-            }
-            Self::Table(error) => error.fmt(f),
-            Self::Learning(switch) => {
-                write!(f, "switch {switch} learns its addresses: only a static switch accepts addresses")
-            }
         }
     }
 }
 
 /// The part of the message that names the capability that the daemon lacks, if that is the cause.
-fn missing(cause: &io::Error, capability: &str) -> String {
-    match cause.kind() {
-        io::ErrorKind::PermissionDenied => format!(", for which the daemon needs {capability}"),
+fn missing(cause: &LauncherError, capability: &str) -> String {
+    let denied = |failed: &Shortfall| failed.error().kind() == io::ErrorKind::PermissionDenied;
+    match cause {
+        LauncherError::Refused(Refusal::Failed(failed)) if denied(failed) => {
+            format!(", for which the launcher needs {capability}")
+        }
         _ => String::new(),
     }
 }
@@ -409,8 +335,7 @@ impl Error for PortError {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
             Self::Capture(_, error) => Some(error),
-            Self::Table(error) => error.source(),
-            Self::Name(_) | Self::PipeInUse(_) | Self::Attached(..) | Self::Learning(_) => None,
+            Self::Name(_) => None,
         }
     }
 }
@@ -424,15 +349,55 @@ impl From<StoreError> for OperationError {
     }
 }
 
-impl From<CreateError> for OperationError {
-    fn from(error: CreateError) -> Self {
-        Self::Create(error)
+impl From<FabricError> for OperationError {
+    fn from(error: FabricError) -> Self {
+        match error {
+            FabricError::NoBox(name) => Self::NoBox(name),
+            FabricError::NoSwitch(name) => Self::NoSwitch(name),
+            FabricError::NoPort(switch, port) => Self::NoPort(switch, port),
+            FabricError::NoBoxPort(name, number) => Self::NoBoxPort(name, number),
+            FabricError::NoAddress(switch, mac) => Self::NoAddress(switch, mac),
+            FabricError::NoFile(name, file) => Self::NoFile(name, file),
+            FabricError::Exists(subject) => Self::Exists(subject),
+            FabricError::Rejected(found) => Self::Refused(found),
+            FabricError::Ending => Self::Ending,
+            other => Self::Fabric(other),
+        }
     }
 }
 
-impl From<SystemError> for OperationError {
-    fn from(error: SystemError) -> Self {
-        Self::System(error)
+/// The API's code for an error of the fabric that has no variant of its own here.
+fn fabric_code(error: &FabricError) -> ErrorCode {
+    match error {
+        FabricError::NoBox(_)
+        | FabricError::NoSwitch(_)
+        | FabricError::NoPort(..)
+        | FabricError::NoBoxPort(..)
+        | FabricError::NoAddress(..)
+        | FabricError::NoFile(..)
+        | FabricError::NoHandler(..) => ErrorCode::NotFound,
+        FabricError::Exists(_) => ErrorCode::Exists,
+        FabricError::State { .. } | FabricError::Ending | FabricError::Disconnected => ErrorCode::Busy,
+        FabricError::Rejected(_)
+        | FabricError::HandlerRefused(_)
+        | FabricError::PipeInUse(_)
+        | FabricError::Attached(..)
+        | FabricError::Table(_)
+        | FabricError::Learning(_)
+        | FabricError::Device(_)
+        | FabricError::Create(CreateFailure::NoKvm, _) => ErrorCode::Refused,
+        FabricError::NoDevice
+        | FabricError::LongBoxName(_)
+        | FabricError::Create(CreateFailure::Settings, _) => ErrorCode::Invalid,
+        FabricError::Limit(..)
+        | FabricError::NoProcessor { .. }
+        | FabricError::Create(CreateFailure::Exhausted, _) => ErrorCode::Limit,
+        FabricError::Timeout(..) => ErrorCode::Timeout,
+        FabricError::Gone(_) => ErrorCode::Gone,
+        FabricError::Broken(..)
+        | FabricError::System(_)
+        | FabricError::Protocol(_)
+        | FabricError::Create(CreateFailure::Internal, _) => ErrorCode::Internal,
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) struct HistoryPage<T> {
 
 impl<T: Clone> History<T> {
     /// An empty history whose first entry gets the number after `last`.
+    #[cfg(test)]
     pub(crate) fn new(bounds: HistoryLimits<T>, last: u64) -> Self {
         let entries = Mutex::new(Entries { queue: VecDeque::new(), bytes: 0, last, removed: last });
         Self { bounds, entries, last: watch::Sender::new(last) }

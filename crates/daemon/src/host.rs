@@ -1,9 +1,8 @@
 //! The host's capabilities.
 
-use crate::boxes::sandbox_to_api;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Supervisor, sandbox_to_api};
 use api::{BoxState, CgroupVersion, Counts, HostStatus, Kvm, Size};
-use sandbox::SandboxKind;
+use protocol::fabric::SandboxKind;
 use std::path::Path;
 
 /// The cgroup version that offers limits of CPU time here.
@@ -40,7 +39,7 @@ impl Supervisor {
     pub fn host(&self) -> Result<HostStatus, crate::OperationError> {
         let facts = self.facts()?;
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let has_vms = facts.kinds.contains(&SandboxKind::Vm);
+        let has_vms = facts.fabric.sandboxes.contains(&SandboxKind::Vm);
         let reason = match has_vms {
             true => None,
             false => Some(match std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
@@ -63,11 +62,11 @@ impl Supervisor {
             image: facts.image,
             started: self.started(),
             pid: std::process::id(),
-            sandboxes: facts.kinds.into_iter().map(sandbox_to_api).collect(),
+            sandboxes: facts.fabric.sandboxes.into_iter().map(sandbox_to_api).collect(),
             kvm: Kvm { usable: has_vms, reason },
             cgroup: cgroup(),
-            cores: facts.cores,
-            workers: facts.workers,
+            cores: facts.fabric.cores,
+            workers: facts.fabric.workers,
             memory: memory(&meminfo, "MemTotal"),
             memory_available: memory(&meminfo, "MemAvailable"),
             counts: facts.counts,

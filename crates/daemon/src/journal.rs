@@ -18,6 +18,11 @@ impl Journal {
         Self(History::restored(limits, earlier, last))
     }
 
+    /// Records an event of the fabric, with a number of this journal.
+    pub(crate) fn forward(&self, event: Event) {
+        self.0.push(|sequence| Event { sequence, ..event });
+    }
+
     /// Records an event. Texts from a box must already be escaped in `message`.
     pub(crate) fn note(&self, kind: EventKind, subject: impl Into<Subject>, message: impl Into<String>) {
         let (subject, message, time) = (subject.into().to_string(), message.into(), Time::now());

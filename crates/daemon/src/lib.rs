@@ -19,25 +19,25 @@
 
 #![forbid(unsafe_code)]
 
-mod boxes;
-mod diagnostics;
+// The helpers of tests name this crate as other crates do.
+#[cfg(test)]
+extern crate self as daemon;
+
 mod error;
 mod fabric;
-mod fair_lock;
 mod history;
 mod host;
 mod journal;
 mod limits;
-mod processors;
 mod server;
 mod settings;
 mod store;
 mod supervisor;
 mod symbols;
 
-pub use api::Subject;
-pub use api::escape::EscapedText;
+pub use api::{Subject, escape::EscapedText};
 pub use error::{OperationError, PortError, RequestError};
+pub use fabric::{Connector, LauncherConnector};
 pub use server::{Address, ListenError, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;

@@ -5,12 +5,6 @@ use std::time::Duration;
 /// Boxes: a loop of creations must not use up the host's processes.
 pub(crate) const MAX_BOXES: usize = 4096;
 
-/// Switches: each has an address table.
-pub(crate) const MAX_SWITCHES: usize = 256;
-
-/// Ports of one switch.
-pub(crate) const MAX_SWITCH_PORTS: usize = 1024;
-
 /// Configurations of one box: each is a router.
 pub(crate) const MAX_CONFIGURATIONS: usize = 64;
 
@@ -24,60 +18,9 @@ pub(crate) const MAX_FILE_BYTES: usize = 256 << 20;
 pub(crate) const MAX_LABEL_BYTES: usize = 256;
 pub(crate) const MAX_LABELS: usize = 64;
 
-/// Packets that a box may report as held when it ended: the number is displayed and added up.
-pub(crate) const MAX_HELD_PACKETS: u64 = 1 << 24;
-
-/// Concurrent checks: each needs a box.
-pub(crate) const MAX_CHECKS: usize = 4;
-
-/// Private memory of a box that checks. Untouched pages are not allocated.
-pub(crate) const CHECK_MEMORY: usize = 1 << 30;
-
-/// Templates: each takes as much memory as a small box.
-pub(crate) const MAX_TEMPLATES: usize = 64;
-
-/// Bytes of a box's texts and files for which a template may be kept: they are compared with those of each box that
-/// starts.
-pub(crate) const MAX_TEMPLATE_KEY_BYTES: usize = 256 << 10;
-
-/// Bytes of a stored snapshot.
-pub(crate) const MAX_TEMPLATE_BYTES: usize = 4 << 20;
-
-/// The time for a new template to become idle: a box that is always busy never does.
-pub(crate) const TEMPLATE_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// The time for installing or checking a configuration: a million routes take seconds.
-pub(crate) const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The time for any other request to a box.
-pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long an operation waits for another change of the same box: an installation into a box in an endless loop takes
-/// its full timeout.
-pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// The time for listing the handlers of a box, and the bytes of the list: the box itself reports how many it has.
 pub(crate) const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const MAX_HANDLER_BYTES: usize = 16 << 20;
-
-/// Bytes of a box's escaped diagnostics of one configuration. Further diagnostics are dropped.
-pub(crate) const MOST_DIAGNOSTIC_BYTES: usize = 256 << 10;
-
-/// The time for a box to report its counters: a list of boxes must not wait for one in an endless loop.
-pub(crate) const STATS_TIMEOUT: Duration = Duration::from_millis(20);
-
-/// The time for a graceful stop, after which the box is killed.
-pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Lines kept of a box's log, and their bytes: a box may write long lines.
-pub(crate) const MAX_LOG_LINES: usize = 2000;
-pub(crate) const MAX_LOG_BYTES: usize = 1 << 20;
-
-/// Bytes of the files of one box, bytes of those of all boxes, and files of one box: boxes must not fill the disk or
-/// use up the daemon's descriptors.
-pub(crate) const MAX_OUTPUT_BYTES: u64 = 64 << 20;
-pub(crate) const MAX_TOTAL_OUTPUT_BYTES: u64 = 1 << 30;
-pub(crate) const MAX_OUTPUT_FILES: usize = 16;
 
 /// The longest confirmation time of a stack: a forgotten one must not roll back after a week.
 pub(crate) const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -86,29 +29,12 @@ pub(crate) const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(24 * 60 *
 pub(crate) const MAX_JOURNAL_EVENTS: usize = 8192;
 pub(crate) const MAX_JOURNAL_BYTES: usize = 8 << 20;
 
-/// Messages read from one box before the next box has its turn.
-pub(crate) const MAX_EVENTS_PER_ROUND: usize = 256;
+/// The time for a request to a box.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Concurrent captures.
-pub(crate) const MAX_CAPTURES: usize = 32;
+/// How long an operation waits for another change of the same box: an installation into a box in an endless loop takes
+/// its full timeout.
+pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Batches of captured packets queued for a slow reader.
+/// Pieces of a capture queued for a slow reader.
 pub(crate) const CAPTURE_QUEUE_LENGTH: usize = 256;
-
-/// Processor time after which a box counts as busy, so that huge pages are worth their cost.
-pub(crate) const HUGE_PAGE_CPU_THRESHOLD: Duration = Duration::from_millis(100);
-
-/// The time for creating huge pages in each round of measurements: boxes are not watched meanwhile.
-pub(crate) const HUGE_PAGE_BUDGET: Duration = Duration::from_millis(10);
-
-/// A box that ran this long counts as working: its next crash is the first in a row.
-pub(crate) const CRASH_COUNT_RESET: Duration = Duration::from_secs(10);
-
-/// Crashes in a row after which a box is not restarted.
-pub(crate) const MAX_CONSECUTIVE_CRASHES: u32 = 12;
-
-/// The delay before the restart after the second crash in a row; it doubles with each further crash.
-pub(crate) const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
-
-/// The longest delay before a restart.
-pub(crate) const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);

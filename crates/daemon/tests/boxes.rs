@@ -4,9 +4,12 @@ mod support;
 
 use api::{BoxState, ConfigurationName, CreateBox, ErrorCode, Install, Restart, Sandbox};
 use daemon::{OperationError, Settings, Supervisor};
+use protocol::fabric::FabricError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::time::{Duration, Instant};
-use support::{Folder, TIMEOUT, handler, in_each, name, process, settings, state, supervisor, until};
+use support::{
+    Folder, TIMEOUT, handler, in_each, name, process, settings, settings_of, state, supervisor, until,
+};
 use test_support::{Capability, require};
 
 fn code<T: std::fmt::Debug>(result: Result<T, OperationError>) -> ErrorCode {
@@ -286,8 +289,8 @@ fn a_concurrent_change_is_refused_soon() {
         // An installation is refused while the box is suspended below.
         let install_when_resumed = || loop {
             match supervisor.install(&fw, &main, &install("loop")) {
-                Err(daemon::OperationError::State { hint: "resume it first", .. }) => {
-                    std::thread::yield_now()
+                Err(OperationError::Fabric(FabricError::State { hint, .. })) if hint == "resume it first" => {
+                    std::thread::yield_now();
                 }
                 other => return other,
             }
@@ -334,7 +337,7 @@ fn looping_vms_share_a_worker_by_weight() {
     if !require(Capability::Kvm) {
         return;
     }
-    let supervisor = Supervisor::start(&Settings { workers: 1, ..settings() }).unwrap();
+    let supervisor = Supervisor::start(&settings_of(image::PROBE, "probe", 1)).unwrap();
     for (box_name, weight) in BOXES {
         supervisor
             .create_box(CreateBox {
@@ -454,11 +457,17 @@ fn boxes_that_scribble_do_not_affect_others() {
     });
 }
 
+/// A daemon adopts the boxes of the one before; if these have ended, it starts them again.
 #[test]
 fn a_restarted_daemon_restores_everything() {
-    let folder = Folder::new("restore");
+    restores_everything(false);
+    restores_everything(true);
+}
+
+fn restores_everything(ended: bool) {
+    let folder = Folder::new(&format!("restore-{ended}"));
     let settings = Settings { store: Some(folder.file("store")), ..settings() };
-    let mac = {
+    let (mac, started) = {
         let supervisor = Supervisor::start(&settings).unwrap();
         let mut lan = api::CreateSwitch::new(support::switch("lan"));
         lan.mode = api::SwitchMode::Static;
@@ -477,8 +486,13 @@ fn a_restarted_daemon_restores_everything() {
             .unwrap();
         // A second daemon cannot open the store.
         assert!(Supervisor::start(&settings).unwrap_err().to_string().contains("another daemon"));
-        supervisor.end();
-        detail.ports[0].mac
+        supervisor.write(&handler("fw/value"), b"before").unwrap();
+        let started = supervisor.show_box(&name("fw")).unwrap().status.started;
+        match ended {
+            true => supervisor.end_all(),
+            false => supervisor.end(),
+        }
+        (detail.ports[0].mac, started)
     };
     let supervisor = loop {
         // The last thread of the first daemon may still be ending.
@@ -490,7 +504,10 @@ fn a_restarted_daemon_restores_everything() {
     let detail = supervisor.show_box(&name("fw")).unwrap();
     assert_eq!((detail.status.state, detail.ports[0].mac), (BoxState::Running, mac));
     assert_eq!(detail.ports[1].attach.to_string(), "pipe:a");
-    assert_eq!(state(&supervisor, "idle"), BoxState::Stopped);
+    assert_eq!(detail.status.started == started, !ended, "it is the same box");
+    let value = supervisor.read(&handler("fw/value"), b"").unwrap().value;
+    assert_eq!(value.0 == b"before", !ended, "{value:?}");
+    assert_eq!(state(&supervisor, "idle"), if ended { BoxState::Stopped } else { BoxState::Created });
     let main = ConfigurationName::main();
     assert_eq!(supervisor.show_configuration(&name("nat"), &main).unwrap().configuration, "mirror");
     let addresses = supervisor.addresses(&support::switch("lan")).unwrap();

@@ -5,10 +5,10 @@
 mod support;
 
 use api::{CreateBox, Sandbox};
-use daemon::{Settings, Supervisor};
+use daemon::Supervisor;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use support::{TIMEOUT, handler, name, process, settings, until};
+use support::{TIMEOUT, handler, name, process, settings_of, until};
 use test_support::{Capability, require};
 
 /// The limit of the box, as a part of a CPU: so little that even on a very busy machine the box could use more.
@@ -127,7 +127,7 @@ impl BusyBox {
 
 /// A busy box uses the CPU time that its limit grants, and answers. The limit holds after suspensions.
 fn check(sandbox: Sandbox) {
-    let supervisor = Supervisor::start(&Settings { workers: 1, ..settings() }).unwrap();
+    let supervisor = Supervisor::start(&settings_of(image::PROBE, "probe", 1)).unwrap();
     let fw = name("fw");
     let limited = CreateBox {
         sandbox,

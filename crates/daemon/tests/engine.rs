@@ -6,17 +6,14 @@ use api::{
     Check, ConfigurationName, CreateBox, CreateSwitch, ErrorCode, File, Install, LogQuery, Restart, Sandbox,
     Severity,
 };
-use daemon::{OperationError, Settings, Supervisor};
+use daemon::{OperationError, Supervisor};
 use std::collections::BTreeSet;
 use support::{handler, name, process, state, switch, until};
 use test_support::{Capability, require};
 
 /// Runs `check` with boxes in processes, and in virtual machines where available.
 fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
-    let start = || {
-        let settings = Settings::new(image::CLICKBOX, "clickbox");
-        Supervisor::start(&Settings { workers: 2, ..settings }).unwrap()
-    };
+    let start = || Supervisor::start(&support::settings_of(image::CLICKBOX, "clickbox", 2)).unwrap();
     let kinds = start().host().unwrap().sandboxes;
     assert_eq!(kinds.contains(&Sandbox::Vm), require(Capability::Kvm));
     assert!(kinds.contains(&Sandbox::Process));
@@ -115,7 +112,7 @@ fn a_box_runs_several_configurations_with_files() {
 
 #[test]
 fn a_check_reports_all_errors() {
-    let settings = Settings::new(image::CLICKBOX, "clickbox");
+    let settings = support::settings_of(image::CLICKBOX, "clickbox", 0);
     let supervisor = Supervisor::start(&settings).unwrap();
     let check = |text: &str, ports| {
         let request =

@@ -69,6 +69,10 @@ pub enum EventKind {
     StackRemoved,
     /// The daemon started and restored its definitions.
     DaemonStarted,
+    /// The fabric, which runs the boxes, has ended, or can't be restarted.
+    FabricLost,
+    /// The fabric was restarted with all boxes.
+    FabricRestarted,
     /// The store is damaged: the file, its log, or an entry, which was set aside.
     StoreDamaged,
     /// The end of the previous daemon interrupted an operation, which had no effect.

@@ -1,11 +1,12 @@
 //! What an event, a change or an error is about.
 
 use crate::{BoxName, PortName, StackName, SwitchName};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// An object of the daemon. As text it is its kind and its name: `box/fw`, `switch/lan/tap0`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Subject {
     /// The daemon itself.
     Daemon,

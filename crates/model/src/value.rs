@@ -1,4 +1,4 @@
-//! Bytes in JSON: values of handlers, contents of files.
+//! Bytes in JSON and in binary formats: values of handlers, contents of files.
 
 use std::borrow::Cow;
 
@@ -41,6 +41,9 @@ impl From<Vec<u8>> for Value {
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return serializer.serialize_bytes(&self.0);
+        }
         match std::str::from_utf8(&self.0) {
             Ok(text) => serializer.serialize_str(text),
             Err(_) => {
@@ -67,6 +70,9 @@ impl<'de> Deserialize<'de> for Value {
             Encoded(Encoded),
         }
 
+        if !deserializer.is_human_readable() {
+            return serde_bytes::ByteBuf::deserialize(deserializer).map(|bytes| Self(bytes.into_vec()));
+        }
         match Wire::deserialize(deserializer)? {
             Wire::Text(text) => Ok(Self(text.into_bytes())),
             Wire::Encoded(encoded) => STANDARD.decode(encoded.base64).map(Self).map_err(D::Error::custom),

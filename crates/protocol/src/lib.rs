@@ -19,7 +19,7 @@
 
 pub mod channel;
 pub mod codec;
-
+pub mod fabric;
 mod hello;
 pub mod launcher;
 

@@ -1,15 +1,17 @@
 //! `clickbox daemon`: runs the daemon that supervises boxes and switches.
 
+use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use api::client;
 use clap::Args;
-use daemon::{Settings, SymbolFile, Tcp};
+use daemon::{LauncherConnector, Settings, SymbolFile, Tcp};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
@@ -22,10 +24,11 @@ const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
 
 /// Run the daemon that supervises boxes and switches.
 ///
-/// The commands for boxes, switches and stacks talk to the daemon. It runs until SIGTERM or Ctrl-C. When it starts
-/// again, even after a crash, it restores all boxes, switches and stacks from its store; the state of boxes and the
-/// packets in flight are lost. It runs without privileges; only tap devices and packet sockets need them. Run `clickbox
-/// doctor` to see what is missing.
+/// The commands for boxes, switches and stacks talk to the daemon. The boxes run in a process of their own, the fabric,
+/// which a launcher starts. SIGTERM, or a crash, ends the daemon only: boxes and traffic go on, and the next daemon with
+/// the same store adopts them. Ctrl-C, and `clickbox daemon stop --all`, end everything; the next daemon then starts all
+/// boxes again. Only tap devices and packet sockets need privileges, which only the launcher uses. Run `clickbox doctor`
+/// to see what is missing.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox daemon &")]
 pub(crate) struct Arguments {
@@ -43,6 +46,10 @@ pub(crate) struct Arguments {
     /// Number of threads that run virtual machines [default: one per CPU, except for one CPU, which runs the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
+    /// Socket of the launcher. The daemon starts a launcher if none listens there [default: the path of the store, or
+    /// without a store that of the socket, with .launcher appended]
+    #[arg(long, value_name = "PATH")]
+    launcher: Option<PathBuf>,
     /// Also listen on this TCP address, with TLS and a token.
     #[arg(long, value_name = "IP:PORT", requires_all = ["certificate", "key", "token"])]
     listen: Option<SocketAddr>,
@@ -86,11 +93,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         }
         _ => None,
     };
+    let connector = connector(arguments, &socket, store.as_deref())?;
     let settings = Settings {
         store: store.clone(),
         symbols: symbols(),
-        workers: arguments.workers,
-        ..Settings::new(components::get().box_image, concat!("clickbox ", env!("CARGO_PKG_VERSION")))
+        ends_fabric: arguments.until_input_ends,
+        ..Settings::new(Arc::new(connector), concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();
     if arguments.until_input_ends {
@@ -111,6 +119,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     };
     daemon::run(&settings, &socket, tcp.as_ref(), ready).map_err(CommandError::Daemon)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The launcher that the daemon uses, which it starts if none listens.
+fn connector(
+    arguments: &Arguments,
+    socket: &Path,
+    store: Option<&Path>,
+) -> Result<LauncherConnector, CommandError> {
+    let path = arguments.launcher.clone().unwrap_or_else(|| launcher_socket(store.unwrap_or(socket)));
+    let program = std::env::current_exe().map_err(CommandError::OwnProgram)?;
+    let mut command: Vec<OsString> = vec![program.into()];
+    command.extend(["launcher", "--detached", "--socket"].map(OsString::from));
+    command.push(path.clone().into());
+    command.push(format!("--workers={}", arguments.workers).into());
+    Ok(LauncherConnector::new(path, Some(command)))
+}
+
+/// The launcher's socket: named after the store, so that a daemon finds the fabric of its store whatever socket it
+/// listens on.
+fn launcher_socket(store: &Path) -> PathBuf {
+    let mut path = store.as_os_str().to_owned();
+    path.push(".launcher");
+    path.into()
 }
 
 fn sentence(ready: &Ready) -> String {
@@ -178,5 +209,5 @@ fn end_with_input() {
     let mut bytes = [0; 4096];
     let mut input = std::io::stdin().lock();
     while input.read(&mut bytes).is_ok_and(|count| count > 0) {}
-    let _ = kill_process(getpid(), Signal::TERM);
+    let _ = kill_process(getpid(), Signal::INT);
 }

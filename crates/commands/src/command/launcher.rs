@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     /// Leave the terminal's session, and close standard input when ready: for programs that start a launcher.
     #[arg(long)]
     detached: bool,
+    /// Number of threads that run virtual machines in each fabric [default: one per CPU, except for one CPU, which runs
+    /// the switches]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    workers: usize,
     /// Print JSON when the launcher is ready: {"socket", "pid", "shortfalls"}.
     #[arg(long)]
     json: bool,
@@ -66,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let settings = Settings {
         stays: arguments.stay,
         closes_input: arguments.detached,
+        arguments: vec!["fabric".into(), format!("--workers={}", arguments.workers).into()],
         ..Settings::new(socket.clone(), program)
     };
     launcher::run(settings, &mut |event| report(arguments, &socket, event))

@@ -7,6 +7,7 @@ pub(crate) mod completion;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod element;
+pub(crate) mod fabric;
 pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod generate;

@@ -67,6 +67,12 @@ pub(crate) enum CommandError {
     Daemon(daemon::RunError),
     /// The launcher failed.
     Launcher(launcher::RunError),
+    /// This process cannot become a fabric.
+    FabricEnd(protocol::launcher::FabricEndError),
+    /// The fabric failed.
+    Fabric(fabric::StartError),
+    /// The path of this program is unknown.
+    OwnProgram(io::Error),
     /// A text is not a capture point.
     CapturePoint {
         /// The text.
@@ -157,6 +163,9 @@ impl CommandError {
             | Self::Configuration
             | Self::Daemon(_)
             | Self::Launcher(_)
+            | Self::FabricEnd(_)
+            | Self::Fabric(_)
+            | Self::OwnProgram(_)
             | Self::NoClass { .. }
             | Self::Undocumented(_)
             | Self::Export(_)
@@ -189,6 +198,9 @@ impl fmt::Display for CommandError {
             Self::Folder(error) => write!(f, "can't create the folder {error}"),
             Self::Daemon(error) => error.fmt(f),
             Self::Launcher(error) => error.fmt(f),
+            Self::FabricEnd(error) => error.fmt(f),
+            Self::Fabric(error) => error.fmt(f),
+            Self::OwnProgram(_) => f.write_str("can't find this program"),
             Self::CapturePoint { text, .. } => f.write_str(text),
             Self::Port(error) => error.fmt(f),
             Self::Stack(error) => error.fmt(f),
@@ -222,6 +234,9 @@ impl Error for CommandError {
             Self::HandlerPath(error) => Some(error),
             Self::Daemon(error) => error.source(),
             Self::Launcher(error) => error.source(),
+            Self::FabricEnd(error) => error.source(),
+            Self::Fabric(error) => error.source(),
+            Self::OwnProgram(error) => Some(error),
             Self::CapturePoint { cause, .. } => Some(cause),
             Self::Port(error) => error.source(),
             Self::Stack(error) => error.source(),

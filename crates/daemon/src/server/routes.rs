@@ -478,7 +478,7 @@ async fn metrics_text(
             host: supervisor.host()?,
             boxes: supervisor.boxes()?,
             switches: supervisor.switches()?,
-            capture_lost: supervisor.capture_lost(),
+            capture_lost: supervisor.capture_lost()?,
             refused,
         })
     });

@@ -94,7 +94,17 @@ impl From<io::Error> for RunError {
     }
 }
 
-/// Runs a daemon until SIGTERM or SIGINT. When `ready` is called, everything is restored and the API is reachable.
+/// What ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// The daemon; the fabric and its boxes go on.
+    Daemon,
+    /// The fabric and its boxes too.
+    All,
+}
+
+/// Runs a daemon until SIGTERM, which ends the daemon only, or SIGINT, which also ends all boxes. When `ready` is called,
+/// everything is restored and the API is reachable.
 ///
 /// # Errors
 ///
@@ -117,8 +127,8 @@ pub fn run(
         let mut interrupt = signal(SignalKind::interrupt())?;
         let end = async move {
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                _ = terminate.recv() => End::Daemon,
+                _ = interrupt.recv() => End::All,
             }
         };
         serve(settings, &unix, (socket, tcp), ready, end).await
@@ -134,7 +144,7 @@ async fn serve(
     unix: &Socket,
     (socket, tcp): (&Path, Option<&Tcp>),
     ready: impl FnOnce(&Address),
-    end: impl Future<Output = ()>,
+    end: impl Future<Output = End>,
 ) -> Result<(), RunError> {
     let unix = UnixListener::from_std(unix.listener.try_clone()?)?;
     let tls = match tcp {
@@ -164,6 +174,7 @@ async fn serve(
     // Clients that cannot even log in over TCP must not lock out the user of the Unix socket.
     let (near, far) = (Admission::default(), Admission::default());
     let mut end = std::pin::pin!(end);
+    let what;
     let mut watchdog = std::pin::pin!(service_manager::run_watchdog(supervisor.clone()));
     loop {
         let over_tcp = async {
@@ -173,7 +184,10 @@ async fn serve(
             }
         };
         tokio::select! {
-            () = &mut end => break,
+            asked = &mut end => {
+                what = asked;
+                break;
+            }
             () = &mut watchdog => {}
             accepted = accept(unix.accept()) => {
                 if let Some((stream, _)) = accepted {
@@ -196,7 +210,10 @@ async fn serve(
     // An error means that no stream is left.
     let _ = tell_end.send(true);
     let ended = supervisor.clone();
-    let last = tokio::task::spawn_blocking(move || ended.end());
+    let last = tokio::task::spawn_blocking(move || match what {
+        End::Daemon => ended.end(),
+        End::All => ended.end_all(),
+    });
     connections.finish().await;
     last.await.map_err(io::Error::other)?;
     tokio::task::spawn_blocking(move || supervisor.close_store()).await.map_err(io::Error::other)?;

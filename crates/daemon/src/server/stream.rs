@@ -1,7 +1,6 @@
 //! Streaming responses, which continue until the client disconnects.
 
-use crate::boxes::Contents;
-use crate::supervisor::{Capture, HistoryReader};
+use crate::supervisor::{Capture, Contents, HistoryReader};
 use api::operation::{Body as _, Bytes as BytesBody, Capture as CaptureBody, Lines};
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;

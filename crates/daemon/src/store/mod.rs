@@ -20,4 +20,5 @@ pub(crate) use change::{Action, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};
 pub(crate) use entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
 pub use error::StoreError;
+pub(crate) use events::FABRIC_EVENTS;
 pub(crate) use schema::Store;

@@ -1,18 +1,18 @@
 //! Creates and removes boxes.
 
 use super::claims::Claim;
+use super::managed_box::{ManagedBox, load_box};
 use super::operation::Operation;
 use super::state::Supervisor;
-use crate::boxes::{ManagedBox, Phase};
 use crate::error::{OperationError, RequestError};
-use crate::fabric::AttachRequest;
 use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
 use crate::store::{Action, StoreChange, StoredBox, StoredConfiguration, StoredSwitch};
 use api::Subject;
 use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr,
-    PortDriver, PortRequest, StackName, Time, with_causes,
+    PortDriver, StackName, Time, with_causes,
 };
+use protocol::fabric::{Phase, orders};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -42,11 +42,6 @@ fn new_mac() -> MacAddr {
     MacAddr::new([2, a, b, c, d, e])
 }
 
-/// The request to attach a port.
-pub(super) fn attach(port: &PortRequest) -> AttachRequest {
-    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or_default(), limits: port.limits }
-}
-
 impl Supervisor {
     /// Creates a box, and starts it. On failure the box does not exist.
     pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, OperationError> {
@@ -58,7 +53,7 @@ impl Supervisor {
         let managed = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
             self.make_box(operation, request, None)
         })?;
-        Ok(self.detail(&managed))
+        self.detail(&managed)
     }
 
     /// Creates a box, possibly as part of a stack.
@@ -70,13 +65,12 @@ impl Supervisor {
     ) -> Result<Arc<ManagedBox>, OperationError> {
         check_sizes(&request.configuration, &request.files)?;
         check_box(&request)?;
-        self.0.factory.resolve(request.sandbox)?;
         let text = std::mem::take(&mut request.configuration);
         let files = std::mem::take(&mut request.files);
         for port in &mut request.ports {
             port.mac.get_or_insert_with(new_mac);
         }
-        let managed = Arc::new(ManagedBox::new(request.clone(), stack.clone(), Time::now()));
+        let managed = Arc::new(ManagedBox::new(request.clone(), stack.clone(), Time::now(), request.start));
         let _change = managed.change.lock();
         // From here on the name is reserved.
         self.reserve(&managed)?;
@@ -101,7 +95,7 @@ impl Supervisor {
         operation.stage_box(stored, configuration, files)?;
         if request.start {
             operation.note_started(&managed);
-            self.boot(&managed)?;
+            self.boot(&managed, false)?;
         }
         let message = format!("box {} was created", managed.name);
         operation.note(EventKind::BoxCreated, &managed.name, message);
@@ -111,9 +105,6 @@ impl Supervisor {
     /// Undoes the creation of a box.
     fn unmake_box(&self, managed: &Arc<ManagedBox>) {
         managed.inner().removed = true;
-        if managed.instance().is_some() {
-            self.bring_down(managed, false);
-        }
         self.forget(managed);
     }
 
@@ -133,21 +124,18 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Attaches a box's ports.
+    /// Defines a box in the fabric, which attaches its ports.
     pub(super) fn attach_box(&self, definition: &CreateBox) -> Result<(), OperationError> {
         let _change = self.0.change();
-        let (name, owner) = (definition.name.clone(), definition.owner.clone());
-        let ports: Vec<AttachRequest> = definition.ports.iter().map(attach).collect();
-        self.0.fabric.ask(move |network| network.attach(&name, &owner, &ports))?
+        self.0.fabric.ask(orders::DefineBox { definition: definition.clone(), stopped: false })
     }
 
     /// Removes all traces of a box but those in the store.
     fn forget(&self, managed: &Arc<ManagedBox>) {
         {
             let _change = self.0.change();
-            let name = managed.name.clone();
-            // If the fabric has ended, nothing is attached.
-            let _ = self.0.fabric.ask(move |network| network.detach(&name));
+            // If the fabric has ended, it has no box.
+            let _ = self.0.fabric.ask(orders::ForgetBox { name: managed.name.clone() });
         }
         self.0.boxes().remove(&managed.name);
     }
@@ -157,7 +145,8 @@ impl Supervisor {
         self.0.managed_box(name)?;
         self.operate(Action::Remove, name, &|| self.claims_to_remove_box(name), |operation| {
             let managed = self.0.managed_box(name)?;
-            if !matches!(managed.inner().phase, Phase::Created | Phase::Stopped | Phase::Crashed) {
+            let phase = self.runtime(name, false)?.phase;
+            if !matches!(phase, Phase::Created | Phase::Stopped | Phase::Crashed) {
                 return Err(OperationError::InUse(name.into(), Vec::new()));
             }
             self.plan_removal(operation, &managed);
@@ -185,8 +174,8 @@ impl Supervisor {
     pub(super) fn interrupt_operation_on(&self, managed: &ManagedBox) {
         let subject = Subject::from(&managed.name);
         if self.0.claims.changed_by(&subject) == Some(subject) {
-            managed.inner().unwanted = true;
-            managed.instance().inspect(|instance| instance.discard());
+            managed.inner().running = false;
+            self.bring_down(&managed.name, false);
         }
     }
 
@@ -215,7 +204,6 @@ impl Supervisor {
     /// Ends a box, and removes it from the switches and from the list of boxes.
     pub(super) fn take_down_box(&self, managed: &Arc<ManagedBox>) {
         managed.inner().removed = true;
-        self.bring_down(managed, false);
         self.forget(managed);
         let _change = self.0.change();
         for stored in self.0.switches().values_mut() {
@@ -233,12 +221,12 @@ impl Supervisor {
                 return self.0.journal.note(EventKind::BoxCrashed, name, message);
             }
         };
-        let managed = self.restore_box(stored);
+        let managed = load_box(stored);
+        self.0.boxes().insert(managed.name.clone(), managed.clone());
+        self.define_restored(&managed);
         self.restore_ports(&joined, |port| is_port_of(port, name));
         self.0.switches().extend(joined.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
-        if managed.inner().phase != Phase::Stopped {
-            self.boot_restored(&managed);
-        }
+        self.start_wanted(&managed, None);
     }
 
     /// The switches whose definition has a port of a box.

@@ -1,12 +1,10 @@
 //! Checks configurations, each in a box of its own that is then discarded.
 
+use super::lifecycle::with_source;
 use super::state::Supervisor;
-use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::{OperationError, RequestError};
-use crate::limits::{CHECK_MEMORY, INSTALL_TIMEOUT};
-use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity, with_causes};
-use boundary::Request;
-use sandbox::CallError;
+use api::{Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, Severity, Time};
+use protocol::fabric::{CheckOutcome, Configuration, ConfigurationVersion, orders};
 
 impl Supervisor {
     /// Checks a configuration without running it.
@@ -45,30 +43,25 @@ impl Supervisor {
         ports: usize,
         source: Option<&str>,
     ) -> Result<Vec<Diagnostic>, OperationError> {
-        let _inside = self.0.checks.enter();
-        let mut checker = self.0.factory.make_checker(ports, CHECK_MEMORY)?;
-        let shipped = files.iter().try_for_each(|file| {
-            let request = Request::File { name: &file.name, contents: &file.contents.0 };
-            checker.call(&request, INSTALL_TIMEOUT).map(drop)
-        });
-        let request = Request::Check { configuration: text };
-        let reply = shipped.and_then(|()| checker.call(&request, INSTALL_TIMEOUT));
-        let refused = |reason: &str| Ok(vec![refusal(reason, source)]);
-        match reply {
-            Ok(reply) => Ok(remarks(&reply, source)),
-            Err(CallError::Rejected(found)) => Ok(diagnostics(found, source)),
-            Err(CallError::Refused(reason) | CallError::Missing(reason)) => refused(reason.as_str()),
-            Err(CallError::TimedOut) => {
-                refused(&format!("the check took longer than {} s", INSTALL_TIMEOUT.as_secs()))
-            }
-            Err(CallError::Ended) => match checker.state() {
-                sandbox::State::Ended(end) => {
-                    let report = crate::boxes::report(&end);
-                    refused(&format!("the check crashed: {} {}", report.cause, report.message))
-                }
-                _ => refused("the check ended without a report"),
-            },
-            Err(error) => refused(&format!("the check failed: {}", with_causes(&error))),
-        }
+        let configuration = Configuration {
+            name: ConfigurationName::main(),
+            version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
+            text: text.into(),
+            files: files.to_vec(),
+        };
+        let ports = u8::try_from(ports).unwrap_or(u8::MAX);
+        let found = match self.0.fabric.ask(orders::Check { configuration, ports })? {
+            CheckOutcome::Accepted(found) | CheckOutcome::Rejected(found) => found,
+            CheckOutcome::Failed(message) => vec![Diagnostic {
+                severity: Severity::Error,
+                file: None,
+                line: None,
+                column: None,
+                message,
+                hint: None,
+                related: Vec::new(),
+            }],
+        };
+        Ok(with_source(found, source))
     }
 }

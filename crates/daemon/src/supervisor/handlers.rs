@@ -1,23 +1,36 @@
 //! Reads, writes and lists handlers of boxes.
 
-use super::lifecycle::state;
 use super::state::Supervisor;
-use crate::boxes::{Instance, ManagedBox, Phase, in_box};
 use crate::error::OperationError;
-use crate::limits::{LIST_TIMEOUT, MAX_HANDLER_BYTES};
+use crate::limits::{CALL_TIMEOUT, LIST_TIMEOUT, MAX_HANDLER_BYTES};
 use api::escape;
 use api::{BoxName, ConfigurationName, HandlerInfo, HandlerPath, HandlerValue, Value};
-use boundary::Request;
-use std::sync::Arc;
-use std::time::Instant;
+use protocol::fabric::{FabricError, orders};
+use serde_bytes::ByteBuf;
+use std::time::{Duration, Instant};
 
 impl Supervisor {
     /// Reads a handler, with an argument that may be empty.
     pub fn read(&self, path: &HandlerPath, argument: &[u8]) -> Result<HandlerValue, OperationError> {
-        let (managed, instance) = self.running(&path.name)?;
-        let name = in_box(&path.configuration);
-        let request = Request::Read { name, handler: &path.handler, argument };
-        Ok(HandlerValue { value: Value(self.call(&managed, &instance, &request)?) })
+        self.0.managed_box(&path.name)?;
+        let value = self.read_within(path, argument, CALL_TIMEOUT)?;
+        Ok(HandlerValue { value: Value(value) })
+    }
+
+    fn read_within(
+        &self,
+        path: &HandlerPath,
+        argument: &[u8],
+        timeout: Duration,
+    ) -> Result<Vec<u8>, OperationError> {
+        let value = self.0.fabric.ask(orders::ReadHandler {
+            name: path.name.clone(),
+            configuration: path.configuration.clone(),
+            handler: path.handler.clone(),
+            argument: ByteBuf::from(argument),
+            timeout_ms: u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX),
+        });
+        value.map(ByteBuf::into_vec)
     }
 
     /// Writes a handler.
@@ -26,26 +39,34 @@ impl Supervisor {
         if value.len() > most {
             return Err(OperationError::TooLarge("the value", value.len(), most));
         }
-        let (managed, instance) = self.running(&path.name)?;
-        let name = in_box(&path.configuration);
-        let request = Request::Write { name, handler: &path.handler, value };
-        self.call(&managed, &instance, &request).map(drop)
+        self.0.managed_box(&path.name)?;
+        self.0.fabric.ask(orders::WriteHandler {
+            name: path.name.clone(),
+            configuration: path.configuration.clone(),
+            handler: path.handler.clone(),
+            value: ByteBuf::from(value),
+        })
     }
 
     /// Lists the handlers of a box, in the order of configurations and elements.
     pub fn handlers(&self, name: &BoxName) -> Result<Vec<HandlerInfo>, OperationError> {
-        let (managed, instance) = self.running(name)?;
-        let names: Vec<ConfigurationName> =
-            managed.inner().installed.iter().map(|installed| installed.name.clone()).collect();
+        self.0.managed_box(name)?;
+        let runtime = self.runtime(name, false)?;
+        let names = runtime.configurations.into_iter().map(|configuration| configuration.name);
         let (start, mut found, mut bytes) = (Instant::now(), Vec::new(), 0);
         for configuration in names {
             let read = |handler: &str| {
-                if start.elapsed() >= LIST_TIMEOUT {
-                    return Err(OperationError::Timeout(name.clone(), LIST_TIMEOUT));
+                let left = LIST_TIMEOUT.saturating_sub(start.elapsed());
+                if left.is_zero() {
+                    return Err(FabricError::Timeout(name.clone(), LIST_TIMEOUT).into());
                 }
-                let request = Request::Read { name: in_box(&configuration), handler, argument: b"" };
-                let reply = self.call(&managed, &instance, &request)?;
-                Ok(String::from_utf8_lossy(&reply).into_owned())
+                let path = HandlerPath {
+                    name: name.clone(),
+                    configuration: configuration.clone(),
+                    handler: handler.into(),
+                };
+                let reply = self.read_within(&path, b"", left)?;
+                Ok::<_, OperationError>(String::from_utf8_lossy(&reply).into_owned())
             };
             // The list of elements starts with their number.
             let list = read("list")?;
@@ -63,19 +84,6 @@ impl Supervisor {
             }
         }
         Ok(found)
-    }
-
-    /// A running box.
-    fn running(&self, name: &BoxName) -> Result<(Arc<ManagedBox>, Arc<Instance>), OperationError> {
-        let managed = self.0.managed_box(name)?;
-        let (phase, instance) = {
-            let inner = managed.inner();
-            (inner.phase, inner.instance.clone())
-        };
-        match (phase, instance) {
-            (Phase::Running, Some(instance)) => Ok((managed, instance)),
-            (phase, _) => Err(state(&managed, phase, "only a running box has handlers")),
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Backups and checks of the store, and entries that were set aside.
 
 use super::boxes::check_box;
+use super::managed_box::load_box;
 use super::state::{Supervisor, SupervisorState};
-use crate::boxes::Phase;
 use crate::error::OperationError;
 use crate::store::{Damage, EntryKind};
 use api::StoreStatus;
@@ -37,10 +37,10 @@ impl Supervisor {
                     self.0.store().set_aside(kind, &name, api::with_causes(&failure))?;
                     return Err(failure);
                 }
-                let managed = self.restore_box(stored);
-                if managed.inner().phase != Phase::Stopped {
-                    self.boot_restored(&managed);
-                }
+                let managed = load_box(stored);
+                self.0.boxes().insert(managed.name.clone(), managed.clone());
+                self.define_restored(&managed);
+                self.start_wanted(&managed, None);
             }
             EntryKind::Switch => {
                 let stored = self.0.store().read_switch(&name)?;

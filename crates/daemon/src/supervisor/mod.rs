@@ -1,24 +1,21 @@
 //! The operations of the daemon: each operation of the API is a method of [`Supervisor`].
 
-mod boot;
 mod boxes;
 mod check;
-mod check_slots;
 mod claims;
 mod configurations;
 mod confirmation;
 mod diff;
-mod exit;
-mod exit_events;
 mod handlers;
 mod lifecycle;
 mod maintenance;
-mod measure;
+mod managed_box;
 mod monitor;
+mod news;
 mod operation;
 mod pending_confirmation;
 mod rate_meter;
-mod restore;
+mod reconcile;
 #[cfg(test)]
 mod simulation;
 mod stacks;
@@ -26,8 +23,7 @@ mod state;
 mod status;
 mod streams;
 mod switches;
-mod template;
-mod throttle;
 
 pub use state::{StartError, Supervisor};
-pub(crate) use streams::{Capture, HistoryReader};
+pub(crate) use status::sandbox_to_api;
+pub(crate) use streams::{Capture, Contents, HistoryReader};

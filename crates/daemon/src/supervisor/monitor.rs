@@ -1,104 +1,186 @@
-//! The monitor: the thread that notices the ends of boxes, restarts them when due, and collects their messages.
+//! The monitor: fetches events from the fabric, measures rates, and carries out what is due. A second thread keeps the
+//! connection to the fabric.
 
 use super::state::Supervisor;
-use crate::boxes::{Instance, ManagedBox, Phase, StoreResult};
-use crate::limits::MAX_EVENTS_PER_ROUND;
-use api::escape;
-use api::{LogLine, Time, with_causes};
-use boundary::Event;
+use crate::error::OperationError;
+use crate::store::FABRIC_EVENTS;
+use api::{EventKind, Subject, with_causes};
+use protocol::fabric::{BoxRuntime, Client, FabricError, Reader, ResourceUsage, orders};
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// Interval between polls of the boxes' messages: the shortest while there are many, the longest while there are none.
-const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
-const MAX_POLL_INTERVAL: Duration = Duration::from_millis(64);
+/// The counter in the store that tells which fabric's events were fetched: when it started.
+const FABRIC_STARTED: &str = "fabric_started";
 
-/// Interval between measurements of resource usage.
+/// Interval between measurements.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long the start of the daemon waits for a fabric.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The most events that are fetched at once.
+const MAX_EVENTS: u32 = 1024;
+
+/// Pauses between attempts to restart a fabric that has ended: the first, and the longest.
+const MIN_PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
 impl Supervisor {
-    /// Starts the thread. It ends when the last supervisor is dropped.
-    pub(super) fn start_monitor(&self) -> io::Result<()> {
-        let core = Arc::downgrade(&self.0);
+    /// Connects to the fabric, and brings it to the stored state.
+    pub(super) fn connect(&self) -> Result<(), OperationError> {
+        let (client, reader) = self.0.fabric.connect()?;
+        self.start_reader(&client, reader)?;
+        self.0.fabric.set(client);
+        self.find_fetched()?;
+        self.reconcile()
+    }
+
+    /// Finds out which events of this fabric were fetched, possibly by an earlier daemon.
+    fn find_fetched(&self) -> Result<(), OperationError> {
+        let started = self.0.fabric.ask(orders::Facts {})?.started;
+        let started = started.system().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started = u64::try_from(started.as_millis()).unwrap_or(u64::MAX);
+        let mut fetched = self.0.fetched();
+        let mut store = self.0.store();
+        *fetched = match store.counter(FABRIC_STARTED)? == started {
+            true => store.counter(FABRIC_EVENTS)?,
+            false => {
+                store.set_counter(FABRIC_EVENTS, 0)?;
+                store.set_counter(FABRIC_STARTED, started)?;
+                0
+            }
+        };
+        Ok(())
+    }
+
+    fn start_reader(&self, client: &Arc<Client>, reader: Reader) -> Result<(), OperationError> {
+        let (state, news, client) = (Arc::downgrade(&self.0), self.0.news.clone(), client.clone());
         let run = move || {
-            let (mut pause, mut metered) = (MIN_POLL_INTERVAL, Instant::now());
-            while let Some(core) = core.upgrade() {
-                let supervisor = Self(core);
-                pause = supervisor.round(pause, &mut metered);
+            let why = reader.run(|_| news.announce());
+            drop(client);
+            if let Some(state) = state.upgrade() {
+                Self(state).reconnect(why);
             }
         };
-        std::thread::Builder::new().name("monitor".into()).spawn(run).map(drop)
+        let thread = std::thread::Builder::new().name("fabric".into()).spawn(run);
+        thread.map(drop).map_err(|error| OperationError::system("watch the fabric", error))
     }
 
-    /// Waits once and handles the events. Returns the next wait time.
-    fn round(&self, pause: Duration, metered: &mut Instant) -> Duration {
-        let until = self.next_restart().map(|at| at.saturating_duration_since(Instant::now()));
-        for (managed, instance) in self.0.exit_events.wait(until.map_or(pause, |until| until.min(pause))) {
-            self.ended(&managed, &instance);
-        }
-        self.restart_due();
-        self.roll_back_due();
-        self.0.save_events();
-        let talkative = self.0.all().iter().filter(|managed| self.collect_messages(managed)).count();
-        if metered.elapsed() >= MEASURE_INTERVAL {
-            *metered = Instant::now();
-            self.measure();
-            self.0.reserve_events();
-        }
-        let pause = if talkative > 0 { MIN_POLL_INTERVAL } else { (pause * 2).min(MAX_POLL_INTERVAL) };
-        self.throttle().map_or(pause, |look| look.min(pause))
-    }
-
-    fn next_restart(&self) -> Option<Instant> {
-        let waiting = |managed: &Arc<ManagedBox>| match managed.inner().phase {
-            Phase::Waiting(at) => Some(at),
-            _ => None,
-        };
-        self.0.all().iter().filter_map(waiting).min()
-    }
-
-    fn restart_due(&self) {
-        let now = Instant::now();
-        for managed in self.0.all() {
-            let due = matches!(managed.inner().phase, Phase::Waiting(at) if at <= now);
-            if due && !self.0.is_ending() {
-                self.start_restart(&managed);
-            }
-        }
-    }
-
-    /// Collects a box's messages. Returns whether there were any.
-    pub(super) fn collect_messages(&self, managed: &ManagedBox) -> bool {
-        managed.instance().is_some_and(|instance| self.store_messages(managed, &instance))
-    }
-
-    /// Stores the pending messages of an instance of a box. Returns whether there were any.
-    pub(super) fn store_messages(&self, managed: &ManagedBox, instance: &Instance) -> bool {
-        let messages = instance.events(MAX_EVENTS_PER_ROUND);
-        for message in &messages {
-            match Event::decode(message) {
-                Ok(Event::Console { name, line }) => {
-                    let configuration = if name.is_empty() { "main".into() } else { escape::line(name) };
-                    let text = escape::line(line);
-                    let line =
-                        LogLine { time: Time::now(), configuration: Some(configuration), text, lost: 0 };
-                    managed.log.push(|_| line);
+    /// Connects to the fabric at the start of the daemon.
+    pub(super) fn connect_first(&self) -> Result<(), OperationError> {
+        let start = Instant::now();
+        loop {
+            match self.connect() {
+                // A fabric that ends with the daemon before may still be there.
+                Err(OperationError::Fabric(FabricError::Disconnected)) if start.elapsed() < FIRST_TIMEOUT => {
+                    self.0.fabric.lost();
+                    std::thread::sleep(MIN_PAUSE);
                 }
-                Ok(Event::Output { file, position, bytes }) => {
-                    let name = escape::line(file);
-                    match managed.outputs.append(&self.0.output_store, &name, position, bytes) {
-                        StoreResult::Unremarkable => {}
-                        StoreResult::NewFile => managed.note(format!("the box writes a file {name}")),
-                        StoreResult::FirstDrop(error) => {
-                            managed.note(format!("file {name} is incomplete: {}", with_causes(&error)));
-                        }
+                Ok(()) => {
+                    self.0.set_started();
+                    return Ok(());
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Starts another fabric after one has ended.
+    fn reconnect(&self, why: Option<String>) {
+        if self.0.is_ending() || !self.0.has_started() {
+            return;
+        }
+        self.0.fabric.lost();
+        let why = why.map_or("the fabric has ended".to_string(), |why| {
+            format!("the fabric violated the protocol: {why}")
+        });
+        self.0.journal.note(EventKind::FabricLost, Subject::Daemon, why);
+        let (start, mut pause) = (Instant::now(), MIN_PAUSE);
+        while !self.0.is_ending() {
+            match self.connect() {
+                Ok(()) => {
+                    let message = format!(
+                        "the fabric was restarted with all boxes in {:.1} ms",
+                        start.elapsed().as_secs_f64() * 1e3
+                    );
+                    self.0.journal.note(EventKind::FabricRestarted, Subject::Daemon, message);
+                    return;
+                }
+                Err(failure) => {
+                    if pause == MAX_PAUSE / 2 {
+                        let message = format!("the fabric can't be restarted: {}", with_causes(&failure));
+                        self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
                     }
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(MAX_PAUSE);
                 }
-                // An invalid event.
-                Err(_) => {}
             }
         }
-        !messages.is_empty()
+    }
+
+    /// Starts the monitor. It ends with the last supervisor.
+    pub(super) fn start_monitor(&self) -> io::Result<()> {
+        let (state, news) = (Arc::downgrade(&self.0), self.0.news.clone());
+        let run = move || {
+            let mut due = Instant::now();
+            loop {
+                news.wait(due);
+                let Some(state) = Weak::upgrade(&state) else { return };
+                let supervisor = Self(state);
+                if supervisor.0.is_ending() {
+                    return;
+                }
+                // If the fabric has ended, its events are lost, and another one starts.
+                let _ = supervisor.fetch_events();
+                supervisor.0.save_events();
+                if due <= Instant::now() {
+                    due = Instant::now() + MEASURE_INTERVAL;
+                    let _ = supervisor.measure();
+                    supervisor.roll_back_due();
+                    supervisor.0.reserve_events();
+                }
+            }
+        };
+        std::thread::Builder::new().name("events".into()).spawn(run).map(drop)
+    }
+
+    /// Fetches the fabric's new events into the journal.
+    pub(super) fn fetch_events(&self) -> Result<(), OperationError> {
+        let mut fetched = self.0.fetched();
+        loop {
+            let page = self.0.fabric.ask(orders::Events { after: *fetched, most: MAX_EVENTS })?;
+            if self.0.is_ending() {
+                // The journal is complete. The next daemon fetches them.
+                return Ok(());
+            }
+            if page.lost > 0 {
+                let message = format!("{} events of the fabric were discarded", page.lost);
+                self.0.journal.note(EventKind::EventsLost, Subject::Daemon, message);
+            }
+            for name in page.talkative {
+                if let Ok(managed) = self.0.managed_box(&name) {
+                    managed.log.send_replace(());
+                }
+            }
+            let Some(last) = page.events.last() else { return Ok(()) };
+            *fetched = last.sequence;
+            page.events.into_iter().for_each(|event| self.0.journal.forward(event));
+        }
+    }
+
+    /// Measures traffic and processor time of everything.
+    fn measure(&self) -> Result<(), OperationError> {
+        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: false })?;
+        let used = |runtime: BoxRuntime| {
+            let ResourceUsage { time, .. } = runtime.usage;
+            (runtime.name, time)
+        };
+        let used: BTreeMap<_, _> = runtimes.into_iter().map(used).collect();
+        self.recover_ports(&snapshot);
+        self.0.meter().advance(Instant::now(), snapshot, used);
+        Ok(())
     }
 }

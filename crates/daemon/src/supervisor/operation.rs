@@ -6,8 +6,8 @@
 //! reported once it is committed.
 
 use super::claims::{Claim, Conflict};
+use super::managed_box::ManagedBox;
 use super::state::Supervisor;
-use crate::boxes::ManagedBox;
 use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
 use crate::store::{Action, OperationId, StoreChange, StoredBox, StoredConfiguration};
@@ -86,8 +86,8 @@ impl Operation<'_> {
         let state = &self.supervisor.0;
         {
             let mut store = state.store();
-            // A stop sets `unwanted` before it stores that the box is stopped.
-            for managed in self.started.iter().filter(|managed| managed.inner().unwanted) {
+            // A stop resets `running` before it stores that the box is stopped.
+            for managed in self.started.iter().filter(|managed| !managed.inner().running) {
                 store.add_change(self.id, StoreChange::SetRunning(managed.name.clone(), false));
             }
             store.commit(self.id)?;

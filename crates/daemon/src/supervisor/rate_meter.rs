@@ -1,7 +1,7 @@
 //! Measures current rates of traffic and CPU time.
 
-use crate::fabric::{PortStats, TrafficSnapshot};
 use api::{BoxName, PortName, Rates, SwitchName};
+use protocol::fabric::{PortStats, TrafficSnapshot};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,11 @@ pub(super) struct RateMeter {
 pub(crate) fn rates(before: &PortStats, after: &PortStats, used: Duration, seconds: f64) -> Rates {
     let rate = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
     let (old, new) = (&before.counters, &after.counters);
-    let drops = |stats: &PortStats| stats.counters.drops.iter().sum();
+    let drops = |stats: &PortStats| stats.counters.drops.values().sum();
     Rates {
-        received_packets: rate(old.received_frames, new.received_frames),
+        received_packets: rate(old.received_packets, new.received_packets),
         received_bits: 8.0 * rate(old.received_bytes, new.received_bytes),
-        sent_packets: rate(old.sent_frames, new.sent_frames),
+        sent_packets: rate(old.sent_packets, new.sent_packets),
         sent_bits: 8.0 * rate(old.sent_bytes, new.sent_bytes),
         dropped_packets: rate(drops(before), drops(after)),
         cores: (used + after.cost.saturating_sub(before.cost)).as_secs_f64() / seconds,
@@ -101,15 +101,15 @@ mod tests {
         let mut meter = RateMeter::default();
         let name: BoxName = "fw".parse().unwrap();
         let mut snapshot = TrafficSnapshot::default();
-        let stats = snapshot.boxes.entry((name.clone(), 0)).or_default();
-        stats.counters.received_frames = 100;
+        let stats = snapshot.boxes.entry(name.clone()).or_default().entry(0).or_default();
+        stats.counters.received_packets = 100;
         stats.cost = Duration::from_millis(10);
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let used = |time| BTreeMap::from([(name.clone(), time)]);
         meter.advance(start, snapshot.clone(), used(second));
         assert!(meter.boxes.is_empty());
-        let stats = snapshot.boxes.entry((name.clone(), 0)).or_default();
-        stats.counters.received_frames = 300;
+        let stats = snapshot.boxes.entry(name.clone()).or_default().entry(0).or_default();
+        stats.counters.received_packets = 300;
         stats.counters.received_bytes = 12_000;
         stats.cost = Duration::from_millis(210);
         meter.advance(start + 2 * second, snapshot.clone(), used(second + second / 2));

@@ -2,15 +2,20 @@
 //! each other and with what was before. `CLICKBOX_TEST_SCHEDULES` is the number of operations, `CLICKBOX_TEST_SEED`
 //! repeats a run.
 
+#[path = "../../tests/support/thread_fabric.rs"]
+mod thread_fabric;
+
 use super::state::Supervisor;
 use crate::settings::Settings;
 use api::{
     AddPort, CreateSwitch, ExternalSwitch, Limits, MacAddr, PortDriver, PortName, Stack, StackName,
     SwitchMode, SwitchName,
 };
+use protocol::fabric::orders;
 use random::Random;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime};
+use thread_fabric::ThreadFabric;
 
 /// Switches, and stacks.
 const NAMES: u32 = 4;
@@ -90,9 +95,8 @@ fn views(supervisor: &Supervisor) -> Views {
     let stored: BTreeMap<_, _> = supervisor.0.store().switches().unwrap().iter().map(describe).collect();
     let real = held.keys().map(|name| {
         let name: SwitchName = name.parse().unwrap();
-        let (asked, again) = (name.clone(), name.clone());
-        let described = supervisor.0.fabric.ask(move |network| network.described(&asked)).unwrap().unwrap();
-        let addresses = supervisor.0.fabric.ask(move |network| network.addresses(&again)).unwrap().unwrap();
+        let described = supervisor.0.fabric.ask(orders::Ports { switch: name.clone() }).unwrap();
+        let addresses = supervisor.0.fabric.ask(orders::Addresses { switch: name.clone() }).unwrap();
         let lines = described.into_iter().map(|port| format!("{port:?}"));
         let addresses = addresses.into_iter().map(|entry| format!("{} {}", entry.mac, entry.port));
         (name.to_string(), lines.chain(addresses).collect())
@@ -142,7 +146,7 @@ fn a_failed_operation_changes_nothing() {
     let seed = number("CLICKBOX_TEST_SEED").unwrap_or_else(clock);
     println!("seed {seed}: repeat with CLICKBOX_TEST_SEED={seed}");
     let mut random = Random::new(seed);
-    let supervisor = Supervisor::start(&Settings::new(image::PROBE, "probe")).unwrap();
+    let supervisor = Supervisor::start(&Settings::new(ThreadFabric::new(image::PROBE, 1), "probe")).unwrap();
     let (mut done, mut refused, mut failed) = (0, 0, 0);
     let begin = Instant::now();
     let mut before = views(&supervisor);

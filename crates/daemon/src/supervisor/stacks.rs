@@ -3,10 +3,10 @@
 use super::boxes::relied_on;
 use super::claims::Claim;
 use super::diff::{diff_box, diff_ports, diff_switch};
+use super::managed_box::ManagedBox;
 use super::operation::Operation;
 use super::state::Supervisor;
 use super::switches::{far_end, leads_to};
-use crate::boxes::{ManagedBox, Share};
 use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredStack, StoredSwitch};
 use api::Subject;
@@ -14,6 +14,7 @@ use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
     PortDriver, Stack, StackName, StackStatus, SwitchMode, SwitchName, Time, with_causes,
 };
+use protocol::fabric::orders;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -474,6 +475,12 @@ impl Supervisor {
         Ok(())
     }
 
+    fn set_definition(&self, managed: &ManagedBox, definition: CreateBox) {
+        managed.inner().definition = definition.clone();
+        // A fabric that has ended gets the definition with its next start.
+        let _ = self.0.fabric.ask(orders::AlterBox { definition });
+    }
+
     /// Changes settings of a box that may be running.
     fn alter(&self, operation: &mut Operation, managed: &Arc<ManagedBox>, wanted: &CreateBox) {
         let before = managed.inner().definition.clone();
@@ -484,15 +491,9 @@ impl Supervisor {
         definition.labels = wanted.labels.clone();
         definition.start = wanted.start;
         operation.add(StoreChange::DefineBox(Box::new(definition.clone())));
-        let set = |managed: &ManagedBox, definition: CreateBox| {
-            if let Some(instance) = managed.instance() {
-                instance.set_share(Share::of(&definition));
-            }
-            managed.inner().definition = definition;
-        };
-        set(managed, definition);
+        self.set_definition(managed, definition);
         let altered = managed.clone();
-        operation.undo_by(move |_| set(&altered, before));
+        operation.undo_by(move |supervisor| supervisor.set_definition(&altered, before));
     }
 }
 

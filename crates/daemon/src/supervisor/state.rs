@@ -1,25 +1,25 @@
 //! The supervisor's state, its start and its shutdown.
 
-use super::check_slots::CheckSlots;
 use super::claims::Claims;
-use super::exit_events::ExitEvents;
+use super::managed_box::ManagedBox;
+use super::news::News;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
-use crate::boxes::{ManagedBox, OutputStore, SandboxFactory, Templates, output_folder};
 use crate::error::OperationError;
-use crate::fabric::Fabric;
+use crate::fabric::FabricLink;
 use crate::journal::Journal;
-use crate::limits::MAX_CHECKS;
-use crate::processors::Processors;
 use crate::settings::Settings;
 use crate::store::{Damage, Store, StoreError, StoredSwitch};
 use crate::symbols::SymbolFile;
 use api::Subject;
 use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
-use sandbox::{EventFd, HostError, SystemError};
+use protocol::StoreIdentity;
+use protocol::fabric::orders;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,11 +37,7 @@ const SAVE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 pub enum StartError {
     /// The store could not be opened or read.
     Store(StoreError),
-    /// The image was rejected, or the workers could not start.
-    Host(HostError),
-    /// A thread or a descriptor could not be created.
-    System(SystemError),
-    /// The switch's thread could not start, or the stored state could not be restored.
+    /// There is no fabric, or the stored state could not be restored.
     Operation(OperationError),
 }
 
@@ -49,8 +45,6 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
-            Self::Host(error) => error.fmt(f),
-            Self::System(error) => error.fmt(f),
             Self::Operation(error) => error.fmt(f),
         }
     }
@@ -61,8 +55,6 @@ impl std::error::Error for StartError {
         match self {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Store(error) => error.source(),
-            Self::Host(error) => error.source(),
-            Self::System(error) => error.source(),
             Self::Operation(error) => error.source(),
         }
     }
@@ -71,18 +63,6 @@ impl std::error::Error for StartError {
 impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
-    }
-}
-
-impl From<HostError> for StartError {
-    fn from(error: HostError) -> Self {
-        Self::Host(error)
-    }
-}
-
-impl From<SystemError> for StartError {
-    fn from(error: SystemError) -> Self {
-        Self::System(error)
     }
 }
 
@@ -101,7 +81,7 @@ struct SavedEvents {
     retry: Option<Instant>,
 }
 
-/// All boxes and switches, and their state. Clones share it; dropping the last one ends all boxes.
+/// All boxes and switches as they are defined. Clones share them. What runs is in the fabric, which goes on without.
 ///
 /// Lock order: claims, a box's `change` lock, then `change`, then one of the others, held briefly.
 #[derive(Clone, Debug)]
@@ -110,28 +90,25 @@ pub struct Supervisor(pub(super) Arc<SupervisorState>);
 /// The shared state.
 #[derive(Debug)]
 pub(super) struct SupervisorState {
-    /// Declared before the fabric and the factory, so that boxes are dropped first.
     boxes: Mutex<BTreeMap<BoxName, Arc<ManagedBox>>>,
     switches: Mutex<BTreeMap<SwitchName, StoredSwitch>>,
     store: Mutex<Store>,
-    pub(super) fabric: Fabric,
-    pub(super) factory: SandboxFactory,
-    pub(super) templates: Templates,
+    pub(super) fabric: FabricLink,
+    /// The number of the last event that was fetched from the fabric.
+    fetched: Mutex<u64>,
+    pub(super) news: Arc<News>,
     pub(super) journal: Journal,
-    pub(super) exit_events: ExitEvents,
     pub(super) meter: Mutex<RateMeter>,
     /// The objects that operations in progress use.
     pub(super) claims: Claims,
     /// Held while attachments change.
     change: Mutex<()>,
-    pub(super) checks: CheckSlots,
-    /// The files that boxes write.
-    pub(super) output_store: OutputStore,
-    pub(super) captures: Arc<AtomicUsize>,
-    /// Packets that captures dropped because their readers were too slow.
-    pub(super) capture_lost: Arc<AtomicU64>,
     /// Switch ports that are down, and why: their device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
+    /// The folder for the files that boxes write.
+    pub(super) folder: PathBuf,
+    /// Whether the fabric ends with this daemon.
+    pub(super) ends_fabric: bool,
     /// Stacks that await confirmation.
     pending: Mutex<BTreeMap<StackName, PendingConfirmation>>,
     pub(super) started: Time,
@@ -141,6 +118,8 @@ pub(super) struct SupervisorState {
     events_until: Mutex<u64>,
     saved_events: Mutex<SavedEvents>,
     ending: AtomicBool,
+    /// The first fabric is there.
+    started_once: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -168,6 +147,10 @@ impl SupervisorState {
         lock(&self.meter)
     }
 
+    pub(super) fn fetched(&self) -> MutexGuard<'_, u64> {
+        lock(&self.fetched)
+    }
+
     pub(super) fn faults(&self) -> MutexGuard<'_, BTreeMap<(SwitchName, PortName), String>> {
         lock(&self.faults)
     }
@@ -188,6 +171,15 @@ impl SupervisorState {
 
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::SeqCst)
+    }
+
+    /// Records that the first fabric is there. Another is started when it ends.
+    pub(super) fn set_started(&self) {
+        self.started_once.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn has_started(&self) -> bool {
+        self.started_once.load(Ordering::SeqCst)
     }
 
     /// Reports damage of the store.
@@ -211,6 +203,7 @@ impl SupervisorState {
 impl SupervisorState {
     /// Stores new events. If the store is in use, or its disk is full, the events wait: nothing waits for them.
     pub(super) fn save_events(&self) {
+        let fetched = *self.fetched();
         let mut saved = lock(&self.saved_events);
         if saved.until == self.journal.0.last() || saved.retry.is_some_and(|retry| retry > Instant::now()) {
             return;
@@ -221,7 +214,7 @@ impl SupervisorState {
             let Some((last, _)) = page.entries.last() else { break };
             let last = *last;
             let events: Vec<Event> = page.entries.into_iter().map(|(_, event)| event).collect();
-            if store.save_events(&events, self.journal.0.first()).is_err() {
+            if store.save_events(&events, self.journal.0.first(), fetched).is_err() {
                 saved.retry = Some(Instant::now() + SAVE_RETRY_INTERVAL);
                 break;
             }
@@ -232,20 +225,14 @@ impl SupervisorState {
 
 impl Drop for SupervisorState {
     fn drop(&mut self) {
-        for managed in self.all() {
-            managed.inner().removed = true;
-            if let Some(instance) = managed.instance() {
-                instance.discard();
-            }
-        }
-        self.exit_events.wake();
+        self.fabric.close();
     }
 }
 
 impl Supervisor {
     /// Whether the thread that moves packets responds. Blocks until it does.
     pub(crate) fn is_responsive(&self) -> bool {
-        self.0.fabric.ask(|_| ()).is_ok()
+        self.0.fabric.ask(orders::Ping {}).is_ok()
     }
 
     /// Starts a supervisor: restores the stored boxes and switches, and starts the boxes that ran.
@@ -258,25 +245,20 @@ impl Supervisor {
         let until = events + EVENT_BLOCK;
         // Detects now whether the store is writable.
         store.set_counter("events", until)?;
-        let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
-        let exit_events = ExitEvents::new(exit_event.clone())
-            .map_err(|error| OperationError::system("watch for the end of boxes", error))?;
+        let identity = identity(&mut store)?;
         let supervisor = Self(Arc::new(SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
-            fabric: Fabric::start(cores.clone())?,
-            factory: SandboxFactory::new(settings, cores, exit_event)?,
-            templates: Templates::default(),
+            fabric: FabricLink::new(settings.connector.clone(), identity),
+            fetched: Mutex::new(0),
+            news: Arc::default(),
             journal,
-            exit_events,
             meter: Mutex::default(),
             claims: Claims::default(),
             change: Mutex::default(),
-            checks: CheckSlots::new(MAX_CHECKS),
-            output_store: OutputStore::new(output_folder(settings.store.as_deref())),
-            captures: Arc::default(),
-            capture_lost: Arc::default(),
+            folder: folder(settings.store.as_deref()),
+            ends_fabric: settings.ends_fabric || settings.store.is_none(),
             faults: Mutex::default(),
             pending: Mutex::default(),
             started: Time::now(),
@@ -285,6 +267,7 @@ impl Supervisor {
             events_until: Mutex::new(until),
             saved_events: Mutex::new(SavedEvents { until: events, retry: None }),
             ending: AtomicBool::new(false),
+            started_once: AtomicBool::new(false),
         }));
         for damage in damage {
             supervisor.0.note_damage(&damage);
@@ -293,8 +276,9 @@ impl Supervisor {
             let message = interrupted.to_string();
             supervisor.0.journal.note(EventKind::OperationInterrupted, interrupted.subject, message);
         }
+        supervisor.load()?;
+        supervisor.connect_first()?;
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
-        supervisor.restore()?;
         supervisor.roll_back_unconfirmed()?;
         if settings.store.is_some() {
             supervisor.check_store_beside_service();
@@ -304,20 +288,28 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Stops all boxes gracefully, and refuses to start others. The store is unchanged, so that the next daemon
-    /// restores them.
+    /// Refuses further changes. All boxes go on; the next daemon adopts them.
     pub fn end(&self) {
-        if self.0.ending.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        self.0.journal.note(EventKind::DaemonStopping, Subject::Daemon, "the daemon is shutting down");
-        for managed in self.0.all() {
-            managed.inner().unwanted = true;
-            if let Some(instance) = managed.instance() {
-                instance.discard();
+        {
+            // Events that are being fetched come before the last one.
+            let _fetched = self.0.fetched();
+            if self.0.ending.swap(true, Ordering::SeqCst) {
+                return;
             }
         }
-        self.0.exit_events.wake();
+        self.0.journal.note(EventKind::DaemonStopping, Subject::Daemon, "the daemon is shutting down");
+        self.0.fabric.close();
+    }
+
+    /// Ends all boxes and the fabric too. The store is unchanged, so that the next daemon starts them again.
+    pub fn end_all(&self) {
+        let ending = self.0.is_ending();
+        if !ending {
+            // An error means that the fabric has ended already.
+            let _ = self.0.fabric.ask(orders::End {});
+        }
+        self.end();
+        self.0.fabric.connector().end();
     }
 
     /// Writes all definitions into the store's file, without a write-ahead log beside it. Call it after
@@ -335,5 +327,30 @@ impl Supervisor {
     /// Whether the daemon is shutting down.
     pub fn is_ending(&self) -> bool {
         self.0.is_ending()
+    }
+}
+
+/// The number that tells the store from others. It is made when the store is.
+fn identity(store: &mut Store) -> Result<StoreIdentity, StoreError> {
+    let mut identity = StoreIdentity::default();
+    for (name, half) in ["identity_high", "identity_low"].into_iter().zip(identity.chunks_exact_mut(8)) {
+        let mut number = store.counter(name)?;
+        if number == 0 {
+            // The hasher's keys come from the system's random numbers. The store holds 63 bits.
+            number = RandomState::new().hash_one(name) >> 1 | 1;
+            store.set_counter(name, number)?;
+        }
+        half.copy_from_slice(&number.to_be_bytes());
+    }
+    Ok(identity)
+}
+
+/// The folder for the files that boxes write: the store's, or else the system's folder for temporary files.
+fn folder(store: Option<&Path>) -> PathBuf {
+    let parent = store.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+    match (store, parent) {
+        (Some(_), Some(parent)) => parent.to_path_buf(),
+        (Some(_), None) => PathBuf::from("."),
+        (None, _) => std::env::temp_dir(),
     }
 }

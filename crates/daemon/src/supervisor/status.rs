@@ -1,15 +1,14 @@
 //! Reports the status of boxes and of the daemon.
 
+use super::lifecycle::with_source;
+use super::managed_box::ManagedBox;
 use super::state::Supervisor;
-use super::switches::drops;
-use crate::boxes::{Installed, ManagedBox, Phase, sandbox_to_api, shares_packets};
 use crate::error::OperationError;
-use crate::fabric::{PortLocation, TrafficSnapshot};
 use api::{
-    Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, PortStatus, Size,
-    Time, Usage,
+    Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport,
+    PortStatus, Sandbox, Size, Time, Usage,
 };
-use sandbox::SandboxKind;
+use protocol::fabric::{BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +18,30 @@ use std::time::Duration;
 pub(crate) struct DaemonFacts {
     /// The image's name.
     pub(crate) image: String,
-    /// The available sandboxes.
-    pub(crate) kinds: Vec<SandboxKind>,
-    /// The number of processors.
-    pub(crate) cores: u32,
-    /// The number of workers.
-    pub(crate) workers: u32,
+    /// What the fabric can run.
+    pub(crate) fabric: FabricFacts,
     /// Numbers of boxes, switches, ports and stacks.
     pub(crate) counts: Counts,
+}
+
+/// A sandbox as the API names it.
+pub(crate) fn sandbox_to_api(kind: SandboxKind) -> Sandbox {
+    match kind {
+        SandboxKind::Vm => Sandbox::Vm,
+        SandboxKind::Process => Sandbox::Process,
+    }
+}
+
+/// A phase as the API names it.
+pub(super) fn state_to_api(phase: Phase) -> BoxState {
+    match phase {
+        Phase::Created => BoxState::Created,
+        Phase::Booting | Phase::Running => BoxState::Running,
+        Phase::Suspended => BoxState::Suspended,
+        Phase::Stopped => BoxState::Stopped,
+        Phase::Crashed => BoxState::Crashed,
+        Phase::Waiting => BoxState::Waiting,
+    }
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -44,95 +59,101 @@ fn resident(process: i32) -> Option<u64> {
 impl Supervisor {
     /// Lists the boxes, by name.
     pub fn boxes(&self) -> Result<Vec<BoxStatus>, OperationError> {
-        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
-        Ok(self.0.all().iter().map(|managed| self.status_of(managed, &snapshot)).collect())
+        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: true })?;
+        let runtimes: BTreeMap<BoxName, BoxRuntime> =
+            runtimes.into_iter().map(|runtime| (runtime.name.clone(), runtime)).collect();
+        let status = |managed: &Arc<ManagedBox>| {
+            // A box that is just being created or removed has no state yet, or no more.
+            runtimes.get(&managed.name).map(|runtime| self.status_of(managed, runtime, &snapshot))
+        };
+        Ok(self.0.all().iter().filter_map(status).collect())
     }
 
     /// All details of a box.
     pub fn show_box(&self, name: &BoxName) -> Result<BoxDetail, OperationError> {
-        Ok(self.detail(&*self.0.managed_box(name)?))
+        self.detail(&*self.0.managed_box(name)?)
     }
 
     /// The report of a box's last crash.
     pub fn crash(&self, name: &BoxName) -> Result<CrashReport, OperationError> {
-        let crash = self.0.managed_box(name)?.inner().crash.clone();
+        self.0.managed_box(name)?;
+        let crash = self.crash_of(&self.runtime(name, false)?);
         crash.ok_or_else(|| OperationError::NoCrash(name.clone()))
     }
 
-    pub(super) fn status(&self, managed: &ManagedBox) -> BoxStatus {
-        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot()).unwrap_or_default();
-        self.status_of(managed, &snapshot)
+    /// The report of a crash, with the name of the function that ran.
+    fn crash_of(&self, runtime: &BoxRuntime) -> Option<CrashReport> {
+        let mut report = runtime.crash.clone()?;
+        let address = report.registers.iter().find(|register| register.name == "rip");
+        let address = address.and_then(|register| register.value.strip_prefix("0x"));
+        let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if let (Some(symbols), Some(address)) = (&self.0.symbols, address) {
+            report.function = symbols.function(address);
+        }
+        Some(report)
     }
 
-    fn status_of(&self, managed: &ManagedBox, snapshot: &TrafficSnapshot) -> BoxStatus {
-        let instance = managed.instance();
-        let running = managed.inner().phase == Phase::Running;
-        let stats = instance.as_ref().filter(|_| running).and_then(|instance| instance.stats());
-        let process = instance.as_ref().and_then(|instance| instance.process_id());
-        let used = instance.as_ref().map(|instance| instance.usage());
+    /// The state of a box.
+    pub(super) fn runtime(&self, name: &BoxName, ask: bool) -> Result<BoxRuntime, OperationError> {
+        let found = self.0.fabric.ask(orders::BoxRuntimes { names: vec![name.clone()], ask })?;
+        found.into_iter().next().ok_or_else(|| OperationError::NoBox(name.clone()))
+    }
+
+    pub(super) fn status(&self, managed: &ManagedBox) -> Result<BoxStatus, OperationError> {
+        let runtime = self.runtime(&managed.name, true)?;
+        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        Ok(self.status_of(managed, &runtime, &snapshot))
+    }
+
+    fn status_of(&self, managed: &ManagedBox, runtime: &BoxRuntime, snapshot: &TrafficSnapshot) -> BoxStatus {
         let traffic = snapshot.whole_box(&managed.name);
-        let mut drops = drops(&traffic);
+        let mut drops = traffic.counters.drops.clone();
+        for (reason, count) in &runtime.drops {
+            let sum = drops.entry(reason.clone()).or_insert(0);
+            *sum = sum.saturating_add(*count);
+        }
         let rates = self.0.meter().boxes.get(&managed.name).copied().unwrap_or_default();
-        let mut inner = managed.inner();
-        if let Some(used) = used {
-            inner.update_usage(used);
-        }
-        // The box may have a newer instance.
-        let is_present = match (&inner.instance, &instance) {
-            (Some(present), Some(asked)) => Arc::ptr_eq(present, asked),
-            _ => false,
-        };
-        if let Some(stats) = stats.as_ref().filter(|_| is_present) {
-            inner.update_drops(stats);
-        }
-        for (reason, count) in inner.drops() {
-            let sum = drops.entry(reason).or_insert(0);
-            *sum = sum.saturating_add(count);
-        }
-        let total = inner.usage();
-        let stats = stats.unwrap_or_default();
+        let ResourceUsage { time, turns, overruns } = runtime.usage;
+        let stats = runtime.stats.unwrap_or_default();
         let usage = Usage {
-            own_ns: nanoseconds(total.time),
+            own_ns: nanoseconds(time),
             switch_ns: nanoseconds(traffic.cost),
-            turns: total.turns,
-            overstays: total.overruns,
-            memory: Size(process.and_then(resident).unwrap_or(stats.heap_used)),
+            turns,
+            overstays: overruns,
+            memory: Size(runtime.process.and_then(resident).unwrap_or(stats.heap_used)),
             heap: Size(stats.heap_used),
             heap_peak: Size(stats.heap_peak),
             lost_events: stats.lost_events,
         };
+        let inner = managed.inner();
         let definition = &inner.definition;
-        let alive = inner.instance.is_some();
-        let uptime = inner.started.filter(|_| alive).map(|(_, since)| since.elapsed());
+        let piped = definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)));
         BoxStatus {
             name: managed.name.clone(),
             owner: definition.owner.clone(),
             labels: definition.labels.clone(),
             stack: inner.stack.clone(),
-            state: inner.phase.state(),
-            sandbox: match inner.started {
-                Some(_) => {
-                    self.0.factory.resolve(definition.sandbox).map_or(definition.sandbox, sandbox_to_api)
-                }
-                None => definition.sandbox,
-            },
-            pid: process.and_then(|process| u32::try_from(process).ok()),
+            state: state_to_api(runtime.phase),
+            sandbox: runtime.sandbox.map_or(definition.sandbox, sandbox_to_api),
+            pid: runtime.process.and_then(|process| u32::try_from(process).ok()),
             created: inner.created,
-            started: inner.started.map(|(time, _)| time),
-            uptime_ms: uptime.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-            boot_ms: inner.boot.map(|time| time.as_secs_f64() * 1e3),
-            restarts: inner.restarts,
-            configurations: inner.installed.iter().map(|installed| installed.name.clone()).collect(),
+            started: runtime.started,
+            uptime_ms: runtime.uptime.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            boot_ms: runtime.boot.map(|time| time.as_secs_f64() * 1e3),
+            restarts: runtime.restarts,
+            configurations: runtime
+                .configurations
+                .iter()
+                .map(|configuration| configuration.name.clone())
+                .collect(),
             memory: definition.memory,
             ring: definition.ring,
             cpu_weight: definition.cpu_weight,
             cpu_limit: definition.cpu_limit,
             dedicated: definition.dedicated,
-            share_packets: shares_packets(definition),
-            processor: instance
-                .as_ref()
-                .and_then(|instance| instance.processor())
-                .and_then(|number| u32::try_from(number).ok()),
+            share_packets: definition.share_packets || piped,
+            processor: runtime.processor,
             restart: definition.restart,
             usage,
             traffic: traffic.box_traffic(),
@@ -141,52 +162,43 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn detail(&self, managed: &ManagedBox) -> BoxDetail {
-        let name = managed.name.clone();
-        let count = managed.inner().definition.ports.len();
-        let asked = self.0.fabric.ask(move |network| {
-            let locations: Vec<Option<PortLocation>> =
-                (0..count).map(|number| network.attachment(&name, number as u8)).collect();
-            (network.traffic_snapshot(), locations)
-        });
-        let (snapshot, locations) = asked.unwrap_or_default();
-        let status = self.status_of(managed, &snapshot);
+    pub(super) fn detail(&self, managed: &ManagedBox) -> Result<BoxDetail, OperationError> {
+        let runtime = self.runtime(&managed.name, true)?;
+        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let status = self.status_of(managed, &runtime, &snapshot);
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
-        let inner = managed.inner();
-        let port = |(number, (port, location)): (u8, (&api::PortRequest, Option<PortLocation>))| {
+        let definition = managed.inner().definition.clone();
+        let port = |(number, (port, attachment)): (u8, (&api::PortRequest, Option<Attachment>))| {
             let stats = stats.get(&number).copied().cloned().unwrap_or_default();
             PortStatus {
                 number,
-                attach: match location {
-                    Some(PortLocation::Switch(switch, _)) => Attachment::Switch(switch),
-                    Some(PortLocation::Pipe(pipe)) => Attachment::Pipe(pipe),
-                    Some(PortLocation::Nothing) => Attachment::Nothing,
-                    None => port.attach.clone(),
-                },
+                attach: attachment.unwrap_or_else(|| port.attach.clone()),
                 mac: port.mac.unwrap_or_default(),
                 traffic: stats.box_traffic(),
-                drops: drops(&stats),
+                drops: stats.counters.drops,
             }
         };
-        let locations = locations.into_iter().chain(std::iter::repeat(None));
-        let installed = |installed: &Installed| ConfigurationStatus {
+        let attachments = runtime.attachments.iter().cloned().map(Some).chain(std::iter::repeat(None));
+        let source = definition.source.as_deref();
+        let installed = runtime.configurations.iter().map(|installed| ConfigurationStatus {
             name: installed.name.clone(),
-            installed: installed.installed,
-            swaps: installed.swaps,
-            diagnostics: installed.diagnostics.clone(),
-        };
-        BoxDetail {
+            installed: installed.version.installed,
+            swaps: installed.version.swaps,
+            diagnostics: with_source(installed.diagnostics.clone(), source),
+        });
+        Ok(BoxDetail {
             status,
-            ports: (0u8..).zip(inner.definition.ports.iter().zip(locations)).map(port).collect(),
-            installed: inner.installed.iter().map(installed).collect(),
-            crash: inner.crash.clone(),
-        }
+            ports: (0u8..).zip(definition.ports.iter().zip(attachments)).map(port).collect(),
+            installed: installed.collect(),
+            crash: self.crash_of(&runtime),
+        })
     }
 
     /// Facts about the daemon.
     pub(crate) fn facts(&self) -> Result<DaemonFacts, OperationError> {
-        let states: Vec<_> = self.0.all().iter().map(|managed| managed.inner().phase.state()).collect();
-        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
+        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: false })?;
+        let states: Vec<_> = runtimes.iter().map(|runtime| state_to_api(runtime.phase)).collect();
+        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let counts = Counts {
             switches: number(snapshot.switches.len()),
@@ -194,13 +206,7 @@ impl Supervisor {
             stacks: number(self.0.store().stacks()?.len()),
             ..Self::count(&states)
         };
-        Ok(DaemonFacts {
-            image: self.0.image.clone(),
-            kinds: self.0.factory.kinds(),
-            cores: number(self.0.factory.cores()),
-            workers: number(self.0.factory.workers()),
-            counts,
-        })
+        Ok(DaemonFacts { image: self.0.image.clone(), fabric: self.0.fabric.ask(orders::Facts {})?, counts })
     }
 
     /// When the daemon started.

@@ -1,20 +1,25 @@
 //! Streams: logs, events, files and captures.
 
 use super::state::Supervisor;
-use crate::boxes::{Contents, OutputStatus};
 use crate::error::OperationError;
-use crate::fabric::CaptureStream;
 use crate::history::HistoryPage;
-use crate::limits::{CAPTURE_QUEUE_LENGTH, MAX_CAPTURES};
+use crate::limits::CAPTURE_QUEUE_LENGTH;
 use api::Subject;
 use api::{
     BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time,
     WrittenFile,
 };
-use std::net::IpAddr;
+use protocol::fabric::{FabricError, FileStatus, orders};
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, Shutdown};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, watch};
+
+/// Bytes per read of a file.
+const READ_SIZE: u64 = 64 << 10;
 
 /// Maximum entries of a page.
 const PAGE_ENTRIES: usize = 256;
@@ -23,12 +28,30 @@ type FetchPage<T> = Box<dyn Fn(u64) -> Option<HistoryPage<T>> + Send + Sync>;
 
 /// A reader of a history, optionally following it.
 pub(crate) struct HistoryReader<T> {
-    fetch: FetchPage<T>,
+    /// It may wait for the fabric.
+    fetch: Arc<FetchPage<T>>,
     /// Creates an entry that reports lost entries.
     lost_entry: fn(u64, u64) -> T,
     position: u64,
     /// Notifies of further entries. `None` if the reader does not follow.
-    more: Option<watch::Receiver<u64>>,
+    more: Option<HasMore>,
+}
+
+/// Notifies of further entries.
+pub(crate) enum HasMore {
+    /// Of the journal.
+    Journal(watch::Receiver<u64>),
+    /// Of a box's log.
+    Log(watch::Receiver<()>),
+}
+
+impl HasMore {
+    async fn changed(&mut self) -> Result<(), watch::error::RecvError> {
+        match self {
+            Self::Journal(more) => more.changed().await,
+            Self::Log(more) => more.changed().await,
+        }
+    }
 }
 
 impl<T> std::fmt::Debug for HistoryReader<T> {
@@ -41,6 +64,10 @@ impl<T> HistoryReader<T> {
     /// The entries that are already available. `None` if there are none.
     fn available(&mut self) -> Option<Vec<T>> {
         let page = (self.fetch)(self.position)?;
+        self.entries(page)
+    }
+
+    fn entries(&mut self, page: HistoryPage<T>) -> Option<Vec<T>> {
         let mut found = Vec::new();
         if page.lost > 0 {
             found.push((self.lost_entry)(self.position + page.lost, page.lost));
@@ -53,9 +80,14 @@ impl<T> HistoryReader<T> {
     }
 
     /// The next entries. Waits for some if the reader follows; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Vec<T>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<T>>
+    where
+        T: Send + 'static,
+    {
         loop {
-            if let Some(found) = self.available() {
+            let (fetch, position) = (self.fetch.clone(), self.position);
+            let page = tokio::task::spawn_blocking(move || fetch(position)).await.ok()??;
+            if let Some(found) = self.entries(page) {
                 return Some(found);
             }
             self.more.as_mut()?.changed().await.ok()?;
@@ -68,15 +100,37 @@ impl<T> HistoryReader<T> {
 pub(crate) struct Capture {
     /// Its bytes: the file header, then records.
     pub(crate) bytes: mpsc::Receiver<Vec<u8>>,
-    _slot: CaptureSlot,
+    _closer: CaptureCloser,
 }
 
+/// Ends a capture when its reader has gone.
 #[derive(Debug)]
-struct CaptureSlot(Arc<AtomicUsize>);
+struct CaptureCloser(UnixStream);
 
-impl Drop for CaptureSlot {
+impl Drop for CaptureCloser {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        // It fails only if the fabric has ended the capture.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// The contents that a file had when it was opened for reading.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    file: File,
+    at: u64,
+    end: u64,
+}
+
+impl Contents {
+    /// The next bytes. `None` at the end, or if reading fails.
+    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from((self.end - self.at).min(READ_SIZE)).unwrap_or(0)];
+        if bytes.is_empty() || self.file.read_exact_at(&mut bytes, self.at).is_err() {
+            return None;
+        }
+        self.at += bytes.len() as u64;
+        Some(bytes)
     }
 }
 
@@ -88,43 +142,51 @@ impl Supervisor {
         query: &LogQuery,
     ) -> Result<HistoryReader<LogLine>, OperationError> {
         let managed = self.0.managed_box(name)?;
-        self.collect_messages(&managed);
-        let last = managed.log.last();
-        let position = query.lines.map_or(0, |lines| last.saturating_sub(u64::from(lines)));
-        // Entries that were removed before the request do not count as lost.
-        let kept = managed.log.after(0, 1).entries.first().map_or(last, |(first, _)| first - 1);
-        let more = query.follow.then(|| managed.log.watch());
+        let more = query.follow.then(|| HasMore::Log(managed.log.subscribe()));
+        let page = self.0.fabric.ask(orders::Log { name: name.clone(), after: 0, most: 0 })?;
+        let position = query.lines.map_or(0, |lines| page.last.saturating_sub(u64::from(lines)));
         // A reader does not keep the log of a removed box alive.
-        let weak = Arc::downgrade(&managed);
+        let (state, box_name) = (Arc::downgrade(&self.0), name.clone());
+        let of = Arc::downgrade(&managed);
+        let fetch = move |position| {
+            let (state, _box) = (state.upgrade()?, of.upgrade()?);
+            let order = orders::Log { name: box_name.clone(), after: position, most: PAGE_ENTRIES as u32 };
+            let page = state.fabric.ask(order).ok()?;
+            Some(HistoryPage { entries: page.lines, lost: page.lost })
+        };
         Ok(HistoryReader {
-            fetch: Box::new(move |position| Some(weak.upgrade()?.log.after(position, PAGE_ENTRIES))),
+            fetch: Arc::new(Box::new(fetch)),
             lost_entry: |_, lost| LogLine {
                 time: Time::now(),
                 configuration: None,
                 text: String::new(),
                 lost,
             },
-            position: position.max(kept),
+            // Entries that were removed before the request do not count as lost.
+            position: position.max(page.first.saturating_sub(1)),
             more,
         })
     }
 
     /// The files that a box has written.
     pub fn files(&self, name: &BoxName) -> Result<Vec<WrittenFile>, OperationError> {
-        let managed = self.0.managed_box(name)?;
-        self.collect_messages(&managed);
-        let file =
-            |OutputStatus { name, bytes, lost }| WrittenFile { name, bytes: Size(bytes), lost: Size(lost) };
-        Ok(managed.outputs.list().into_iter().map(file).collect())
+        self.0.managed_box(name)?;
+        let file = |file: FileStatus| WrittenFile {
+            name: file.name,
+            bytes: Size(file.bytes),
+            lost: Size(file.lost),
+        };
+        Ok(self.0.fabric.ask(orders::Files { name: name.clone() })?.into_iter().map(file).collect())
     }
 
     /// The current contents of a file that a box writes.
     pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, OperationError> {
-        let managed = self.0.managed_box(name)?;
-        self.collect_messages(&managed);
-        let contents =
-            managed.outputs.open(file).ok_or_else(|| OperationError::NoFile(name.clone(), file.into()))?;
-        contents.map_err(|error| OperationError::system("read a file of the box", error))
+        self.0.managed_box(name)?;
+        let order = orders::OpenFile { name: name.clone(), file: file.into() };
+        let (end, descriptors) = self.0.fabric.ask_with(order, &[])?;
+        let missing = || FabricError::Protocol("a file comes without a descriptor".into());
+        let descriptor = descriptors.into_iter().next().ok_or_else(missing)?;
+        Ok(Contents { file: descriptor.into(), at: 0, end })
     }
 
     /// The current contents of a file that a box writes, in pieces.
@@ -147,10 +209,12 @@ impl Supervisor {
             None if query.follow => last,
             None => first,
         };
-        let more = query.follow.then(|| journal.watch());
+        let more = query.follow.then(|| HasMore::Journal(journal.watch()));
         let core = Arc::downgrade(&self.0);
         HistoryReader {
-            fetch: Box::new(move |position| Some(core.upgrade()?.journal.0.after(position, PAGE_ENTRIES))),
+            fetch: Arc::new(Box::new(move |position| {
+                Some(core.upgrade()?.journal.0.after(position, PAGE_ENTRIES))
+            })),
             lost_entry: |sequence, lost| Event {
                 sequence,
                 time: Time::now(),
@@ -181,7 +245,11 @@ impl Supervisor {
         query: &CaptureQuery,
     ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, OperationError> {
         let mut capture = self.capture(query)?;
-        Ok(std::iter::from_fn(move || capture.bytes.blocking_recv()))
+        Ok(std::iter::from_fn(move || {
+            // The closure must hold the whole capture, which ends when it is dropped.
+            let capture = &mut capture;
+            capture.bytes.blocking_recv()
+        }))
     }
 
     /// Records that a client over TCP presented too many wrong tokens.
@@ -191,8 +259,8 @@ impl Supervisor {
     }
 
     /// Packets that all captures dropped because their readers were too slow.
-    pub(crate) fn capture_lost(&self) -> u64 {
-        self.0.capture_lost.load(Ordering::Relaxed)
+    pub(crate) fn capture_lost(&self) -> Result<u64, OperationError> {
+        Ok(self.0.fabric.ask(orders::Facts {})?.capture_lost)
     }
 
     /// Captures the packets that pass a port, without delaying them.
@@ -200,16 +268,26 @@ impl Supervisor {
         if let CapturePoint::Box(name, _) = &query.port {
             self.0.managed_box(name)?;
         }
-        let slot = CaptureSlot(self.0.captures.clone());
-        if slot.0.fetch_add(1, Ordering::Relaxed) >= MAX_CAPTURES {
-            return Err(OperationError::Limit("captures", MAX_CAPTURES));
-        }
+        let order = orders::Capture { point: query.port.clone(), snap: query.snap, count: query.count };
+        let ((), descriptors) = self.0.fabric.ask_with(order, &[])?;
+        let missing = || FabricError::Protocol("a capture comes without a descriptor".into());
+        let mut source = UnixStream::from(descriptors.into_iter().next().ok_or_else(missing)?);
+        let closer = source
+            .try_clone()
+            .map(CaptureCloser)
+            .map_err(|error| OperationError::system("start a capture", error))?;
         let (sender, bytes) = mpsc::channel(CAPTURE_QUEUE_LENGTH);
-        let sink = Box::new(CaptureStream { sender, lost: self.0.capture_lost.clone() });
-        // The queue is new, so it has room for the file header.
-        let port_capture = switch::Capture::new(sink, query.snap, query.count.unwrap_or(u64::MAX));
-        let point = query.port.clone();
-        self.0.fabric.ask(move |network| network.capture(&point, port_capture))??;
-        Ok(Capture { bytes, _slot: slot })
+        let run = move || {
+            let mut piece = vec![0; READ_SIZE as usize];
+            // It ends with the capture, or when the reader has gone.
+            while let Ok(length @ 1..) = source.read(&mut piece) {
+                if sender.blocking_send(piece.get(..length).unwrap_or_default().to_vec()).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("capture".into()).spawn(run);
+        thread.map_err(|error| OperationError::system("start a capture", error))?;
+        Ok(Capture { bytes, _closer: closer })
     }
 }

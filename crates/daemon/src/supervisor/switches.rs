@@ -1,17 +1,17 @@
 //! Creates, changes and lists switches and their ports.
 
-use super::boxes::attach;
 use super::claims::Claim;
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
-use crate::fabric::{PortStats, TrafficSnapshot, open, placeholder};
+use crate::fabric::Devices;
 use crate::store::{Action, StoreChange, StoredSwitch};
 use api::Subject;
 use api::{
-    AddPort, AddressEntry, AddressKind, Attachment, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
-    StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
+    AddPort, AddressEntry, AddressKind, Attachment, CreateSwitch, EventKind, Limits, MacAddr, PortDriver,
+    PortName, StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
 };
+use protocol::fabric::{PortInventory, PortStats, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a port's device may disappear and return, so that it is reopened.
@@ -80,8 +80,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let name = request.name.clone();
         let _change = self.0.change();
-        let definition = request.clone();
-        self.0.fabric.ask(move |network| network.add_switch(&definition))??;
+        self.0.fabric.ask(orders::AddSwitch { definition: alone(&request) })?;
         let made = name.clone();
         operation.undo_by(move |supervisor| {
             let _change = supervisor.0.change();
@@ -108,47 +107,47 @@ impl Supervisor {
             let definition = managed.inner().definition.clone();
             for (number, port) in (0u8..).zip(&definition.ports).filter(|(_, port)| port.attach == at_switch)
             {
-                let (name, request) = (managed.name.clone(), attach(port));
-                let attached = self.0.fabric.ask(move |network| network.reattach(&name, number, &request));
-                let message = match attached.flatten() {
+                let (name, port) = (managed.name.clone(), port.clone());
+                let attached = self.0.fabric.ask(orders::ReattachBox { name, number, port });
+                let message = match attached {
                     Ok(false) => continue,
-                    Ok(true) => format!("port {number} is attached to switch {switch}, which exists again"),
+                    Ok(true) => format!(
+                        "port {number} of box {} is attached to switch {switch}, which exists again",
+                        managed.name
+                    ),
                     Err(failure) => {
                         let why = with_causes(&failure);
-                        format!("port {number} could not be attached to switch {switch}: {why}")
+                        let name = &managed.name;
+                        format!("port {number} of box {name} could not be attached to switch {switch}: {why}")
                     }
                 };
-                managed.note(message);
+                self.0.journal.note(EventKind::PortRecovered, &managed.name, message);
             }
         }
     }
 
     fn discard_switch(&self, name: &SwitchName) {
-        let name = name.clone();
         // If the fabric has ended, nothing needs removing. The switch was just created, so it exists.
-        let _ = self.0.fabric.ask(move |network| network.remove_switch(&name));
+        let _ = self.0.fabric.ask(orders::RemoveSwitch { switch: name.clone() });
     }
 
     /// Opens a port and adds it to its switch.
     pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
-        let (asked, name) = (switch.clone(), port.name.clone());
-        self.0.fabric.ask(move |network| network.check_vacant(&asked, &name))??;
-        let opened = open(port)?;
-        let (switch, port) = (switch.clone(), port.clone());
-        self.0.fabric.ask(move |network| network.add_port(&switch, &port, opened))?
+        let vacant = orders::CheckVacant { switch: switch.clone(), port: port.name.clone() };
+        self.0.fabric.ask(vacant)?;
+        let devices = Devices::open(self.0.fabric.connector(), port)?;
+        let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
+        self.0.fabric.ask_with(order, &devices.descriptors()).map(drop)
     }
 
     /// Like [`join`](Self::join), for a restored port: if its device is missing, the port waits for it.
     pub(super) fn restore_port(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
-        let opened = match open(port) {
-            Err(failure) => {
-                self.fail(switch, &port.name, with_causes(&failure));
-                Some(placeholder())
-            }
-            Ok(opened) => opened,
-        };
-        let (switch, port) = (switch.clone(), port.clone());
-        self.0.fabric.ask(move |network| network.add_port(&switch, &port, opened))?
+        let devices = Devices::open(self.0.fabric.connector(), port).unwrap_or_else(|failure| {
+            self.fail(switch, &port.name, with_causes(&failure));
+            Devices::default()
+        });
+        let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
+        self.0.fabric.ask_with(order, &devices.descriptors()).map(drop)
     }
 
     fn fail(&self, switch: &SwitchName, port: &PortName, why: String) {
@@ -182,11 +181,13 @@ impl Supervisor {
                 self.0.faults().remove(&key);
                 continue;
             };
-            let Ok(Some(opened)) = open(port) else { continue };
-            let (switch, port) = (switch.clone(), port.name.clone());
-            let subject = Subject::from((&switch, &port));
-            let message = format!("port {port} of switch {switch} works again");
-            if self.0.fabric.ask(move |network| network.reopen(&switch, &port, opened)).is_ok() {
+            // The device is another one than before, although it has the same name.
+            Devices::close(self.0.fabric.connector(), port);
+            let Ok(devices) = Devices::open(self.0.fabric.connector(), port) else { continue };
+            let subject = Subject::from((switch, &port.name));
+            let message = format!("port {} of switch {switch} works again", port.name);
+            let order = orders::ReopenPort { switch: switch.clone(), port: port.clone() };
+            if self.0.fabric.ask_with(order, &devices.descriptors()).is_ok() {
                 self.0.faults().remove(&key);
                 self.0.journal.note(EventKind::PortRecovered, subject, message);
             }
@@ -223,9 +224,8 @@ impl Supervisor {
 
     /// The boxes and other switches that are attached to a switch.
     pub(super) fn users_of_switch(&self, name: &SwitchName) -> Result<Vec<Subject>, OperationError> {
-        let asked = name.clone();
-        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
-        let users = described.into_iter().filter_map(|(_, driver, ..)| user_of(&driver));
+        let described = self.0.fabric.ask(orders::Ports { switch: name.clone() })?;
+        let users = described.into_iter().filter_map(|found| user_of(&found.port.driver));
         let users: BTreeSet<Subject> = users.filter(|user| *user != Subject::from(name)).collect();
         Ok(users.into_iter().collect())
     }
@@ -282,14 +282,12 @@ impl Supervisor {
     ) {
         let _change = self.0.change();
         let name = stored.definition.name.clone();
-        let definition = stored.definition.clone();
-        // If the fabric has ended, the next daemon restores the switch.
-        let _ = self.0.fabric.ask(move |network| network.add_switch(&definition));
+        // If the fabric has ended, the next one gets the switch.
+        let _ = self.0.fabric.ask(orders::AddSwitch { definition: alone(&stored.definition) });
         self.0.switches().insert(name.clone(), stored.clone());
         self.restore_ports(std::slice::from_ref(stored), |_| true);
         for (mac, port) in stored.addresses.clone() {
-            let switch = name.clone();
-            let _ = self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port));
+            let _ = self.0.fabric.ask(orders::SetAddress { switch: name.clone(), mac, port });
         }
         self.restore_ports(&joined, |port| leads_to(port, &name));
         let joined = joined.into_iter().map(|stored| (stored.definition.name.clone(), stored));
@@ -378,10 +376,11 @@ impl Supervisor {
 
     /// The driver of a switch's port.
     fn described_port(&self, switch: &SwitchName, port: &PortName) -> Result<PortDriver, OperationError> {
-        let asked = switch.clone();
-        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
-        let found = described.into_iter().find(|(name, ..)| name == port).map(|(_, driver, ..)| driver);
-        found.ok_or_else(|| OperationError::NoPort(switch.clone(), port.clone()))
+        let described = self.0.fabric.ask(orders::Ports { switch: switch.clone() })?;
+        let found = described.into_iter().find(|found| found.port.name == *port);
+        found
+            .map(|found| found.port.driver)
+            .ok_or_else(|| OperationError::NoPort(switch.clone(), port.clone()))
     }
 
     /// Adds the removal of a port to an operation. [`take_down_port`](Self::take_down_port) realises it.
@@ -419,9 +418,16 @@ impl Supervisor {
     pub(super) fn take_down_port(&self, switch: &SwitchName, port: &PortName) {
         let _change = self.0.change();
         let Ok(driver) = self.described_port(switch, port) else { return };
-        let (asked, gone) = (switch.clone(), port.clone());
         // If the fabric has ended, there is no port.
-        let _ = self.0.fabric.ask(move |network| network.remove_port(&asked, &gone));
+        let _ = self.0.fabric.ask(orders::RemovePort { switch: switch.clone(), port: port.clone() });
+        let definition = AddPort {
+            name: port.clone(),
+            driver: driver.clone(),
+            addresses: Vec::new(),
+            default: false,
+            limits: Limits::default(),
+        };
+        Devices::close(self.0.fabric.connector(), &definition);
         self.0.faults().remove(&(switch.clone(), port.clone()));
         let mut is_found = false;
         for (at, port) in both_ends(switch, port, &driver) {
@@ -432,9 +438,16 @@ impl Supervisor {
         if let PortDriver::Box { name, port: number } = &driver
             && !is_found
             && let Ok(managed) = self.0.managed_box(name)
-            && let Some(port) = managed.inner().definition.ports.get_mut(usize::from(*number))
         {
-            port.attach = Attachment::Nothing;
+            let definition = {
+                let mut inner = managed.inner();
+                if let Some(port) = inner.definition.ports.get_mut(usize::from(*number)) {
+                    port.attach = Attachment::Nothing;
+                }
+                inner.definition.clone()
+            };
+            // A fabric that has ended gets the definition with its next start.
+            let _ = self.0.fabric.ask(orders::AlterBox { definition });
         }
     }
 
@@ -453,8 +466,7 @@ impl Supervisor {
 
     /// The address table of a switch.
     pub fn addresses(&self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
-        let switch = switch.clone();
-        self.0.fabric.ask(move |network| network.addresses(&switch))?
+        self.0.fabric.ask(orders::Addresses { switch: switch.clone() })
     }
 
     /// Assigns an address to a port of a static switch.
@@ -501,17 +513,15 @@ impl Supervisor {
 
     /// The addresses and the default port of a switch.
     fn forwarding(&self, switch: &SwitchName) -> Result<Forwarding, OperationError> {
-        let asked = switch.clone();
-        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
-        let default = described.into_iter().find(|(.., is_default)| *is_default).map(|(name, ..)| name);
+        let described = self.0.fabric.ask(orders::Ports { switch: switch.clone() })?;
+        let default = described.into_iter().find(|found| found.port.default).map(|found| found.port.name);
         Ok(Forwarding { switch: switch.clone(), addresses: self.addresses(switch)?, default })
     }
 
     /// The addresses and the default ports of a switch and of those at the other ends of its pipes.
     pub(super) fn forwarding_around(&self, switch: &SwitchName) -> Result<Vec<Forwarding>, OperationError> {
-        let asked = switch.clone();
-        let described = self.0.fabric.ask(move |network| network.described(&asked))??;
-        let far_ends = described.into_iter().filter_map(|(_, driver, ..)| match driver {
+        let described = self.0.fabric.ask(orders::Ports { switch: switch.clone() })?;
+        let far_ends = described.into_iter().filter_map(|found| match found.port.driver {
             PortDriver::Pipe { switch, .. } => Some(switch),
             _ => None,
         });
@@ -534,18 +544,15 @@ impl Supervisor {
         for entry in known {
             let _ = self.assign(switch, entry.mac, &entry.port);
         }
-        let (switch, default) = (switch.clone(), before.default);
-        let _ = self.0.fabric.ask(move |network| network.set_default(&switch, default.as_ref()));
+        let _ = self.0.fabric.ask(orders::SetDefault { switch: switch.clone(), port: before.default });
     }
 
     fn assign(&self, switch: &SwitchName, mac: MacAddr, port: &PortName) -> Result<(), OperationError> {
-        let (switch, port) = (switch.clone(), port.clone());
-        self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port))?
+        self.0.fabric.ask(orders::SetAddress { switch: switch.clone(), mac, port: port.clone() })
     }
 
     fn unset(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
-        let switch = switch.clone();
-        self.0.fabric.ask(move |network| network.remove_address(&switch, mac))?
+        self.0.fabric.ask(orders::RemoveAddress { switch: switch.clone(), mac })
     }
 
     /// Removes an address from a static switch.
@@ -573,7 +580,7 @@ impl Supervisor {
 
     /// Lists the switches, by name.
     pub fn switches(&self) -> Result<Vec<SwitchStatus>, OperationError> {
-        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
+        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
         let stored: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
         Ok(stored.iter().map(|stored| self.switch_status(stored, &snapshot)).collect())
     }
@@ -593,39 +600,39 @@ impl Supervisor {
             addresses: snapshot.addresses.get(name).copied().unwrap_or(0),
             traffic: stats.traffic(),
             rates: self.0.meter().switches.get(name).copied().unwrap_or_default(),
-            drops: drops(&stats),
+            drops: stats.counters.drops.clone(),
         }
     }
 
     /// All details of a switch.
     pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, OperationError> {
         let stored = self.stored_switch(name)?;
-        let asked = name.clone();
-        let (snapshot, described) =
-            self.0.fabric.ask(move |network| (network.traffic_snapshot(), network.described(&asked)))?;
+        let described = self.0.fabric.ask(orders::Ports { switch: name.clone() })?;
+        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
         let none = PortStats::default();
         let ports = snapshot.switches.get(name);
-        let port = |(port, driver, limits, default): (PortName, PortDriver, _, bool)| {
+        let port = |PortInventory { port: definition, .. }: PortInventory| {
+            let port = definition.name.clone();
             let stats = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
             let key = (name.clone(), port.clone());
             SwitchPort {
                 fault: self.0.faults().get(&key).cloned().or_else(|| stats.fault.clone()),
                 traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&key).copied().unwrap_or_default(),
-                drops: drops(stats),
+                drops: stats.counters.drops.clone(),
                 stack: stored.makers.get(&port).cloned(),
                 name: port,
-                driver,
-                limits,
-                default,
+                driver: definition.driver,
+                limits: definition.limits,
+                default: definition.default,
             }
         };
-        let port_list = described?.into_iter().map(port).collect();
+        let port_list = described.into_iter().map(port).collect();
         Ok(SwitchDetail { status: self.switch_status(&stored, &snapshot), port_list })
     }
 }
 
-/// Dropped packets by reason, for the API.
-pub(super) fn drops(stats: &PortStats) -> BTreeMap<String, u64> {
-    stats.drops().map(|(reason, count)| (reason.to_string(), count)).collect()
+/// A switch without its ports.
+pub(super) fn alone(definition: &CreateSwitch) -> CreateSwitch {
+    CreateSwitch { ports: Vec::new(), ..definition.clone() }
 }

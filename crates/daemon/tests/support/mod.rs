@@ -1,18 +1,25 @@
 //! Helpers shared by the daemon's tests.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+mod thread_fabric;
+
 use api::{BoxName, BoxState, CreateBox, HandlerPath, PortRequest, Sandbox, SwitchName};
 use daemon::{Settings, Supervisor};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use test_support::{Capability, require};
+pub(crate) use thread_fabric::ThreadFabric;
 
 /// A timeout long enough for a loaded machine; only a failure takes this long.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Settings with the probe image, whose configurations are single-word commands.
 pub(crate) fn settings() -> Settings {
-    Settings { workers: 2, ..Settings::new(image::PROBE, "probe") }
+    settings_of(image::PROBE, "probe", 2)
+}
+
+pub(crate) fn settings_of(image: &'static [u8], name: &str, workers: usize) -> Settings {
+    Settings::new(ThreadFabric::new(image, workers), name)
 }
 
 pub(crate) fn supervisor() -> Supervisor {

@@ -1,0 +1,71 @@
+//! Opens the devices and files of ports.
+
+use super::connector::Connector;
+use crate::error::{OperationError, PortError, RequestError};
+use api::{AddPort, Device, DeviceError, PortDriver};
+use protocol::launcher::PortDevice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// The open devices and files of a port, in the order that the fabric expects.
+#[derive(Debug, Default)]
+pub(crate) struct Devices(Vec<OwnedFd>);
+
+impl Devices {
+    /// Opens what a port needs.
+    pub(crate) fn open(connector: &dyn Connector, port: &AddPort) -> Result<Self, OperationError> {
+        let mut opened = Vec::new();
+        for device in devices(port)? {
+            let descriptor = connector.open(device.clone()).map_err(|error| match device {
+                PortDevice::Tap(name) => PortError::Tap(name, error),
+                PortDevice::Interface(name) => PortError::Interface(name, error),
+                PortDevice::Replay(path) | PortDevice::Recording(path) => PortError::Capture(path, error),
+            })?;
+            opened.push(descriptor);
+        }
+        Ok(Self(opened))
+    }
+
+    /// Closes what a removed port had.
+    pub(crate) fn close(connector: &dyn Connector, port: &AddPort) {
+        devices(port).into_iter().flatten().for_each(|device| connector.close(device));
+    }
+
+    /// The descriptors.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.0.iter().map(AsFd::as_fd).collect()
+    }
+}
+
+/// The devices and files of a port.
+fn devices(port: &AddPort) -> Result<Vec<PortDevice>, OperationError> {
+    let device = |device: &Option<Device>| match device {
+        Some(device) => Ok(device.as_str().to_string()),
+        None => match port.name.as_str().parse::<Device>() {
+            Ok(device) => Ok(device.as_str().to_string()),
+            Err(DeviceError) => Err(PortError::Name(port.name.clone())),
+        },
+    };
+    Ok(match &port.driver {
+        PortDriver::Tap { device: name } => vec![PortDevice::Tap(device(name)?)],
+        PortDriver::AfPacket { device: name } => vec![PortDevice::Interface(device(name)?)],
+        PortDriver::Pcap { read, write, .. } => {
+            let read = absolute(read.as_deref())?.map(PortDevice::Replay);
+            let write = absolute(write.as_deref())?.map(PortDevice::Recording);
+            let files: Vec<PortDevice> = read.into_iter().chain(write).collect();
+            if files.is_empty() {
+                return Err(RequestError::NoCaptureFile.into());
+            }
+            files
+        }
+        PortDriver::Null {} | PortDriver::Pipe { .. } | PortDriver::Box { .. } => Vec::new(),
+    })
+}
+
+/// The path of a capture file, which must be absolute.
+fn absolute(path: Option<&str>) -> Result<Option<PathBuf>, RequestError> {
+    match path.map(Path::new) {
+        Some(path) if path.is_relative() => Err(RequestError::RelativePath(path.into())),
+        path => Ok(path.map(Path::to_path_buf)),
+    }
+}

@@ -1,0 +1,56 @@
+//! The supervisor's record of a box.
+
+use crate::store::StoredBox;
+use api::{BoxName, CreateBox, StackName, Time};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A box as its users defined it. Its state is in the fabric.
+#[derive(Debug)]
+pub(crate) struct ManagedBox {
+    /// Its name.
+    pub(crate) name: BoxName,
+    /// Held while the box is started, stopped or changed. Its holders wait in order of arrival.
+    pub(crate) change: Mutex<()>,
+    /// Changes when the box's log has grown.
+    pub(crate) log: watch::Sender<()>,
+    inner: Mutex<Inner>,
+}
+
+/// The mutable part.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// Its definition, without texts and files.
+    pub(crate) definition: CreateBox,
+    /// The stack that it belongs to.
+    pub(crate) stack: Option<StackName>,
+    /// When it was created.
+    pub(crate) created: Time,
+    /// Whether it is to run.
+    pub(crate) running: bool,
+    /// It is being removed.
+    pub(crate) removed: bool,
+}
+
+impl ManagedBox {
+    pub(crate) fn new(definition: CreateBox, stack: Option<StackName>, created: Time, running: bool) -> Self {
+        Self {
+            name: definition.name.clone(),
+            change: Mutex::default(),
+            log: watch::Sender::new(()),
+            inner: Mutex::new(Inner { definition, stack, created, running, removed: false }),
+        }
+    }
+
+    /// The mutable part. The lock is held briefly, and no other lock is taken while it is held.
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+}
+
+/// The record of a stored box.
+pub(super) fn load_box(stored: StoredBox) -> Arc<ManagedBox> {
+    let StoredBox { definition, stack, created, running } = stored;
+    Arc::new(ManagedBox::new(definition, stack, created, running))
+}

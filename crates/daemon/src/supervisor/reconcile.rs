@@ -1,0 +1,299 @@
+//! Brings the fabric to the stored state: at the start of the daemon, and when the fabric was restarted.
+
+use super::boxes::check_box;
+use super::lifecycle::version;
+use super::managed_box::{ManagedBox, load_box};
+use super::state::Supervisor;
+use super::switches::alone;
+use crate::error::OperationError;
+use crate::store::{EntryKind, StoredBox, StoredSwitch};
+use api::{
+    AddPort, Attachment, BoxName, ConfigurationName, EventKind, MacAddr, PortDriver, PortName, SwitchMode,
+    SwitchName, with_causes,
+};
+use protocol::fabric::{BoxInventory, ConfigurationVersion, InventoryReply, Phase, SwitchInventory, orders};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+impl Supervisor {
+    /// Loads all stored boxes and switches. Those that are invalid are set aside.
+    pub(super) fn load(&self) -> Result<(), OperationError> {
+        let (switches, boxes) = {
+            let store = self.0.store();
+            (store.switches()?, store.boxes()?)
+        };
+        let switches = self.restorable(
+            switches,
+            (EntryKind::Switch, |stored: &StoredSwitch| stored.definition.name.as_str()),
+            |_| Ok(()),
+        )?;
+        let boxes = self.restorable(
+            boxes,
+            (EntryKind::Box, |stored: &StoredBox| stored.definition.name.as_str()),
+            |stored| check_box(&stored.definition),
+        )?;
+        let named = |stored: StoredSwitch| (stored.definition.name.clone(), stored);
+        self.0.switches().extend(switches.into_iter().map(named));
+        let named = |managed: Arc<ManagedBox>| (managed.name.clone(), managed);
+        self.0.boxes().extend(boxes.into_iter().map(load_box).map(named));
+        Ok(())
+    }
+
+    /// The entries that `check` accepts. The others are set aside.
+    fn restorable<T>(
+        &self,
+        entries: Vec<T>,
+        (kind, name): (EntryKind, impl Fn(&T) -> &str),
+        check: impl Fn(&T) -> Result<(), OperationError>,
+    ) -> Result<Vec<T>, OperationError> {
+        let mut accepted = Vec::new();
+        for entry in entries {
+            match check(&entry) {
+                Ok(()) => accepted.push(entry),
+                Err(failure) => {
+                    let damage = self.0.store().set_aside(kind, name(&entry), with_causes(&failure))?;
+                    self.0.note_damage(&damage);
+                }
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// Orders from the fabric what is missing, and has it remove what should not be there. What is as stored is adopted
+    /// and not touched. Failures, such as a missing device, are recorded; they do not keep the daemon from starting.
+    pub(super) fn reconcile(&self) -> Result<(), OperationError> {
+        let _change = self.0.change();
+        if let Ok(folder) = File::open(&self.0.folder) {
+            self.0.fabric.ask_with(orders::UseFolder {}, &[folder.as_fd()])?;
+        }
+        if self.0.ends_fabric {
+            self.0.fabric.ask(orders::EndWithConnection {})?;
+        }
+        let there = self.0.fabric.ask(orders::Inventory {})?;
+        let there = self.drop_strangers(there)?;
+        let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        for stored in &switches {
+            let name = &stored.definition.name;
+            if !there.switches.contains_key(name) {
+                self.0.fabric.ask(orders::AddSwitch { definition: alone(&stored.definition) })?;
+            }
+        }
+        let is_box = |port: &AddPort| matches!(port.driver, PortDriver::Box { .. });
+        self.restore_missing_ports(&switches, &there, |port| !is_box(port));
+        let boxes = self.0.all();
+        for managed in boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)) {
+            self.define_restored(managed);
+        }
+        self.restore_missing_ports(&switches, &there, is_box);
+        for stored in &switches {
+            let of_ports = stored
+                .definition
+                .ports
+                .iter()
+                .flat_map(|port| port.addresses.iter().map(|mac| (*mac, port.name.clone())));
+            for (mac, port) in of_ports.chain(stored.addresses.clone()) {
+                let switch = stored.definition.name.clone();
+                // An address at a removed port has no effect.
+                let _ = self.0.fabric.ask(orders::SetAddress { switch, mac, port });
+            }
+        }
+        for managed in boxes {
+            self.start_wanted(&managed, there.boxes.get(&managed.name).map(|found| found.phase));
+        }
+        Ok(())
+    }
+
+    /// Defines a box in the fabric. Ports whose switch was removed are attached to nothing; they wait for a new switch of
+    /// that name. A box whose ports cannot be attached is attached to nothing, but can be inspected and removed.
+    pub(super) fn define_restored(&self, managed: &ManagedBox) {
+        let (wanted, stopped) = {
+            let inner = managed.inner();
+            (inner.definition.clone(), !inner.running)
+        };
+        let mut definition = wanted.clone();
+        for port in &mut definition.ports {
+            if matches!(&port.attach, Attachment::Switch(switch) if !self.0.switches().contains_key(switch)) {
+                port.attach = Attachment::Nothing;
+            }
+        }
+        if let Err(failure) = self.0.fabric.ask(orders::DefineBox { definition: definition.clone(), stopped })
+        {
+            let message =
+                format!("box {}: its ports could not be attached: {}", managed.name, with_causes(&failure));
+            self.0.journal.note(EventKind::PortFailed, &managed.name, message);
+            definition.ports.iter_mut().for_each(|port| port.attach = Attachment::Nothing);
+            // If this fails too, the fabric has ended, and the next one gets the box.
+            let _ = self.0.fabric.ask(orders::DefineBox { definition: definition.clone(), stopped });
+        }
+        if definition != wanted {
+            let _ = self.0.fabric.ask(orders::AlterBox { definition: wanted });
+        }
+    }
+
+    /// Removes the boxes, switches and ports of the fabric that are not as stored.
+    fn drop_strangers(&self, there: InventoryReply) -> Result<Adopted, OperationError> {
+        let mut adopted = Adopted::default();
+        for found in there.boxes {
+            let name = found.definition.name.clone();
+            match self.is_as_stored(&found)? {
+                true => drop(adopted.boxes.insert(name, found)),
+                false => self.0.fabric.ask(orders::ForgetBox { name })?,
+            }
+        }
+        for found in there.switches {
+            let name = found.definition.name.clone();
+            let stored = self.0.switches().get(&name).cloned();
+            match stored.filter(|stored| alone(&stored.definition) == found.definition) {
+                Some(stored) => {
+                    let ports = self.drop_strange_ports(&stored, &found)?;
+                    adopted.switches.insert(name, ports);
+                }
+                None => self.0.fabric.ask(orders::RemoveSwitch { switch: name })?,
+            }
+        }
+        Ok(adopted)
+    }
+
+    fn is_as_stored(&self, found: &BoxInventory) -> Result<bool, OperationError> {
+        let name = &found.definition.name;
+        let Ok(managed) = self.0.managed_box(name) else { return Ok(false) };
+        if managed.inner().definition != found.definition {
+            return Ok(false);
+        }
+        let wanted: Vec<(ConfigurationName, ConfigurationVersion)> = {
+            let stored = self.0.store().configurations(name)?;
+            stored.into_iter().map(|stored| (stored.name.clone(), version(&stored))).collect()
+        };
+        // A box that was never started has none yet.
+        Ok(found.phase == Phase::Created || wanted == found.configurations)
+    }
+
+    /// Removes the ports of a switch that are not as stored. Returns those that stay.
+    fn drop_strange_ports(
+        &self,
+        stored: &StoredSwitch,
+        found: &SwitchInventory,
+    ) -> Result<Vec<PortName>, OperationError> {
+        let switch = &stored.definition.name;
+        let mut stay = Vec::new();
+        for found in &found.ports {
+            let port = found.port.name.clone();
+            let is_stored = stored.definition.ports.iter().any(|port| is_same_port(port, &found.port));
+            match found.implied || is_stored {
+                true => stay.push(port),
+                false => match self.0.fabric.ask(orders::RemovePort { switch: switch.clone(), port }) {
+                    // It went with the other end of its pipe.
+                    Ok(()) | Err(OperationError::NoPort(..)) => {}
+                    Err(failure) => return Err(failure),
+                },
+            }
+        }
+        self.correct_addresses(stored, found)?;
+        Ok(stay)
+    }
+
+    /// Removes the assigned addresses of an adopted switch that are not stored, and sets its default port. Those that are
+    /// missing are assigned later, as for a new switch.
+    fn correct_addresses(
+        &self,
+        stored: &StoredSwitch,
+        found: &SwitchInventory,
+    ) -> Result<(), OperationError> {
+        if stored.definition.mode != SwitchMode::Static {
+            return Ok(());
+        }
+        let switch = &stored.definition.name;
+        let is_wanted = |mac: &MacAddr, port: &PortName| {
+            let own = stored.definition.ports.iter().find(|definition| definition.name == *port);
+            stored.addresses.contains(&(*mac, port.clone()))
+                || own.is_some_and(|own| own.addresses.contains(mac))
+        };
+        // The address of a box belongs to the port that came with it.
+        let is_implied =
+            |port: &PortName| found.ports.iter().any(|found| found.implied && found.port.name == *port);
+        for (mac, port) in &found.addresses {
+            if !is_wanted(mac, port) && !is_implied(port) {
+                match self.0.fabric.ask(orders::RemoveAddress { switch: switch.clone(), mac: *mac }) {
+                    // It went with a port that was removed.
+                    Ok(()) | Err(OperationError::NoAddress(..)) => {}
+                    Err(failure) => return Err(failure),
+                }
+            }
+        }
+        for port in stored.definition.ports.iter().filter(|port| port.default) {
+            let is_set = found.ports.iter().any(|found| found.port.name == port.name && found.port.default);
+            if !is_set {
+                // It fails if the port is yet to be added, which makes it the default.
+                let order = orders::SetDefault { switch: switch.clone(), port: Some(port.name.clone()) };
+                let _ = self.0.fabric.ask(order);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the ports of these switches that `which` selects.
+    pub(super) fn restore_ports(&self, switches: &[StoredSwitch], which: impl Fn(&AddPort) -> bool) {
+        self.restore_missing_ports(switches, &Adopted::default(), which);
+    }
+
+    fn restore_missing_ports(
+        &self,
+        switches: &[StoredSwitch],
+        there: &Adopted,
+        which: impl Fn(&AddPort) -> bool,
+    ) {
+        for stored in switches {
+            let name = &stored.definition.name;
+            let adopted = there.switches.get(name).map_or(&[][..], Vec::as_slice);
+            let missing =
+                stored.definition.ports.iter().filter(|port| which(port) && !adopted.contains(&port.name));
+            for port in missing {
+                if let Err(failure) = self.restore_port(name, port) {
+                    let message = format!(
+                        "port {} of switch {name} could not be restored: {}",
+                        port.name,
+                        with_causes(&failure)
+                    );
+                    self.0.journal.note(EventKind::PortFailed, (name, &port.name), message);
+                }
+            }
+        }
+    }
+
+    /// Starts a box that is to run, or stops one that is not.
+    pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>) {
+        let wanted = managed.inner().running;
+        let result = match (wanted, phase) {
+            // The fabric records a failure.
+            (true, None | Some(Phase::Created)) => {
+                let _change = managed.change.lock();
+                let _ = self.boot(managed, true);
+                Ok(())
+            }
+            (false, Some(Phase::Booting | Phase::Running | Phase::Suspended | Phase::Waiting)) => {
+                self.0.fabric.ask(orders::StopBox { name: managed.name.clone(), graceful: true })
+            }
+            _ => Ok(()),
+        };
+        if let Err(failure) = result {
+            let message = format!("box {} could not be stopped: {}", managed.name, with_causes(&failure));
+            self.0.journal.note(EventKind::BoxCrashed, &managed.name, message);
+        }
+    }
+}
+
+/// Whether a port of the fabric is the stored one. Addresses and the default port are compared for the whole switch.
+fn is_same_port(stored: &AddPort, found: &AddPort) -> bool {
+    let alone = |port: &AddPort| AddPort { addresses: Vec::new(), default: false, ..port.clone() };
+    alone(stored) == alone(found)
+}
+
+/// What the fabric has that is as stored.
+#[derive(Default)]
+struct Adopted {
+    boxes: BTreeMap<BoxName, BoxInventory>,
+    /// The ports of each switch.
+    switches: BTreeMap<SwitchName, Vec<PortName>>,
+}

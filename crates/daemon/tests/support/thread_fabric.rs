@@ -1,0 +1,55 @@
+//! A fabric for tests, which needs no launcher.
+
+use daemon::Connector;
+use fabric::Fabric;
+use protocol::launcher::{LauncherError, PortDevice, Refusal, Shortfall, Step};
+use protocol::{Channel, StoreIdentity};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use switch::driver::{AfPacket, Tap};
+
+/// A fabric in threads of the test, and devices that the test opens itself.
+#[derive(Debug)]
+pub(crate) struct ThreadFabric {
+    settings: fabric::Settings,
+    fabric: Mutex<Option<Fabric>>,
+}
+
+impl ThreadFabric {
+    pub(crate) fn new(image: &'static [u8], workers: usize) -> Arc<Self> {
+        Arc::new(Self { settings: fabric::Settings { image, workers }, fabric: Mutex::default() })
+    }
+}
+
+impl Connector for ThreadFabric {
+    fn connect(&self, store: StoreIdentity) -> Result<Channel, LauncherError> {
+        let mut fabric = self.fabric.lock().unwrap();
+        let fabric = fabric.get_or_insert_with(|| Fabric::start(&self.settings, store).unwrap()).clone();
+        let (near, far) = Channel::pair().unwrap();
+        std::thread::spawn(move || assert_eq!(fabric::serve(&fabric, &Arc::new(far)), None));
+        Ok(near)
+    }
+
+    fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
+        let (step, opened) = match &device {
+            PortDevice::Tap(name) => (Step::OpenTap, Tap::open_descriptor(name)),
+            PortDevice::Interface(name) => (Step::OpenInterface, AfPacket::open_descriptor(name)),
+            PortDevice::Replay(path) => (Step::OpenReplay, File::open(path).map(OwnedFd::from)),
+            PortDevice::Recording(path) => {
+                let created = File::options().read(true).write(true).create_new(true).open(path);
+                (Step::CreateRecording, created.map(OwnedFd::from))
+            }
+        };
+        opened.map_err(|error| {
+            let errno = error.raw_os_error().unwrap_or(0);
+            LauncherError::Refused(Refusal::Failed(Shortfall { step, errno }))
+        })
+    }
+
+    fn close(&self, _: PortDevice) {}
+
+    fn end(&self) {
+        *self.fabric.lock().unwrap() = None;
+    }
+}

@@ -1,0 +1,179 @@
+//! Creates boxes: in virtual machines on shared workers, in virtual machines with a worker of their own, and in
+//! processes.
+
+use super::instance::Instance;
+use super::pools::Pools;
+use super::resources::{RunResources, SharedWorker};
+use super::sandbox_kind;
+use super::share::Share;
+use crate::error::OperationError;
+use crate::network::Port;
+use crate::processors::{AffinityGuard, Processors};
+use boundary::Slots;
+use model::CreateBox;
+use sandbox::{
+    CreateError, EventFd, Host, PortSettings, Sandbox, SandboxKind, Settings, Snapshot, Target, Worker,
+};
+use std::sync::Arc;
+use switch::driver::BoxPort;
+
+/// MTU of a box's port: the longest packet without its Ethernet header.
+const MTU: u16 = 1500;
+
+/// Creates boxes.
+#[derive(Debug)]
+pub(crate) struct SandboxFactory {
+    host: Host,
+    workers: Vec<Arc<SharedWorker>>,
+    /// The processors, and which of them are reserved.
+    cores: Arc<Processors>,
+    /// Keep the workers off reserved processors.
+    _sharers: Vec<AffinityGuard>,
+    /// Packet pools that boxes share.
+    pools: Pools,
+    /// Rung when a virtual machine ends.
+    exit_event: Arc<EventFd>,
+}
+
+/// A box that was created but not started, with its ports.
+#[derive(Debug)]
+pub(crate) struct CreatedBox {
+    pub(crate) instance: Instance,
+    pub(crate) ports: Vec<Port>,
+}
+
+impl SandboxFactory {
+    /// Verifies the image and starts the workers.
+    pub(crate) fn new(
+        settings: &crate::Settings,
+        cores: Arc<Processors>,
+        exit_event: Arc<EventFd>,
+    ) -> Result<Self, sandbox::HostError> {
+        let host = Host::new(settings.image)?;
+        let wanted = match (host.has_vms(), settings.workers) {
+            (false, _) => 0,
+            (true, 0) => cores.count().saturating_sub(1).max(1),
+            (true, workers) => workers,
+        };
+        let workers: Vec<_> = (0..wanted).map(|_| SharedWorker::start()).collect::<Result<_, _>>()?;
+        let share = |shared: &Arc<SharedWorker>| {
+            let shared = shared.clone();
+            cores.subscribe(move |processors| shared.worker.pin(processors))
+        };
+        let affinity = workers.iter().map(share).collect();
+        Ok(Self { host, workers, cores, _sharers: affinity, pools: Pools::default(), exit_event })
+    }
+
+    /// Whether virtual machines are available.
+    pub(crate) fn has_vms(&self) -> bool {
+        self.host.has_vms()
+    }
+
+    /// The number of shared workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// The number of processors.
+    pub(crate) fn cores(&self) -> usize {
+        self.cores.count()
+    }
+
+    /// The available sandboxes. The first is the default.
+    pub(crate) fn kinds(&self) -> Vec<SandboxKind> {
+        if self.has_vms() { vec![SandboxKind::Vm, SandboxKind::Process] } else { vec![SandboxKind::Process] }
+    }
+
+    /// Resolves `auto` to a sandbox, and checks that the sandbox is available.
+    pub(crate) fn resolve(&self, wanted: model::Sandbox) -> Result<SandboxKind, CreateError> {
+        sandbox_kind::resolve(wanted, self.has_vms())
+    }
+
+    /// Creates a box by its definition, as a copy if there is a snapshot. It signals `wake_event` when it
+    /// has packets.
+    pub(crate) fn make(
+        &self,
+        definition: &CreateBox,
+        wake_event: Arc<EventFd>,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<CreatedBox, OperationError> {
+        let slots = u32::from(definition.ring);
+        let ring = Slots::new(slots).map_err(CreateError::Ring)?;
+        let port = |port: &model::PortRequest| PortSettings {
+            slots: ring,
+            mac: port.mac.unwrap_or_default().octets(),
+            mtu: MTU,
+        };
+        let kind = self.resolve(definition.sandbox)?;
+        let settings = Settings {
+            ports: definition.ports.iter().map(port).collect(),
+            quantum: Share::of(definition).quantum,
+            polls: definition.dedicated,
+            pool: self.pools.of(definition, kind)?,
+            wake_event: Some(wake_event),
+            exit_event: Some(self.exit_event.clone()),
+            ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
+        };
+        let core = if definition.dedicated { Some(self.cores.reserve()?) } else { None };
+        let (mut sandbox, resources) = match (kind, &core) {
+            (SandboxKind::Vm, Some(core)) => {
+                let worker = Worker::dedicated().map_err(|error| OperationError::Create(error.into()))?;
+                worker.pin(&[core.number()]);
+                let sandbox = self.begin(Target::Vm(&worker), settings, snapshot)?;
+                (sandbox, RunResources::Worker { _worker: worker })
+            }
+            (SandboxKind::Vm, None) => {
+                let least = self.workers.iter().min_by_key(|shared| shared.boxes());
+                let shared = least.ok_or(CreateError::NoKvm)?;
+                let slot = shared.take_slot();
+                let sandbox = self.begin(Target::Vm(&shared.worker), settings, snapshot)?;
+                (sandbox, RunResources::WorkerSlot { _slot: slot })
+            }
+            (SandboxKind::Process, Some(_)) => {
+                (self.begin(Target::Process, settings, snapshot)?, RunResources::Nothing)
+            }
+            (SandboxKind::Process, None) => {
+                let sandbox = self.begin(Target::Process, settings, snapshot)?;
+                let remote = sandbox.control_handle();
+                let affinity = self.cores.subscribe(move |processors| remote.pin(processors));
+                (sandbox, RunResources::Affinity(affinity))
+            }
+        };
+        let ports = take_ports(&mut sandbox, definition.ports.len());
+        Ok(CreatedBox { instance: Instance::new(sandbox, resources, core), ports })
+    }
+
+    /// Creates a box or restores a snapshot. If the shared pool has no more room, the box gets buffers of its own.
+    fn begin(
+        &self,
+        target: Target,
+        settings: Settings,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Sandbox, CreateError> {
+        if let Some(snapshot) = snapshot {
+            return self.host.restore(target, snapshot, &settings);
+        }
+        match self.host.create(target, &settings) {
+            Err(CreateError::PoolFull) => self.host.create(target, &Settings { pool: None, ..settings }),
+            made => made,
+        }
+    }
+
+    /// Creates and starts a box that checks one configuration and is then discarded.
+    pub(crate) fn make_checker(&self, ports: usize, memory: usize) -> Result<Sandbox, OperationError> {
+        let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(CreateError::Ring)?;
+        let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
+        let settings = Settings { ports: vec![port; ports], ..Settings::new(memory) };
+        let sandbox = self.host.create(Target::Process, &settings)?;
+        sandbox.start()?;
+        Ok(sandbox)
+    }
+}
+
+fn take_ports(sandbox: &mut Sandbox, count: usize) -> Vec<Port> {
+    let port = |number| {
+        let doorbell = sandbox.doorbell();
+        Some(BoxPort::new(sandbox.take_port(number)?, move || doorbell.ring()))
+    };
+    (0..count).filter_map(port).collect()
+}

@@ -1,0 +1,223 @@
+//! The record of a box.
+
+use super::cpu_budget::CpuBudget;
+use super::instance::Instance;
+use super::output_store::Outputs;
+use crate::fair_lock::FairLock;
+use crate::history::{History, HistoryLimits};
+use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
+use boundary::Stats;
+use boundary::limits::MAX_DROP_REASONS;
+use model::{BoxName, CrashReport, CreateBox, LogLine, Time};
+use protocol::fabric::{self, Configuration, ConfigurationState};
+use reason::{Name, Reason};
+use sandbox::Usage;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The lifecycle phase of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It was defined but never started.
+    Created,
+    /// It is being created, and its configurations are installed.
+    Booting,
+    /// It runs.
+    Running,
+    /// It is suspended.
+    Suspended,
+    /// It was stopped, or stopped on its own.
+    Stopped,
+    /// It crashed and will not restart.
+    Crashed,
+    /// It crashed and will restart at this time.
+    Waiting(Instant),
+}
+
+impl Phase {
+    /// The phase in the protocol.
+    pub(crate) fn reported(self) -> fabric::Phase {
+        match self {
+            Self::Created => fabric::Phase::Created,
+            Self::Booting => fabric::Phase::Booting,
+            Self::Running => fabric::Phase::Running,
+            Self::Suspended => fabric::Phase::Suspended,
+            Self::Stopped => fabric::Phase::Stopped,
+            Self::Crashed => fabric::Phase::Crashed,
+            Self::Waiting(_) => fabric::Phase::Waiting,
+        }
+    }
+
+    /// The state as a predicate in a sentence, after the box's name.
+    pub(crate) fn words(self) -> &'static str {
+        self.reported().words()
+    }
+}
+
+/// A box and its state.
+#[derive(Debug)]
+pub(crate) struct ManagedBox {
+    /// Its name.
+    pub(crate) name: BoxName,
+    /// Its log.
+    pub(crate) log: History<LogLine>,
+    /// The files that it writes.
+    pub(crate) outputs: Outputs,
+    /// Held while the box is started, stopped or changed.
+    pub(crate) change: FairLock<()>,
+    inner: Mutex<Inner>,
+}
+
+/// The mutable state.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// Its definition, without texts and files.
+    pub(crate) definition: CreateBox,
+    /// Its configurations, which a restart after a crash installs again.
+    pub(crate) configurations: Vec<Arc<Configuration>>,
+    /// Its lifecycle phase.
+    pub(crate) phase: Phase,
+    /// The running instance.
+    pub(crate) instance: Option<Arc<Instance>>,
+    /// A stop or removal was requested while the box starts.
+    pub(crate) unwanted: bool,
+    /// It is being removed and must not restart.
+    pub(crate) removed: bool,
+    /// When it last started to run.
+    pub(crate) started: Option<(Time, Instant)>,
+    /// How long the last start took.
+    pub(crate) boot: Option<Duration>,
+    /// Restarts after crashes.
+    pub(crate) restarts: u32,
+    /// Consecutive crashes, without a working period between them.
+    pub(crate) crashes: u32,
+    /// Its last crash.
+    pub(crate) crash: Option<CrashReport>,
+    /// Its installed configurations, in order.
+    pub(crate) installed: Vec<ConfigurationState>,
+    /// Resources used by earlier instances.
+    pub(crate) past: Usage,
+    /// Resources used by the current instance when it was last measured.
+    pub(crate) present: Usage,
+    /// Drops in earlier instances, by reason, including packets that were inside them when they ended.
+    past_drops: BTreeMap<String, u64>,
+    /// Drops in the current instance when it last reported them.
+    present_drops: BTreeMap<String, u64>,
+    /// The remaining CPU time of the current instance, if it is limited.
+    pub(crate) budget: Option<CpuBudget>,
+}
+
+impl ManagedBox {
+    /// A box that was not started.
+    pub(crate) fn new(definition: CreateBox) -> Self {
+        Self {
+            name: definition.name.clone(),
+            log: History::new(HistoryLimits { entries: MAX_LOG_LINES, bytes: MAX_LOG_BYTES, size_of }),
+            outputs: Outputs::default(),
+            change: FairLock::default(),
+            inner: Mutex::new(Inner {
+                definition,
+                configurations: Vec::new(),
+                phase: Phase::Created,
+                instance: None,
+                unwanted: false,
+                removed: false,
+                started: None,
+                boot: None,
+                restarts: 0,
+                crashes: 0,
+                crash: None,
+                installed: Vec::new(),
+                past: Usage::default(),
+                present: Usage::default(),
+                past_drops: BTreeMap::new(),
+                present_drops: BTreeMap::new(),
+                budget: None,
+            }),
+        }
+    }
+
+    /// The mutable state. The lock is held briefly, and no other lock is taken while it is held.
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The running instance.
+    pub(crate) fn instance(&self) -> Option<Arc<Instance>> {
+        self.inner().instance.clone()
+    }
+
+    /// Adds a line of the fabric to the box's log.
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        let text = text.into();
+        self.log.push(|_| LogLine { time: Time::now(), configuration: None, text, lost: 0 });
+    }
+}
+
+impl Inner {
+    /// Resources used by all instances.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            time: self.past.time + self.present.time,
+            turns: self.past.turns + self.present.turns,
+            overruns: self.past.overruns + self.present.overruns,
+        }
+    }
+
+    /// Updates the resources used by the current instance. They never decrease.
+    pub(crate) fn update_usage(&mut self, used: Usage) {
+        self.present.time = self.present.time.max(used.time);
+        self.present.turns = self.present.turns.max(used.turns);
+        self.present.overruns = self.present.overruns.max(used.overruns);
+    }
+
+    /// Packets dropped inside all instances, by reason.
+    pub(crate) fn drops(&self) -> BTreeMap<String, u64> {
+        let mut drops = self.past_drops.clone();
+        add(&mut drops, &self.present_drops);
+        drops
+    }
+
+    /// Updates the drops in the current instance.
+    pub(crate) fn update_drops(&mut self, stats: &Stats) {
+        self.present_drops.clear();
+        for (reason, count) in &stats.drops {
+            add_one(&mut self.present_drops, Name::parse(reason).as_str().into(), *count);
+        }
+    }
+
+    /// Counts packets that were inside the current instance when it ended.
+    pub(crate) fn count_held(&mut self, held: u64) {
+        if held > 0 {
+            add_one(&mut self.past_drops, Reason::IN_ENDED_BOX.name().into(), held);
+        }
+    }
+
+    /// Closes the current instance: adds its usage and drops to those of earlier instances.
+    pub(crate) fn close(&mut self) {
+        add(&mut self.past_drops, &std::mem::take(&mut self.present_drops));
+        self.past = self.usage();
+        self.present = Usage::default();
+        self.budget = None;
+        self.instance = None;
+    }
+}
+
+/// The size of a log line in bytes.
+fn size_of(line: &LogLine) -> usize {
+    line.text.len() + line.configuration.as_ref().map_or(0, String::len)
+}
+
+fn add(sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    more.iter().for_each(|(reason, count)| add_one(sum, reason.clone(), *count));
+}
+
+/// Adds a counter that a box reported. The reason may be any text: the number of reasons is bounded, so that restarts
+/// of a box cannot make the table grow without limit.
+fn add_one(sum: &mut BTreeMap<String, u64>, reason: String, count: u64) {
+    if sum.contains_key(&reason) || sum.len() < MAX_DROP_REASONS {
+        let sum = sum.entry(reason).or_default();
+        *sum = sum.saturating_add(count);
+    }
+}

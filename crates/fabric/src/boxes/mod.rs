@@ -1,0 +1,25 @@
+//! A box: its creation, its state, requests to it, and its end.
+
+mod calls;
+mod cpu_budget;
+mod factory;
+mod instance;
+mod managed_box;
+mod output_store;
+mod pools;
+mod report;
+mod resources;
+mod sandbox_kind;
+mod share;
+mod templates;
+
+pub(crate) use calls::in_box;
+pub(crate) use cpu_budget::{CpuBudget, ThrottleAction};
+pub(crate) use factory::SandboxFactory;
+pub(crate) use instance::{FinalStatus, Instance};
+pub(crate) use managed_box::{ManagedBox, Phase};
+pub(crate) use output_store::{OutputStore, StoreResult};
+pub(crate) use report::{ExitStatus, report};
+pub(crate) use sandbox_kind::reported_sandbox;
+pub(crate) use share::Share;
+pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};

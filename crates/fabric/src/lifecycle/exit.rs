@@ -1,0 +1,185 @@
+//! Handles the end of a box.
+
+use super::state::Fabric;
+use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, report};
+use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
+use model::{EventKind, Restart, with_causes};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The delay before a box restarts after this many consecutive crashes.
+fn restart_delay(crashes: u32) -> Duration {
+    match crashes {
+        0 | 1 => Duration::ZERO,
+        more => MIN_RESTART_DELAY
+            .saturating_mul(1u32.checked_shl(more - 2).unwrap_or(u32::MAX))
+            .min(MAX_RESTART_DELAY),
+    }
+}
+
+/// The packets that were lost with a box, as the end of a sentence.
+fn lost(waiting: u64, held: u64) -> String {
+    match (waiting, held) {
+        (0, 0) => String::new(),
+        (waiting, 0) => format!("; packets lost in its rings: {waiting}"),
+        (0, held) => format!("; packets lost inside the box: {held}"),
+        (waiting, held) => format!("; packets lost in its rings: {waiting}, inside the box: {held}"),
+    }
+}
+
+impl Fabric {
+    /// Handles a box that ended on its own, once. If it is being started or stopped by another thread, that thread
+    /// handles its end.
+    pub(super) fn ended(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) {
+        {
+            let inner = managed.inner();
+            let ours = inner.instance.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, instance));
+            if !ours || matches!(inner.phase, Phase::Booting) || instance.is_stopping() {
+                return;
+            }
+        }
+        if let Some(end) = self.reap(managed, instance) {
+            self.apply_restart_policy(managed, &end);
+        }
+    }
+
+    /// Ends a box if it still runs, disconnects it from the network, and records how it ended. Returns `None` if this
+    /// was already done.
+    pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
+        self.store_messages(managed, instance);
+        managed.inner().update_usage(instance.usage());
+        let FinalStatus { end, crashed, held } = instance.take_final_status()?;
+        let name = managed.name.clone();
+        // If the fabric has ended, nothing is connected.
+        let waiting = self.0.switches.ask(move |network| network.disconnect(&name)).unwrap_or(0);
+        let mut inner = managed.inner();
+        inner.count_held(held);
+        inner.close();
+        if crashed {
+            let report = report(&end);
+            let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
+            let message = match end {
+                ExitStatus::Killed => format!("box {} was killed on request", managed.name),
+                _ => format!("box {} crashed: {}{at}", managed.name, report.cause),
+            };
+            let message = message + &lost(waiting, held);
+            inner.crash = Some(report);
+            drop(inner);
+            managed.note(&message);
+            self.0.note(EventKind::BoxCrashed, &managed.name, message);
+        } else if end == ExitStatus::Stopped {
+            drop(inner);
+            managed.note("the box stopped");
+        }
+        Some(end)
+    }
+
+    /// Applies a box's restart policy after its end.
+    fn apply_restart_policy(&self, managed: &Arc<ManagedBox>, end: &ExitStatus) {
+        let mut inner = managed.inner();
+        let again = match (inner.definition.restart, end) {
+            _ if inner.removed || inner.unwanted || self.0.is_ending() => false,
+            (Restart::Always, _) => true,
+            (Restart::OnFailure, ExitStatus::Stopped) | (Restart::Never, _) => false,
+            (Restart::OnFailure, _) => true,
+        };
+        if !again {
+            let stopped = *end == ExitStatus::Stopped;
+            inner.phase = if stopped { Phase::Stopped } else { Phase::Crashed };
+            drop(inner);
+            if stopped {
+                let message = format!("box {} stopped on its own", managed.name);
+                self.0.note(EventKind::BoxStopped, &managed.name, message);
+            }
+            return;
+        }
+        if inner.started.is_some_and(|(_, since)| since.elapsed() >= CRASH_COUNT_RESET) {
+            inner.crashes = 0;
+        }
+        drop(inner);
+        self.schedule_restart(managed);
+    }
+
+    /// A box that ran before the daemon's restart cannot be started: its restart policy decides whether it is retried.
+    pub(super) fn failed_to_start(&self, managed: &Arc<ManagedBox>) {
+        let again = managed.inner().definition.restart != Restart::Never;
+        if again {
+            self.schedule_restart(managed);
+        } else {
+            managed.inner().phase = Phase::Crashed;
+        }
+    }
+
+    /// Schedules a restart after a delay that depends on the number of crashes, or gives up.
+    fn schedule_restart(&self, managed: &Arc<ManagedBox>) {
+        let mut inner = managed.inner();
+        inner.crashes += 1;
+        if inner.crashes > MAX_CONSECUTIVE_CRASHES {
+            inner.phase = Phase::Crashed;
+            let message =
+                format!("box {} crashed {} times in a row and will not restart", managed.name, inner.crashes);
+            drop(inner);
+            managed.note(&message);
+            self.0.note(EventKind::BoxGivenUp, &managed.name, message);
+            return;
+        }
+        let delay = restart_delay(inner.crashes);
+        inner.phase = Phase::Waiting(Instant::now() + delay);
+        drop(inner);
+        if delay.is_zero() {
+            self.start_restart(managed);
+        } else {
+            self.0.exit_events.wake();
+        }
+    }
+
+    /// Restarts a box. This may take long, so it runs in its own thread.
+    pub(super) fn start_restart(&self, managed: &Arc<ManagedBox>) {
+        // Postpones the due time, so that the monitor does not start a second thread.
+        managed.inner().phase = Phase::Waiting(Instant::now() + MAX_RESTART_DELAY);
+        let (fabric, own) = (self.clone(), managed.clone());
+        let run = move || fabric.restart_after_crash(&own);
+        if std::thread::Builder::new().name("restart".into()).spawn(run).is_err() {
+            // No thread could be created: retry later.
+            managed.inner().phase = Phase::Waiting(Instant::now() + MIN_RESTART_DELAY);
+        }
+    }
+
+    fn restart_after_crash(&self, managed: &Arc<ManagedBox>) {
+        let change = managed.change.lock();
+        let wanted = {
+            let inner = managed.inner();
+            matches!(inner.phase, Phase::Waiting(_)) && !inner.removed && !inner.unwanted
+        };
+        if !wanted || self.0.is_ending() {
+            return;
+        }
+        let booted = self.boot(managed);
+        drop(change);
+        match booted {
+            Ok(()) => managed.inner().restarts += 1,
+            Err(failure) => {
+                if managed.inner().unwanted {
+                    return;
+                }
+                managed.note(format!("the box could not be restarted: {}", with_causes(&failure)));
+                self.schedule_restart(managed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restart_delays_double_up_to_a_limit() {
+        let milliseconds: Vec<u128> = (0..14).map(|crashes| restart_delay(crashes).as_millis()).collect();
+        assert_eq!(
+            milliseconds,
+            [0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000]
+        );
+        assert_eq!(restart_delay(u32::MAX), MAX_RESTART_DELAY);
+    }
+}

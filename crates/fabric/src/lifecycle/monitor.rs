@@ -1,0 +1,109 @@
+//! The monitor: the thread that notices the ends of boxes, restarts them when due, and collects their messages.
+
+use super::state::Fabric;
+use crate::boxes::{Instance, ManagedBox, Phase, StoreResult};
+use crate::limits::MAX_EVENTS_PER_ROUND;
+use boundary::Event;
+use model::escape;
+use model::{BoxName, LogLine, Time, with_causes};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Interval between polls of the boxes' messages: the shortest while there are many, the longest while there are none.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(64);
+
+/// Interval between measurements of resource usage.
+const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Fabric {
+    /// Starts the thread. It ends when the last handle of the fabric is dropped.
+    pub(super) fn start_monitor(&self) -> io::Result<()> {
+        let core = Arc::downgrade(&self.0);
+        let run = move || {
+            let (mut pause, mut metered) = (MIN_POLL_INTERVAL, Instant::now());
+            while let Some(core) = core.upgrade() {
+                let fabric = Self(core);
+                pause = fabric.round(pause, &mut metered);
+            }
+        };
+        std::thread::Builder::new().name("monitor".into()).spawn(run).map(drop)
+    }
+
+    /// Waits once and handles the events. Returns the next wait time.
+    fn round(&self, pause: Duration, metered: &mut Instant) -> Duration {
+        let until = self.next_restart().map(|at| at.saturating_duration_since(Instant::now()));
+        for (managed, instance) in self.0.exit_events.wait(until.map_or(pause, |until| until.min(pause))) {
+            self.ended(&managed, &instance);
+        }
+        self.restart_due();
+        let talkative: Vec<BoxName> = self
+            .0
+            .all()
+            .iter()
+            .filter(|managed| self.collect_messages(managed))
+            .map(|managed| managed.name.clone())
+            .collect();
+        let is_talkative = !talkative.is_empty();
+        self.0.note_talkative(talkative);
+        if metered.elapsed() >= MEASURE_INTERVAL {
+            *metered = Instant::now();
+            self.measure();
+        }
+        let pause = if is_talkative { MIN_POLL_INTERVAL } else { (pause * 2).min(MAX_POLL_INTERVAL) };
+        self.throttle().map_or(pause, |look| look.min(pause))
+    }
+
+    fn next_restart(&self) -> Option<Instant> {
+        let waiting = |managed: &Arc<ManagedBox>| match managed.inner().phase {
+            Phase::Waiting(at) => Some(at),
+            _ => None,
+        };
+        self.0.all().iter().filter_map(waiting).min()
+    }
+
+    fn restart_due(&self) {
+        let now = Instant::now();
+        for managed in self.0.all() {
+            let due = matches!(managed.inner().phase, Phase::Waiting(at) if at <= now);
+            if due && !self.0.is_ending() {
+                self.start_restart(&managed);
+            }
+        }
+    }
+
+    /// Collects a box's messages. Returns whether there were any.
+    pub(super) fn collect_messages(&self, managed: &ManagedBox) -> bool {
+        managed.instance().is_some_and(|instance| self.store_messages(managed, &instance))
+    }
+
+    /// Stores the pending messages of an instance of a box. Returns whether there were any.
+    pub(super) fn store_messages(&self, managed: &ManagedBox, instance: &Instance) -> bool {
+        let messages = instance.events(MAX_EVENTS_PER_ROUND);
+        for message in &messages {
+            match Event::decode(message) {
+                Ok(Event::Console { name, line }) => {
+                    let configuration = if name.is_empty() { "main".into() } else { escape::line(name) };
+                    let text = escape::line(line);
+                    let line =
+                        LogLine { time: Time::now(), configuration: Some(configuration), text, lost: 0 };
+                    managed.log.push(|_| line);
+                }
+                Ok(Event::Output { file, position, bytes }) => {
+                    let name = escape::line(file);
+                    match managed.outputs.append(&self.0.output_store, &name, position, bytes) {
+                        StoreResult::Unremarkable => {}
+                        StoreResult::NewFile => managed.note(format!("the box writes a file {name}")),
+                        StoreResult::FirstDrop(error) => {
+                            managed.note(format!("file {name} is incomplete: {}", with_causes(&error)));
+                        }
+                    }
+                }
+                // An invalid event.
+                Err(_) => {}
+            }
+        }
+        !messages.is_empty()
+    }
+}

@@ -1,0 +1,354 @@
+//! What the daemon can do with a box.
+
+use super::boot::installed;
+use super::state::Fabric;
+use crate::boxes::{Instance, ManagedBox, Phase, Share, in_box};
+use crate::error::OperationError;
+use crate::fair_lock::{FairGuard, LockTimeout};
+use crate::limits::{CALL_TIMEOUT, CHANGE_TIMEOUT, INSTALL_TIMEOUT, MAX_BOXES, STOP_TIMEOUT};
+use crate::network::AttachRequest;
+use boundary::Request;
+use model::{
+    BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, PortRequest, Subject, with_causes,
+};
+use protocol::fabric::{Configuration, Started};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The request to attach a port.
+fn attach(port: &PortRequest) -> AttachRequest {
+    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or_default(), limits: port.limits }
+}
+
+impl Fabric {
+    /// Defines a box, which does not run yet, and attaches its ports. On failure the box does not exist.
+    pub(crate) fn define_box(&self, mut definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
+        definition.configuration = String::new();
+        definition.files = Vec::new();
+        let (name, owner) = (definition.name.clone(), definition.owner.clone());
+        let ports: Vec<AttachRequest> = definition.ports.iter().map(attach).collect();
+        {
+            let mut boxes = self.0.boxes();
+            if self.0.is_ending() {
+                return Err(OperationError::Ending);
+            }
+            if boxes.contains_key(&name) {
+                return Err(OperationError::Exists(Subject::from(&name)));
+            }
+            if boxes.len() >= MAX_BOXES {
+                return Err(OperationError::Limit("boxes", MAX_BOXES));
+            }
+            let managed = ManagedBox::new(definition);
+            if stopped {
+                managed.inner().phase = Phase::Stopped;
+            }
+            boxes.insert(name.clone(), Arc::new(managed));
+        }
+        let asked = name.clone();
+        let attached = self.0.switches.ask(move |network| network.attach(&asked, &owner, &ports));
+        attached.flatten().inspect_err(|_| {
+            self.0.boxes().remove(&name);
+        })
+    }
+
+    /// Kills a box if it runs, and forgets it.
+    pub(crate) fn forget_box(&self, name: &BoxName) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(name)?;
+        if std::mem::replace(&mut managed.inner().removed, true) {
+            // Another thread is forgetting it.
+            return Err(OperationError::NoBox(name.clone()));
+        }
+        self.bring_down(&managed, false);
+        let asked = name.clone();
+        // If the switches' thread has ended, nothing is attached.
+        let _ = self.0.switches.ask(move |network| network.detach(&asked));
+        self.0.boxes().remove(name);
+        Ok(())
+    }
+
+    /// Starts a box that does not run, with these configurations. `restore`: if the start fails, the box's restart policy
+    /// decides whether it is tried again.
+    pub(crate) fn start_box(
+        &self,
+        name: &BoxName,
+        configurations: Vec<Configuration>,
+        restore: bool,
+    ) -> Result<Started, OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let change = lock_for_change(&managed)?;
+        {
+            let mut inner = managed.inner();
+            if inner.removed {
+                return Err(OperationError::NoBox(name.clone()));
+            }
+            if matches!(inner.phase, Phase::Running | Phase::Suspended | Phase::Booting) {
+                return Err(state(&managed, inner.phase, "stop or restart it"));
+            }
+            inner.unwanted = false;
+            inner.crashes = 0;
+            inner.configurations = configurations.into_iter().map(Arc::new).collect();
+        }
+        let booted = self.boot(&managed);
+        drop(change);
+        if let Err(failure) = booted {
+            if restore {
+                let message = format!("box {} could not be started: {}", managed.name, with_causes(&failure));
+                managed.note(&message);
+                self.0.note(EventKind::BoxCrashed, &managed.name, message);
+                self.failed_to_start(&managed);
+            }
+            return Err(failure);
+        }
+        let inner = managed.inner();
+        Ok(Started { boot: inner.boot.unwrap_or_default(), configurations: inner.installed.clone() })
+    }
+
+    /// Stops a box, even if it is being started or waits to restart.
+    pub(crate) fn stop_box(&self, name: &BoxName, graceful: bool) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let phase = managed.inner().phase;
+        if matches!(phase, Phase::Stopped | Phase::Created | Phase::Crashed) {
+            return Err(state(&managed, phase, "there is nothing to stop"));
+        }
+        self.bring_down(&managed, graceful);
+        Ok(())
+    }
+
+    /// Ends a box on request, in any phase. Its phase is then stopped.
+    fn bring_down(&self, managed: &Arc<ManagedBox>, in_order: bool) {
+        let (instance, booting) = {
+            let mut inner = managed.inner();
+            inner.unwanted = true;
+            (inner.instance.clone(), inner.phase == Phase::Booting)
+        };
+        // A thread that starts the box, or waits for its reply, notices its end at once and releases it.
+        if let Some(instance) = instance.filter(|_| booting || !in_order) {
+            instance.discard();
+        }
+        let _change = managed.change.lock_within(STOP_TIMEOUT).unwrap_or_else(|LockTimeout| {
+            // The box is being changed and does not reply: in an endless loop it never would.
+            if let Some(instance) = managed.instance() {
+                instance.discard();
+            }
+            managed.change.lock()
+        });
+        let instance = managed.instance();
+        if let Some(instance) = &instance {
+            if in_order {
+                // The last chance to read its drop counters.
+                if let Some(stats) = instance.stats() {
+                    managed.inner().update_drops(&stats);
+                }
+                instance.stop(STOP_TIMEOUT);
+            } else {
+                instance.discard();
+            }
+            self.reap(managed, instance);
+        }
+        let mut inner = managed.inner();
+        inner.close();
+        inner.phase = Phase::Stopped;
+        drop(inner);
+        let message = format!("box {} was stopped", managed.name);
+        self.0.note(EventKind::BoxStopped, &managed.name, message);
+    }
+
+    /// Suspends a box.
+    pub(crate) fn suspend_box(&self, name: &BoxName) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let _change = lock_for_change(&managed)?;
+        match present(&managed) {
+            (Phase::Running, Some(instance)) => instance.suspend(),
+            (phase, _) => return Err(state(&managed, phase, "only a running box can be suspended")),
+        }
+        managed.inner().phase = Phase::Suspended;
+        self.0.note(EventKind::BoxSuspended, name, format!("box {name} was suspended"));
+        Ok(())
+    }
+
+    /// Resumes a suspended box.
+    pub(crate) fn resume_box(&self, name: &BoxName) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let _change = lock_for_change(&managed)?;
+        match present(&managed) {
+            (Phase::Suspended, Some(instance)) => instance.resume(),
+            (phase, _) => return Err(state(&managed, phase, "only a suspended box can be resumed")),
+        }
+        managed.inner().phase = Phase::Running;
+        self.0.note(EventKind::BoxResumed, name, format!("box {name} was resumed"));
+        Ok(())
+    }
+
+    /// Kills a box as if it had crashed: its restart policy decides what follows.
+    pub(crate) fn kill_box(&self, name: &BoxName) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let (phase, instance) = present(&managed);
+        let Some(instance) = instance else {
+            return Err(state(&managed, phase, "there is nothing to kill"));
+        };
+        instance.kill();
+        // If it is being started, the starting thread handles its end.
+        self.ended(&managed, &instance);
+        Ok(())
+    }
+
+    /// Attaches a box's port if it is attached to nothing. Returns whether it was.
+    pub(crate) fn reattach_box(
+        &self,
+        name: BoxName,
+        number: u8,
+        port: &PortRequest,
+    ) -> Result<bool, OperationError> {
+        let managed = self.0.managed_box(&name)?;
+        let request = attach(port);
+        let attached = self.0.switches.ask(move |network| network.reattach(&name, number, &request))??;
+        if attached {
+            managed.note(format!("port {number} is attached to {}, which exists again", port.attach));
+        }
+        Ok(attached)
+    }
+
+    /// Changes settings of a box that may be running.
+    pub(crate) fn alter_box(&self, wanted: &CreateBox) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(&wanted.name)?;
+        managed.inner().definition =
+            CreateBox { configuration: String::new(), files: Vec::new(), ..wanted.clone() };
+        if let Some(instance) = managed.instance() {
+            instance.set_share(Share::of(wanted));
+        }
+        Ok(())
+    }
+
+    /// Installs a configuration, or swaps the one of the same name. Returns its warnings. A box that does not run gets it
+    /// when it starts.
+    pub(crate) fn install(
+        &self,
+        name: &BoxName,
+        configuration: Configuration,
+    ) -> Result<Vec<Diagnostic>, OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let _change = lock_for_change(&managed)?;
+        let warnings = match present(&managed) {
+            (Phase::Suspended, _) => return Err(state(&managed, Phase::Suspended, "resume it first")),
+            (_, Some(instance)) => self
+                .install_now(&managed, &instance, &configuration)
+                .inspect_err(|_| self.take_back(&managed, &instance, &configuration.name))?,
+            // It is installed at the next start.
+            (_, None) => Vec::new(),
+        };
+        let state = installed(&configuration, warnings.clone());
+        let mut inner = managed.inner();
+        match inner.installed.iter_mut().find(|there| there.name == state.name) {
+            Some(there) => *there = state,
+            None => inner.installed.push(state),
+        }
+        let configuration = Arc::new(configuration);
+        match inner.configurations.iter_mut().find(|there| there.name == configuration.name) {
+            Some(there) => *there = configuration,
+            None => inner.configurations.push(configuration),
+        }
+        Ok(warnings)
+    }
+
+    /// Reinstalls the previous configuration in the same instance after a failed change.
+    fn take_back(&self, managed: &ManagedBox, instance: &Instance, configuration: &ConfigurationName) {
+        let before = {
+            let inner = managed.inner();
+            inner.configurations.iter().find(|there| there.name == *configuration).cloned()
+        };
+        match before {
+            Some(before) => {
+                if let Err(failure) = self.install_now(managed, instance, &before) {
+                    managed.note(format!(
+                        "the previous configuration {configuration} could not be restored: {}",
+                        with_causes(&failure)
+                    ));
+                }
+            }
+            // The box may not have it at all, so errors are ignored.
+            None => {
+                let request = Request::Remove { name: in_box(configuration) };
+                let _ = instance.call(&request, INSTALL_TIMEOUT);
+            }
+        }
+    }
+
+    /// Removes a configuration from a running box.
+    pub(crate) fn remove_configuration(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+    ) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let _change = lock_for_change(&managed)?;
+        let (phase, instance) = present(&managed);
+        if phase == Phase::Suspended {
+            return Err(state(&managed, phase, "resume it first"));
+        }
+        if let Some(instance) = instance {
+            let request = Request::Remove { name: in_box(configuration) };
+            instance.call(&request, INSTALL_TIMEOUT).map_err(|error| {
+                self.take_back(&managed, &instance, configuration);
+                OperationError::call(name, error, INSTALL_TIMEOUT)
+            })?;
+        }
+        let mut inner = managed.inner();
+        inner.installed.retain(|there| there.name != *configuration);
+        inner.configurations.retain(|there| there.name != *configuration);
+        Ok(())
+    }
+
+    /// Reads a handler of a running box.
+    pub(crate) fn read_handler(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+        (handler, argument): (&str, &[u8]),
+        timeout: Duration,
+    ) -> Result<Vec<u8>, OperationError> {
+        let request = Request::Read { name: in_box(configuration), handler, argument };
+        self.call(name, &request, timeout.min(CALL_TIMEOUT))
+    }
+
+    /// Writes a handler of a running box.
+    pub(crate) fn write_handler(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+        (handler, value): (&str, &[u8]),
+    ) -> Result<(), OperationError> {
+        let request = Request::Write { name: in_box(configuration), handler, value };
+        self.call(name, &request, CALL_TIMEOUT).map(drop)
+    }
+
+    /// Sends a request to a running box.
+    fn call(&self, name: &BoxName, request: &Request, timeout: Duration) -> Result<Vec<u8>, OperationError> {
+        let managed = self.0.managed_box(name)?;
+        match present(&managed) {
+            (Phase::Running, Some(instance)) => {
+                instance.call(request, timeout).map_err(|error| OperationError::call(name, error, timeout))
+            }
+            (phase, _) => Err(state(&managed, phase, "only a running box has handlers")),
+        }
+    }
+}
+
+/// Waits, up to a timeout, until no other thread starts, stops or changes the box.
+fn lock_for_change(managed: &ManagedBox) -> Result<FairGuard<'_, ()>, OperationError> {
+    managed.change.lock_within(CHANGE_TIMEOUT).map_err(|LockTimeout| OperationError::State {
+        name: managed.name.clone(),
+        state: "is being changed by another request",
+        hint: "try again later, or stop it if it is in an endless loop",
+    })
+}
+
+/// A box's phase and its instance, read together.
+fn present(managed: &ManagedBox) -> (Phase, Option<Arc<Instance>>) {
+    let inner = managed.inner();
+    (inner.phase, inner.instance.clone())
+}
+
+/// The error for a box in the wrong state.
+fn state(managed: &ManagedBox, phase: Phase, hint: &'static str) -> OperationError {
+    OperationError::State { name: managed.name.clone(), state: phase.words(), hint }
+}

@@ -1,0 +1,96 @@
+//! What the daemon can do with switches and their ports.
+
+use super::state::Fabric;
+use crate::error::OperationError;
+use crate::network::{adopt, placeholder};
+use model::{AddPort, AddressEntry, CreateSwitch, MacAddr, PortName, SwitchName};
+use protocol::fabric::{PortInventory, TrafficSnapshot};
+use std::os::fd::OwnedFd;
+
+impl Fabric {
+    /// Returns when the thread that moves packets responds.
+    pub(crate) fn ping(&self) -> Result<(), OperationError> {
+        self.0.switches.ask(|_| ())
+    }
+
+    /// Adds a switch without ports.
+    pub(crate) fn add_switch(&self, definition: CreateSwitch) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.add_switch(&definition))?
+    }
+
+    /// Removes a switch and its ports.
+    pub(crate) fn remove_switch(&self, switch: SwitchName) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.remove_switch(&switch))?
+    }
+
+    /// Checks that a port of this name can be added.
+    pub(crate) fn check_vacant(&self, switch: SwitchName, port: PortName) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.check_vacant(&switch, &port))?
+    }
+
+    /// Adds a port with the descriptors of its device. Without any, it is down.
+    pub(crate) fn add_port(
+        &self,
+        switch: SwitchName,
+        port: AddPort,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), OperationError> {
+        let device = adopt(&port.driver, descriptors)?;
+        self.0.switches.ask(move |network| network.add_port(&switch, &port, device))?
+    }
+
+    /// Gives a port its device again.
+    pub(crate) fn reopen_port(
+        &self,
+        switch: SwitchName,
+        port: AddPort,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), OperationError> {
+        let device = adopt(&port.driver, descriptors)?.unwrap_or_else(placeholder);
+        self.0.switches.ask(move |network| network.reopen(&switch, &port.name, device))
+    }
+
+    /// Removes a port.
+    pub(crate) fn remove_port(&self, switch: SwitchName, port: PortName) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.remove_port(&switch, &port))?
+    }
+
+    /// Assigns an address to a port of a static switch.
+    pub(crate) fn set_address(
+        &self,
+        switch: SwitchName,
+        mac: MacAddr,
+        port: PortName,
+    ) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.set_address(&switch, mac, &port))?
+    }
+
+    /// Removes an address from a static switch.
+    pub(crate) fn remove_address(&self, switch: SwitchName, mac: MacAddr) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.remove_address(&switch, mac))?
+    }
+
+    /// Makes a port of a static switch, or none, the one that receives frames to unknown addresses.
+    pub(crate) fn set_default(
+        &self,
+        switch: SwitchName,
+        port: Option<PortName>,
+    ) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.set_default(&switch, port.as_ref()))?
+    }
+
+    /// The address table of a switch.
+    pub(crate) fn addresses(&self, switch: SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
+        self.0.switches.ask(move |network| network.addresses(&switch))?
+    }
+
+    /// The ports of a switch.
+    pub(crate) fn ports(&self, switch: SwitchName) -> Result<Vec<PortInventory>, OperationError> {
+        self.0.switches.ask(move |network| network.described(&switch))?
+    }
+
+    /// The counters of all ports.
+    pub(crate) fn traffic(&self) -> Result<TrafficSnapshot, OperationError> {
+        self.0.switches.ask(|network| network.traffic_snapshot())
+    }
+}

@@ -1,0 +1,258 @@
+//! Attaches boxes' ports to switches, to pipes, or to nothing.
+
+use super::records::{AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, SwitchRecord};
+use crate::error::{OperationError, PortError};
+use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchName};
+use sandbox::SharedRegion;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use switch::driver::PortSlot;
+use switch::{BoxPipe, Capture, Captures, ForwardingMode, StaticTable, SwitchRunner};
+
+/// Index of the runner that has only pipes.
+const PIPE_RUNNER: usize = 0;
+
+/// All switches, pipes and ports. Only the fabric's thread uses it.
+#[derive(Debug)]
+pub(crate) struct Network {
+    /// The runners: one for pipes, then one for each switch, in the order of `switches`.
+    pub(super) runners: Vec<SwitchRunner<ForwardingMode>>,
+    /// The record of each switch.
+    pub(super) switches: Vec<SwitchRecord>,
+    /// The ports of boxes, by box and number.
+    pub(super) box_ports: BTreeMap<(BoxName, u8), BoxPortRecord>,
+    pipes: BTreeMap<(Owner, PipeName), PipeRecord>,
+}
+
+impl Network {
+    /// A network without switches.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            runners: vec![SwitchRunner::new(ForwardingMode::Static(StaticTable::new()))?],
+            switches: Vec::new(),
+            box_ports: BTreeMap::new(),
+            pipes: BTreeMap::new(),
+        })
+    }
+
+    fn add_box_pipe(&mut self) -> (BoxPipe<Arc<SharedRegion>>, usize) {
+        let pipe = BoxPipe::default();
+        let link = self.runners[PIPE_RUNNER].add_link(Box::new(pipe.clone()));
+        (pipe, link)
+    }
+
+    /// Attaches the ports of a new box: all of them, or none.
+    pub(crate) fn attach(
+        &mut self,
+        name: &BoxName,
+        owner: &Owner,
+        ports: &[AttachRequest],
+    ) -> Result<(), OperationError> {
+        for (number, port) in (0u8..).zip(ports) {
+            let attached = self.attach_one(name, number, owner, port);
+            if let Err(failure) = attached {
+                self.detach(name);
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn attach_one(
+        &mut self,
+        name: &BoxName,
+        number: u8,
+        owner: &Owner,
+        port: &AttachRequest,
+    ) -> Result<(), OperationError> {
+        let endpoint = match &port.to {
+            Attachment::Nothing => {
+                let (pipe, link) = self.add_box_pipe();
+                Endpoint::Pipe { pipe, side: 0, link, name: None }
+            }
+            Attachment::Pipe(pipe) => self.enter_pipe(name, number, owner, pipe)?,
+            Attachment::Switch(switch) => {
+                let (port, slot) = self.add_box_port(switch, name, number, port)?;
+                Endpoint::Switch { switch: switch.clone(), port, slot }
+            }
+        };
+        let record =
+            BoxPortRecord { owner: owner.clone(), mac: port.mac, limits: port.limits, endpoint, lost: 0 };
+        self.box_ports.insert((name.clone(), number), record);
+        Ok(())
+    }
+
+    fn enter_pipe(
+        &mut self,
+        name: &BoxName,
+        number: u8,
+        owner: &Owner,
+        pipe_name: &PipeName,
+    ) -> Result<Endpoint, OperationError> {
+        let key = (owner.clone(), pipe_name.clone());
+        if !self.pipes.contains_key(&key) {
+            let (pipe, link) = self.add_box_pipe();
+            self.pipes.insert(key.clone(), PipeRecord { pipe, link, ends: [None, None] });
+        }
+        let found = self.pipes.get_mut(&key);
+        let free = found.and_then(|pipe| {
+            let side = pipe.ends.iter().position(Option::is_none)?;
+            pipe.ends[side] = Some((name.clone(), number));
+            Some((pipe.pipe.clone(), side, pipe.link))
+        });
+        match free {
+            Some((pipe, side, link)) => {
+                Ok(Endpoint::Pipe { pipe, side, link, name: Some(pipe_name.clone()) })
+            }
+            None => Err(PortError::PipeInUse(pipe_name.clone()).into()),
+        }
+    }
+
+    /// The keys of a box's ports.
+    fn port_keys(&self, name: &BoxName) -> Vec<(BoxName, u8)> {
+        let own = self.box_ports.range((name.clone(), 0)..=(name.clone(), u8::MAX));
+        own.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Detaches and forgets the ports of a box.
+    pub(crate) fn detach(&mut self, name: &BoxName) {
+        for key in self.port_keys(name) {
+            if let Some(record) = self.box_ports.remove(&key) {
+                self.detach_port(&key, record);
+            }
+        }
+    }
+
+    /// Detaches a box's port; returns the port if the box runs.
+    fn detach_port(&mut self, key: &(BoxName, u8), record: BoxPortRecord) -> Option<Port> {
+        match record.endpoint {
+            Endpoint::Switch { switch, port, slot } => {
+                let connected = slot.set(None);
+                self.drop_port(&switch, &port);
+                connected
+            }
+            Endpoint::Pipe { pipe, side, link, name } => {
+                let connected = pipe.set(side, None);
+                pipe.captures(side).end();
+                let Some(name) = name else {
+                    self.runners[PIPE_RUNNER].remove_link(link);
+                    return connected;
+                };
+                let pipe_key = (record.owner, name);
+                if let Some(pipe) = self.pipes.get_mut(&pipe_key) {
+                    pipe.ends.iter_mut().filter(|end| end.as_ref() == Some(key)).for_each(|end| *end = None);
+                    if pipe.ends.iter().all(Option::is_none) {
+                        self.runners[PIPE_RUNNER].remove_link(pipe.link);
+                        self.pipes.remove(&pipe_key);
+                    }
+                }
+                connected
+            }
+        }
+    }
+
+    /// Connects the ports of a started box, in order.
+    pub(crate) fn connect(&mut self, name: &BoxName, ports: Vec<Port>) {
+        for (number, port) in (0u8..).zip(ports) {
+            self.set_port(&(name.clone(), number), Some(port));
+        }
+    }
+
+    /// Disconnects the ports of a box that has ended. Counts the packets that were in its rings, and returns their
+    /// number.
+    pub(crate) fn disconnect(&mut self, name: &BoxName) -> u64 {
+        let mut all = 0;
+        for key in self.port_keys(name) {
+            let lost = self.set_port(&key, None).map_or(0, |mut port| port.waiting());
+            if let Some(record) = self.box_ports.get_mut(&key) {
+                record.lost += lost;
+            }
+            all += lost;
+        }
+        all
+    }
+
+    fn set_port(&mut self, key: &(BoxName, u8), port: Option<Port>) -> Option<Port> {
+        let plugged = port.is_some();
+        match &self.box_ports.get(key)?.endpoint {
+            Endpoint::Pipe { pipe, side, .. } => pipe.set(*side, port),
+            Endpoint::Switch { switch, port: name, slot } => {
+                let before = slot.set(port);
+                let (switch, name, slot) = (switch.clone(), name.clone(), slot.clone());
+                match plugged {
+                    true => self.resume_port(&switch, &name, slot),
+                    false => self.flush_port(&switch, &name),
+                }
+                before
+            }
+        }
+    }
+
+    /// Moves a box's port to a port of a switch, or to nothing. The box may be running.
+    pub(super) fn move_port(
+        &mut self,
+        key: &(BoxName, u8),
+        to: Option<(SwitchName, PortName, PortSlot<Arc<SharedRegion>>)>,
+    ) -> bool {
+        let Some(record) = self.box_ports.remove(key) else { return false };
+        let (owner, mac, limits) = (record.owner.clone(), record.mac, record.limits);
+        let port = self.detach_port(key, record);
+        let endpoint = match to {
+            Some((switch, port, slot)) => Endpoint::Switch { switch, port, slot },
+            None => {
+                let (pipe, link) = self.add_box_pipe();
+                Endpoint::Pipe { pipe, side: 0, link, name: None }
+            }
+        };
+        self.box_ports.insert(key.clone(), BoxPortRecord { owner, mac, limits, endpoint, lost: 0 });
+        if port.is_some() {
+            self.set_port(key, port);
+        }
+        true
+    }
+
+    /// Attaches a box's port to a switch if it is attached to nothing. Returns whether it was.
+    pub(crate) fn reattach(
+        &mut self,
+        name: &BoxName,
+        number: u8,
+        port: &AttachRequest,
+    ) -> Result<bool, OperationError> {
+        let Attachment::Switch(switch) = &port.to else { return Ok(false) };
+        if self.attachment(name, number) != Some(PortLocation::Nothing) {
+            return Ok(false);
+        }
+        let (added, slot) = self.add_box_port(switch, name, number, port)?;
+        Ok(self.move_port(&(name.clone(), number), Some((switch.clone(), added, slot))))
+    }
+
+    /// What a box's port is attached to.
+    pub(crate) fn attachment(&self, name: &BoxName, number: u8) -> Option<PortLocation> {
+        let record = self.box_ports.get(&(name.clone(), number))?;
+        Some(match &record.endpoint {
+            Endpoint::Switch { switch, port, .. } => PortLocation::Switch(switch.clone(), port.clone()),
+            Endpoint::Pipe { name: Some(name), .. } => PortLocation::Pipe(name.clone()),
+            Endpoint::Pipe { name: None, .. } => PortLocation::Nothing,
+        })
+    }
+
+    /// Starts a capture at a port.
+    pub(crate) fn capture(&mut self, point: &CapturePoint, capture: Capture) -> Result<(), OperationError> {
+        self.captures(point)?.add(capture);
+        Ok(())
+    }
+
+    fn captures(&self, point: &CapturePoint) -> Result<Captures, OperationError> {
+        match point {
+            CapturePoint::Switch(switch, port) => self.switch_captures(switch, port),
+            CapturePoint::Box(name, number) => {
+                let missing = || OperationError::NoBoxPort(name.clone(), *number);
+                match &self.box_ports.get(&(name.clone(), *number)).ok_or_else(missing)?.endpoint {
+                    Endpoint::Pipe { pipe, side, .. } => Ok(pipe.captures(*side)),
+                    Endpoint::Switch { switch, port, .. } => self.switch_captures(switch, port),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The switches: one thread with all switches, pipes and their ports.
+//!
+//! There is only one thread because a box has one doorbell for all its ports, even if they are attached to different
+//! switches. Other threads send it commands, which it runs between two rounds of forwarding; commands never block. The
+//! `switch` crate handles all frames; this module keeps records of names, owners and limits.
+
+mod attach;
+mod capture_stream;
+mod device;
+mod records;
+mod switches;
+mod thread;
+mod traffic;
+
+pub(crate) use capture_stream::CaptureStream;
+pub(crate) use device::{adopt, placeholder};
+pub(crate) use records::{AttachRequest, Port};
+pub(crate) use thread::SwitchThread;

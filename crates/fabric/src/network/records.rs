@@ -1,0 +1,104 @@
+//! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
+
+use model::{
+    AddPort, Attachment, BoxName, CreateSwitch, Limits, MacAddr, Owner, PipeName, PortName, SwitchName,
+};
+use sandbox::SharedRegion;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switch::driver::{BoxPort, PortSlot};
+use switch::{BoxPipe, Captures, Driver, PortId};
+
+/// The host's end of a box's port, and what wakes the box.
+pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
+
+/// A port of a box that is to be attached.
+#[derive(Clone, Debug)]
+pub(crate) struct AttachRequest {
+    /// What it is attached to.
+    pub(crate) to: Attachment,
+    /// Its MAC address.
+    pub(crate) mac: MacAddr,
+    /// Its limits at a switch.
+    pub(crate) limits: Limits,
+}
+
+/// What a box's port is attached to now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PortLocation {
+    /// Nothing.
+    Nothing,
+    /// A pipe.
+    Pipe(PipeName),
+    /// A port of a switch.
+    Switch(SwitchName, PortName),
+}
+
+impl From<PortLocation> for Attachment {
+    fn from(location: PortLocation) -> Self {
+        match location {
+            PortLocation::Switch(switch, _) => Self::Switch(switch),
+            PortLocation::Pipe(pipe) => Self::Pipe(pipe),
+            PortLocation::Nothing => Self::Nothing,
+        }
+    }
+}
+
+/// A switch, without its runner.
+#[derive(Debug)]
+pub(super) struct SwitchRecord {
+    pub(super) name: SwitchName,
+    /// Its definition, without ports.
+    pub(super) definition: CreateSwitch,
+    pub(super) ports: BTreeMap<PortName, PortRecord>,
+    /// The port for frames to unknown addresses, in a static switch.
+    pub(super) default: Option<PortName>,
+}
+
+/// A port of a switch.
+#[derive(Debug)]
+pub(super) struct PortRecord {
+    pub(super) id: PortId,
+    pub(super) captures: Captures,
+    /// Its definition.
+    pub(super) definition: AddPort,
+    /// Whether it came with a box or with the other end of a pipe.
+    pub(super) implied: bool,
+}
+
+/// A port to be added to a switch.
+pub(super) struct NewPort {
+    pub(super) definition: AddPort,
+    /// Whether it comes with a box or with the other end of a pipe.
+    pub(super) implied: bool,
+    pub(super) driver: Box<dyn Driver>,
+}
+
+/// A named pipe, and the ports of boxes at its ends.
+#[derive(Debug)]
+pub(super) struct PipeRecord {
+    pub(super) pipe: BoxPipe<Arc<SharedRegion>>,
+    /// Its link number in the runner.
+    pub(super) link: usize,
+    pub(super) ends: [Option<(BoxName, u8)>; 2],
+}
+
+/// A box's port.
+#[derive(Debug)]
+pub(super) struct BoxPortRecord {
+    pub(super) owner: Owner,
+    pub(super) mac: MacAddr,
+    pub(super) limits: Limits,
+    pub(super) endpoint: Endpoint,
+    /// Packets that were in the box's rings when it ended.
+    pub(super) lost: u64,
+}
+
+/// The host's end of a box's port.
+#[derive(Debug)]
+pub(super) enum Endpoint {
+    /// At a switch.
+    Switch { switch: SwitchName, port: PortName, slot: PortSlot<Arc<SharedRegion>> },
+    /// At a pipe. If it has no name, the port is attached to nothing and the pipe has no other end.
+    Pipe { pipe: BoxPipe<Arc<SharedRegion>>, side: usize, link: usize, name: Option<PipeName> },
+}

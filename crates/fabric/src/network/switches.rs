@@ -1,0 +1,460 @@
+//! Switches and their ports.
+
+use super::attach::Network;
+use super::records::{AttachRequest, NewPort, PortLocation, PortRecord, SwitchRecord};
+use super::traffic::reported;
+use crate::error::{OperationError, PortError};
+use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
+use model::{
+    AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PortDriver, PortName, Subject,
+    SwitchMode, SwitchName, with_causes,
+};
+use protocol::fabric::{PortInventory, PortStats, SwitchInventory};
+use sandbox::SharedRegion;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+use switch::driver::{Pipe, PortSlot};
+use switch::{
+    CapturedDriver, Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId,
+    PortSettings, RateLimit, StaticTable, SwitchError, SwitchRunner,
+};
+
+/// The smallest table of a learning switch, in addresses.
+const MIN_TABLE_CAPACITY: usize = 16_384;
+
+/// The forwarding of a new switch.
+fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
+    match definition.mode {
+        SwitchMode::Static => ForwardingMode::Static(StaticTable::new()),
+        SwitchMode::Learning => ForwardingMode::Learning(LearningBridge::new(LearningSettings {
+            ageing_ns: u64::from(definition.age_seconds) * 1_000_000_000,
+            // Twice what one port may teach, so that none can fill it alone.
+            capacity: MIN_TABLE_CAPACITY.max((definition.addresses_per_port as usize).saturating_mul(2)),
+            port_limit: definition.addresses_per_port,
+            // Must be secret: a sender who knew it could choose addresses that share one bucket of the table.
+            seed: RandomState::new().hash_one(0),
+        })),
+    }
+}
+
+fn settings(limits: &Limits) -> PortSettings {
+    let rate_limit =
+        RateLimit { frames: limits.frames.unwrap_or(0), bits: limits.bits.unwrap_or(0), burst_ns: 0 };
+    PortSettings {
+        // A weight of 100 is the default: one quantum per visit.
+        weight: (u32::from(limits.weight) / 100).max(1),
+        rate_limit,
+        source: limits.source.map(|mac| mac.0),
+    }
+}
+
+impl Network {
+    pub(crate) fn switch_names(&self) -> impl Iterator<Item = &SwitchName> {
+        self.switches.iter().map(|record| &record.name)
+    }
+
+    /// The index of a switch in `switches`. Its runner has the next index.
+    fn number(&self, name: &SwitchName) -> Result<usize, OperationError> {
+        let found = self.switches.iter().position(|record| record.name == *name);
+        found.ok_or_else(|| OperationError::NoSwitch(name.clone()))
+    }
+
+    fn record_and_runner(
+        &mut self,
+        name: &SwitchName,
+    ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), OperationError> {
+        let number = self.number(name)?;
+        match (self.switches.get_mut(number), self.runners.get_mut(number + 1)) {
+            (Some(record), Some(runner)) => Ok((record, runner)),
+            _ => Err(OperationError::NoSwitch(name.clone())),
+        }
+    }
+
+    /// Adds a switch without ports.
+    pub(crate) fn add_switch(&mut self, definition: &CreateSwitch) -> Result<(), OperationError> {
+        if self.number(&definition.name).is_ok() {
+            return Err(OperationError::Exists(Subject::from(&definition.name)));
+        }
+        if self.switches.len() >= MAX_SWITCHES {
+            return Err(OperationError::Limit("switches", MAX_SWITCHES));
+        }
+        let runner = SwitchRunner::new(forwarding_mode(definition))
+            .map_err(|error| OperationError::system("create a switch", error))?;
+        self.runners.push(runner);
+        self.switches.push(SwitchRecord {
+            name: definition.name.clone(),
+            definition: CreateSwitch { ports: Vec::new(), ..definition.clone() },
+            ports: BTreeMap::new(),
+            default: None,
+        });
+        Ok(())
+    }
+
+    /// Removes a switch. Its boxes' ports are then attached to nothing, and its pipes are removed.
+    pub(crate) fn remove_switch(&mut self, name: &SwitchName) -> Result<(), OperationError> {
+        let number = self.number(name)?;
+        let ports: Vec<PortName> = self.switches[number].ports.keys().cloned().collect();
+        for port in ports {
+            // The port may have been the other end of a pipe, which is already removed.
+            let _ = self.remove_port(name, &port);
+        }
+        self.switches.remove(number);
+        self.runners.remove(number + 1);
+        Ok(())
+    }
+
+    /// Checks that a port of this name can be added to a switch. Call it before the port's device or file is opened,
+    /// because opening has side effects.
+    ///
+    /// # Errors
+    ///
+    /// The switch does not exist, has a port of this name, or is full.
+    pub(crate) fn check_vacant(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
+        let record = self.number(switch)?;
+        let ports = self.switches.get(record).map(|record| &record.ports);
+        if ports.is_some_and(|ports| ports.contains_key(port)) {
+            return Err(OperationError::Exists(Subject::from((switch, port))));
+        }
+        if ports.is_some_and(|ports| ports.len() >= MAX_SWITCH_PORTS) {
+            return Err(OperationError::Limit("ports at the switch", MAX_SWITCH_PORTS));
+        }
+        Ok(())
+    }
+
+    /// Adds a port to a switch, with its addresses. `opened` is the result of [`open`](super::open).
+    pub(crate) fn add_port(
+        &mut self,
+        switch: &SwitchName,
+        port: &AddPort,
+        opened: Option<Box<dyn Driver>>,
+    ) -> Result<(), OperationError> {
+        let new = |driver| NewPort { definition: port.clone(), implied: false, driver };
+        match (&port.driver, opened) {
+            (_, Some(driver)) => self.insert(switch, new(driver))?,
+            (PortDriver::Pipe { switch: other, port: far }, None) => {
+                self.number(other)?;
+                let (near_end, far_end) =
+                    Pipe::pair().map_err(|error| OperationError::system("create a pipe", error))?;
+                let back = PortDriver::Pipe { switch: switch.clone(), port: port.name.clone() };
+                self.insert(switch, new(Box::new(near_end)))?;
+                let definition = AddPort {
+                    name: far.clone(),
+                    driver: back,
+                    addresses: Vec::new(),
+                    default: false,
+                    ..port.clone()
+                };
+                let added =
+                    self.insert(other, NewPort { definition, implied: true, driver: Box::new(far_end) });
+                if let Err(failure) = added {
+                    self.drop_port(switch, &port.name);
+                    return Err(failure);
+                }
+            }
+            (PortDriver::Box { name, port: number }, None) => {
+                let key = (name.clone(), *number);
+                match self.attachment(name, *number) {
+                    None => return Err(OperationError::NoBoxPort(name.clone(), *number)),
+                    Some(PortLocation::Nothing) => {}
+                    Some(_) => {
+                        return Err(PortError::Attached(name.clone(), *number).into());
+                    }
+                }
+                let mac = self.box_ports.get(&key).map(|record| record.mac);
+                let slot = PortSlot::default();
+                self.insert(switch, new(Box::new(slot.clone())))?;
+                if let Some(mac) = mac
+                    && let Err(failure) = self.bind_address(switch, mac, &port.name)
+                {
+                    self.drop_port(switch, &port.name);
+                    return Err(failure);
+                }
+                self.move_port(&key, Some((switch.clone(), port.name.clone(), slot)));
+            }
+            (_, None) => return Err(PortError::NoDevice.into()),
+        }
+        for mac in &port.addresses {
+            if let Err(failure) = self.set_address(switch, *mac, &port.name) {
+                let _ = self.remove_port(switch, &port.name);
+                return Err(failure);
+            }
+        }
+        if port.default
+            && let Err(failure) = self.set_default(switch, Some(&port.name))
+        {
+            let _ = self.remove_port(switch, &port.name);
+            return Err(failure);
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), OperationError> {
+        self.check_vacant(switch, &new.definition.name)?;
+        let (record, runner) = self.record_and_runner(switch)?;
+        let captures = Captures::default();
+        let driver = Box::new(CapturedDriver { driver: new.driver, captures: captures.clone() });
+        let id = runner
+            .add_port(driver, settings(&new.definition.limits))
+            .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
+        let name = new.definition.name.clone();
+        let entry = PortRecord { id, captures, definition: new.definition, implied: new.implied };
+        record.ports.insert(name, entry);
+        Ok(())
+    }
+
+    /// Adds a switch port for a box's port. Returns its name.
+    pub(super) fn add_box_port(
+        &mut self,
+        switch: &SwitchName,
+        name: &BoxName,
+        number: u8,
+        attach: &AttachRequest,
+    ) -> Result<(PortName, PortSlot<Arc<SharedRegion>>), OperationError> {
+        let port: PortName =
+            format!("{name}.{number}").parse().map_err(|_| PortError::LongBoxName(name.clone()))?;
+        let slot = PortSlot::default();
+        let definition = AddPort {
+            name: port.clone(),
+            driver: PortDriver::Box { name: name.clone(), port: number },
+            addresses: Vec::new(),
+            default: false,
+            limits: attach.limits,
+        };
+        self.insert(switch, NewPort { definition, implied: true, driver: Box::new(slot.clone()) })?;
+        let (record, runner) = self.record_and_runner(switch)?;
+        if let Some(entry) = record.ports.get(&port) {
+            let assigned = match runner.switch().forward_mut() {
+                ForwardingMode::Static(table) => table.insert(attach.mac.0, entry.id).map(drop),
+                ForwardingMode::Learning(bridge) => bridge.bind(attach.mac.0, entry.id),
+            };
+            if let Err(error) = assigned {
+                self.drop_port(switch, &port);
+                return Err(PortError::Table(error).into());
+            }
+        }
+        Ok((port, slot))
+    }
+
+    /// Binds the address of a box to its port at a learning switch. A static switch gets addresses by
+    /// [`set_address`](Self::set_address).
+    fn bind_address(
+        &mut self,
+        switch: &SwitchName,
+        mac: model::MacAddr,
+        port: &PortName,
+    ) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
+        let id = record.ports.get(port).ok_or_else(missing)?.id;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(_) => Ok(()),
+            ForwardingMode::Learning(bridge) => {
+                bridge.bind(mac.0, id).map_err(|error| PortError::Table(error).into())
+            }
+        }
+    }
+
+    /// Forgets the addresses learned at the port of a box that has ended. Its own address stays.
+    pub(super) fn flush_port(&mut self, switch: &SwitchName, port: &PortName) {
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.get(port)
+        {
+            runner.switch().flush_port(entry.id);
+        }
+    }
+
+    /// Restarts the port of a box that runs again.
+    pub(super) fn resume_port(
+        &mut self,
+        switch: &SwitchName,
+        port: &PortName,
+        slot: PortSlot<Arc<SharedRegion>>,
+    ) {
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.get(port)
+        {
+            runner.set_driver(
+                entry.id,
+                Box::new(CapturedDriver { driver: slot, captures: entry.captures.clone() }),
+            );
+        }
+    }
+
+    /// Replaces the driver of a port whose device failed.
+    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, driver: Box<dyn Driver>) {
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.get(port)
+        {
+            let driver = CapturedDriver { driver, captures: entry.captures.clone() };
+            runner.set_driver(entry.id, Box::new(driver));
+        }
+    }
+
+    /// Removes a port from its switch, without other effects.
+    pub(super) fn drop_port(&mut self, switch: &SwitchName, port: &PortName) {
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.remove(port)
+        {
+            entry.captures.end();
+            runner.remove_port(entry.id);
+            record.default.take_if(|default| default == port);
+        }
+    }
+
+    /// Removes a port. The other end of a pipe is removed too; a box's port is then attached to nothing.
+    pub(crate) fn remove_port(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
+        let (record, _) = self.record_and_runner(switch)?;
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
+        match record.ports.get(port).ok_or_else(missing)?.definition.driver.clone() {
+            PortDriver::Pipe { switch: other, port: far } => {
+                self.drop_port(switch, port);
+                self.drop_port(&other, &far);
+            }
+            PortDriver::Box { name, port: number } => {
+                self.move_port(&(name, number), None);
+            }
+            _ => self.drop_port(switch, port),
+        }
+        Ok(())
+    }
+
+    /// Assigns an address to a port.
+    pub(crate) fn set_address(
+        &mut self,
+        switch: &SwitchName,
+        mac: model::MacAddr,
+        port: &PortName,
+    ) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
+        let id = record.ports.get(port).ok_or_else(missing)?.id;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => {
+                let inserted = table.insert(mac.0, id);
+                inserted.map(drop).map_err(|error| PortError::Table(error).into())
+            }
+            ForwardingMode::Learning(_) => Err(learning(switch)),
+        }
+    }
+
+    /// Removes an address from the table.
+    pub(crate) fn remove_address(
+        &mut self,
+        switch: &SwitchName,
+        mac: model::MacAddr,
+    ) -> Result<(), OperationError> {
+        let (_, runner) = self.record_and_runner(switch)?;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => {
+                let missing = || OperationError::NoAddress(switch.clone(), mac);
+                table.remove(mac.0).map(drop).ok_or_else(missing)
+            }
+            ForwardingMode::Learning(_) => Err(learning(switch)),
+        }
+    }
+
+    /// Makes a port of a static switch, or none, the one that receives frames to unknown addresses.
+    pub(crate) fn set_default(
+        &mut self,
+        switch: &SwitchName,
+        port: Option<&PortName>,
+    ) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => {
+                table.set_default(port.and_then(|port| record.ports.get(port)).map(|entry| entry.id));
+                record.default = port.cloned();
+                Ok(())
+            }
+            ForwardingMode::Learning(_) => Err(learning(switch)),
+        }
+    }
+
+    /// All addresses of a switch, sorted.
+    pub(crate) fn addresses(&mut self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let now = runner.now();
+        let found: Vec<(MacAddr, PortId, Option<u64>)> = match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => table.entries().map(|(mac, port)| (mac, port, None)).collect(),
+            ForwardingMode::Learning(table) => table.entries(now).collect(),
+        };
+        let names: BTreeMap<PortId, &PortName> =
+            record.ports.iter().map(|(name, entry)| (entry.id, name)).collect();
+        let entry = |(mac, port, age): (MacAddr, PortId, Option<u64>)| {
+            let age_seconds =
+                age.map(|age| u32::try_from(Duration::from_nanos(age).as_secs()).unwrap_or(u32::MAX));
+            let kind = if age.is_some() { AddressKind::Learned } else { AddressKind::Static };
+            names.get(&port).map(|name| AddressEntry {
+                mac: model::MacAddr(mac),
+                port: (*name).clone(),
+                kind,
+                age_seconds,
+            })
+        };
+        let mut entries: Vec<AddressEntry> = found.into_iter().filter_map(entry).collect();
+        entries.sort_by_key(|entry| entry.mac);
+        Ok(entries)
+    }
+
+    pub(super) fn address_count(&mut self, switch: &SwitchName) -> u32 {
+        let Ok((_, runner)) = self.record_and_runner(switch) else { return 0 };
+        let now = runner.now();
+        let count = match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => table.entries().count(),
+            ForwardingMode::Learning(table) => table.entries(now).count(),
+        };
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// The ports of a switch.
+    pub(crate) fn described(&mut self, switch: &SwitchName) -> Result<Vec<PortInventory>, OperationError> {
+        let (record, _) = self.record_and_runner(switch)?;
+        let described = |entry: &PortRecord| {
+            let default = record.default.as_ref() == Some(&entry.definition.name);
+            PortInventory { port: AddPort { default, ..entry.definition.clone() }, implied: entry.implied }
+        };
+        Ok(record.ports.values().map(described).collect())
+    }
+
+    /// All switches, with their ports and assigned addresses.
+    pub(crate) fn inventory(&mut self) -> Vec<SwitchInventory> {
+        let names: Vec<SwitchName> = self.switch_names().cloned().collect();
+        let switch = |name: &SwitchName| {
+            let ports = self.described(name).ok()?;
+            let entries = self.addresses(name).ok()?.into_iter();
+            let addresses = entries.filter(|entry| entry.kind == AddressKind::Static);
+            let definition = self.switches.get(self.number(name).ok()?)?.definition.clone();
+            let addresses = addresses.map(|entry| (entry.mac, entry.port)).collect();
+            Some(SwitchInventory { definition, ports, addresses })
+        };
+        names.iter().filter_map(switch).collect()
+    }
+
+    /// The statistics of the ports of a switch.
+    pub(super) fn switch_ports(&mut self, switch: &SwitchName) -> BTreeMap<PortName, PortStats> {
+        let Ok((record, runner)) = self.record_and_runner(switch) else { return BTreeMap::new() };
+        let look = |(name, entry): (&PortName, &PortRecord)| {
+            let counters = reported(&runner.counters(entry.id).unwrap_or_default());
+            let cost = runner.cost(entry.id).unwrap_or_default().time;
+            let fault = runner.down(entry.id).map(|error| with_causes(error));
+            (name.clone(), PortStats { counters, cost, fault })
+        };
+        record.ports.iter().map(look).collect()
+    }
+
+    pub(super) fn switch_captures(
+        &self,
+        switch: &SwitchName,
+        port: &PortName,
+    ) -> Result<Captures, OperationError> {
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
+        let record = self.switches.get(self.number(switch)?).ok_or_else(missing)?;
+        Ok(record.ports.get(port).ok_or_else(missing)?.captures.clone())
+    }
+}
+
+fn learning(switch: &SwitchName) -> OperationError {
+    PortError::Learning(switch.clone()).into()
+}

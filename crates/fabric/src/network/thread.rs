@@ -1,0 +1,101 @@
+//! The thread that moves packets, and the commands to it.
+
+use super::attach::Network;
+use crate::error::OperationError;
+use crate::processors::Processors;
+use sandbox::{EventFd, SystemError};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the idle thread polls for packets before it sleeps.
+const SPIN_TIME: Duration = Duration::from_micros(50);
+
+/// Maximum sleep. Its only use is to recover if a box's process loses a wake-up.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// A command that the thread runs between two rounds.
+type Command = Box<dyn FnOnce(&mut Network) + Send>;
+
+/// The thread. Dropping it ends the thread.
+#[derive(Debug)]
+pub(crate) struct SwitchThread {
+    wake_event: Arc<EventFd>,
+    commands: Option<Sender<Command>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SwitchThread {
+    /// Starts the thread on the unreserved processors.
+    pub(crate) fn start(cores: Arc<Processors>) -> Result<Self, SystemError> {
+        let system = |cause| SystemError { action: "start the switch's thread", cause };
+        let wake_event = Arc::new(EventFd::new()?);
+        let (commands, received) = mpsc::channel();
+        let mut network = Network::new().map_err(system)?;
+        let own = wake_event.clone();
+        let run = move || {
+            let _sharer = cores.confine_current_thread();
+            run(&mut network, &own, &received);
+        };
+        let thread = std::thread::Builder::new().name("switch".into()).spawn(run).map_err(system)?;
+        Ok(Self { wake_event, commands: Some(commands), thread: Some(thread) })
+    }
+
+    /// The event that boxes signal when they have packets.
+    pub(crate) fn wake_event(&self) -> Arc<EventFd> {
+        self.wake_event.clone()
+    }
+
+    /// Runs a command in the thread, waits, and returns its result.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut Network) -> T + Send + 'static,
+    ) -> Result<T, OperationError> {
+        let (sender, result) = mpsc::channel();
+        let command: Command = Box::new(move |network| {
+            // The caller may have given up.
+            let _ = sender.send(command(network));
+        });
+        self.commands
+            .as_ref()
+            .ok_or(OperationError::Ending)?
+            .send(command)
+            .map_err(|_| OperationError::Ending)?;
+        self.wake_event.ring();
+        result.recv().map_err(|_| OperationError::Ending)
+    }
+}
+
+impl Drop for SwitchThread {
+    fn drop(&mut self) {
+        self.commands = None;
+        self.wake_event.ring();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked needs no further cleanup.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>) {
+    let mut idle = Instant::now();
+    loop {
+        loop {
+            match commands.try_recv() {
+                Ok(command) => command(network),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+        if network.runners.iter_mut().map(switch::SwitchRunner::step).sum::<usize>() > 0 {
+            idle = Instant::now();
+        } else if idle.elapsed() >= SPIN_TIME {
+            switch::wait(&mut network.runners, Some(wake_event.as_fd()), MAX_WAIT);
+            idle = Instant::now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A fabric's process, from its start by a launcher to its end.
+
+use crate::Settings;
+use crate::lifecycle::{Fabric, StartError};
+use crate::serve::serve;
+use protocol::Channel;
+use protocol::launcher::{FabricEnd, MAX_REQUEST, ToFabric};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How long a fabric without boxes waits for a daemon.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the threads of the process tell its main thread.
+enum Event {
+    /// A daemon connects.
+    Connected(Channel),
+    /// The connection with this number has ended.
+    Disconnected(u64, Option<String>),
+    /// The launcher has gone: no other daemon can connect.
+    Abandoned,
+}
+
+/// Runs a fabric until a daemon ends it, until it has neither boxes nor a daemon, or until neither a launcher nor a daemon
+/// is left. A new daemon takes the place of the one before.
+///
+/// # Errors
+///
+/// The image was rejected, or a thread could not be created.
+pub fn run(settings: &Settings, end: FabricEnd) -> Result<(), StartError> {
+    let fabric = Fabric::start(settings, end.store)?;
+    let (sender, events) = channel();
+    let listener = sender.clone();
+    std::thread::spawn(move || listen(&end.launcher, &listener));
+    supervise(&fabric, &sender, &events);
+    fabric.end();
+    Ok(())
+}
+
+/// Passes on the launcher's messages, until it ends.
+fn listen(launcher: &Channel, events: &Sender<Event>) {
+    while let Ok(Some(received)) = launcher.receive::<ToFabric>(MAX_REQUEST) {
+        if let (ToFabric::Daemon, Some(descriptor)) =
+            (received.message, received.descriptors.into_iter().next())
+        {
+            // The main thread ends last.
+            let _ = events.send(Event::Connected(Channel::from(descriptor)));
+        }
+    }
+    let _ = events.send(Event::Abandoned);
+}
+
+fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) {
+    let mut number = 0;
+    let mut current: Option<(u64, Arc<Channel>)> = None;
+    let mut is_abandoned = false;
+    loop {
+        match events.recv_timeout(EMPTY_TIMEOUT) {
+            Ok(Event::Connected(channel)) => {
+                // Two daemons would contradict each other.
+                if let Some((_, before)) = current.take() {
+                    before.shut_down();
+                }
+                number += 1;
+                let channel = Arc::new(channel);
+                current = Some((number, channel.clone()));
+                let (fabric, sender) = (fabric.clone(), sender.clone());
+                std::thread::spawn(move || {
+                    let why = serve(&fabric, &channel);
+                    let _ = sender.send(Event::Disconnected(number, why));
+                });
+            }
+            Ok(Event::Disconnected(ended, why)) => {
+                if let Some(why) = why {
+                    eprintln!("clickbox fabric: a connection of a daemon was closed: {why}");
+                }
+                if current.take_if(|(number, _)| *number == ended).is_some() && fabric.ends_with_connection()
+                {
+                    return;
+                }
+            }
+            Ok(Event::Abandoned) => is_abandoned = true,
+            Err(RecvTimeoutError::Timeout) if current.is_none() && fabric.is_empty() => return,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if fabric.is_ending() || is_abandoned && current.is_none() {
+            return;
+        }
+    }
+}

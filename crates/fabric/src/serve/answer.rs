@@ -1,0 +1,126 @@
+//! Carries out one order.
+
+use crate::error::OperationError;
+use crate::lifecycle::Fabric;
+use protocol::codec;
+use protocol::fabric::{Ask, EventPage, FabricError, Order};
+use serde_bytes::ByteBuf;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// The encoded answer to an order, or why there is none, and the descriptors that come with it.
+type Outcome = (Result<ByteBuf, FabricError>, Vec<OwnedFd>);
+
+/// Most entries of a page.
+const MAX_PAGE: u32 = 1024;
+
+/// Carries out an order. Descriptors that it does not call for are closed.
+pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -> Outcome {
+    let entries = |most: u32| most.min(MAX_PAGE) as usize;
+    match order {
+        Order::Ping(order) => done(&order, fabric.ping()),
+        Order::Inventory(order) => done(&order, fabric.inventory()),
+        Order::Facts(order) => done(&order, Ok(fabric.facts())),
+        Order::AddSwitch(order) => done(&order, fabric.add_switch(order.definition.clone())),
+        Order::RemoveSwitch(order) => done(&order, fabric.remove_switch(order.switch.clone())),
+        Order::CheckVacant(order) => {
+            done(&order, fabric.check_vacant(order.switch.clone(), order.port.clone()))
+        }
+        Order::AddPort(order) => {
+            done(&order, fabric.add_port(order.switch.clone(), order.port.clone(), descriptors))
+        }
+        Order::ReopenPort(order) => {
+            done(&order, fabric.reopen_port(order.switch.clone(), order.port.clone(), descriptors))
+        }
+        Order::RemovePort(order) => {
+            done(&order, fabric.remove_port(order.switch.clone(), order.port.clone()))
+        }
+        Order::SetAddress(order) => {
+            done(&order, fabric.set_address(order.switch.clone(), order.mac, order.port.clone()))
+        }
+        Order::RemoveAddress(order) => done(&order, fabric.remove_address(order.switch.clone(), order.mac)),
+        Order::SetDefault(order) => {
+            done(&order, fabric.set_default(order.switch.clone(), order.port.clone()))
+        }
+        Order::Addresses(order) => done(&order, fabric.addresses(order.switch.clone())),
+        Order::Ports(order) => done(&order, fabric.ports(order.switch.clone())),
+        Order::Traffic(order) => done(&order, fabric.traffic()),
+        Order::Capture(order) => {
+            let opened = fabric.capture(order.point.clone(), order.snap, order.count);
+            done_with(&order, opened.map(|reader| ((), reader)))
+        }
+        Order::DefineBox(order) => done(&order, fabric.define_box(order.definition.clone(), order.stopped)),
+        Order::ForgetBox(order) => done(&order, fabric.forget_box(&order.name)),
+        Order::StartBox(mut order) => {
+            let configurations = std::mem::take(&mut order.configurations);
+            done(&order, fabric.start_box(&order.name, configurations, order.restore))
+        }
+        Order::StopBox(order) => done(&order, fabric.stop_box(&order.name, order.graceful)),
+        Order::SuspendBox(order) => done(&order, fabric.suspend_box(&order.name)),
+        Order::ResumeBox(order) => done(&order, fabric.resume_box(&order.name)),
+        Order::KillBox(order) => done(&order, fabric.kill_box(&order.name)),
+        Order::ReattachBox(order) => {
+            done(&order, fabric.reattach_box(order.name.clone(), order.number, &order.port))
+        }
+        Order::AlterBox(order) => done(&order, fabric.alter_box(&order.definition)),
+        Order::Install(order) => done(&order, fabric.install(&order.name, order.configuration.clone())),
+        Order::RemoveConfiguration(order) => {
+            done(&order, fabric.remove_configuration(&order.name, &order.configuration))
+        }
+        Order::ReadHandler(order) => {
+            let timeout = Duration::from_millis(order.timeout_ms.into());
+            let handler = (order.handler.as_str(), order.argument.as_slice());
+            let value = fabric.read_handler(&order.name, &order.configuration, handler, timeout);
+            done(&order, value.map(ByteBuf::from))
+        }
+        Order::WriteHandler(order) => {
+            let handler = (order.handler.as_str(), order.value.as_slice());
+            done(&order, fabric.write_handler(&order.name, &order.configuration, handler))
+        }
+        Order::BoxRuntimes(order) => done(&order, fabric.runtimes(&order.names, order.ask)),
+        Order::Log(order) => done(&order, fabric.log(&order.name, order.after, entries(order.most))),
+        Order::Files(order) => done(&order, fabric.files(&order.name)),
+        Order::OpenFile(order) => {
+            let opened = fabric.open_file(&order.name, &order.file);
+            done_with(&order, opened.map(|(file, length)| (length, file.into())))
+        }
+        Order::Check(order) => done(&order, fabric.check(&order.configuration, order.ports.into())),
+        Order::Events(order) => {
+            let (page, talkative) = fabric.events(order.after, entries(order.most));
+            let events = page.entries.into_iter().map(|(_, event)| event).collect();
+            done(&order, Ok(EventPage { events, lost: page.lost, talkative }))
+        }
+        Order::UseFolder(order) => {
+            if let Some(folder) = descriptors.into_iter().next() {
+                fabric.set_folder(folder);
+            }
+            done(&order, Ok(()))
+        }
+        Order::EndWithConnection(order) => {
+            fabric.set_ends_with_connection();
+            done(&order, Ok(()))
+        }
+        Order::End(order) => {
+            fabric.end();
+            done(&order, Ok(()))
+        }
+    }
+}
+
+/// The outcome of an order; its type ensures that the answer is the order's.
+fn done<A: Ask>(_: &A, result: Result<A::Answer, OperationError>) -> Outcome {
+    (encoded(result.map_err(|error| FabricError::from(&error))), Vec::new())
+}
+
+/// The outcome of an order whose answer comes with a descriptor.
+fn done_with<A: Ask>(_: &A, result: Result<(A::Answer, OwnedFd), OperationError>) -> Outcome {
+    match result {
+        Ok((answer, descriptor)) => (encoded(Ok(answer)), vec![descriptor]),
+        Err(error) => (Err(FabricError::from(&error)), Vec::new()),
+    }
+}
+
+fn encoded<T: serde::Serialize>(answer: Result<T, FabricError>) -> Result<ByteBuf, FabricError> {
+    let bytes = codec::encode_to(&answer?, Vec::new());
+    bytes.map(ByteBuf::from).map_err(|error| FabricError::Protocol(error.to_string()))
+}

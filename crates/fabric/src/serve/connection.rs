@@ -1,0 +1,131 @@
+//! A connection to a daemon, and the threads that carry out its orders.
+
+use super::answer::answer;
+use crate::lifecycle::Fabric;
+use crate::limits::MAX_ORDER_THREADS;
+use model::with_causes;
+use protocol::fabric::{FromFabric, MAX_ORDER_BYTES, Notice, Reply, ToFabric, VERSION};
+use protocol::{Channel, Hello, Received};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A connection to a daemon.
+#[derive(Debug)]
+struct Connection {
+    fabric: Fabric,
+    channel: Arc<Channel>,
+    /// Threads that wait for an order.
+    waiting: AtomicUsize,
+    /// Threads that wait or carry out an order.
+    threads: AtomicUsize,
+    closed: AtomicBool,
+}
+
+/// Serves a daemon until it closes the connection. Returns why the connection ended, if not by the daemon.
+///
+/// Orders are carried out at the same time, each in a thread: one that waits for a box delays no other.
+pub fn serve(fabric: &Fabric, channel: &Arc<Channel>) -> Option<String> {
+    if let Err(why) = greet(fabric, channel) {
+        return Some(why);
+    }
+    let connection = Arc::new(Connection {
+        fabric: fabric.clone(),
+        channel: channel.clone(),
+        waiting: AtomicUsize::new(0),
+        threads: AtomicUsize::new(1),
+        closed: AtomicBool::new(false),
+    });
+    let own = connection.clone();
+    let news = std::thread::Builder::new().name("news".into()).spawn(move || own.send_news());
+    let why = connection.run(true);
+    connection.close();
+    if let Ok(news) = news {
+        // A thread that panicked needs no further cleanup.
+        let _ = news.join();
+    }
+    why
+}
+
+/// Exchanges the first messages.
+fn greet(fabric: &Fabric, channel: &Channel) -> Result<(), String> {
+    let ours = Hello { version: VERSION, store: fabric.store() };
+    let theirs = match channel.receive::<ToFabric>(MAX_ORDER_BYTES) {
+        Ok(Some(Received { message: ToFabric::Hello(theirs), .. })) => theirs,
+        Ok(Some(_)) => return Err("the daemon does not begin with a greeting".into()),
+        Ok(None) => return Err("the daemon closed the connection without a greeting".into()),
+        Err(error) => return Err(with_causes(&error)),
+    };
+    // The daemon learns from the greeting why it is refused.
+    channel.send(&FromFabric::Hello(ours), &[]).map_err(|error| with_causes(&error))?;
+    ours.agree(&theirs).map(drop).map_err(|error| error.to_string())
+}
+
+impl Connection {
+    /// Carries out orders until the connection closes. `stay`: the thread stays when more threads wait than are needed.
+    fn run(self: &Arc<Self>, stay: bool) -> Option<String> {
+        loop {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            let received = self.channel.receive::<ToFabric>(MAX_ORDER_BYTES);
+            // The last thread that waited starts another one before it carries out an order that may take long.
+            if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
+                self.start_thread();
+            }
+            match received {
+                Ok(Some(Received { message: ToFabric::Order { number, order }, descriptors })) => {
+                    let (result, descriptors) = answer(&self.fabric, order, descriptors);
+                    let reply = FromFabric::Reply(Reply { number, result });
+                    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+                    if self.channel.send(&reply, &borrowed).is_err() {
+                        return None;
+                    }
+                }
+                Ok(Some(Received { message: ToFabric::Hello(_), .. })) => {
+                    return Some("the daemon greets twice".into());
+                }
+                Ok(None) => return None,
+                Err(error) => return Some(with_causes(&error)),
+            }
+            if !stay && self.waiting.load(Ordering::SeqCst) > 1 {
+                return None;
+            }
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>) {
+        if self.closed.load(Ordering::SeqCst)
+            || self.threads.fetch_add(1, Ordering::SeqCst) >= MAX_ORDER_THREADS
+        {
+            self.threads.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+        let own = self.clone();
+        let run = move || {
+            if let Some(why) = own.run(false) {
+                eprintln!("clickbox fabric: the daemon's message is not understood: {why}");
+                own.close();
+            }
+            own.threads.fetch_sub(1, Ordering::SeqCst);
+        };
+        if std::thread::Builder::new().name("order".into()).spawn(run).is_err() {
+            // The other threads carry out the orders, later.
+            self.threads.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Tells the daemon of news until the connection closes.
+    fn send_news(&self) {
+        let closed = || self.closed.load(Ordering::SeqCst);
+        while self.fabric.wait_for_news(closed) {
+            if self.channel.send(&FromFabric::Notice(Notice::News), &[]).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.channel.shut_down();
+        self.fabric.wake_news();
+    }
+}

@@ -1,0 +1,6 @@
+//! Carries out the orders of a daemon.
+
+mod answer;
+mod connection;
+
+pub use connection::serve;

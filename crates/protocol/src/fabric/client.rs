@@ -1,0 +1,133 @@
+//! The daemon's side of the conversation.
+
+use super::error::FabricError;
+use super::orders::Ask;
+use super::{FromFabric, MAX_REPLY_BYTES, Notice, Reply, ToFabric, VERSION};
+use crate::channel::{Channel, ChannelError, Received};
+use crate::codec;
+use crate::hello::{Hello, StoreIdentity};
+use serde_bytes::ByteBuf;
+use std::collections::HashMap;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the caller of an order gets.
+type Outcome = (Result<ByteBuf, FabricError>, Vec<OwnedFd>);
+
+/// A connection to a fabric. Many threads may ask at once.
+#[derive(Debug)]
+pub struct Client {
+    channel: Channel,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The number of the last order.
+    last: u64,
+    callers: HashMap<u64, SyncSender<Outcome>>,
+    /// The fabric has gone: no reply will come.
+    closed: bool,
+}
+
+/// Receives what the fabric sends. Exactly one thread runs it.
+#[derive(Debug)]
+pub struct Reader(Arc<Client>);
+
+impl Client {
+    /// Opens the conversation with the fabric of a store.
+    ///
+    /// # Errors
+    ///
+    /// The fabric has gone, serves another store, or speaks other versions.
+    pub fn connect(channel: Channel, store: StoreIdentity) -> Result<(Arc<Self>, Reader), FabricError> {
+        let ours = Hello { version: VERSION, store };
+        channel.send(&ToFabric::Hello(ours), &[]).map_err(|_| FabricError::Disconnected)?;
+        match channel.receive::<FromFabric>(MAX_REPLY_BYTES) {
+            Ok(Some(Received { message: FromFabric::Hello(theirs), .. })) => {
+                ours.agree(&theirs).map_err(|error| FabricError::Protocol(error.to_string()))?;
+            }
+            Ok(Some(_)) => return Err(FabricError::Protocol("it does not begin with a greeting".into())),
+            Ok(None) => return Err(FabricError::Disconnected),
+            Err(error) => return Err(FabricError::Protocol(::model::with_causes(&error))),
+        }
+        let client = Arc::new(Self { channel, waiting: Mutex::default() });
+        Ok((client.clone(), Reader(client)))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an order and waits for its answer.
+    pub fn ask<A: Ask>(&self, order: A) -> Result<A::Answer, FabricError> {
+        self.ask_with(order, &[]).map(|(answer, _)| answer)
+    }
+
+    /// Sends an order with descriptors, and waits for its answer and the descriptors that come with it.
+    pub fn ask_with<A: Ask>(
+        &self,
+        order: A,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
+        let (sender, outcome) = sync_channel(1);
+        let number = {
+            let mut waiting = self.waiting();
+            if waiting.closed {
+                return Err(FabricError::Disconnected);
+            }
+            waiting.last += 1;
+            let number = waiting.last;
+            waiting.callers.insert(number, sender);
+            number
+        };
+        let sent = self.channel.send(&ToFabric::Order { number, order: order.into() }, descriptors);
+        if let Err(error) = sent {
+            self.waiting().callers.remove(&number);
+            return Err(match matches!(error, ChannelError::Closed) {
+                true => FabricError::Disconnected,
+                false => FabricError::System(::model::with_causes(&error)),
+            });
+        }
+        // An error means that the reader dropped the caller because the fabric has gone.
+        let (result, descriptors) = outcome.recv().map_err(|_| FabricError::Disconnected)?;
+        let (answer, _) =
+            codec::decode(&result?).map_err(|error| FabricError::Protocol(error.to_string()))?;
+        Ok((answer, descriptors))
+    }
+
+    /// Closes the connection. Callers that wait get [`FabricError::Disconnected`].
+    pub fn close(&self) {
+        self.channel.shut_down();
+    }
+}
+
+impl Reader {
+    /// Passes replies to their callers, and notices to `notice`, until the connection closes. Returns why it closed; `None`
+    /// if the fabric has gone.
+    pub fn run(self, mut notice: impl FnMut(Notice)) -> Option<String> {
+        let why = loop {
+            match self.0.channel.receive(MAX_REPLY_BYTES) {
+                Ok(Some(Received { message: FromFabric::Reply(Reply { number, result }), descriptors })) => {
+                    let caller = self.0.waiting().callers.remove(&number);
+                    if let Some(caller) = caller {
+                        // The caller waits, and the queue has room for its one reply.
+                        let _ = caller.try_send((result, descriptors));
+                    }
+                }
+                Ok(Some(Received { message: FromFabric::Notice(found), .. })) => notice(found),
+                Ok(Some(Received { message: FromFabric::Hello(_), .. })) => {
+                    break Some("it greets twice".to_string());
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(::model::with_causes(&error)),
+            }
+        };
+        self.0.channel.shut_down();
+        let mut waiting = self.0.waiting();
+        waiting.closed = true;
+        waiting.callers.clear();
+        why
+    }
+}

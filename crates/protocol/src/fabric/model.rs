@@ -1,0 +1,358 @@
+//! The contents of orders and answers.
+
+use ::model::{
+    AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch, Diagnostic, Event,
+    File, LogLine, MacAddr, PortName, SwitchName, Time, Traffic,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// What identifies the text and files of a configuration: two that are equal have the same contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationVersion {
+    /// When it was installed.
+    pub installed: Time,
+    /// How often it was swapped.
+    pub swaps: u32,
+}
+
+/// A configuration with its files.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Its name.
+    pub name: ConfigurationName,
+    /// Its version.
+    pub version: ConfigurationVersion,
+    /// Its text.
+    pub text: String,
+    /// Its files.
+    pub files: Vec<File>,
+}
+
+/// A configuration that is installed in a box.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConfigurationState {
+    /// Its name.
+    pub name: ConfigurationName,
+    /// Its version.
+    pub version: ConfigurationVersion,
+    /// Its warnings, without the name of a file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The lifecycle phase of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// It was defined but never started.
+    Created,
+    /// It is being created, and its configurations are installed.
+    Booting,
+    /// It runs.
+    Running,
+    /// It is suspended.
+    Suspended,
+    /// It was stopped, or stopped on its own.
+    Stopped,
+    /// It crashed and will not restart.
+    Crashed,
+    /// It crashed and will restart.
+    Waiting,
+}
+
+impl Phase {
+    /// The phase as a predicate in a sentence, after the box's name.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Created => "has not been started",
+            Self::Booting => "is being started",
+            Self::Running => "is already running",
+            Self::Suspended => "is suspended",
+            Self::Stopped => "is stopped",
+            Self::Crashed => "has crashed",
+            Self::Waiting => "has crashed and will restart",
+        }
+    }
+}
+
+/// What runs a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SandboxKind {
+    /// A virtual machine.
+    Vm,
+    /// A process.
+    Process,
+}
+
+/// A started box.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Started {
+    /// How long the start took.
+    pub boot: Duration,
+    /// The installed configurations.
+    pub configurations: Vec<ConfigurationState>,
+}
+
+/// The processor time of a box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceUsage {
+    /// Processor time.
+    pub time: Duration,
+    /// Turns of a virtual machine.
+    pub turns: u64,
+    /// Turns in which it was preempted.
+    pub overruns: u64,
+}
+
+/// What a box reports of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoxStats {
+    /// Bytes of its heap in use.
+    pub heap_used: u64,
+    /// The highest number of them.
+    pub heap_peak: u64,
+    /// Messages that it lost because nobody fetched them in time.
+    pub lost_events: u64,
+}
+
+/// The state of a box.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BoxRuntime {
+    /// Its name.
+    pub name: BoxName,
+    /// Its phase.
+    pub phase: Phase,
+    /// When it was last started.
+    pub started: Option<Time>,
+    /// How long it has run since. `None` if it does not run.
+    pub uptime: Option<Duration>,
+    /// How long the last start took.
+    pub boot: Option<Duration>,
+    /// Restarts after crashes.
+    pub restarts: u32,
+    /// Its last crash.
+    pub crash: Option<CrashReport>,
+    /// The processor time of all its instances.
+    pub usage: ResourceUsage,
+    /// Packets dropped inside all its instances, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// What it reports itself, if it was asked and answered in time.
+    pub stats: Option<BoxStats>,
+    /// Its process.
+    pub process: Option<i32>,
+    /// Its reserved processor.
+    pub processor: Option<u32>,
+    /// What runs it. `None` if it was never started.
+    pub sandbox: Option<SandboxKind>,
+    /// What each of its ports is attached to.
+    pub attachments: Vec<Attachment>,
+    /// Its installed configurations.
+    pub configurations: Vec<ConfigurationState>,
+}
+
+/// A box, for a daemon that adopts it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BoxInventory {
+    /// Its definition, without texts and files.
+    pub definition: CreateBox,
+    /// Its phase.
+    pub phase: Phase,
+    /// The versions of its configurations, in order.
+    pub configurations: Vec<(ConfigurationName, ConfigurationVersion)>,
+    /// The number of the last line of its log.
+    pub last_line: u64,
+}
+
+/// A port of a switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PortInventory {
+    /// Its definition, without addresses. `default` says whether it is the default port now.
+    pub port: AddPort,
+    /// Whether it came with a box or with the other end of a pipe.
+    pub implied: bool,
+}
+
+/// A switch, for a daemon that adopts it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SwitchInventory {
+    /// Its definition, without ports.
+    pub definition: CreateSwitch,
+    /// Its ports.
+    pub ports: Vec<PortInventory>,
+    /// The addresses that were assigned.
+    pub addresses: Vec<(MacAddr, PortName)>,
+}
+
+/// Everything that a fabric has.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct InventoryReply {
+    /// The boxes.
+    pub boxes: Vec<BoxInventory>,
+    /// The switches.
+    pub switches: Vec<SwitchInventory>,
+    /// The number of the last event.
+    pub last_event: u64,
+}
+
+/// What a fabric can run, and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FabricFacts {
+    /// The fabric's process.
+    pub process: u32,
+    /// The program's version.
+    pub version: String,
+    /// When it started.
+    pub started: Time,
+    /// The available sandboxes; the first is the default.
+    pub sandboxes: Vec<SandboxKind>,
+    /// The number of processors.
+    pub cores: u32,
+    /// The number of workers.
+    pub workers: u32,
+    /// Packets that captures skipped because readers were too slow.
+    pub capture_lost: u64,
+}
+
+/// Counters of a port, from the switch's side.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Packets that came in from the port.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Packets that went out to the port.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Lost packets by reason, without the reasons that lost none.
+    pub drops: BTreeMap<String, u64>,
+}
+
+impl AddAssign<&Counters> for Counters {
+    fn add_assign(&mut self, other: &Counters) {
+        self.received_packets += other.received_packets;
+        self.received_bytes += other.received_bytes;
+        self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        for (reason, count) in &other.drops {
+            *self.drops.entry(reason.clone()).or_default() += count;
+        }
+    }
+}
+
+/// The statistics of one port, from the switch's side.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortStats {
+    /// Packets, bytes, drops.
+    pub counters: Counters,
+    /// Time that the switch spent on its packets.
+    pub cost: Duration,
+    /// Why the port is down; `None` if it works.
+    pub fault: Option<String>,
+}
+
+impl PortStats {
+    /// The traffic of a port of a switch.
+    pub fn traffic(&self) -> Traffic {
+        let Counters { received_packets, received_bytes, sent_packets, sent_bytes, .. } = self.counters;
+        Traffic { received_packets, received_bytes, sent_packets, sent_bytes }
+    }
+
+    /// The traffic from the box's side: what the switch sends, the box receives.
+    pub fn box_traffic(&self) -> Traffic {
+        let Traffic { received_packets, received_bytes, sent_packets, sent_bytes } = self.traffic();
+        Traffic {
+            received_packets: sent_packets,
+            received_bytes: sent_bytes,
+            sent_packets: received_packets,
+            sent_bytes: received_bytes,
+        }
+    }
+
+    /// Adds the statistics of another port.
+    pub fn add(&mut self, other: &Self) {
+        self.counters += &other.counters;
+        self.cost += other.cost;
+    }
+}
+
+/// The statistics of all ports at one moment.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TrafficSnapshot {
+    /// By switch and port.
+    pub switches: BTreeMap<SwitchName, BTreeMap<PortName, PortStats>>,
+    /// The number of addresses in each switch's table.
+    pub addresses: BTreeMap<SwitchName, u32>,
+    /// By box and number of its port.
+    pub boxes: BTreeMap<BoxName, BTreeMap<u8, PortStats>>,
+}
+
+impl TrafficSnapshot {
+    /// The sum over the ports of a switch.
+    pub fn switch(&self, name: &SwitchName) -> PortStats {
+        sum(self.switches.get(name).into_iter().flat_map(BTreeMap::values))
+    }
+
+    /// The statistics of a box's ports, by number.
+    pub fn ports(&self, name: &BoxName) -> impl Iterator<Item = (u8, &PortStats)> {
+        self.boxes.get(name).into_iter().flatten().map(|(number, stats)| (*number, stats))
+    }
+
+    /// The sum over the ports of a box.
+    pub fn whole_box(&self, name: &BoxName) -> PortStats {
+        sum(self.ports(name).map(|(_, port)| port))
+    }
+}
+
+fn sum<'a>(ports: impl Iterator<Item = &'a PortStats>) -> PortStats {
+    let mut sum = PortStats::default();
+    ports.for_each(|port| sum.add(port));
+    sum
+}
+
+/// Lines of a box's log, each with its number.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LogPage {
+    /// The lines.
+    pub lines: Vec<(u64, LogLine)>,
+    /// Requested lines that the fabric no longer has.
+    pub lost: u64,
+    /// The number of the last line of the log.
+    pub last: u64,
+    /// The number of the first line that the fabric still has.
+    pub first: u64,
+}
+
+/// Events, each with the fabric's number of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EventPage {
+    /// The events. Their own sequence numbers are those of the fabric.
+    pub events: Vec<Event>,
+    /// Requested events that the fabric no longer has.
+    pub lost: u64,
+    /// Boxes whose logs have grown since the last page.
+    pub talkative: Vec<BoxName>,
+}
+
+/// A file that a box has written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStatus {
+    /// Its name in the box, escaped for display.
+    pub name: String,
+    /// Stored bytes.
+    pub bytes: u64,
+    /// Bytes that were dropped.
+    pub lost: u64,
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum CheckOutcome {
+    /// The box accepted the configuration, with these remarks.
+    Accepted(Vec<Diagnostic>),
+    /// It rejected the configuration.
+    Rejected(Vec<Diagnostic>),
+    /// The check itself failed, for this reason.
+    Failed(String),
+}

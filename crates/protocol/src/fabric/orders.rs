@@ -1,0 +1,320 @@
+//! The orders, each with the type of its answer.
+
+use super::model::{
+    BoxRuntime, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage,
+    PortInventory, Started, TrafficSnapshot,
+};
+use ::model::{
+    AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
+    CreateSwitch, Diagnostic, MacAddr, PortName, PortRequest, SwitchName,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+
+/// An order, with the type of its answer.
+pub trait Ask: Into<Order> {
+    /// The answer.
+    type Answer: Serialize + DeserializeOwned;
+}
+
+macro_rules! orders {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? } -> $answer:ty;)*) => {
+        /// An order.
+        #[derive(Debug, Serialize, Deserialize)]
+        pub enum Order {
+            $($(#[$doc])* $name($name),)*
+        }
+
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, Serialize, Deserialize)]
+            pub struct $name {
+                $($(#[$field_doc])* pub $field: $type,)*
+            }
+
+            impl From<$name> for Order {
+                fn from(order: $name) -> Self {
+                    Self::$name(order)
+                }
+            }
+
+            impl Ask for $name {
+                type Answer = $answer;
+            }
+        )*
+    };
+}
+
+orders! {
+    /// Does nothing. The answer shows that the thread that moves packets responds.
+    Ping {} -> ();
+
+    /// Lists all boxes and switches, for a daemon that adopts them.
+    Inventory {} -> InventoryReply;
+
+    /// What the fabric can run, and where.
+    Facts {} -> FabricFacts;
+
+    /// Adds a switch without ports: the ports of the definition are ignored.
+    AddSwitch {
+        /// The definition.
+        definition: CreateSwitch,
+    } -> ();
+
+    /// Removes a switch and its ports. Attached boxes are then attached to nothing.
+    RemoveSwitch {
+        /// The switch.
+        switch: SwitchName,
+    } -> ();
+
+    /// Checks that a port of this name can be added, before its device is opened.
+    CheckVacant {
+        /// The switch.
+        switch: SwitchName,
+        /// The port.
+        port: PortName,
+    } -> ();
+
+    /// Adds a port. A port with a device comes with the descriptors of its device; without any, it is down until
+    /// [`ReopenPort`].
+    AddPort {
+        /// The switch.
+        switch: SwitchName,
+        /// The definition.
+        port: PortDefinition,
+    } -> ();
+
+    /// Gives a port its device again. The descriptors come with the order.
+    ReopenPort {
+        /// The switch.
+        switch: SwitchName,
+        /// The definition.
+        port: PortDefinition,
+    } -> ();
+
+    /// Removes a port. The other end of a pipe is removed too; a box's port is then attached to nothing.
+    RemovePort {
+        /// The switch.
+        switch: SwitchName,
+        /// The port.
+        port: PortName,
+    } -> ();
+
+    /// Assigns an address to a port of a static switch.
+    SetAddress {
+        /// The switch.
+        switch: SwitchName,
+        /// The address.
+        mac: MacAddr,
+        /// The port.
+        port: PortName,
+    } -> ();
+
+    /// Removes an address from a static switch.
+    RemoveAddress {
+        /// The switch.
+        switch: SwitchName,
+        /// The address.
+        mac: MacAddr,
+    } -> ();
+
+    /// Makes a port of a static switch, or none, the one that receives frames to unknown addresses.
+    SetDefault {
+        /// The switch.
+        switch: SwitchName,
+        /// The port.
+        port: Option<PortName>,
+    } -> ();
+
+    /// The address table of a switch.
+    Addresses {
+        /// The switch.
+        switch: SwitchName,
+    } -> Vec<AddressEntry>;
+
+    /// The ports of a switch.
+    Ports {
+        /// The switch.
+        switch: SwitchName,
+    } -> Vec<PortInventory>;
+
+    /// The counters of all ports.
+    Traffic {} -> TrafficSnapshot;
+
+    /// Captures the packets that pass a port. The answer comes with the readable end of a socket.
+    Capture {
+        /// The port.
+        point: CapturePoint,
+        /// Bytes kept of each packet; absent: all.
+        snap: Option<u32>,
+        /// The number of packets after which the capture ends; absent: it does not.
+        count: Option<u64>,
+    } -> ();
+
+    /// Defines a box and attaches its ports: all of them, or none. Its configuration text and files are ignored.
+    DefineBox {
+        /// The definition.
+        definition: CreateBox,
+        /// Whether it counts as stopped; otherwise as never started.
+        stopped: bool,
+    } -> ();
+
+    /// Kills a box if it runs, and forgets it.
+    ForgetBox {
+        /// The box.
+        name: BoxName,
+    } -> ();
+
+    /// Creates and starts a box with these configurations.
+    StartBox {
+        /// The box.
+        name: BoxName,
+        /// The configurations, in the order of their installation.
+        configurations: Vec<Configuration>,
+        /// If the start fails, the box's restart policy decides whether the fabric tries again.
+        restore: bool,
+    } -> Started;
+
+    /// Ends a box: gracefully, or at once.
+    StopBox {
+        /// The box.
+        name: BoxName,
+        /// Whether the box may finish what it does.
+        graceful: bool,
+    } -> ();
+
+    /// Suspends a running box.
+    SuspendBox {
+        /// The box.
+        name: BoxName,
+    } -> ();
+
+    /// Resumes a suspended box.
+    ResumeBox {
+        /// The box.
+        name: BoxName,
+    } -> ();
+
+    /// Kills a box as if it had crashed.
+    KillBox {
+        /// The box.
+        name: BoxName,
+    } -> ();
+
+    /// Attaches a box's port as its definition says, if it is attached to nothing. The answer says whether it was.
+    ReattachBox {
+        /// The box.
+        name: BoxName,
+        /// The number of the port.
+        number: u8,
+        /// The definition of the port.
+        port: PortRequest,
+    } -> bool;
+
+    /// Changes the share, the limit, the restart policy and the labels of a box.
+    AlterBox {
+        /// The new definition. Everything else in it is as before.
+        definition: CreateBox,
+    } -> ();
+
+    /// Installs a configuration in a running box, or swaps the one of the same name. The answer has its warnings.
+    Install {
+        /// The box.
+        name: BoxName,
+        /// The configuration.
+        configuration: Configuration,
+    } -> Vec<Diagnostic>;
+
+    /// Removes a configuration from a running box.
+    RemoveConfiguration {
+        /// The box.
+        name: BoxName,
+        /// The configuration.
+        configuration: ConfigurationName,
+    } -> ();
+
+    /// Reads a handler of a running box.
+    ReadHandler {
+        /// The box.
+        name: BoxName,
+        /// The configuration.
+        configuration: ConfigurationName,
+        /// The handler.
+        handler: String,
+        /// The argument; may be empty.
+        argument: ByteBuf,
+        /// How long the box may take, in milliseconds.
+        timeout_ms: u32,
+    } -> ByteBuf;
+
+    /// Writes a handler of a running box.
+    WriteHandler {
+        /// The box.
+        name: BoxName,
+        /// The configuration.
+        configuration: ConfigurationName,
+        /// The handler.
+        handler: String,
+        /// The value.
+        value: ByteBuf,
+    } -> ();
+
+    /// The state of boxes.
+    BoxRuntimes {
+        /// The boxes; none means all. Unknown names are left out.
+        names: Vec<BoxName>,
+        /// Whether the boxes themselves are asked for their counters.
+        ask: bool,
+    } -> Vec<BoxRuntime>;
+
+    /// A box's log.
+    Log {
+        /// The box.
+        name: BoxName,
+        /// The number of the last line that the daemon knows.
+        after: u64,
+        /// The most lines to return.
+        most: u32,
+    } -> LogPage;
+
+    /// The files that a box has written.
+    Files {
+        /// The box.
+        name: BoxName,
+    } -> Vec<FileStatus>;
+
+    /// Opens a file that a box has written. The answer has its present length, and comes with its descriptor.
+    OpenFile {
+        /// The box.
+        name: BoxName,
+        /// The file.
+        file: String,
+    } -> u64;
+
+    /// Checks a configuration in a box of its own that is then discarded.
+    Check {
+        /// The configuration; only its text and its files count.
+        configuration: Configuration,
+        /// The number of ports.
+        ports: u8,
+    } -> CheckOutcome;
+
+    /// Events since a number.
+    Events {
+        /// The number of the last event that the daemon knows.
+        after: u64,
+        /// The most events to return.
+        most: u32,
+    } -> EventPage;
+
+    /// Creates the files that boxes write in a folder, whose descriptor comes with the order.
+    UseFolder {} -> ();
+
+    /// Ends all boxes and the fabric when the connection ends: the daemon keeps its definitions in memory only, so that no
+    /// other can adopt them.
+    EndWithConnection {} -> ();
+
+    /// Ends all boxes and the fabric.
+    End {} -> ();
+}
