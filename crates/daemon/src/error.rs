@@ -113,6 +113,8 @@ pub enum PortError {
     Tap(String, LauncherError),
     /// The network interface cannot be opened.
     Interface(String, LauncherError),
+    /// Another port has the device or file.
+    InUse(Subject),
     /// The capture file cannot be opened.
     Capture(PathBuf, LauncherError),
 }
@@ -314,6 +316,7 @@ impl fmt::Display for PortError {
             Self::Interface(device, cause) => {
                 write!(f, "can't open the interface {device}{}", missing(cause, "CAP_NET_RAW"))
             }
+            Self::InUse(port) => write!(f, "{} {} has this device or file already", port.kind(), port.name()),
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
         }
     }
@@ -335,7 +338,7 @@ impl Error for PortError {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
             Self::Capture(_, error) => Some(error),
-            Self::Name(_) => None,
+            Self::Name(_) | Self::InUse(_) => None,
         }
     }
 }

@@ -29,6 +29,7 @@ mod history;
 mod host;
 mod journal;
 mod limits;
+mod news;
 mod server;
 mod settings;
 mod store;

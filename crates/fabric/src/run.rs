@@ -2,9 +2,10 @@
 
 use crate::Settings;
 use crate::lifecycle::{Fabric, StartError};
-use crate::serve::serve;
+use crate::serve::{report, serve};
 use protocol::Channel;
 use protocol::launcher::{FabricEnd, MAX_REQUEST, ToFabric};
+use sandbox::KvmDevice;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -29,10 +30,11 @@ enum Event {
 ///
 /// The image was rejected, or a thread could not be created.
 pub fn run(settings: &Settings, end: FabricEnd) -> Result<(), StartError> {
-    let fabric = Fabric::start(settings, end.store)?;
+    let fabric = Fabric::start(settings, KvmDevice::Given(end.kvm), end.store)?;
     let (sender, events) = channel();
     let listener = sender.clone();
-    std::thread::spawn(move || listen(&end.launcher, &listener));
+    let launcher = end.launcher;
+    std::thread::spawn(move || listen(&launcher, &listener));
     supervise(&fabric, &sender, &events);
     fabric.end();
     Ok(())
@@ -73,7 +75,7 @@ fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) 
             }
             Ok(Event::Disconnected(ended, why)) => {
                 if let Some(why) = why {
-                    eprintln!("clickbox fabric: a connection of a daemon was closed: {why}");
+                    report(&format!("a connection of a daemon was closed: {why}"));
                 }
                 if current.take_if(|(number, _)| *number == ended).is_some() && fabric.ends_with_connection()
                 {

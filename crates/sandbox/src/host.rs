@@ -10,7 +10,7 @@ use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::shared_region::{Backing, HostPort, RegionPlan, SharedRegion};
 use crate::snapshot::{SharedState, Snapshot};
-use crate::vm::{Hypervisor, VirtualMachine, Worker};
+use crate::vm::{Hypervisor, KvmDevice, VirtualMachine, Worker};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -47,13 +47,18 @@ impl std::fmt::Debug for Host {
 impl Host {
     /// Verifies an image and prepares it to be run many times.
     pub fn new(image: &[u8]) -> Result<Self, HostError> {
+        Self::with_kvm(image, KvmDevice::Open)
+    }
+
+    /// As [`new`](Self::new), with a `/dev/kvm` that another process may have opened.
+    pub fn with_kvm(image: &[u8], device: KvmDevice) -> Result<Self, HostError> {
         if let Some(feature) = cpu::missing() {
             return Err(HostError::Processor(feature));
         }
         let image = Arc::new(Image::parse(image)?);
         // Measured once here, so that the first box does not wait for it.
         cpu::tsc_hz();
-        let hypervisor = Hypervisor::open(&image)?.map(Arc::new);
+        let hypervisor = Hypervisor::new(&image, device)?.map(Arc::new);
         Ok(Self {
             dense: match hypervisor.is_some() {
                 true => Arena::with_hugetlb(DENSE_SPACE)?,

@@ -58,4 +58,4 @@ pub use sandbox_kind::SandboxKind;
 pub use settings::{PortSettings, Settings};
 pub use shared_region::{HostPort, SharedRegion};
 pub use snapshot::{Snapshot, SnapshotError};
-pub use vm::{VirtualMachine, VmExit, Worker};
+pub use vm::{KvmDevice, VirtualMachine, VmExit, Worker};

@@ -26,6 +26,15 @@ impl Devices {
         Ok(Self(opened))
     }
 
+    /// Whether two ports name a device or file that only one of them can have.
+    pub(crate) fn conflict(one: &AddPort, other: &AddPort) -> bool {
+        let exclusive = |port: &AddPort| -> Vec<PortDevice> {
+            let all = devices(port).into_iter().flatten();
+            all.filter(|device| matches!(device, PortDevice::Tap(_) | PortDevice::Recording(_))).collect()
+        };
+        exclusive(one).iter().any(|device| exclusive(other).contains(device))
+    }
+
     /// Closes what a removed port had.
     pub(crate) fn close(connector: &dyn Connector, port: &AddPort) {
         devices(port).into_iter().flatten().for_each(|device| connector.close(device));

@@ -53,9 +53,10 @@ impl FabricLink {
         self.changed.notify_all();
     }
 
-    /// Records that the fabric has ended.
-    pub(crate) fn lost(&self) {
-        self.state().client = None;
+    /// Takes no more orders for this fabric, which has ended. Returns whether it was the present one.
+    pub(crate) fn lost(&self, client: &Arc<Client>) -> bool {
+        client.close();
+        self.state().client.take_if(|present| Arc::ptr_eq(present, client)).is_some()
     }
 
     /// Closes the connection. The fabric goes on.

@@ -12,7 +12,7 @@ use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr,
     PortDriver, StackName, Time, with_causes,
 };
-use protocol::fabric::{Phase, orders};
+use protocol::fabric::{Asked, Phase, orders};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ impl Supervisor {
         self.0.managed_box(name)?;
         self.operate(Action::Remove, name, &|| self.claims_to_remove_box(name), |operation| {
             let managed = self.0.managed_box(name)?;
-            let phase = self.runtime(name, false)?.phase;
+            let phase = self.runtime(name, Asked::None)?.phase;
             if !matches!(phase, Phase::Created | Phase::Stopped | Phase::Crashed) {
                 return Err(OperationError::InUse(name.into(), Vec::new()));
             }

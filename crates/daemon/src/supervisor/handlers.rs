@@ -5,7 +5,7 @@ use crate::error::OperationError;
 use crate::limits::{CALL_TIMEOUT, LIST_TIMEOUT, MAX_HANDLER_BYTES};
 use api::escape;
 use api::{BoxName, ConfigurationName, HandlerInfo, HandlerPath, HandlerValue, Value};
-use protocol::fabric::{FabricError, orders};
+use protocol::fabric::{Asked, FabricError, orders};
 use serde_bytes::ByteBuf;
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl Supervisor {
     /// Lists the handlers of a box, in the order of configurations and elements.
     pub fn handlers(&self, name: &BoxName) -> Result<Vec<HandlerInfo>, OperationError> {
         self.0.managed_box(name)?;
-        let runtime = self.runtime(name, false)?;
+        let runtime = self.runtime(name, Asked::None)?;
         let names = runtime.configurations.into_iter().map(|configuration| configuration.name);
         let (start, mut found, mut bytes) = (Instant::now(), Vec::new(), 0);
         for configuration in names {

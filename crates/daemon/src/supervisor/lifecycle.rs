@@ -8,7 +8,7 @@ use crate::limits::CHANGE_TIMEOUT;
 use crate::store::{Action, StoreChange, StoredConfiguration};
 use api::{BoxName, BoxStatus, Diagnostic};
 use parking_lot::MutexGuard;
-use protocol::fabric::{Configuration, ConfigurationVersion, FabricError, Phase, orders};
+use protocol::fabric::{Asked, Configuration, ConfigurationVersion, FabricError, Phase, orders};
 use std::sync::Arc;
 
 impl Supervisor {
@@ -63,7 +63,7 @@ impl Supervisor {
     /// Stops a box gracefully, even if it is being started or waits to restart.
     pub fn stop_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let managed = self.0.managed_box(name)?;
-        let phase = self.runtime(name, false)?.phase;
+        let phase = self.runtime(name, Asked::None)?.phase;
         if matches!(phase, Phase::Stopped | Phase::Created | Phase::Crashed) {
             let (state, hint) = (phase.words(), "there is nothing to stop");
             return Err(OperationError::State { name: name.clone(), state, hint });

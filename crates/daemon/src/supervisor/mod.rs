@@ -11,7 +11,6 @@ mod lifecycle;
 mod maintenance;
 mod managed_box;
 mod monitor;
-mod news;
 mod operation;
 mod pending_confirmation;
 mod rate_meter;

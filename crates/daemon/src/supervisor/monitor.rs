@@ -1,11 +1,12 @@
 //! The monitor: fetches events from the fabric, measures rates, and carries out what is due. A second thread keeps the
 //! connection to the fabric.
 
+use super::rate_meter::Used;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::store::FABRIC_EVENTS;
 use api::{EventKind, Subject, with_causes};
-use protocol::fabric::{BoxRuntime, Client, FabricError, Reader, ResourceUsage, orders};
+use protocol::fabric::{Asked, BoxRuntime, Client, FabricError, Reader, ResourceUsage, orders};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -32,9 +33,11 @@ impl Supervisor {
     pub(super) fn connect(&self) -> Result<(), OperationError> {
         let (client, reader) = self.0.fabric.connect()?;
         self.start_reader(&client, reader)?;
-        self.0.fabric.set(client);
-        self.find_fetched()?;
-        self.reconcile()
+        self.0.fabric.set(client.clone());
+        self.find_fetched().and_then(|()| self.reconcile()).inspect_err(|_| {
+            // Its reader then does not connect again, because the caller does.
+            self.0.fabric.lost(&client);
+        })
     }
 
     /// Finds out which events of this fabric were fetched, possibly by an earlier daemon.
@@ -59,8 +62,9 @@ impl Supervisor {
         let (state, news, client) = (Arc::downgrade(&self.0), self.0.news.clone(), client.clone());
         let run = move || {
             let why = reader.run(|_| news.announce());
-            drop(client);
-            if let Some(state) = state.upgrade() {
+            if let Some(state) = state.upgrade()
+                && state.fabric.lost(&client)
+            {
                 Self(state).reconnect(why);
             }
         };
@@ -75,24 +79,18 @@ impl Supervisor {
             match self.connect() {
                 // A fabric that ends with the daemon before may still be there.
                 Err(OperationError::Fabric(FabricError::Disconnected)) if start.elapsed() < FIRST_TIMEOUT => {
-                    self.0.fabric.lost();
                     std::thread::sleep(MIN_PAUSE);
                 }
-                Ok(()) => {
-                    self.0.set_started();
-                    return Ok(());
-                }
-                Err(failure) => return Err(failure),
+                result => return result,
             }
         }
     }
 
     /// Starts another fabric after one has ended.
     fn reconnect(&self, why: Option<String>) {
-        if self.0.is_ending() || !self.0.has_started() {
+        if self.0.is_ending() {
             return;
         }
-        self.0.fabric.lost();
         let why = why.map_or("the fabric has ended".to_string(), |why| {
             format!("the fabric violated the protocol: {why}")
         });
@@ -173,10 +171,10 @@ impl Supervisor {
     /// Measures traffic and processor time of everything.
     fn measure(&self) -> Result<(), OperationError> {
         let snapshot = self.0.fabric.ask(orders::Traffic {})?;
-        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: false })?;
+        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::Active })?;
         let used = |runtime: BoxRuntime| {
             let ResourceUsage { time, .. } = runtime.usage;
-            (runtime.name, time)
+            (runtime.name, Used { time, lost: runtime.drops.values().sum() })
         };
         let used: BTreeMap<_, _> = runtimes.into_iter().map(used).collect();
         self.recover_ports(&snapshot);

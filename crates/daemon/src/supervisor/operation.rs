@@ -96,6 +96,8 @@ impl Operation<'_> {
         for act in std::mem::take(&mut self.after) {
             act(self.supervisor);
         }
+        // What the fabric did comes before the sentence that it is done.
+        let _ = self.supervisor.fetch_events();
         for (kind, subject, message) in std::mem::take(&mut self.events) {
             state.journal.note(kind, subject, message);
         }

@@ -10,14 +10,23 @@ use std::time::{Duration, Instant};
 pub(super) struct RateMeter {
     /// The last measurement: its time and the counters.
     last: Option<(Instant, TrafficSnapshot)>,
-    /// The CPU time that each box had used by then.
-    used: BTreeMap<BoxName, Duration>,
+    /// What each box had used by then.
+    used: BTreeMap<BoxName, Used>,
     /// Rates of boxes, from the box's side.
     pub(super) boxes: BTreeMap<BoxName, Rates>,
     /// Rates of switches.
     pub(super) switches: BTreeMap<SwitchName, Rates>,
     /// Rates of their ports.
     pub(super) ports: BTreeMap<(SwitchName, PortName), Rates>,
+}
+
+/// What a box has used and lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
+    /// CPU time.
+    pub(super) time: Duration,
+    /// Packets that were lost inside it.
+    pub(super) lost: u64,
 }
 
 /// Rates per second between two measurements.
@@ -48,24 +57,23 @@ fn turned(rates: Rates) -> Rates {
 
 impl RateMeter {
     /// Adds a measurement.
-    pub(super) fn advance(
-        &mut self,
-        now: Instant,
-        snapshot: TrafficSnapshot,
-        used: BTreeMap<BoxName, Duration>,
-    ) {
+    pub(super) fn advance(&mut self, now: Instant, snapshot: TrafficSnapshot, used: BTreeMap<BoxName, Used>) {
         if let Some((then, old)) = &self.last {
             let seconds = now.duration_since(*then).as_secs_f64().max(1e-3);
             let none = PortStats::default();
             let grown = |name: &BoxName| {
                 let now = used.get(name).copied().unwrap_or_default();
-                now.saturating_sub(self.used.get(name).copied().unwrap_or(now))
+                let then = self.used.get(name).copied().unwrap_or(now);
+                Used { time: now.time.saturating_sub(then.time), lost: now.lost.saturating_sub(then.lost) }
             };
             self.boxes = used
                 .keys()
                 .map(|name| {
                     let (before, after) = (old.whole_box(name), snapshot.whole_box(name));
-                    (name.clone(), turned(rates(&before, &after, grown(name), seconds)))
+                    let grown = grown(name);
+                    let mut rates = turned(rates(&before, &after, grown.time, seconds));
+                    rates.dropped_packets += grown.lost as f64 / seconds;
+                    (name.clone(), rates)
                 })
                 .collect();
             self.switches = snapshot
@@ -105,7 +113,7 @@ mod tests {
         stats.counters.received_packets = 100;
         stats.cost = Duration::from_millis(10);
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let used = |time| BTreeMap::from([(name.clone(), time)]);
+        let used = |time| BTreeMap::from([(name.clone(), Used { time, lost: time.as_secs() * 7 })]);
         meter.advance(start, snapshot.clone(), used(second));
         assert!(meter.boxes.is_empty());
         let stats = snapshot.boxes.entry(name.clone()).or_default().entry(0).or_default();
@@ -116,6 +124,7 @@ mod tests {
         let rates = meter.boxes[&name];
         assert_eq!((rates.sent_packets, rates.sent_bits, rates.received_packets), (100.0, 48_000.0, 0.0));
         assert!((rates.cores - 0.35).abs() < 1e-9, "{rates:?}");
+        assert_eq!(rates.dropped_packets, 0.0);
         // A box that was replaced starts again at zero.
         meter.advance(start + 3 * second, snapshot, used(Duration::ZERO));
         assert_eq!(meter.boxes[&name].cores, 0.0);

@@ -2,12 +2,12 @@
 
 use super::claims::Claims;
 use super::managed_box::ManagedBox;
-use super::news::News;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
 use crate::error::OperationError;
 use crate::fabric::FabricLink;
 use crate::journal::Journal;
+use crate::news::News;
 use crate::settings::Settings;
 use crate::store::{Damage, Store, StoreError, StoredSwitch};
 use crate::symbols::SymbolFile;
@@ -118,8 +118,6 @@ pub(super) struct SupervisorState {
     events_until: Mutex<u64>,
     saved_events: Mutex<SavedEvents>,
     ending: AtomicBool,
-    /// The first fabric is there.
-    started_once: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -171,15 +169,6 @@ impl SupervisorState {
 
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::SeqCst)
-    }
-
-    /// Records that the first fabric is there. Another is started when it ends.
-    pub(super) fn set_started(&self) {
-        self.started_once.store(true, Ordering::SeqCst);
-    }
-
-    pub(super) fn has_started(&self) -> bool {
-        self.started_once.load(Ordering::SeqCst)
     }
 
     /// Reports damage of the store.
@@ -240,7 +229,8 @@ impl Supervisor {
         let mut store = Store::open(settings.store.as_deref(), settings.store_pages)?;
         let (damage, interrupted) = (store.take_damage(), store.take_interrupted());
         let (earlier, events) = (store.events()?, store.counter("events")?);
-        let journal = Journal::new(earlier, events);
+        let news = Arc::<News>::default();
+        let journal = Journal::new(earlier, events, news.clone());
         let events = journal.0.last();
         let until = events + EVENT_BLOCK;
         // Detects now whether the store is writable.
@@ -252,7 +242,7 @@ impl Supervisor {
             store: Mutex::new(store),
             fabric: FabricLink::new(settings.connector.clone(), identity),
             fetched: Mutex::new(0),
-            news: Arc::default(),
+            news,
             journal,
             meter: Mutex::default(),
             claims: Claims::default(),
@@ -267,7 +257,6 @@ impl Supervisor {
             events_until: Mutex::new(until),
             saved_events: Mutex::new(SavedEvents { until: events, retry: None }),
             ending: AtomicBool::new(false),
-            started_once: AtomicBool::new(false),
         }));
         for damage in damage {
             supervisor.0.note_damage(&damage);

@@ -8,7 +8,9 @@ use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport,
     PortStatus, Sandbox, Size, Time, Usage,
 };
-use protocol::fabric::{BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders};
+use protocol::fabric::{
+    Asked, BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +62,7 @@ impl Supervisor {
     /// Lists the boxes, by name.
     pub fn boxes(&self) -> Result<Vec<BoxStatus>, OperationError> {
         let snapshot = self.0.fabric.ask(orders::Traffic {})?;
-        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: true })?;
+        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::All })?;
         let runtimes: BTreeMap<BoxName, BoxRuntime> =
             runtimes.into_iter().map(|runtime| (runtime.name.clone(), runtime)).collect();
         let status = |managed: &Arc<ManagedBox>| {
@@ -78,7 +80,7 @@ impl Supervisor {
     /// The report of a box's last crash.
     pub fn crash(&self, name: &BoxName) -> Result<CrashReport, OperationError> {
         self.0.managed_box(name)?;
-        let crash = self.crash_of(&self.runtime(name, false)?);
+        let crash = self.crash_of(&self.runtime(name, Asked::None)?);
         crash.ok_or_else(|| OperationError::NoCrash(name.clone()))
     }
 
@@ -95,13 +97,13 @@ impl Supervisor {
     }
 
     /// The state of a box.
-    pub(super) fn runtime(&self, name: &BoxName, ask: bool) -> Result<BoxRuntime, OperationError> {
+    pub(super) fn runtime(&self, name: &BoxName, ask: Asked) -> Result<BoxRuntime, OperationError> {
         let found = self.0.fabric.ask(orders::BoxRuntimes { names: vec![name.clone()], ask })?;
         found.into_iter().next().ok_or_else(|| OperationError::NoBox(name.clone()))
     }
 
     pub(super) fn status(&self, managed: &ManagedBox) -> Result<BoxStatus, OperationError> {
-        let runtime = self.runtime(&managed.name, true)?;
+        let runtime = self.runtime(&managed.name, Asked::All)?;
         let snapshot = self.0.fabric.ask(orders::Traffic {})?;
         Ok(self.status_of(managed, &runtime, &snapshot))
     }
@@ -163,7 +165,7 @@ impl Supervisor {
     }
 
     pub(super) fn detail(&self, managed: &ManagedBox) -> Result<BoxDetail, OperationError> {
-        let runtime = self.runtime(&managed.name, true)?;
+        let runtime = self.runtime(&managed.name, Asked::All)?;
         let snapshot = self.0.fabric.ask(orders::Traffic {})?;
         let status = self.status_of(managed, &runtime, &snapshot);
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
@@ -196,7 +198,7 @@ impl Supervisor {
 
     /// Facts about the daemon.
     pub(crate) fn facts(&self) -> Result<DaemonFacts, OperationError> {
-        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: false })?;
+        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::None })?;
         let states: Vec<_> = runtimes.iter().map(|runtime| state_to_api(runtime.phase)).collect();
         let snapshot = self.0.fabric.ask(orders::Traffic {})?;
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

@@ -3,7 +3,7 @@
 use super::claims::Claim;
 use super::operation::Operation;
 use super::state::Supervisor;
-use crate::error::OperationError;
+use crate::error::{OperationError, PortError};
 use crate::fabric::Devices;
 use crate::store::{Action, StoreChange, StoredSwitch};
 use api::Subject;
@@ -135,9 +135,27 @@ impl Supervisor {
     pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
         let vacant = orders::CheckVacant { switch: switch.clone(), port: port.name.clone() };
         self.0.fabric.ask(vacant)?;
+        if let Some(user) = self.user_of_device(switch, port) {
+            return Err(PortError::InUse(user).into());
+        }
         let devices = Devices::open(self.0.fabric.connector(), port)?;
         let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
-        self.0.fabric.ask_with(order, &devices.descriptors()).map(drop)
+        self.0.fabric.ask_with(order, &devices.descriptors()).map(drop).inspect_err(|_| {
+            drop(devices);
+            Devices::close(self.0.fabric.connector(), port);
+        })
+    }
+
+    /// The other port that has the device of a new port.
+    fn user_of_device(&self, switch: &SwitchName, port: &AddPort) -> Option<Subject> {
+        let switches = self.0.switches();
+        let all = switches
+            .iter()
+            .flat_map(|(name, stored)| stored.definition.ports.iter().map(move |port| (name, port)));
+        let is_self = |name: &SwitchName, other: &AddPort| name == switch && other.name == port.name;
+        all.filter(|(name, other)| !is_self(name, other) && Devices::conflict(port, other))
+            .map(|(name, other)| Subject::from((name, &other.name)))
+            .next()
     }
 
     /// Like [`join`](Self::join), for a restored port: if its device is missing, the port waits for it.

@@ -4,6 +4,7 @@ use daemon::Connector;
 use fabric::Fabric;
 use protocol::launcher::{LauncherError, PortDevice, Refusal, Shortfall, Step};
 use protocol::{Channel, StoreIdentity};
+use sandbox::KvmDevice;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -25,9 +26,19 @@ impl ThreadFabric {
 impl Connector for ThreadFabric {
     fn connect(&self, store: StoreIdentity) -> Result<Channel, LauncherError> {
         let mut fabric = self.fabric.lock().unwrap();
-        let fabric = fabric.get_or_insert_with(|| Fabric::start(&self.settings, store).unwrap()).clone();
-        let (near, far) = Channel::pair().unwrap();
-        std::thread::spawn(move || assert_eq!(fabric::serve(&fabric, &Arc::new(far)), None));
+        let start = || Fabric::start(&self.settings, KvmDevice::Open, store).unwrap();
+        let fabric = fabric.get_or_insert_with(start).clone();
+        // A test may use up all descriptors for a while.
+        let failed = |error: std::io::Error| {
+            let errno = error.raw_os_error().unwrap_or(0);
+            LauncherError::Refused(Refusal::Failed(Shortfall { step: Step::MakeChannel, errno }))
+        };
+        let (near, far) = Channel::pair().map_err(failed)?;
+        std::thread::spawn(move || {
+            if let Some(why) = fabric::serve(&fabric, &Arc::new(far)) {
+                println!("the fabric closed a connection: {why}");
+            }
+        });
         Ok(near)
     }
 

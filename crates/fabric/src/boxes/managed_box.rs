@@ -104,6 +104,8 @@ pub(crate) struct Inner {
     past_drops: BTreeMap<String, u64>,
     /// Drops in the current instance when it last reported them.
     present_drops: BTreeMap<String, u64>,
+    /// The processor time of the current instance when it was last asked for its counters.
+    pub(crate) asked: Option<Duration>,
     /// The remaining CPU time of the current instance, if it is limited.
     pub(crate) budget: Option<CpuBudget>,
 }
@@ -133,6 +135,7 @@ impl ManagedBox {
                 present: Usage::default(),
                 past_drops: BTreeMap::new(),
                 present_drops: BTreeMap::new(),
+                asked: None,
                 budget: None,
             }),
         }

@@ -7,7 +7,8 @@ use crate::limits::MAX_CAPTURES;
 use crate::network::CaptureStream;
 use model::{BoxName, CapturePoint};
 use protocol::fabric::{
-    BoxInventory, BoxRuntime, BoxStats, FabricFacts, FileStatus, InventoryReply, LogPage, ResourceUsage,
+    Asked, BoxInventory, BoxRuntime, BoxStats, FabricFacts, FileStatus, InventoryReply, LogPage,
+    ResourceUsage,
 };
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Fabric {
-    /// The state of these boxes, or of all. `ask`: asks the boxes themselves for their counters.
-    pub(crate) fn runtimes(&self, names: &[BoxName], ask: bool) -> Result<Vec<BoxRuntime>, OperationError> {
+    /// The state of these boxes, or of all.
+    pub(crate) fn runtimes(&self, names: &[BoxName], ask: Asked) -> Result<Vec<BoxRuntime>, OperationError> {
         let boxes: Vec<Arc<ManagedBox>> = match names {
             [] => self.0.all(),
             names => names.iter().filter_map(|name| self.0.managed_box(name).ok()).collect(),
@@ -40,13 +41,24 @@ impl Fabric {
     fn runtime(
         &self,
         managed: &Arc<ManagedBox>,
-        ask: bool,
+        ask: Asked,
         attachments: Vec<model::Attachment>,
     ) -> BoxRuntime {
         let instance = managed.instance();
-        let asked = ask && managed.inner().phase == Phase::Running;
-        let stats = instance.as_ref().filter(|_| asked).and_then(|instance| instance.stats());
         let used = instance.as_ref().map(|instance| instance.usage());
+        let asked = {
+            let mut inner = managed.inner();
+            let time = used.as_ref().map(|used| used.time);
+            // A throttled box runs for its reply, beyond its limit.
+            let is_held = instance.as_ref().is_some_and(|instance| instance.is_held());
+            let has_run = time != inner.asked && !is_held;
+            let is_asked = ask == Asked::All || ask == Asked::Active && has_run;
+            if is_asked {
+                inner.asked = time;
+            }
+            is_asked && inner.phase == Phase::Running
+        };
+        let stats = instance.as_ref().filter(|_| asked).and_then(|instance| instance.stats());
         let mut inner = managed.inner();
         // The box may have a newer instance.
         let is_present = match (&inner.instance, &instance) {

@@ -11,7 +11,7 @@ use crate::network::SwitchThread;
 use crate::processors::Processors;
 use model::{BoxName, Event, EventKind, Subject, Time};
 use protocol::StoreIdentity;
-use sandbox::{EventFd, HostError, SystemError};
+use sandbox::{EventFd, HostError, KvmDevice, SystemError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -163,7 +163,7 @@ impl Drop for FabricState {
 
 impl Fabric {
     /// Starts a fabric without boxes and switches, for the daemon of this store.
-    pub fn start(settings: &Settings, store: StoreIdentity) -> Result<Self, StartError> {
+    pub fn start(settings: &Settings, kvm: KvmDevice, store: StoreIdentity) -> Result<Self, StartError> {
         let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
         let system = |action| move |cause| SystemError { action, cause };
         let exit_events =
@@ -171,7 +171,7 @@ impl Fabric {
         let fabric = Self(Arc::new(FabricState {
             boxes: Mutex::default(),
             switches: SwitchThread::start(cores.clone())?,
-            factory: SandboxFactory::new(settings, cores, exit_event)?,
+            factory: SandboxFactory::new(settings, kvm, cores, exit_event)?,
             templates: Templates::default(),
             exit_events,
             checks: CheckSlots::new(MAX_CHECKS),

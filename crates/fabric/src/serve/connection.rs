@@ -6,6 +6,7 @@ use crate::limits::MAX_ORDER_THREADS;
 use model::with_causes;
 use protocol::fabric::{FromFabric, MAX_ORDER_BYTES, Notice, Reply, ToFabric, VERSION};
 use protocol::{Channel, Hello, Received};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -45,6 +46,11 @@ pub fn serve(fabric: &Fabric, channel: &Arc<Channel>) -> Option<String> {
         let _ = news.join();
     }
     why
+}
+
+/// Reports a violation of the protocol. Unlike `eprintln`, it does not panic when standard error is closed.
+pub(crate) fn report(message: &str) {
+    let _ = writeln!(std::io::stderr(), "clickbox fabric: {message}");
 }
 
 /// Exchanges the first messages.
@@ -102,7 +108,7 @@ impl Connection {
         let own = self.clone();
         let run = move || {
             if let Some(why) = own.run(false) {
-                eprintln!("clickbox fabric: the daemon's message is not understood: {why}");
+                report(&format!("the daemon's message is not understood: {why}"));
                 own.close();
             }
             own.threads.fetch_sub(1, Ordering::SeqCst);

@@ -3,4 +3,5 @@
 mod answer;
 mod connection;
 
+pub(crate) use connection::report;
 pub use connection::serve;

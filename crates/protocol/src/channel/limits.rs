@@ -5,4 +5,4 @@ pub const MAX_DESCRIPTORS: usize = 8;
 
 /// Maximum number of bytes of a message on the socket, without its form. Longer messages use a memory file, because a
 /// socket's buffer is limited.
-pub(super) const MAX_INLINE: usize = 32 * 1024;
+pub(super) const MAX_INLINE: usize = 128 * 1024;

@@ -17,6 +17,7 @@ use rustix::net::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::cell::RefCell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,6 +25,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The forms of a message.
 const INLINE: u8 = 0;
 const IN_MEMORY_FILE: u8 = 1;
+
+thread_local! {
+    /// What a thread receives into. It is filled with zeros once only.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// One end of a conversation. All threads of a process may use it at the same time: each receives whole messages.
 ///
@@ -91,8 +97,18 @@ impl Channel {
     /// Receives a message of at most `most` encoded bytes. Blocks; returns `None` if the other end is closed and all
     /// its messages are received. A message without any byte, which no channel sends, also counts as the end.
     pub fn receive<T: DeserializeOwned>(&self, most: usize) -> Result<Option<Received<T>>, ChannelError> {
-        let mut buffer = [0; 1 + MAX_INLINE];
-        let Some((length, descriptors)) = self.receive_bytes(&mut buffer)? else { return Ok(None) };
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(1 + MAX_INLINE, 0);
+            self.receive_in(buffer, most)
+        })
+    }
+
+    fn receive_in<T: DeserializeOwned>(
+        &self,
+        buffer: &mut [u8],
+        most: usize,
+    ) -> Result<Option<Received<T>>, ChannelError> {
+        let Some((length, descriptors)) = self.receive_bytes(buffer)? else { return Ok(None) };
         let Some((form, payload)) = buffer.get(..length).and_then(<[u8]>::split_first) else {
             return Ok(None);
         };

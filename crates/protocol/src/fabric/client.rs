@@ -121,6 +121,14 @@ impl Reader {
                     break Some("it greets twice".to_string());
                 }
                 Ok(None) => break None,
+                // This process has no descriptors left for a long reply. It is unknown whose it was.
+                Err(ChannelError::Truncated) => {
+                    let message = "the daemon has no file descriptors left".to_string();
+                    let callers = std::mem::take(&mut self.0.waiting().callers);
+                    for caller in callers.into_values() {
+                        let _ = caller.try_send((Err(FabricError::System(message.clone())), Vec::new()));
+                    }
+                }
                 Err(error) => break Some(::model::with_causes(&error)),
             }
         };

@@ -12,7 +12,7 @@ pub mod orders;
 pub use client::{Client, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
-    BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
+    Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
     ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage, Phase,
     PortInventory, PortStats, ResourceUsage, SandboxKind, Started, SwitchInventory, TrafficSnapshot,
 };

@@ -105,6 +105,17 @@ pub struct ResourceUsage {
     pub overruns: u64,
 }
 
+/// Which boxes are asked themselves for their counters. Asking wakes a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asked {
+    /// None: the counters are those that they reported last.
+    None,
+    /// Those that have run since they were last asked.
+    Active,
+    /// All that run.
+    All,
+}
+
 /// What a box reports of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoxStats {

@@ -1,8 +1,8 @@
 //! The orders, each with the type of its answer.
 
 use super::model::{
-    BoxRuntime, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage,
-    PortInventory, Started, TrafficSnapshot,
+    Asked, BoxRuntime, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus, InventoryReply,
+    LogPage, PortInventory, Started, TrafficSnapshot,
 };
 use ::model::{
     AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
@@ -264,8 +264,8 @@ orders! {
     BoxRuntimes {
         /// The boxes; none means all. Unknown names are left out.
         names: Vec<BoxName>,
-        /// Whether the boxes themselves are asked for their counters.
-        ask: bool,
+        /// Which boxes are asked themselves for their counters.
+        ask: Asked,
     } -> Vec<BoxRuntime>;
 
     /// A box's log.

@@ -7,10 +7,20 @@ use crate::vm::tables;
 use boundary::SharedMemory;
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES};
 use kvm_ioctls::{Cap, Kvm};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// The instruction that fills the mapped space after the code: executing it faults.
 const BREAKPOINT: u8 = 0xcc;
+
+/// Where a host gets `/dev/kvm`.
+#[derive(Debug)]
+pub enum KvmDevice {
+    /// It opens it.
+    Open,
+    /// Another process opened it; `None` if it could not.
+    Given(Option<OwnedFd>),
+}
 
 /// KVM, and an image prepared for it.
 pub(crate) struct Hypervisor {
@@ -25,9 +35,17 @@ pub(crate) struct Hypervisor {
 }
 
 impl Hypervisor {
-    /// Opens KVM. Returns `None` if it is missing or lacks what boxes need.
-    pub(crate) fn open(image: &Arc<Image>) -> Result<Option<Self>, SystemError> {
-        let Ok(kvm) = Kvm::new() else { return Ok(None) };
+    /// Prepares the image for KVM. Returns `None` if KVM is missing or lacks what boxes need.
+    pub(crate) fn new(image: &Arc<Image>, device: KvmDevice) -> Result<Option<Self>, SystemError> {
+        let kvm = match device {
+            KvmDevice::Open => Kvm::new().ok(),
+            KvmDevice::Given(None) => None,
+            KvmDevice::Given(Some(device)) => {
+                // SAFETY: the descriptor is open, and nothing else owns it. With another device, KVM's requests fail.
+                Some(unsafe { Kvm::from_raw_fd(device.into_raw_fd()) })
+            }
+        };
+        let Some(kvm) = kvm else { return Ok(None) };
         let needed = [Cap::ReadonlyMem, Cap::ImmediateExit, Cap::Xcrs, Cap::ExtCpuid];
         if kvm.get_api_version() != 12 || !needed.into_iter().all(|cap| kvm.check_extension(cap)) {
             return Ok(None);

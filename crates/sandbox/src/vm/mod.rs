@@ -16,5 +16,6 @@ mod worker;
 mod worker_state;
 
 pub(crate) use hypervisor::Hypervisor;
+pub use hypervisor::KvmDevice;
 pub use virtual_machine::{VirtualMachine, VmExit};
 pub use worker::Worker;

@@ -1,23 +1,23 @@
-//! Wakes the monitor when the fabric has news.
+//! Wakes the monitor when there are new events, here or in the fabric.
 
 use parking_lot::{Condvar, Mutex};
 use std::time::Instant;
 
-/// Whether the fabric has news that were not fetched yet.
+/// Whether there are new events, in the journal or in the fabric.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(crate) struct News {
     fresh: Mutex<bool>,
     changed: Condvar,
 }
 
 impl News {
-    pub(super) fn announce(&self) {
+    pub(crate) fn announce(&self) {
         *self.fresh.lock() = true;
         self.changed.notify_all();
     }
 
     /// Waits for news, at most until `until`.
-    pub(super) fn wait(&self, until: Instant) {
+    pub(crate) fn wait(&self, until: Instant) {
         let mut fresh = self.fresh.lock();
         if !*fresh {
             self.changed.wait_until(&mut fresh, until);
