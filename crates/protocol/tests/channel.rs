@@ -45,7 +45,7 @@ fn messages_of_all_lengths_arrive_in_order() {
 #[test]
 fn descriptors_arrive_in_order_with_short_and_long_messages() {
     let (one, other) = Channel::pair().expect("a pair");
-    for message in [Message::Empty, Message::Bytes(vec![9; 100_000])] {
+    for message in [Message::Empty, Message::Bytes(vec![9; 300_000])] {
         let (readers, writers): (Vec<_>, Vec<_>) =
             (0..MAX_DESCRIPTORS).map(|_| std::io::pipe().expect("a pipe")).unzip();
         let borrowed: Vec<BorrowedFd<'_>> = writers.iter().map(AsFd::as_fd).collect();

@@ -96,7 +96,7 @@ fn malformed_bytes_are_errors() {
 #[test]
 fn messages_over_the_bounds_are_errors() {
     let _alone = alone();
-    assert!(matches!(check(&[0; 40_000], &[]), Err(ChannelError::Truncated)));
+    assert!(matches!(check(&[0; 140_000], &[]), Err(ChannelError::Truncated)));
     let file = memory_file(MOST as u64 + 1, &[], ALL_SEALS);
     let error = check(&head(MOST as u64 + 1), &[file.as_fd()]).expect_err("too long");
     assert!(matches!(error, ChannelError::TooLong { length: 100_001, most: MOST }), "{error:?}");
