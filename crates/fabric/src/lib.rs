@@ -4,7 +4,7 @@
 //! - The `network` is one thread that moves packets between boxes, switches and devices.
 //! - The `lifecycle` of boxes starts, watches, throttles and restarts them. It holds their configurations, so that a box
 //!   that crashes is restarted although no daemon is there.
-//! - Above them, [`serve`] carries out the daemon's orders.
+//! - Above them, [`serve()`] carries out the daemon's orders.
 //!
 //! Invariants:
 //! - The engine is not linked, so a bug in an element cannot affect this process. No configuration text, JSON or SQL is

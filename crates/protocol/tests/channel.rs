@@ -31,7 +31,7 @@ fn messages_of_all_lengths_arrive_in_order() {
     let (one, other) = Channel::pair().expect("a pair");
     let fields = || Message::Fields { name: "ä".to_string(), numbers: [0, 7, u64::MAX], option: Some(true) };
     // Around the longest message that travels in the socket itself, and far beyond it.
-    for length in [0, 1, 32_000, 32_763, 32_764, 32_765, 32_766, 33_000, 500_000] {
+    for length in [0, 1, 32_000, 131_060, 131_064, 131_066, 131_067, 131_068, 131_072, 132_000, 500_000] {
         let bytes = || Message::Bytes((0..length).map(|byte| byte as u8).collect());
         one.send(&Message::Empty, &[]).expect("room");
         one.send(&bytes(), &[]).expect("room");

@@ -123,7 +123,7 @@ impl Network {
         Ok(())
     }
 
-    /// Adds a port to a switch, with its addresses. `opened` is the result of [`open`](super::open).
+    /// Adds a port to a switch, with its addresses. `opened` is what [`adopt`](super::adopt) returned.
     pub(crate) fn add_port(
         &mut self,
         switch: &SwitchName,
