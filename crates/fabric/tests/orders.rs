@@ -1,0 +1,181 @@
+//! A fabric that strangers order about: it answers or closes the connection, and goes on.
+
+use fabric::{Fabric, Settings, serve};
+use model::{
+    AddPort, BoxName, ConfigurationName, CreateBox, CreateSwitch, Limits, PortDriver, PortName, PortRequest,
+    Sandbox, Size, SwitchName, Time,
+};
+use protocol::fabric::{
+    Asked, Client, Configuration, ConfigurationVersion, FabricError, Phase, ToFabric, VERSION, orders,
+};
+use protocol::{Channel, Hello, StoreIdentity};
+use random::Random;
+use sandbox::KvmDevice;
+use serde_bytes::ByteBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+const STORE: StoreIdentity = [7; 16];
+
+fn fabric() -> Fabric {
+    Fabric::start(&Settings { image: image::PROBE, workers: 1 }, KvmDevice::Given(None), STORE).unwrap()
+}
+
+/// A daemon's end of a connection, and the thread that serves it: why it was closed.
+fn connect(fabric: &Fabric) -> (Channel, JoinHandle<Option<String>>) {
+    let (near, far) = Channel::pair().unwrap();
+    let fabric = fabric.clone();
+    (near, thread::spawn(move || serve(&fabric, &Arc::new(far))))
+}
+
+fn client(fabric: &Fabric) -> Arc<Client> {
+    let (client, reader) = Client::connect(connect(fabric).0, STORE).unwrap();
+    thread::spawn(move || reader.run(|_| {}));
+    client
+}
+
+fn name(number: u32) -> BoxName {
+    format!("box{number}").parse().unwrap()
+}
+
+fn switch(number: u32) -> SwitchName {
+    format!("lan{number}").parse().unwrap()
+}
+
+#[test]
+fn strangers_are_refused_and_others_served() {
+    let fabric = fabric();
+    let good = client(&fabric);
+    let refusal = |hello: Hello| {
+        let (near, served) = connect(&fabric);
+        near.send(&ToFabric::Hello(hello), &[]).unwrap();
+        let why = served.join().unwrap().expect("it is refused");
+        drop(near);
+        why
+    };
+    assert!(refusal(Hello { version: VERSION, store: [8; 16] }).contains("another store"));
+    assert!(refusal(Hello { version: VERSION + 2, store: STORE }).contains("version"));
+    // An order before the greeting.
+    let (near, served) = connect(&fabric);
+    near.send(&ToFabric::Order { number: 1, order: orders::Ping {}.into() }, &[]).unwrap();
+    assert!(served.join().unwrap().is_some());
+    // Other messages instead of orders, after a greeting.
+    for message in ["{}", "Order", ""] {
+        let (near, served) = connect(&fabric);
+        near.send(&ToFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
+        near.send(&(message, u64::MAX, vec![0u8; 100]), &[]).unwrap();
+        // The thread that receives it may be another one than the first, which then ends without a reason.
+        let _ = served.join().unwrap();
+    }
+    assert_eq!(good.ask(orders::Ping {}), Ok(()));
+}
+
+#[test]
+fn orders_about_nothing_are_errors() {
+    let client = client(&fabric());
+    let (unknown, lan) = (name(0), switch(0));
+    assert_eq!(
+        client.ask(orders::ForgetBox { name: unknown.clone() }),
+        Err(FabricError::NoBox(unknown.clone()))
+    );
+    let start = orders::StartBox { name: unknown.clone(), configurations: Vec::new(), restore: false };
+    assert_eq!(client.ask(start).err(), Some(FabricError::NoBox(unknown)));
+    let remove = orders::RemoveSwitch { switch: lan.clone() };
+    assert_eq!(client.ask(remove), Err(FabricError::NoSwitch(lan)));
+    assert!(client.ask(orders::Inventory {}).unwrap().boxes.is_empty());
+}
+
+fn any_box(random: &mut Random) -> CreateBox {
+    let attach = ["-", "lan0", "lan1", "pipe:a"];
+    let port = |random: &mut Random| PortRequest {
+        attach: attach[random.below(4) as usize].parse().unwrap(),
+        ..PortRequest::default()
+    };
+    CreateBox {
+        sandbox: Sandbox::Process,
+        memory: Size(1 << 20),
+        ports: (0..random.below(3)).map(|_| port(random)).collect(),
+        ..CreateBox::new(name(random.below(3)), "")
+    }
+}
+
+fn any_configuration(random: &mut Random) -> Configuration {
+    let texts = ["mirror", "drop", "nonsense", "crash"];
+    Configuration {
+        name: ConfigurationName::main(),
+        version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
+        text: texts[random.below(4) as usize].into(),
+        files: Vec::new(),
+    }
+}
+
+fn any_port(random: &mut Random) -> AddPort {
+    let name: PortName = format!("port{}", random.below(3)).parse().unwrap();
+    let driver = match random.below(4) {
+        0 => PortDriver::Null {},
+        1 => PortDriver::Tap { device: None },
+        2 => PortDriver::Pipe { switch: switch(random.below(2)), port: name.clone() },
+        _ => PortDriver::Box { name: self::name(random.below(3)), port: 0 },
+    };
+    AddPort { name, driver, addresses: Vec::new(), default: random.below(4) == 0, limits: Limits::default() }
+}
+
+/// Sends random orders, most of which make no sense at their time. The errors don't matter.
+fn order(client: &Client, random: &mut Random) {
+    let (of, lan) = (name(random.below(3)), switch(random.below(2)));
+    let main = ConfigurationName::main();
+    match random.below(16) {
+        0 => drop(client.ask(orders::AddSwitch { definition: CreateSwitch::new(lan) })),
+        1 => drop(client.ask(orders::RemoveSwitch { switch: lan })),
+        2 => drop(client.ask(orders::AddPort { switch: lan, port: any_port(random) })),
+        3 => drop(client.ask(orders::RemovePort { switch: lan, port: any_port(random).name })),
+        4..6 => drop(client.ask(orders::DefineBox { definition: any_box(random), stopped: false })),
+        6..8 => {
+            let configurations = vec![any_configuration(random)];
+            drop(client.ask(orders::StartBox { name: of, configurations, restore: random.below(2) == 0 }));
+        }
+        8 => drop(client.ask(orders::ForgetBox { name: of })),
+        9 => drop(client.ask(orders::StopBox { name: of, graceful: random.below(2) == 0 })),
+        10 => drop(client.ask(orders::KillBox { name: of })),
+        11 => drop(client.ask(orders::Install { name: of, configuration: any_configuration(random) })),
+        12 => {
+            let (handler, value) = ("value".to_string(), ByteBuf::from(vec![1, 2, 3]));
+            drop(client.ask(orders::WriteHandler { name: of, configuration: main, handler, value }));
+        }
+        13 => drop(client.ask(orders::AlterBox { definition: any_box(random) })),
+        14 => drop(client.ask(orders::BoxRuntimes { names: vec![of], ask: Asked::All })),
+        _ => drop(client.ask(orders::Inventory {})),
+    }
+}
+
+/// Four threads order at random, at the same time. Afterwards the fabric does what it is told.
+#[test]
+fn random_orders_are_harmless() {
+    let fabric = fabric();
+    let client = client(&fabric);
+    let seed = Time::now().system().elapsed().map_or(1, |time| time.as_nanos() as u64);
+    println!("seed {seed}");
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let client = client.clone();
+            scope.spawn(move || {
+                let mut random = Random::new(seed ^ thread);
+                (0..150).for_each(|_| order(&client, &mut random));
+            });
+        }
+    });
+    let there = client.ask(orders::Inventory {}).unwrap();
+    for found in there.boxes {
+        client.ask(orders::ForgetBox { name: found.definition.name }).unwrap();
+    }
+    for found in there.switches {
+        client.ask(orders::RemoveSwitch { switch: found.definition.name }).unwrap();
+    }
+    let definition = CreateBox { sandbox: Sandbox::Process, ..CreateBox::new(name(0), "") };
+    client.ask(orders::DefineBox { definition, stopped: false }).unwrap();
+    let configuration = Configuration { text: "mirror".into(), ..any_configuration(&mut Random::new(1)) };
+    let configurations = vec![configuration];
+    client.ask(orders::StartBox { name: name(0), configurations, restore: false }).unwrap();
+    let runtimes = client.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::All }).unwrap();
+    assert_eq!(runtimes.iter().map(|runtime| runtime.phase).collect::<Vec<_>>(), [Phase::Running]);
+}
