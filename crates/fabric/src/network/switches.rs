@@ -413,7 +413,10 @@ impl Network {
         let (record, _) = self.record_and_runner(switch)?;
         let described = |entry: &PortRecord| {
             let default = record.default.as_ref() == Some(&entry.definition.name);
-            PortInventory { port: AddPort { default, ..entry.definition.clone() }, implied: entry.implied }
+            PortInventory {
+                port: AddPort { default, addresses: Vec::new(), ..entry.definition.clone() },
+                implied: entry.implied,
+            }
         };
         Ok(record.ports.values().map(described).collect())
     }
