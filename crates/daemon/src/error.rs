@@ -2,8 +2,8 @@
 
 use crate::store::StoreError;
 use api::{
-    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, PortName, StackName, Subject,
-    SwitchName,
+    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, Owner, PortName, StackName,
+    Subject, SwitchName,
 };
 use protocol::fabric::{CreateFailure, FabricError};
 use protocol::launcher::{LauncherError, Refusal, Shortfall};
@@ -113,6 +113,15 @@ pub enum PortError {
     Tap(String, LauncherError),
     /// The network interface cannot be opened.
     Interface(String, LauncherError),
+    /// The switch is not shared with the owner of what would be attached to it.
+    NotShared {
+        /// The switch.
+        switch: SwitchName,
+        /// Its owner.
+        of: Owner,
+        /// The other owner.
+        with: Owner,
+    },
     /// Another port has the device or file.
     InUse(Subject),
     /// The capture file cannot be opened.
@@ -316,6 +325,11 @@ impl fmt::Display for PortError {
             Self::Interface(device, cause) => {
                 write!(f, "can't open the interface {device}{}", missing(cause, "CAP_NET_RAW"))
             }
+            Self::NotShared { switch, of, with } => write!(
+                f,
+                "switch {switch} belongs to {of} and is not shared with {with}: use a switch of {with}, or add {with} to \
+                 shared_with of the switch"
+            ),
             Self::InUse(port) => write!(f, "{} {} has this device or file already", port.kind(), port.name()),
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
         }
@@ -338,7 +352,7 @@ impl Error for PortError {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
             Self::Capture(_, error) => Some(error),
-            Self::Name(_) | Self::InUse(_) => None,
+            Self::Name(_) | Self::InUse(_) | Self::NotShared { .. } => None,
         }
     }
 }

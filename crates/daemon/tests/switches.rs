@@ -510,6 +510,7 @@ fn a_stack_touches_only_what_it_made() {
         switches: vec![lan],
         boxes: vec![process("fw", "mirror", &["lan", "backbone"])],
         external: vec![external],
+        ..Stack::default()
     };
     let apply = |stack: &Stack| supervisor.apply_stack(&edge, stack.clone());
     let missing = apply(&stack).unwrap_err();

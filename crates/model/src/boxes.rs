@@ -85,7 +85,8 @@ pub struct CreateBox {
     /// The restart policy.
     #[serde(default)]
     pub restart: Restart,
-    /// The owner of the box. Only boxes of one owner can share a pipe or a packet pool.
+    /// The owner of the box. Only boxes of one owner can share a pipe or a packet pool. A box can be attached to its
+    /// owner's switches, and to those that are shared with its owner.
     #[serde(default)]
     pub owner: Owner,
     /// Labels, chosen by the caller.

@@ -78,7 +78,7 @@ macro_rules! names {
 names! {
     BoxName "BoxName" "The name of a box, unique in its daemon."
     ConfigurationName "ConfigurationName" "The name of a configuration, unique in its box; the first one is `main`."
-    Owner "Owner" "The owner of a box. Only boxes of one owner can share a pipe or a packet pool."
+    Owner "Owner" "The owner of a box, a switch or a stack. Only boxes of one owner can share a pipe or a packet pool."
     PipeName "PipeName" "The name of a pipe, unique among those of its owner."
     PortName "PortName" "The name of a port, unique in its switch."
     StackName "StackName" "The name of a stack, unique in its daemon."
@@ -93,7 +93,7 @@ impl ConfigurationName {
 }
 
 impl Default for Owner {
-    /// The default owner of a box.
+    /// The owner of what names none.
     fn default() -> Self {
         Self("default".into())
     }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boxes::CreateBox;
-use crate::name::{BoxName, StackName, SwitchName};
+use crate::name::{BoxName, Owner, StackName, SwitchName};
 use crate::switches::{AddPort, CreateSwitch};
 use crate::time::Time;
 
@@ -12,6 +12,9 @@ use crate::time::Time;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stack {
+    /// The owner of the stack. Boxes and switches state their own owners; a stack file lets them inherit this one.
+    #[serde(default)]
+    pub owner: Owner,
     /// The switches. They are created before the boxes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<CreateSwitch>,
@@ -103,6 +106,9 @@ pub enum ChangeAction {
 pub struct StackStatus {
     /// The name of the stack.
     pub name: StackName,
+    /// The owner of the stack.
+    #[serde(default)]
+    pub owner: Owner,
     /// When the stack was last applied.
     pub applied: Time,
     /// When the stack is rolled back unless it is confirmed. Absent: it needs no confirmation.

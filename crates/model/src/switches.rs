@@ -1,6 +1,6 @@
 //! Switches and their ports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mac_addr::MacAddr;
-use crate::name::{BoxName, PortName, StackName, SwitchName};
+use crate::name::{BoxName, Owner, PortName, StackName, SwitchName};
 use crate::size::Weight;
 use crate::text::as_text;
 use crate::time::Time;
@@ -41,6 +41,12 @@ pub struct CreateSwitch {
     /// The maximum number of addresses learned from one port, so that no port can fill the table with forged ones.
     #[serde(default = "default_addresses")]
     pub addresses_per_port: u32,
+    /// The owner of the switch. Only this owner's boxes and switches can be attached to it, and those of `shared_with`.
+    #[serde(default)]
+    pub owner: Owner,
+    /// Other owners whose boxes and switches can be attached to the switch.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub shared_with: BTreeSet<Owner>,
     /// The ports to create.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<AddPort>,
@@ -54,8 +60,15 @@ impl CreateSwitch {
             mode: SwitchMode::default(),
             age_seconds: default_age(),
             addresses_per_port: default_addresses(),
+            owner: Owner::default(),
+            shared_with: BTreeSet::new(),
             ports: Vec::new(),
         }
+    }
+
+    /// Whether an owner's boxes and switches can be attached to the switch.
+    pub fn admits(&self, owner: &Owner) -> bool {
+        self.owner == *owner || self.shared_with.contains(owner)
     }
 }
 
@@ -217,6 +230,12 @@ pub struct SwitchStatus {
     pub age_seconds: u32,
     /// The maximum number of addresses learned from one port.
     pub addresses_per_port: u32,
+    /// The owner of the switch.
+    #[serde(default)]
+    pub owner: Owner,
+    /// Other owners whose boxes and switches can be attached to the switch.
+    #[serde(default)]
+    pub shared_with: BTreeSet<Owner>,
     /// The stack that the switch belongs to.
     #[serde(default)]
     pub stack: Option<StackName>,

@@ -1,6 +1,6 @@
 //! Writes a stack as a stack file that contains all configurations and files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     AddPort, BoxName, CapturePoint, Cores, CreateBox, CreateSwitch, Device, MacAddr, Owner, PortDriver,
@@ -15,6 +15,7 @@ use super::port_options::Driver;
 #[derive(Serialize)]
 struct Entries {
     name: StackName,
+    owner: Owner,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     switches: BTreeMap<SwitchName, SwitchEntry>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -31,6 +32,10 @@ struct SwitchEntry {
     age_seconds: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     addresses_per_port: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<Owner>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    shared_with: BTreeSet<Owner>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     ports: BTreeMap<PortName, PortEntry>,
 }
@@ -101,6 +106,8 @@ pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::s
             age_seconds: Some(switch.age_seconds).filter(|age| *age != default.age_seconds),
             addresses_per_port: Some(switch.addresses_per_port)
                 .filter(|count| *count != default.addresses_per_port),
+            owner: Some(switch.owner).filter(|owner| *owner != stack.owner),
+            shared_with: switch.shared_with,
             ports: switch.ports.into_iter().map(port).collect(),
             ..SwitchEntry::default()
         };
@@ -111,7 +118,7 @@ pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::s
         switches.insert(used.name, SwitchEntry { external: true, ports, ..SwitchEntry::default() });
     }
     let boxes = stack.boxes.into_iter().map(box_entry).collect();
-    toml::to_string_pretty(&Entries { name: name.clone(), switches, boxes })
+    toml::to_string_pretty(&Entries { name: name.clone(), owner: stack.owner, switches, boxes })
 }
 
 fn port(port: AddPort) -> (PortName, PortEntry) {
@@ -196,11 +203,15 @@ mod tests {
         let device = Some("eth1".parse().expect("a device"));
         let mut lan = CreateSwitch::new("lan".parse().expect("a name"));
         (lan.mode, lan.age_seconds, lan.addresses_per_port) = (SwitchMode::Static, 7, 8);
+        lan.owner = "bob".parse().expect("an owner");
+        lan.shared_with = ["carol".parse().expect("an owner")].into();
         lan.ports = vec![
             add("box", PortDriver::Box { name: "fw".parse().expect("a name"), port: 1 }),
             AddPort { addresses: vec![address], default: true, limits, ..add("null", PortDriver::Null {}) },
             add("pcap", PortDriver::Pcap { read, write, repeat: 0, rate: Some(9) }),
         ];
+        let mut other = CreateSwitch::new("mgmt".parse().expect("a name"));
+        other.owner = "alice".parse().expect("an owner");
         let pipe =
             PortDriver::Pipe { switch: "lan".parse().expect("a name"), port: "far".parse().expect("a name") };
         let used = ExternalSwitch {
@@ -231,7 +242,12 @@ mod tests {
         full.restart = Restart::Always;
         full.owner = "alice".parse().expect("an owner");
         full.labels.insert("rack".into(), "7".into());
-        let stack = Stack { switches: vec![lan], boxes: vec![full, small], external: vec![used] };
+        let stack = Stack {
+            owner: "alice".parse().expect("an owner"),
+            switches: vec![lan, other],
+            boxes: vec![full, small],
+            external: vec![used],
+        };
         let name: StackName = "edge".parse().expect("a name");
         let text = exported(&name, stack.clone()).expect("a file");
         let folder = std::env::temp_dir().join(format!("clickbox-export-{}", std::process::id()));

@@ -1,6 +1,6 @@
 //! The stack file: TOML, with paths relative to its folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use api::{
@@ -19,6 +19,7 @@ use crate::source::SourceText;
 #[serde(deny_unknown_fields)]
 struct Entries {
     name: Option<StackName>,
+    /// The owner of the stack, and of its boxes and switches that name none.
     #[serde(default)]
     owner: Owner,
     #[serde(default)]
@@ -39,6 +40,8 @@ struct SwitchEntry {
     mode: Option<SwitchMode>,
     age_seconds: Option<u32>,
     addresses_per_port: Option<u32>,
+    owner: Option<Owner>,
+    shared_with: Option<BTreeSet<Owner>>,
     #[serde(default)]
     ports: BTreeMap<PortName, PortOptions>,
 }
@@ -130,13 +133,15 @@ impl Entries {
     }
 
     fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, StackError> {
-        let mut stack = Stack::default();
+        let mut stack = Stack { owner: self.owner.clone(), ..Stack::default() };
         for (switch, entry) in self.switches {
             let ports: Result<Vec<_>, _> =
                 entry.ports.into_iter().map(|(name, port)| port.add(name, folder)).collect();
             if entry.external {
-                let has_settings =
-                    entry.mode.is_some() || entry.age_seconds.or(entry.addresses_per_port).is_some();
+                let has_settings = entry.mode.is_some()
+                    || entry.age_seconds.or(entry.addresses_per_port).is_some()
+                    || entry.owner.is_some()
+                    || entry.shared_with.is_some();
                 if has_settings {
                     return Err(StackError::ExternalSettings(switch));
                 }
@@ -148,6 +153,8 @@ impl Entries {
                 mode: entry.mode.unwrap_or(default.mode),
                 age_seconds: entry.age_seconds.unwrap_or(default.age_seconds),
                 addresses_per_port: entry.addresses_per_port.unwrap_or(default.addresses_per_port),
+                owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
+                shared_with: entry.shared_with.unwrap_or_default(),
                 ports: ports?,
                 ..default
             });

@@ -91,6 +91,7 @@ impl Supervisor {
             swaps: 0,
             text,
         };
+        self.check_attachments(&request)?;
         self.attach_box(&request)?;
         operation.stage_box(stored, configuration, files)?;
         if request.start {
@@ -122,6 +123,14 @@ impl Supervisor {
         }
         boxes.insert(managed.name.clone(), managed.clone());
         Ok(())
+    }
+
+    /// Returns an error if a box is to be attached to a switch that its owner can't use.
+    fn check_attachments(&self, definition: &CreateBox) -> Result<(), OperationError> {
+        definition.ports.iter().try_for_each(|port| match &port.attach {
+            Attachment::Switch(switch) => self.check_owner(switch, &definition.owner),
+            Attachment::Pipe(_) | Attachment::Nothing => Ok(()),
+        })
     }
 
     /// Defines a box in the fabric, which attaches its ports.

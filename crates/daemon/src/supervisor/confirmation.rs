@@ -188,7 +188,7 @@ impl Supervisor {
         let Some(stored) = stacks.into_iter().find(|stored| stored.name == *name) else { return Ok(None) };
         let used: Vec<SwitchName> = stored.definition.external.into_iter().map(|used| used.name).collect();
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
-        let mut stack = Stack::default();
+        let mut stack = Stack { owner: stored.definition.owner, ..Stack::default() };
         for stored in self.0.switches().values() {
             let ports = stored.definition.ports.iter();
             let ports: Vec<AddPort> =

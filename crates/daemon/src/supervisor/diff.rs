@@ -72,7 +72,7 @@ pub(super) fn diff_box((there, text, files): (&CreateBox, &str, &[File]), wanted
 }
 
 /// The settings in which an existing switch differs from its definition in a stack. If there are any, the switch must be
-/// replaced.
+/// replaced. With whom it is shared can be changed.
 pub(super) fn diff_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> Vec<String> {
     let mut differences = Vec::new();
     for (what, before, after) in [
@@ -82,6 +82,9 @@ pub(super) fn diff_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> Vec<St
         if before != after {
             differences.push(format!("{what} {before} -> {after}"));
         }
+    }
+    if there.owner != wanted.owner {
+        differences.push(format!("owner {} -> {}", there.owner, wanted.owner));
     }
     if there.mode != wanted.mode {
         differences.push("mode".into());

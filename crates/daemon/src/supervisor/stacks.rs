@@ -11,7 +11,7 @@ use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredStack, StoredSwitch};
 use api::Subject;
 use api::{
-    BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
+    BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install, Owner,
     PortDriver, Stack, StackName, StackStatus, SwitchMode, SwitchName, Time, with_causes,
 };
 use protocol::fabric::orders;
@@ -23,6 +23,7 @@ use std::sync::Arc;
 enum StackStep {
     MakeSwitch(api::CreateSwitch),
     RemoveSwitch(StoredSwitch),
+    ShareSwitch(SwitchName, BTreeSet<Owner>),
     /// The last is the stack that makes the port, if any.
     AddPort(SwitchName, api::AddPort, Option<StackName>),
     SetAddress(SwitchName, api::MacAddr, api::PortName),
@@ -98,6 +99,7 @@ impl Supervisor {
                     .filter(|switch| of(&switch.stack))
                     .map(|switch| switch.definition.name.clone())
                     .collect(),
+                owner: stored.definition.owner,
                 name: stored.name.clone(),
             }
         };
@@ -427,6 +429,7 @@ impl Supervisor {
             StackStep::MakeSwitch(definition) => {
                 self.make_switch(operation, definition, Some(stack.clone()))?;
             }
+            StackStep::ShareSwitch(switch, owners) => self.share_switch(operation, &switch, owners)?,
             StackStep::RemoveSwitch(stored) => {
                 let name = &stored.definition.name;
                 // An earlier step may have changed it.
@@ -522,6 +525,11 @@ impl StackPlan {
     ) -> Result<(), OperationError> {
         let differences = diff_switch(&there.definition, wanted);
         if differences.is_empty() {
+            if there.definition.shared_with != wanted.shared_with {
+                let difference = "owners that it is shared with".to_string();
+                self.record(ChangeAction::Change, &wanted.name, &[difference]);
+                self.steps.push(StackStep::ShareSwitch(wanted.name.clone(), wanted.shared_with.clone()));
+            }
             return self.change_ports(stack, there, &wanted.ports);
         }
         let found = diff_ports(there, &wanted.ports, stack).map_err(|port| foreign_port(wanted, port))?;

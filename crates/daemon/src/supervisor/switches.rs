@@ -8,8 +8,8 @@ use crate::fabric::Devices;
 use crate::store::{Action, StoreChange, StoredSwitch};
 use api::Subject;
 use api::{
-    AddPort, AddressEntry, AddressKind, Attachment, CreateSwitch, EventKind, Limits, MacAddr, PortDriver,
-    PortName, StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
+    AddPort, AddressEntry, AddressKind, Attachment, CreateSwitch, EventKind, Limits, MacAddr, Owner,
+    PortDriver, PortName, StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
 };
 use protocol::fabric::{PortInventory, PortStats, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,15 @@ pub(super) struct Forwarding {
 /// Whether a port is a pipe to a switch.
 pub(super) fn leads_to(port: &AddPort, name: &SwitchName) -> bool {
     matches!(&port.driver, PortDriver::Pipe { switch, .. } if switch == name)
+}
+
+/// Returns an error if an owner's boxes and switches can't be attached to a switch.
+fn require_admission(switch: &CreateSwitch, owner: &Owner) -> Result<(), OperationError> {
+    if switch.admits(owner) {
+        return Ok(());
+    }
+    let (name, of) = (switch.name.clone(), switch.owner.clone());
+    Err(PortError::NotShared { switch: name, of, with: owner.clone() }.into())
 }
 
 /// The box or the switch that a port connects.
@@ -80,6 +89,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let name = request.name.clone();
         let _change = self.0.change();
+        request.ports.iter().try_for_each(|port| self.check_far_owner(&request, port))?;
         self.0.fabric.ask(orders::AddSwitch { definition: alone(&request) })?;
         let made = name.clone();
         operation.undo_by(move |supervisor| {
@@ -105,6 +115,9 @@ impl Supervisor {
         let at_switch = Attachment::Switch(switch.clone());
         for managed in self.0.all() {
             let definition = managed.inner().definition.clone();
+            if self.check_owner(switch, &definition.owner).is_err() {
+                continue;
+            }
             for (number, port) in (0u8..).zip(&definition.ports).filter(|(_, port)| port.attach == at_switch)
             {
                 let (name, port) = (managed.name.clone(), port.clone());
@@ -144,6 +157,45 @@ impl Supervisor {
             drop(devices);
             Devices::close(self.0.fabric.connector(), port);
         })
+    }
+
+    /// Returns an error if a switch is not to be connected to the other end of a new port.
+    fn check_far_owner(&self, near: &CreateSwitch, port: &AddPort) -> Result<(), OperationError> {
+        match &port.driver {
+            PortDriver::Pipe { switch, .. } if *switch != near.name => self.check_owner(switch, &near.owner),
+            PortDriver::Box { name, .. } => {
+                let owner = self.0.managed_box(name)?.inner().definition.owner.clone();
+                require_admission(near, &owner)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns an error if an owner's boxes and switches can't be attached to a switch. A missing switch is not
+    /// reported.
+    pub(super) fn check_owner(&self, switch: &SwitchName, owner: &Owner) -> Result<(), OperationError> {
+        self.0.switches().get(switch).map_or(Ok(()), |stored| require_admission(&stored.definition, owner))
+    }
+
+    /// Changes with whom a switch is shared, as a step of an operation. What is attached stays attached.
+    pub(super) fn share_switch(
+        &self,
+        operation: &mut Operation,
+        name: &SwitchName,
+        shared_with: BTreeSet<Owner>,
+    ) -> Result<(), OperationError> {
+        let mut stored = self.stored_switch(name)?;
+        let before = std::mem::replace(&mut stored.definition.shared_with, shared_with);
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(name.clone(), stored);
+        let shared = name.clone();
+        operation.undo_by(move |supervisor| {
+            if let Some(stored) = supervisor.0.switches().get_mut(&shared) {
+                stored.definition.shared_with = before;
+            }
+        });
+        self.attach_waiting_boxes(name);
+        Ok(())
     }
 
     /// The other port that has the device of a new port.
@@ -335,6 +387,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
+        self.check_far_owner(&stored.definition, request)?;
         // The new port may take addresses, and being the default port, from others.
         let before = self.forwarding(switch)?;
         if let Err(failure) = self.join(switch, request) {
@@ -612,6 +665,8 @@ impl Supervisor {
             mode: stored.definition.mode,
             age_seconds: stored.definition.age_seconds,
             addresses_per_port: stored.definition.addresses_per_port,
+            owner: stored.definition.owner.clone(),
+            shared_with: stored.definition.shared_with.clone(),
             stack: stored.stack.clone(),
             created: stored.created,
             ports: u32::try_from(ports).unwrap_or(u32::MAX),
@@ -650,7 +705,7 @@ impl Supervisor {
     }
 }
 
-/// A switch without its ports.
+/// A switch as the fabric knows it: without its ports, and without rights, which the daemon checks.
 pub(super) fn alone(definition: &CreateSwitch) -> CreateSwitch {
-    CreateSwitch { ports: Vec::new(), ..definition.clone() }
+    CreateSwitch { ports: Vec::new(), shared_with: BTreeSet::new(), ..definition.clone() }
 }

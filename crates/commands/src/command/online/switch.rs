@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{CreateSwitch, RemoveQuery, SwitchMode, SwitchName, SwitchStatus, operation};
+use api::{CreateSwitch, Owner, RemoveQuery, SwitchMode, SwitchName, SwitchStatus, operation};
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -64,6 +64,12 @@ struct Create {
     /// Limit of learned addresses per port.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     addresses_per_port: u32,
+    /// Owner of the switch. Only this owner's boxes and switches can be attached to it.
+    #[arg(long, default_value_t)]
+    owner: Owner,
+    /// Let the boxes and switches of another owner be attached too. May be repeated.
+    #[arg(long = "share-with", value_name = "OWNER")]
+    shared_with: Vec<Owner>,
     /// Print JSON: the switch.
     #[arg(long)]
     json: bool,
@@ -119,6 +125,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 },
                 age_seconds: create.age,
                 addresses_per_port: create.addresses_per_port,
+                owner: create.owner.clone(),
+                shared_with: create.shared_with.iter().cloned().collect(),
                 ..CreateSwitch::new(create.name.clone())
             };
             let detail = create.daemon.client()?.send(&operation::CREATE_SWITCH, &[], &request)?;
@@ -157,6 +165,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 
 const SWITCHES: &[Column] = &[
     Column::flexible("NAME", 10),
+    Column::flexible("OWNER", 8),
     Column::text("MODE"),
     Column::number("PORTS"),
     Column::number("ADDRESSES"),
@@ -169,6 +178,7 @@ const SWITCHES: &[Column] = &[
 fn switch_row(status: &SwitchStatus) -> Vec<String> {
     vec![
         status.name.to_string(),
+        status.owner.to_string(),
         match status.mode {
             SwitchMode::Learning => "learning".into(),
             SwitchMode::Static => "static".into(),
