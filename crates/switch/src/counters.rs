@@ -4,10 +4,11 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 10] = [
+pub const REASONS: [Reason; 11] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
+    Reason::BAD_SOURCE,
     Reason::SPOOFED,
     Reason::CAPPED,
     Reason::FULL,

@@ -145,8 +145,8 @@ impl<F: Forward> Switch<F> {
     }
 
     /// A port's settings.
-    pub fn settings(&self, port: PortId) -> Option<PortSettings> {
-        self.ports.get(usize::from(port.0))?.as_ref().map(|port| port.settings)
+    pub fn settings(&self, port: PortId) -> Option<&PortSettings> {
+        self.ports.get(usize::from(port.0))?.as_ref().map(|port| &port.settings)
     }
 
     /// A port's counters.
@@ -184,7 +184,12 @@ impl<F: Forward> Switch<F> {
                     Some((before, decision)) if before == addresses => decision,
                     _ => {
                         let [destination, source] = addresses.pair();
-                        let decision = match forward.decide(destination, source, from, now) {
+                        // No station has a group address (IEEE 802-2014, 8.2.2).
+                        let decision = match source.is_group() {
+                            true => Decision::BadSource,
+                            false => forward.decide(destination, source, from, now),
+                        };
+                        let decision = match decision {
                             Decision::To(to) if !there(to) => Decision::Drop,
                             decision => decision,
                         };
@@ -201,6 +206,7 @@ impl<F: Forward> Switch<F> {
                 Decision::To(to) => plan.add(to, number),
                 Decision::Drop => port.counters.drop(Reason::NO_ROUTE, 1),
                 Decision::Spoofed => port.counters.drop(Reason::SPOOFED, 1),
+                Decision::BadSource => port.counters.drop(Reason::BAD_SOURCE, 1),
                 Decision::Flood => {
                     let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
                     let reached = all.map(|to| plan.add(to, number)).count();
@@ -276,7 +282,7 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forward::{LearningBridge, LearningSettings, StaticTable};
+    use crate::forward::{ForwardingMode, LearningBridge, LearningSettings, StaticTable};
     use crate::rate_limiter::RateLimit;
 
     fn frame(destination: u8, source: u8, length: usize) -> Vec<u8> {
@@ -383,6 +389,28 @@ mod tests {
         assert_eq!(plan.frames(PortId(1)).len(), 64);
         let counters = switch.counters(PortId(0)).unwrap();
         assert_eq!((counters.dropped(Reason::SPOOFED), counters.dropped(Reason::CAPPED)), (25, 11));
+    }
+
+    /// A group address as source is refused at every port, also at one that may use any source.
+    #[test]
+    fn group_addresses_are_no_sources() {
+        let mut table = StaticTable::new();
+        table.set_default(Some(PortId(1)));
+        let mut switch = Switch::new(ForwardingMode::Static(table));
+        let mut bridge =
+            Switch::new(ForwardingMode::Learning(LearningBridge::new(LearningSettings::default())));
+        for switch in [&mut switch, &mut bridge] {
+            for _ in 0..2 {
+                switch.add_port(PortSettings::default(), 0).unwrap();
+            }
+            let mut frames = [frame(9, 1, 60), frame(9, 1, 60), frame(9, 1, 60), frame(9, 2, 60)];
+            frames[1][6..12].fill(0xff);
+            frames[2][6] = 1;
+            check(switch, 0, &frames, &[(1, &[0, 3])]);
+            let mut expected = Counters { received_frames: 4, received_bytes: 240, ..Counters::default() };
+            expected.drop(Reason::BAD_SOURCE, 2);
+            assert_eq!(switch.counters(PortId(0)), Some(&expected));
+        }
     }
 
     /// A frame from an address that is bound to another port is dropped, and moves nothing.

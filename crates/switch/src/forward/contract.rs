@@ -14,6 +14,8 @@ pub enum Decision {
     Drop,
     /// To no port, because the source address is bound to another port.
     Spoofed,
+    /// To no port, because the source address is valid for no sender.
+    BadSource,
 }
 
 /// A forwarding method. It sees only addresses, does no I/O, and gets the time from its caller.
