@@ -171,7 +171,11 @@ fn boxes_are_joined_by_switches() {
     let sink = daemon.file("sink.click", "FromDevice(0) -> c :: Counter -> Discard;\n");
     daemon.check(&["switch", "create", "lan", "--mode", "static"], 0, &[]);
     daemon.check(&["create", "sink", &sink, "--sandbox", "process", "--attach", "lan"], 0, &[]);
-    daemon.check(&["create", "source", &source, "--sandbox", "process", "--attach", "lan"], 0, &[]);
+    daemon.check(
+        &["create", "source", &source, "--sandbox", "process", "--attach", "lan,mac=02:00:00:00:00:01"],
+        0,
+        &[],
+    );
     daemon.check(&["port", "ls", "lan"], 0, &["sink.0", "source.0"]);
     daemon.check(&["port", "ls"], 0, &["SWITCH", "lan", "sink.0"]);
     daemon.check(&["port", "ls", "--json"], 0, &["\"switch\": \"lan\"", "\"name\": \"sink.0\""]);

@@ -19,7 +19,7 @@ pub(crate) enum ValueError {
     Path(PathError),
     /// A part of the value is not an Ethernet address.
     Address(MacAddrError),
-    /// Something other than an address follows an attachment.
+    /// Something other than a setting follows an attachment.
     PortSetting(String),
 }
 
@@ -33,7 +33,9 @@ impl fmt::Display for ValueError {
             Self::Name(error) => error.fmt(f),
             Self::Path(error) => error.fmt(f),
             Self::Address(error) => error.fmt(f),
-            Self::PortSetting(text) => write!(f, "unexpected {text:?}: only mac=ADDRESS may follow"),
+            Self::PortSetting(text) => {
+                write!(f, "unexpected {text:?}: only mac=ADDRESS and transparent may follow")
+            }
         }
     }
 }

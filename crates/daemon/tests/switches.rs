@@ -76,7 +76,9 @@ fn frames_go_where_ports_are_attached() {
         supervisor.create_switch(CreateSwitch::new(switch("wan"))).unwrap();
         supervisor.add_port(&switch("wan"), &port("far", PortDriver::Null {})).unwrap();
         let driver = PortDriver::Box { name: name("source"), port: 0 };
-        let added = supervisor.add_port(&switch("wan"), &port("near", driver)).unwrap();
+        let limits = Limits { transparent: true, ..Limits::default() };
+        let near = AddPort { limits, ..port("near", driver) };
+        let added = supervisor.add_port(&switch("wan"), &near).unwrap();
         assert_eq!(added.fault, None);
         until("frames come in there", || {
             supervisor.show_switch(&switch("wan")).unwrap().status.traffic.received_packets > 1000
@@ -315,6 +317,49 @@ fn the_address_of_a_box_cannot_be_taken() {
     let known = supervisor.addresses(&lan).unwrap();
     let rows: Vec<_> = known.iter().map(|entry| (entry.mac, entry.port.as_str(), entry.kind)).collect();
     assert_eq!(rows, [(owner_mac, "owner.0", AddressKind::Static)]);
+}
+
+/// Without the right to be transparent, a box sends from the address of its port only; `source` sets another address.
+#[test]
+fn a_box_sends_from_its_own_address_only() {
+    let supervisor = supervisor();
+    let zero = Some(api::MacAddr::new([0; 6]));
+    let bound = Limits::default();
+    let (transparent, other) = (Limits { transparent: true, ..bound }, Limits { source: zero, ..bound });
+    for (lan, mode) in [("static", SwitchMode::Static), ("learning", SwitchMode::Learning)] {
+        let lan = switch(lan);
+        let far = AddPort { default: mode == SwitchMode::Static, ..port("far", PortDriver::Null {}) };
+        let definition = CreateSwitch { mode, ports: vec![far], ..CreateSwitch::new(lan.clone()) };
+        supervisor.create_switch(definition).unwrap();
+        let show = || supervisor.show_switch(&lan).unwrap().port_list;
+        for (limits, passes) in [(bound, false), (transparent, true), (other, true)] {
+            // The probe's frames are from the zero address. The port is attached at once, or later.
+            for attach in [lan.as_str(), "-"] {
+                let mut definition = process("sender", "send 60", &[attach]);
+                definition.ports[0].limits = limits;
+                supervisor.create_box(definition).unwrap();
+                let name = if attach == "-" { "later" } else { "sender.0" };
+                if attach == "-" {
+                    let driver = PortDriver::Box { name: self::name("sender"), port: 0 };
+                    supervisor.add_port(&lan, &AddPort { limits, ..port(name, driver) }).unwrap();
+                }
+                until("frames come in", || {
+                    show()
+                        .iter()
+                        .any(|port| port.name == port_name(name) && port.traffic.received_packets > 1000)
+                });
+                supervisor.suspend_box(&self::name("sender")).unwrap();
+                let ports = show();
+                let sender = ports.iter().find(|port| port.name == port_name(name)).unwrap();
+                let spoofed = sender.drops.get("spoofed").copied().unwrap_or(0);
+                let expected = if passes { 0 } else { sender.traffic.received_packets };
+                assert_eq!(spoofed, expected, "{lan} {limits:?}: {:?}", sender.drops);
+                supervisor.remove_box(&self::name("sender")).unwrap();
+            }
+            let far = show().into_iter().find(|port| port.name == port_name("far")).unwrap();
+            assert_eq!(far.traffic.sent_packets > 0, passes, "{lan} {limits:?}");
+        }
+    }
 }
 
 /// A capture file is replayed into a switch, and what comes out at the other end is captured.

@@ -207,9 +207,13 @@ pub struct Limits {
     /// The maximum number of bits per second. The excess is dropped as `capped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<u64>,
-    /// The only accepted source address. Absent: any.
+    /// The only accepted source address. Absent: for a port of a box, the Ethernet address of that port; for others, any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<MacAddr>,
+    /// Whether a box may send from any Ethernet address, as bridges do, instead of only from that of its port. It can then
+    /// pretend to be another station. Without effect if `source` is given, and at ports without a box.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub transparent: bool,
 }
 
 impl Limits {

@@ -156,7 +156,8 @@ impl Daemon {
             ports: vec![PortRequest {
                 attach: Attachment::Switch(name(SWITCH)?),
                 mac: None,
-                limits: Limits::default(),
+                // The packet has the source of the capture that it is from.
+                limits: Limits { transparent: true, ..Limits::default() },
             }],
             ..CreateBox::new(name::<BoxName>(&format!("box{number}"))?, configuration(number))
         };

@@ -71,9 +71,13 @@ pub(crate) struct PortOptions {
     /// Limit of bits per second from this port into the switch.
     #[arg(long, value_name = "N")]
     max_bits: Option<u64>,
-    /// Accept only frames with this source address.
+    /// Accept only frames with this source address [default: any; for a box, the address of its port]
     #[arg(long, value_name = "MAC")]
     source: Option<MacAddr>,
+    /// box: let the box send from any Ethernet address, as bridges do.
+    #[arg(long)]
+    #[serde(default)]
+    transparent: bool,
 }
 
 /// Why the settings of a port are rejected.
@@ -158,6 +162,7 @@ impl PortOptions {
             frames: self.max_frames,
             bits: self.max_bits,
             source: self.source,
+            transparent: self.transparent,
         };
         Ok(AddPort { name, driver, addresses: self.addresses.clone(), default: self.default, limits })
     }
@@ -173,6 +178,7 @@ impl PortOptions {
             ("repeat", self.repeat.is_some(), captures),
             ("rate", self.rate.is_some(), captures),
             ("to", self.to.is_some(), &[Driver::Pipe, Driver::Box]),
+            ("transparent", self.transparent, &[Driver::Box]),
         ];
         match given.iter().find(|(_, is_given, drivers)| *is_given && !drivers.contains(&self.driver)) {
             Some((option, ..)) => {

@@ -67,6 +67,8 @@ struct PortEntry {
     max_bits: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<MacAddr>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    transparent: bool,
 }
 
 #[derive(Serialize)]
@@ -136,6 +138,7 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         max_frames: port.limits.frames,
         max_bits: port.limits.bits,
         source: port.limits.source,
+        transparent: port.limits.transparent,
     };
     match port.driver {
         PortDriver::Tap { device } => (entry.driver, entry.device) = (Driver::Tap, device),
@@ -198,7 +201,9 @@ mod tests {
             frames: Some(5),
             bits: Some(6),
             source: Some(address),
+            transparent: false,
         };
+        let transparent = Limits { transparent: true, ..Limits::default() };
         let (read, write) = (Some("/in.pcap".to_string()), Some("/out.pcap".to_string()));
         let device = Some("eth1".parse().expect("a device"));
         let mut lan = CreateSwitch::new("lan".parse().expect("a name"));
@@ -206,7 +211,10 @@ mod tests {
         lan.owner = "bob".parse().expect("an owner");
         lan.shared_with = ["carol".parse().expect("an owner")].into();
         lan.ports = vec![
-            add("box", PortDriver::Box { name: "fw".parse().expect("a name"), port: 1 }),
+            AddPort {
+                limits: transparent,
+                ..add("box", PortDriver::Box { name: "fw".parse().expect("a name"), port: 1 })
+            },
             AddPort { addresses: vec![address], default: true, limits, ..add("null", PortDriver::Null {}) },
             add("pcap", PortDriver::Pcap { read, write, repeat: 0, rate: Some(9) }),
         ];
@@ -235,6 +243,7 @@ mod tests {
         full.ports = vec![
             PortRequest { attach: "lan".parse().expect("a switch"), mac: Some(address), limits },
             PortRequest { attach: "pipe:a".parse().expect("a pipe"), ..PortRequest::default() },
+            PortRequest { limits: transparent, ..PortRequest::default() },
         ];
         full.cpu_weight = 50.try_into().expect("a weight");
         full.cpu_limit = Some("0.5".parse().expect("a limit"));

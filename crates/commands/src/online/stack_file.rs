@@ -61,6 +61,9 @@ struct BoxEntry {
     contents: BTreeMap<String, Value>,
     #[serde(default)]
     attach: Vec<PortEntry>,
+    /// All ports may send from any Ethernet address.
+    #[serde(default)]
+    transparent: bool,
     #[serde(default)]
     sandbox: Sandbox,
     memory: Option<Size>,
@@ -81,9 +84,9 @@ struct BoxEntry {
     labels: BTreeMap<String, String>,
 }
 
-/// A port of a box: its attachment, or a table that also has its address.
+/// A port of a box: its attachment, or a table that also has its address and limits.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a switch, pipe:NAME or -, or a table with attach and mac")]
+#[serde(untagged, expecting = "expected a switch, pipe:NAME or -, or a table with attach, mac and limits")]
 enum PortEntry {
     Plain(Attachment),
     Full(PortRequest),
@@ -160,6 +163,7 @@ impl Entries {
             });
         }
         let mut texts = Vec::new();
+        let mut transparent: Vec<BoxName> = Vec::new();
         for (name, entry) in self.boxes {
             let files: Vec<(String, PathBuf)> =
                 entry.files.iter().map(|text| config_bundle::file(text)).collect();
@@ -172,6 +176,9 @@ impl Entries {
                 (None, None) => return Err(StackError::NoConfiguration(name)),
                 _ => return Err(StackError::MixedFiles(name)),
             };
+            if entry.transparent {
+                transparent.push(name.clone());
+            }
             let default = bundle.create(name);
             let port = |port| match port {
                 PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
@@ -197,6 +204,10 @@ impl Entries {
         for (number, chain) in self.chains.iter().enumerate() {
             join(&mut stack, &name, number, chain)
                 .map_err(|cause| StackError::Chain { number: number + 1, cause })?;
+        }
+        // Chains add ports too.
+        for request in stack.boxes.iter_mut().filter(|request| transparent.contains(&request.name)) {
+            request.ports.iter_mut().for_each(|port| port.limits.transparent = true);
         }
         Ok(StackFile { name, stack, texts })
     }
@@ -293,6 +304,32 @@ mod tests {
     }
 
     #[test]
+    fn transparency_is_given_to_a_box_or_to_a_port() {
+        let file = stack(
+            r#"
+            chains = [["lan", "bridge", "router", "wan"]]
+            switches.lan.ports.later = { driver = "box", to = "other:0", transparent = true }
+            switches.wan = {}
+            [boxes.bridge]
+            configuration = "a.click"
+            attach = ["-"]
+            transparent = true
+            [boxes.router]
+            configuration = "a.click"
+            attach = [{ attach = "lan", limits = { transparent = true } }, "-"]
+            "#,
+        )
+        .expect("a stack");
+        let of = |name: &str| {
+            let request = file.stack.boxes.iter().find(|request| request.name.as_str() == name);
+            let ports = request.map_or(&[][..], |request| &request.ports);
+            ports.iter().map(|port| port.limits.transparent).collect::<Vec<_>>()
+        };
+        assert_eq!((of("bridge"), of("router")), (vec![true; 3], vec![true, false, false, false]));
+        assert!(file.stack.switches[0].ports[0].limits.transparent);
+    }
+
+    #[test]
     fn external_switches_are_used_and_not_created() {
         let file = stack(
             r#"
@@ -322,6 +359,7 @@ mod tests {
             ("chains = [[\"a\", \"b\"]]", "chain 1: two switches are adjacent; join them by a port"),
             ("chains = [[\"a b\"]]", "chain 1: \"a b\" is not a valid name"),
             ("[switches.x.ports.p]\ndriver = \"null\"\ndevice = \"eth0\"", "has no \"device\""),
+            ("[switches.x.ports.p]\ndriver = \"null\"\ntransparent = true", "has no \"transparent\""),
             ("[switches.x]\nexternal = true\nmode = \"static\"", "switch x is external"),
             ("[switches.x.ports.p]\ndriver = \"pcap\"", "--read"),
             ("[switches.x.ports.p]\ndriver = \"pipe\"\nto = \"fw:1\"", "SWITCH/PORT"),

@@ -3,7 +3,7 @@
 
 mod thread_fabric;
 
-use api::{BoxName, BoxState, CreateBox, HandlerPath, PortRequest, Sandbox, SwitchName};
+use api::{BoxName, BoxState, CreateBox, HandlerPath, Limits, PortRequest, Sandbox, SwitchName};
 use daemon::{Settings, Supervisor};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -38,9 +38,12 @@ pub(crate) fn handler(text: &str) -> HandlerPath {
     text.parse().unwrap()
 }
 
-/// A box in a process, with ports attached as given.
+/// A box in a process, with ports attached as given. It may send from any address, because the probe's frames are from
+/// the zero address.
 pub(crate) fn process(name: &str, command: &str, ports: &[&str]) -> CreateBox {
-    let port = |attach: &&str| PortRequest { attach: attach.parse().unwrap(), ..PortRequest::default() };
+    let limits = Limits { transparent: true, ..Limits::default() };
+    let port =
+        |attach: &&str| PortRequest { attach: attach.parse().unwrap(), limits, ..PortRequest::default() };
     CreateBox {
         sandbox: Sandbox::Process,
         ports: ports.iter().map(port).collect(),

@@ -72,6 +72,9 @@ pub(super) struct NewPort {
     /// Whether it comes with a box or with the other end of a pipe.
     pub(super) implied: bool,
     pub(super) driver: Box<dyn Driver>,
+    /// The address of the box's port behind it, if there is one. Without the right to be `transparent`, the box sends from
+    /// this address only.
+    pub(super) mac: Option<MacAddr>,
 }
 
 /// A named pipe, and the ports of boxes at its ends.

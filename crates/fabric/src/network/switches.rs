@@ -39,14 +39,16 @@ fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
     }
 }
 
-fn settings(limits: &Limits) -> PortSettings {
+/// The settings of a port with these limits. `mac` is the address of the box's port behind it, if there is one.
+fn settings(limits: &Limits, mac: Option<model::MacAddr>) -> PortSettings {
+    let assigned = mac.filter(|_| !limits.transparent);
     let rate_limit =
         RateLimit { frames: limits.frames.unwrap_or(0), bits: limits.bits.unwrap_or(0), burst_ns: 0 };
     PortSettings {
         // A weight of 100 is the default: one quantum per visit.
         weight: (u32::from(limits.weight) / 100).max(1),
         rate_limit,
-        source: limits.source.map(|mac| mac.0),
+        source: limits.source.or(assigned).map(|mac| mac.0),
     }
 }
 
@@ -130,7 +132,7 @@ impl Network {
         port: &AddPort,
         opened: Option<Box<dyn Driver>>,
     ) -> Result<(), OperationError> {
-        let new = |driver| NewPort { definition: port.clone(), implied: false, driver };
+        let new = |driver| NewPort { definition: port.clone(), implied: false, driver, mac: None };
         match (&port.driver, opened) {
             (_, Some(driver)) => self.insert(switch, new(driver))?,
             (PortDriver::Pipe { switch: other, port: far }, None) => {
@@ -146,8 +148,8 @@ impl Network {
                     default: false,
                     ..port.clone()
                 };
-                let added =
-                    self.insert(other, NewPort { definition, implied: true, driver: Box::new(far_end) });
+                let far = NewPort { definition, implied: true, driver: Box::new(far_end), mac: None };
+                let added = self.insert(other, far);
                 if let Err(failure) = added {
                     self.drop_port(switch, &port.name);
                     return Err(failure);
@@ -164,7 +166,7 @@ impl Network {
                 }
                 let mac = self.box_ports.get(&key).map(|record| record.mac);
                 let slot = PortSlot::default();
-                self.insert(switch, new(Box::new(slot.clone())))?;
+                self.insert(switch, NewPort { mac, ..new(Box::new(slot.clone())) })?;
                 if let Some(mac) = mac
                     && let Err(failure) = self.bind_address(switch, mac, &port.name)
                 {
@@ -196,7 +198,7 @@ impl Network {
         let captures = Captures::default();
         let driver = Box::new(CapturedDriver { driver: new.driver, captures: captures.clone() });
         let id = runner
-            .add_port(driver, settings(&new.definition.limits))
+            .add_port(driver, settings(&new.definition.limits, new.mac))
             .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
         let name = new.definition.name.clone();
         let entry = PortRecord { id, captures, definition: new.definition, implied: new.implied };
@@ -222,7 +224,8 @@ impl Network {
             default: false,
             limits: attach.limits,
         };
-        self.insert(switch, NewPort { definition, implied: true, driver: Box::new(slot.clone()) })?;
+        let driver = Box::new(slot.clone());
+        self.insert(switch, NewPort { definition, implied: true, driver, mac: Some(attach.mac) })?;
         let (record, runner) = self.record_and_runner(switch)?;
         if let Some(entry) = record.ports.get(&port) {
             let assigned = match runner.switch().forward_mut() {

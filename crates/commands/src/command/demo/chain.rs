@@ -112,7 +112,9 @@ impl Chain {
         driver: PortDriver,
         default: bool,
     ) -> Result<(), CommandError> {
-        let limits = Limits::default();
+        // The boxes pass on frames with the addresses of the capture.
+        let transparent = matches!(driver, PortDriver::Box { .. });
+        let limits = Limits { transparent, ..Limits::default() };
         let request = AddPort { name: name(port)?, driver, addresses: Vec::new(), default, limits };
         self.client().send(&operation::ADD_PORT, &[switch], &request)?;
         Ok(())

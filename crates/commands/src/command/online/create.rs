@@ -55,8 +55,9 @@ pub(crate) struct Arguments {
     /// Configuration file, or `-` for standard input.
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     configuration: String,
-    /// Add a port and attach it to a switch, to a pipe (pipe:NAME), or to nothing (-). An Ethernet address may follow, as
-    /// in lan,mac=02:00:00:00:00:01.
+    /// Add a port and attach it to a switch, to a pipe (pipe:NAME), or to nothing (-). Settings may follow, as in
+    /// lan,mac=02:00:00:00:00:01: mac, the port's Ethernet address; transparent, which lets the box send from any Ethernet
+    /// address, as bridges do.
     #[arg(
         long,
         value_name = "SWITCH|pipe:NAME|-",
@@ -109,14 +110,17 @@ pub(crate) struct Arguments {
     daemon: Connection,
 }
 
-/// `SWITCH|pipe:NAME|-[,mac=ADDRESS]`.
+/// `SWITCH|pipe:NAME|-[,mac=ADDRESS][,transparent]`.
 fn port(text: &str) -> Result<PortRequest, ValueError> {
     let mut parts = text.split(',');
     let attach: Attachment = parts.next().unwrap_or_default().parse()?;
     let mut port = PortRequest { attach, ..PortRequest::default() };
     for part in parts {
-        let mac = part.strip_prefix("mac=").ok_or_else(|| ValueError::PortSetting(part.into()))?;
-        port.mac = Some(mac.parse::<MacAddr>()?);
+        match part.split_once('=') {
+            None if part == "transparent" => port.limits.transparent = true,
+            Some(("mac", mac)) => port.mac = Some(mac.parse::<MacAddr>()?),
+            _ => return Err(ValueError::PortSetting(part.into())),
+        }
     }
     Ok(port)
 }
@@ -183,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_may_have_an_address() {
+    fn a_port_may_have_settings() {
         assert_eq!(port("lan").map(|port| port.attach.to_string()), Ok("lan".into()));
         assert_eq!(port("-").map(|port| port.attach), Ok(Attachment::Nothing));
         let full = port("pipe:a,mac=02:00:00:00:00:01").expect("a port");
@@ -191,7 +195,9 @@ mod tests {
             (full.attach.to_string(), full.mac),
             ("pipe:a".into(), Some(MacAddr::new([2, 0, 0, 0, 0, 1])))
         );
-        for bad in ["", "LAN", "lan,", "lan,mtu=9000", "lan,mac=1"] {
+        let bridge = port("lan,transparent").expect("a port");
+        assert!(bridge.limits.transparent && bridge.mac.is_none() && !full.limits.transparent);
+        for bad in ["", "LAN", "lan,", "lan,mtu=9000", "lan,mac=1", "lan,transparent=1", "lan,mac"] {
             assert!(port(bad).is_err(), "{bad}");
         }
     }
