@@ -42,8 +42,8 @@ pub use idle::IdleBackoff;
 pub use layout::{LayoutError, PortLayout, RegionLayout, control};
 pub use leases::{BoxRegion, BufferLeases};
 pub use mailbox::{
-    ChannelError, Diagnostic, DiscardedPackets, Event, Frame, FrameReader, FrameWriter, Inbox, Message,
-    MessageKind, Outbox, PacketAccount, PacketFates, PortStats, Reply, Request, Severity, Stats,
+    ChannelError, Diagnostic, DiscardedPackets, Event, Frame, FrameReader, FrameWriter, Inbox, LostPackets,
+    Message, MessageKind, Outbox, PacketAccount, PacketFates, PortStats, Reply, Request, Severity, Stats,
     WaitingPackets,
 };
 pub use memory::{CACHE_LINE, Mapped, SharedMemory};

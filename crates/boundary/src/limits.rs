@@ -62,7 +62,7 @@ pub const MAX_DROP_REASONS: usize = 4096;
 /// Bytes of a drop reason; longer ones are cut.
 pub const MAX_DROP_REASON: usize = 64;
 
-/// Connections with discarded packets, and elements with waiting packets, in one statistics reply: more than anyone reads,
+/// Elements with lost packets, connections with discarded packets, and elements with waiting packets, in one statistics reply: more than anyone reads,
 /// and a limit on what a box can make its host store.
 pub const MAX_ACCOUNT_PLACES: usize = 256;
 

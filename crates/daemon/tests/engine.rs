@@ -203,6 +203,43 @@ fn equal_boxes_start_as_copies_of_a_template() {
     });
 }
 
+/// What elements lose, discard and hold is shown with the place, and stays counted after the box has ended.
+#[test]
+fn the_places_of_lost_discarded_and_waiting_packets_are_shown() {
+    in_each(|supervisor, sandbox| {
+        let text = "InfiniteSource(LIMIT 7) -> UDPIPEncap(10.1.2.3, 1, 10.9.9.9, 53) -> t :: Tee
+                    -> filter :: IPFilter(deny all) -> Discard;
+                    t[1] -> c :: Counter -> gone :: Discard;
+                    t[2] -> q :: Queue -> Idle;";
+        supervisor.create_box(make(sandbox, "fw", text, &[])).unwrap();
+        let detail = || supervisor.show_box(&name("fw")).unwrap();
+        until("its packets are counted", || detail().status.account.waiting == 7);
+        let found = detail();
+        let place = |place: &api::LostPackets| {
+            (place.configuration.to_string(), place.element.clone(), place.reason.clone(), place.packets)
+        };
+        let losses: Vec<_> = found.places.losses.iter().map(place).collect();
+        assert_eq!(losses, [("main".into(), "filter".into(), "denied".into(), 7)], "{sandbox:?}");
+        let discards: Vec<_> =
+            found.places.discards.iter().map(|place| (place.connection.as_str(), place.packets)).collect();
+        assert_eq!(discards, [("c -> gone", 7)]);
+        let waits: Vec<_> =
+            found.places.waits.iter().map(|place| (place.element.as_str(), place.packets)).collect();
+        assert_eq!(waits, [("q", 7)]);
+        let oldest = found.status.account.oldest_ns;
+        assert!(oldest > 0 && found.places.waits[0].oldest_ns > 0);
+        assert!(detail().status.account.oldest_ns > oldest, "{sandbox:?}: a packet that waits becomes older");
+        assert_eq!(found.status.drops["denied"], 7);
+        let counters = |account: api::PacketAccount| account.counters().map(|(_, count)| count);
+        assert_eq!(counters(found.status.account), [0, 7, 14, 0, 7, 0, 0]);
+        supervisor.stop_box(&name("fw")).unwrap();
+        let ended = detail();
+        assert_eq!(counters(ended.status.account), [0, 7, 14, 0, 7, 0, 0]);
+        assert_eq!((ended.status.account.waiting, ended.places), (0, api::PacketPlaces::default()));
+        assert_eq!(ended.status.drops["in_ended_box"], 7);
+    });
+}
+
 /// Packets inside a box when it ends, and its earlier drops, stay counted after it is gone.
 #[test]
 fn packets_in_a_box_that_ends_are_counted() {

@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_ACCOUNT_PLACES;
-use boundary::{DiscardedPackets, PacketAccount, PacketFates, WaitingPackets};
+use boundary::{DiscardedPackets, LostPackets, PacketAccount, PacketFates, WaitingPackets};
 use core::cmp::Reverse;
 use element::{Fate, FateCounts, Reason};
 use packet::Timestamp;
@@ -21,6 +21,10 @@ impl Engine {
             account.oldest = account.oldest.max(nanos(own.oldest));
             templates += own.templates;
             let name = &configuration.name;
+            account.losses.extend(configuration.router.losses().into_iter().map(|loss| {
+                let router::Loss { element, reason, packets } = loss;
+                LostPackets { configuration: name.clone(), element, reason: reason.into_owned(), packets }
+            }));
             account.discards.extend(configuration.router.discards().into_iter().map(|discard| {
                 let router::DiscardedBy { connection, packets } = discard;
                 DiscardedPackets { configuration: name.clone(), connection, packets }
@@ -36,6 +40,8 @@ impl Engine {
         account.fates = fates(&all.fates);
         account.fates.received += no_buffer;
         account.in_use = (self.context.pool.packets() as u64).saturating_sub(templates);
+        account.losses.sort_by_key(|place| Reverse(place.packets));
+        account.losses.truncate(MAX_ACCOUNT_PLACES);
         account.discards.sort_by_key(|place| Reverse(place.packets));
         account.discards.truncate(MAX_ACCOUNT_PLACES);
         account.waits.sort_by_key(|place| Reverse(place.packets));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::account::{PacketAccount, PacketPlaces};
 use crate::configuration::{ConfigurationStatus, File};
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, ConfigurationName, Owner};
@@ -228,6 +229,9 @@ pub struct BoxStatus {
     /// Dropped packets by reason since the box was created, in the box and at its ports.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
+    /// What became of the other packets of the box, since it was created.
+    #[serde(default)]
+    pub account: PacketAccount,
 }
 
 /// All details of a box.
@@ -240,6 +244,10 @@ pub struct BoxDetail {
     pub ports: Vec<PortStatus>,
     /// The configurations, in the order of their installation.
     pub installed: Vec<ConfigurationStatus>,
+    /// Where packets were lost, were discarded or wait, since the configuration was last changed. Empty while the box does
+    /// not run.
+    #[serde(default)]
+    pub places: PacketPlaces,
     /// The report of the last crash.
     #[serde(default)]
     pub crash: Option<CrashReport>,

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod boxes;
 mod configuration;
 mod error;
@@ -28,6 +29,7 @@ mod time;
 mod traffic;
 mod value;
 
+pub use account::{DiscardedPackets, LostPackets, PacketAccount, PacketPlaces, WaitingPackets};
 pub use boxes::{
     BoxDetail, BoxState, BoxStatus, CrashBatch, CrashPacket, CrashReport, CreateBox, LogLine, LogQuery,
     PortRequest, PortStatus, Register, Restart, Sandbox, Usage, WrittenFile,

@@ -16,7 +16,7 @@ pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, MessageKind};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::Event;
 pub use message::{Inbox, Message, Outbox};
-pub use packet_account::{DiscardedPackets, PacketAccount, PacketFates, WaitingPackets};
+pub use packet_account::{DiscardedPackets, LostPackets, PacketAccount, PacketFates, WaitingPackets};
 pub use reply::{PortStats, Reply, Stats};
 pub use request::Request;
 

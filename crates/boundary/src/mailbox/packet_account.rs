@@ -24,6 +24,19 @@ pub struct PacketFates {
     pub merged: u64,
 }
 
+/// Packets that an element lost for one reason since its configuration was last changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LostPackets {
+    /// The name of the configuration; empty for the main one.
+    pub configuration: String,
+    /// The element's name.
+    pub element: String,
+    /// The drop reason.
+    pub reason: String,
+    /// The number of packets.
+    pub packets: u64,
+}
+
 /// Packets that were discarded since their configuration was last changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiscardedPackets {
@@ -63,6 +76,8 @@ pub struct PacketAccount {
     pub oldest: u64,
     /// Packets that are allocated in the pool, without those from which elements make others.
     pub in_use: u64,
+    /// Lost packets by element and reason: those with the most packets, in this order.
+    pub losses: Vec<LostPackets>,
     /// Discarded packets by connection: the connections with the most packets, in this order.
     pub discards: Vec<DiscardedPackets>,
     /// Waiting packets by element: the elements with the most packets, in this order.
@@ -94,6 +109,12 @@ impl PacketAccount {
     pub(super) fn encode(&self, fields: &mut Encoder) {
         self.fates.encode(fields);
         fields.u64(self.waiting).u64(self.oldest).u64(self.in_use);
+        let losses = self.losses.get(..MAX_ACCOUNT_PLACES).unwrap_or(&self.losses);
+        fields.u32(losses.len() as u32);
+        for LostPackets { configuration, element, reason, packets } in losses {
+            fields.bytes(cut(configuration).as_bytes()).bytes(cut(element).as_bytes());
+            fields.bytes(cut(reason).as_bytes()).u64(*packets);
+        }
         let discards = self.discards.get(..MAX_ACCOUNT_PLACES).unwrap_or(&self.discards);
         fields.u32(discards.len() as u32);
         for DiscardedPackets { configuration, connection, packets } in discards {
@@ -115,6 +136,14 @@ impl PacketAccount {
             in_use: fields.u64()?,
             ..Self::default()
         };
+        for _ in 0..fields.count(MAX_ACCOUNT_PLACES)? {
+            account.losses.push(LostPackets {
+                configuration: cut(fields.text()?).into(),
+                element: cut(fields.text()?).into(),
+                reason: cut(fields.text()?).into(),
+                packets: fields.u64()?,
+            });
+        }
         for _ in 0..fields.count(MAX_ACCOUNT_PLACES)? {
             account.discards.push(DiscardedPackets {
                 configuration: cut(fields.text()?).into(),

@@ -108,6 +108,12 @@ fn requests_replies_and_events_survive_the_trip() {
             waiting: 3,
             oldest: u64::MAX,
             in_use: 3,
+            losses: vec![LostPackets {
+                element: "filter".into(),
+                reason: "denied".into(),
+                packets: 7,
+                ..LostPackets::default()
+            }],
             discards: vec![DiscardedPackets {
                 connection: "a[1] -> d".into(),
                 packets: 2,

@@ -45,7 +45,11 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     let received_bytes = counter("box_received_bytes", "Bytes that a box received");
     let sent = counter("box_sent_packets", "Packets that a box sent");
     let sent_bytes = counter("box_sent_bytes", "Bytes that a box sent");
-    let drops = counter("box_dropped_packets", "Dropped packets of a box by reason");
+    let drops = counter(
+        "box_dropped_packets",
+        "Dropped packets of a box by reason, at its ports and in its elements",
+    );
+    let fates = counter("box_packets", "Packets of a box by what became of them, as it reports");
     let restarts = counter("box_restarts", "Restarts of a box after crashes");
     let overstays = counter("box_overstays", "Turns in which a box was preempted");
     let lost = counter("box_lost_events", "Console lines and pieces of files that were lost");
@@ -71,6 +75,7 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     let state = gauge("box_state", "State of a box: 1 for its current state");
     let memory = gauge("box_memory_bytes", "Private memory that a box has touched");
     let heap = gauge("box_heap_bytes", "Bytes of a box's heap in use");
+    let waiting = gauge("box_waiting_packets", "Packets that wait in the elements of a box, as it reports");
     let ports = gauge("switch_ports", "Ports of a switch");
     let addresses = gauge("switch_addresses", "Addresses that a switch knows");
     let counts = gauge("count", "Number of objects of each kind");
@@ -88,6 +93,12 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
         "Processor time of the switch for a box's packets",
         switching.clone(),
     );
+    let oldest = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+    registry.register(
+        "box_oldest_waiting_packet_seconds",
+        "How long the oldest packet has waited in an element of a box, at most",
+        oldest.clone(),
+    );
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     for status in boxes {
         let labels = || vec![("box", status.name.to_string()), ("owner", status.owner.to_string())];
@@ -104,6 +115,11 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
         for (reason, count) in &status.drops {
             drops.get_or_create(&with("reason", reason.clone())).inc_by(*count);
         }
+        for (fate, count) in status.account.counters() {
+            fates.get_or_create(&with("fate", fate.into())).inc_by(count);
+        }
+        waiting.get_or_create(&labels()).set(signed(status.account.waiting));
+        oldest.get_or_create(&labels()).set(status.account.oldest_ns as f64 / 1e9);
         restarts.get_or_create(&labels()).inc_by(status.restarts.into());
         overstays.get_or_create(&labels()).inc_by(usage.overstays);
         lost.get_or_create(&labels()).inc_by(usage.lost_events);
@@ -181,6 +197,46 @@ pub(super) fn respond(headers: &HeaderMap, figures: &MetricsInput) -> Result<Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_box_has_its_packets_by_fate_and_reason() {
+        let status = serde_json::json!({
+            "name": "fw", "owner": "default", "state": "running", "sandbox": "process",
+            "created": "2026-01-31T12:00:00.000Z", "uptime_ms": 0, "restarts": 0, "configurations": ["main"],
+            "memory": "8M", "ring": 256, "cpu_weight": 100, "dedicated": false, "restart": "never",
+            "usage": { "own_ns": 0, "switch_ns": 0 },
+            "traffic": { "received_packets": 0, "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0 },
+            "rates": {
+                "received_packets": 0.0, "received_bits": 0.0, "sent_packets": 0.0, "sent_bits": 0.0,
+                "dropped_packets": 0.0, "cores": 0.0
+            },
+            "drops": { "denied": 7 },
+            "account": { "discarded": 5, "waiting": 3, "oldest_ns": 1_500_000_000 }
+        });
+        let host = serde_json::json!({
+            "version": "1", "image": "x", "started": "2026-01-31T12:00:00.000Z", "pid": 1, "sandboxes": [],
+            "kvm": { "usable": false }, "cgroup": "none", "cores": 1, "workers": 1, "memory": 1,
+            "memory_available": 1,
+            "counts": { "boxes": 1, "running": 1, "switches": 0, "ports": 0, "stacks": 0 }
+        });
+        let input = MetricsInput {
+            host: serde_json::from_value(host).unwrap(),
+            boxes: vec![serde_json::from_value(status).unwrap()],
+            switches: Vec::new(),
+            capture_lost: 0,
+            refused: Arc::default(),
+        };
+        let text = plain(&text(&input).unwrap());
+        for line in [
+            "clickbox_box_dropped_packets_total{box=\"fw\",owner=\"default\",reason=\"denied\"} 7\n",
+            "clickbox_box_packets_total{box=\"fw\",owner=\"default\",fate=\"discarded\"} 5\n",
+            "clickbox_box_packets_total{box=\"fw\",owner=\"default\",fate=\"made\"} 0\n",
+            "clickbox_box_waiting_packets{box=\"fw\",owner=\"default\"} 3\n",
+            "clickbox_box_oldest_waiting_packet_seconds{box=\"fw\",owner=\"default\"} 1.5\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+    }
 
     #[test]
     fn the_older_format_describes_counters_by_their_samples() {

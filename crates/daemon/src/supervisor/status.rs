@@ -161,6 +161,7 @@ impl Supervisor {
             traffic: traffic.box_traffic(),
             rates,
             drops,
+            account: runtime.account,
         }
     }
 
@@ -192,6 +193,7 @@ impl Supervisor {
             status,
             ports: (0u8..).zip(definition.ports.iter().zip(attachments)).map(port).collect(),
             installed: installed.collect(),
+            places: runtime.places.clone(),
             crash: self.crash_of(&runtime),
         })
     }

@@ -1,5 +1,6 @@
 //! The record of a box.
 
+use super::account;
 use super::cpu_budget::CpuBudget;
 use super::instance::Instance;
 use super::output_store::Outputs;
@@ -8,7 +9,7 @@ use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
 use boundary::Stats;
 use boundary::limits::MAX_DROP_REASONS;
-use model::{BoxName, CrashReport, CreateBox, LogLine, Time};
+use model::{BoxName, CrashReport, CreateBox, LogLine, PacketAccount, PacketPlaces, Time};
 use protocol::fabric::{self, Configuration, ConfigurationState};
 use reason::{Name, Reason};
 use sandbox::Usage;
@@ -104,6 +105,10 @@ pub(crate) struct Inner {
     past_drops: BTreeMap<String, u64>,
     /// Drops in the current instance when it last reported them.
     present_drops: BTreeMap<String, u64>,
+    /// What became of the other packets in earlier instances.
+    past_account: PacketAccount,
+    /// What became of the other packets in the current instance when it last reported.
+    present_account: boundary::PacketAccount,
     /// The processor time of the current instance when it was last asked for its counters.
     pub(crate) asked: Option<Duration>,
     /// The remaining CPU time of the current instance, if it is limited.
@@ -135,6 +140,8 @@ impl ManagedBox {
                 present: Usage::default(),
                 past_drops: BTreeMap::new(),
                 present_drops: BTreeMap::new(),
+                past_account: PacketAccount::default(),
+                present_account: boundary::PacketAccount::default(),
                 asked: None,
                 budget: None,
             }),
@@ -182,8 +189,21 @@ impl Inner {
         drops
     }
 
-    /// Updates the drops in the current instance.
-    pub(crate) fn update_drops(&mut self, stats: &Stats) {
+    /// What became of the other packets in all instances.
+    pub(crate) fn account(&self) -> PacketAccount {
+        let mut account = account::totals(&self.present_account);
+        account.add(&self.past_account);
+        account
+    }
+
+    /// Where packets of the current instance were lost, were discarded or wait.
+    pub(crate) fn places(&self) -> PacketPlaces {
+        account::places(&self.present_account)
+    }
+
+    /// Updates what became of the packets in the current instance.
+    pub(crate) fn update_account(&mut self, stats: &Stats) {
+        self.present_account.clone_from(&stats.account);
         self.present_drops.clear();
         for (reason, count) in &stats.drops {
             add_one(&mut self.present_drops, Name::parse(reason).as_str().into(), *count);
@@ -197,9 +217,10 @@ impl Inner {
         }
     }
 
-    /// Closes the current instance: adds its usage and drops to those of earlier instances.
+    /// Closes the current instance: adds its usage, drops and account to those of earlier instances.
     pub(crate) fn close(&mut self) {
         add(&mut self.past_drops, &std::mem::take(&mut self.present_drops));
+        self.past_account.add(&account::totals(&std::mem::take(&mut self.present_account)));
         self.past = self.usage();
         self.present = Usage::default();
         self.budget = None;

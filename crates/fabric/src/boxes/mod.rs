@@ -1,5 +1,6 @@
 //! A box: its creation, its state, requests to it, and its end.
 
+mod account;
 mod calls;
 mod cpu_budget;
 mod factory;

@@ -137,7 +137,7 @@ impl Fabric {
             if in_order {
                 // The last chance to read its drop counters.
                 if let Some(stats) = instance.stats() {
-                    managed.inner().update_drops(&stats);
+                    managed.inner().update_account(&stats);
                 }
                 instance.stop(STOP_TIMEOUT);
             } else {

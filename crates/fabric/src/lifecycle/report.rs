@@ -5,7 +5,7 @@ use crate::boxes::{ManagedBox, Phase, reported_sandbox};
 use crate::error::OperationError;
 use crate::limits::MAX_CAPTURES;
 use crate::network::CaptureStream;
-use model::{BoxName, CapturePoint};
+use model::{BoxName, CapturePoint, PacketPlaces};
 use protocol::fabric::{
     Asked, BoxInventory, BoxRuntime, BoxStats, FabricFacts, FileStatus, InventoryReply, LogPage,
     ResourceUsage,
@@ -34,7 +34,13 @@ impl Fabric {
             };
             keys.iter().map(of).collect::<Vec<Vec<_>>>()
         })?;
-        let runtime = |(managed, attachments)| self.runtime(managed, ask, attachments);
+        let runtime = |(managed, attachments)| {
+            let mut runtime = self.runtime(managed, ask, attachments);
+            if !names.is_empty() {
+                runtime.places = managed.inner().places();
+            }
+            runtime
+        };
         Ok(boxes.iter().zip(attachments).map(runtime).collect())
     }
 
@@ -69,7 +75,7 @@ impl Fabric {
             inner.update_usage(used);
         }
         if let Some(stats) = stats.as_ref().filter(|_| is_present) {
-            inner.update_drops(stats);
+            inner.update_account(stats);
         }
         let total = inner.usage();
         let alive = inner.instance.is_some();
@@ -84,6 +90,8 @@ impl Fabric {
             crash: inner.crash.clone(),
             usage: ResourceUsage { time: total.time, turns: total.turns, overruns: total.overruns },
             drops: inner.drops(),
+            account: inner.account(),
+            places: PacketPlaces::default(),
             stats: stats.map(|stats| BoxStats {
                 heap_used: stats.heap_used,
                 heap_peak: stats.heap_peak,

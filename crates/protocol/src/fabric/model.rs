@@ -2,7 +2,7 @@
 
 use ::model::{
     AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch, Diagnostic, Event,
-    File, LogLine, MacAddr, PortName, SwitchName, Time, Traffic,
+    File, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -148,6 +148,12 @@ pub struct BoxRuntime {
     pub usage: ResourceUsage,
     /// Packets dropped inside all its instances, by reason.
     pub drops: BTreeMap<String, u64>,
+    /// What became of the other packets in all its instances, as it last reported.
+    #[serde(default)]
+    pub account: PacketAccount,
+    /// Where its packets were lost, were discarded or wait, as it last reported, if it was asked for by name.
+    #[serde(default)]
+    pub places: PacketPlaces,
     /// What it reports itself, if it was asked and answered in time.
     pub stats: Option<BoxStats>,
     /// Its process.

@@ -3,7 +3,10 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use api::{BoxDetail, BoxName, CrashReport, Traffic, operation};
+use api::{
+    BoxDetail, BoxName, ConfigurationName, CrashReport, DiscardedPackets, LostPackets, PacketPlaces, Traffic,
+    WaitingPackets, operation,
+};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
@@ -14,7 +17,9 @@ use crate::output;
 
 /// Show the details of a box.
 ///
-/// Prints its ports, configurations, resource usage, drops and last crash.
+/// Prints its ports, configurations, resource usage and last crash, and what became of its packets: which were dropped,
+/// by reason and element; which were discarded, by the connection that led there; and which wait, with the age of the
+/// oldest.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox show fw")]
 pub(crate) struct Arguments {
@@ -118,10 +123,62 @@ fn text(detail: &BoxDetail) -> String {
             line("", format!("{} {}", reason.summary(), reason.remedy()));
         }
     }
+    text += &packets_text(detail);
     if let Some(crash) = &detail.crash {
         text += &crash_text(crash);
     }
     text
+}
+
+/// What became of the packets, and where.
+fn packets_text(detail: &BoxDetail) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    let PacketPlaces { losses, discards, waits } = &detail.places;
+    let sentence = |packets: u64, what: &str| format!("{} {}", grouped(packets), online::line(what));
+    for LostPackets { configuration, element, reason, packets } in losses {
+        let element = online::line(&place(configuration, element));
+        line("dropped in", format!("{element}: {}", sentence(*packets, reason)));
+    }
+    let account = &detail.status.account;
+    if account.discarded > 0 {
+        line("discarded", format!("{} packets", grouped(account.discarded)));
+    }
+    for DiscardedPackets { configuration, connection, packets } in discards {
+        line("", sentence(*packets, &place(configuration, connection)));
+    }
+    if account.waiting > 0 {
+        let oldest = waited(account.oldest_ns);
+        line("waiting", format!("{} packets, the oldest for {oldest}", grouped(account.waiting)));
+    }
+    for WaitingPackets { configuration, element, packets, oldest_ns } in waits {
+        let element = online::line(&place(configuration, element));
+        line("", format!("{} in {element}, the oldest for {}", grouped(*packets), waited(*oldest_ns)));
+    }
+    let counts = account.counters().into_iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<String> = counts.map(|(fate, count)| format!("{} {fate}", grouped(count))).collect();
+    if !counts.is_empty() {
+        line("packets inside", counts.join(", "));
+    }
+    text
+}
+
+/// An element or a connection, with the configuration as in the name of a handler.
+fn place(configuration: &ConfigurationName, name: &str) -> String {
+    match *configuration == ConfigurationName::main() {
+        true => name.into(),
+        false => format!("{configuration}:{name}"),
+    }
+}
+
+/// A time that a packet has waited.
+fn waited(nanoseconds: u64) -> String {
+    match nanoseconds as f64 / 1e9 {
+        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        seconds => format!("{seconds:.1} s"),
+    }
 }
 
 fn traffic_text(traffic: &Traffic) -> String {
