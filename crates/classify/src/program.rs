@@ -30,6 +30,10 @@ const MAX_INDEXES: usize = 16;
 /// expressions.
 const MAX_TERMS: usize = 1 << 18;
 
+/// Maximum steps of the search for unreachable rules: words of rows read, and terms compared. Against rule sets in which
+/// each of ten thousand rules overlaps all others.
+const MAX_COVER_STEPS: usize = 1 << 24;
+
 /// The meaning of the rules' offsets, which decides how words are divided into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -303,14 +307,19 @@ impl Program {
     }
 
     /// The rules that no packet can reach, with the reasons. Finds every contradiction, and every rule whose terms are
-    /// each contained in a single earlier term. Does not find rules that only a union of earlier terms covers.
+    /// each contained in a single earlier term. Does not find rules that only a union of earlier terms covers, nor all
+    /// in a rule set whose rules overlap so much that the search takes too long.
     #[must_use]
     pub fn unreachable(&self) -> Vec<(usize, Unreachable)> {
         let mut terms: Vec<(u32, &Term)> = self.slots.iter().flatten().collect();
         terms.sort_by_key(|(rule, _)| *rule);
         let mut covered: Vec<Option<Option<u32>>> = vec![None; self.rules.len()];
+        let mut steps = MAX_COVER_STEPS;
         for group in terms.chunk_by(|a, b| a.0 == b.0) {
-            let covers = group.iter().map(|(rule, term)| self.cover(*rule, term));
+            if steps == 0 {
+                break;
+            }
+            let covers = group.iter().map(|(rule, term)| self.cover(*rule, term, &mut steps));
             let last = covers.reduce(|a, b| Some(a?.max(b?))).flatten();
             covered[group[0].0 as usize] = Some(last);
         }
@@ -327,8 +336,9 @@ impl Program {
         (0..self.rules.len()).filter_map(|rule| Some((rule, describe(rule)?))).collect()
     }
 
-    /// The lowest rule before `rule` with an exact term that contains `term`.
-    fn cover(&self, rule: u32, term: &Term) -> Option<u32> {
+    /// The lowest rule before `rule` with an exact term that contains `term`. `None` if it takes more than the `steps`
+    /// that are left.
+    fn cover(&self, rule: u32, term: &Term, steps: &mut usize) -> Option<u32> {
         let mut best = None;
         let rows: Vec<(&Index, u32)> = self
             .indexes
@@ -344,6 +354,10 @@ impl Program {
             }
             let bits = rows.iter().map(|(index, class)| index.rows.word(*class, word));
             let mut found = bits.fold(u64::MAX, |all, bits| all & bits);
+            *steps = steps.saturating_sub(1 + rows.len() + found.count_ones() as usize);
+            if *steps == 0 {
+                return None;
+            }
             while found != 0 {
                 let slot = 64 * word + found.trailing_zeros() as usize;
                 found &= found - 1;

@@ -73,6 +73,13 @@ impl Diagnostic {
         }
     }
 
+    /// The last diagnostic, if `count` more are not shown.
+    fn omitted(severity: Severity, count: usize) -> Self {
+        let kind = if severity == Severity::Error { "errors" } else { "warnings" };
+        let message = format!("too many {kind}: {count} more not shown");
+        Self { severity, ..Self::without_location(message) }
+    }
+
     /// Adds a line about a related location.
     #[must_use]
     pub fn with_related(mut self, location: Location, message: impl Into<String>) -> Self {
@@ -150,6 +157,19 @@ impl Diagnostic {
         let rest = line.strip_prefix(location.as_str())?.strip_prefix(": ")?;
         Some((line.get(..location.len() + 2)?, rest))
     }
+}
+
+/// At most `limit` diagnostics and a last one that gives the number omitted. If some are omitted, errors come first.
+pub fn limited(mut diagnostics: Vec<Diagnostic>, limit: usize) -> Vec<Diagnostic> {
+    if diagnostics.len() <= limit {
+        return diagnostics;
+    }
+    diagnostics.sort_by_key(|diagnostic| diagnostic.severity);
+    let omitted = diagnostics.split_off(limit);
+    if let Some(first) = omitted.first() {
+        diagnostics.push(Diagnostic::omitted(first.severity, omitted.len()));
+    }
+    diagnostics
 }
 
 /// Replaces typographic quotes by apostrophes, for outputs that are not UTF-8 terminals.
@@ -230,8 +250,7 @@ impl Diagnostics {
     /// Returns all diagnostics, with a last one that gives the number omitted.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         if self.dropped > 0 {
-            let message = format!("too many errors: {} more not shown", self.dropped);
-            self.list.push(Diagnostic::without_location(message));
+            self.list.push(Diagnostic::omitted(Severity::Error, self.dropped));
         }
         self.list
     }

@@ -6,7 +6,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use click_lang::{Compiled, Diagnostic, Graph, Severity};
+use click_lang::{Compiled, Diagnostic, Graph, Severity, limited};
 use element::Environment;
 
 use crate::diagnostics::named;
@@ -37,8 +37,12 @@ pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environ
             found.push(problem);
         }
     }
-    found
+    found.sort_by_key(|diagnostic| diagnostic.is_consequence);
+    limited(found, MAX_DIAGNOSTICS)
 }
+
+/// The maximum number of diagnostics of a check. Stops: a hundred thousand elements with the same error.
+const MAX_DIAGNOSTICS: usize = 1000;
 
 fn check_graph(
     mut graph: Graph,
@@ -56,7 +60,7 @@ fn check_graph(
     problems
 }
 
-/// Warns about elements with inputs that no source reaches.
+/// Warns about elements with inputs that no source reaches, of each chain of them about the first.
 fn unreachable(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     let ends = hookup.inputs.iter().zip(&hookup.outputs).zip(&hookup.classes).enumerate();
     // Packet sources: a class without inputs, and a class with a task whose outputs don't depend on its inputs.
@@ -65,27 +69,44 @@ fn unreachable(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
         let inputs = hookup.inputs.get(element).into_iter().flatten();
         inputs.into_iter().any(|end| end.peers.is_empty())
     };
-    let (mut reached, mut queue) = (alloc::vec![false; hookup.classes.len()], Vec::new());
-    queue.extend((0..hookup.classes.len()).filter(|element| is_open(*element)));
+    let mut reached = alloc::vec![false; hookup.classes.len()];
+    let open = (0..hookup.classes.len()).filter(|element| is_open(*element));
     let sources = ends.filter(|(_, ((inputs, outputs), class))| {
         let through = class.info.flow != "x/y";
         !outputs.is_empty() && if through { inputs.is_empty() } else { class.info.task }
     });
-    queue.extend(sources.map(|(element, _)| element));
+    mark_reached(hookup, &mut reached, open.chain(sources.map(|(element, _)| element)).collect());
+    let inputs = |element: usize| hookup.inputs.get(element).map_or(&[][..], Vec::as_slice);
+    let is_cut_off = |element: usize, reached: &[bool]| {
+        !inputs(element).is_empty() && reached.get(element) == Some(&false)
+    };
+    // The elements behind one that no packet can reach follow from it. A circle has no first one.
+    let all_reached = reached.clone();
+    let is_first = |element: usize| {
+        let mut peers = inputs(element).iter().flat_map(|end| &end.peers);
+        !peers.any(|peer| is_cut_off(peer.0, &all_reached))
+    };
+    for circles in [false, true] {
+        for element in 0..hookup.classes.len() {
+            if is_cut_off(element, &reached)
+                && (circles || is_first(element))
+                && let Some(declared) = graph.elements.get(element)
+            {
+                mark_reached(hookup, &mut reached, Vec::from([element]));
+                let message =
+                    format!("no packet can reach ‘{}’: no source leads to it", named(graph, element));
+                problems.push(Diagnostic::new(Severity::Warning, declared.location.clone(), message));
+            }
+        }
+    }
+}
+
+/// Marks elements, and all those to which their outputs lead.
+fn mark_reached(hookup: &Hookup, reached: &mut [bool], mut queue: Vec<usize>) {
     while let Some(element) = queue.pop() {
         let Some(reached) = reached.get_mut(element).filter(|reached| !**reached) else { continue };
         *reached = true;
         let outputs = hookup.outputs.get(element).into_iter().flatten();
         queue.extend(outputs.flat_map(|end| end.peers.iter().map(|peer| peer.0)));
-    }
-    for (element, reached) in reached.into_iter().enumerate() {
-        let has_inputs = hookup.inputs.get(element).is_some_and(|inputs| !inputs.is_empty());
-        if let Some(declared) = graph.elements.get(element)
-            && has_inputs
-            && !reached
-        {
-            let message = format!("no packet can reach ‘{}’: no source leads to it", named(graph, element));
-            problems.push(Diagnostic::new(Severity::Warning, declared.location.clone(), message));
-        }
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use click_lang::{Diagnostic, Graph};
 use element::{Class, UNKNOWN_CLASS};
 
-use crate::diagnostics::named;
+use crate::diagnostics::{error, named};
 use crate::ports::{self, PortMode};
 use crate::processing;
 use crate::registry::Registry;
@@ -135,6 +135,37 @@ fn count_ports(
             }
         }
     }
+    limit_ports(graph, counts, problems)
+}
+
+/// The maximum number of ports of a router, apart from two for each connection, which suffice if every port is connected,
+/// and some for each element. Stops: a thousand elements of which only the port 65535 is connected.
+const MAX_UNUSED_PORTS: usize = 1 << 18;
+
+/// The ports of an element that count as its own, connected or not.
+const PORTS_PER_ELEMENT: usize = 4;
+
+/// Reports the first element with which the router has too many ports. It and those after it lose their ports if these
+/// are too many.
+fn limit_ports(
+    graph: &Graph,
+    mut counts: Vec<(usize, usize)>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<(usize, usize)> {
+    let mut left = MAX_UNUSED_PORTS + 2 * graph.connections.len() + PORTS_PER_ELEMENT * counts.len();
+    let mut is_reported = false;
+    for (element, count) in counts.iter_mut().enumerate() {
+        if let Some(rest) = left.checked_sub(count.0.saturating_add(count.1)) {
+            left = rest;
+            continue;
+        }
+        *count = (0, 0);
+        if !is_reported {
+            is_reported = true;
+            let location = graph.elements.get(element).map(|declared| declared.location.clone());
+            problems.push(error(location, format!("‘{}’ has too many unused ports", named(graph, element))));
+        }
+    }
     counts
 }
 
@@ -179,9 +210,17 @@ fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     }
     for (kind, _, sides, _) in &sides {
         for (element, ends) in sides.iter().enumerate() {
-            for (port, _) in ends.iter().enumerate().filter(|(_, end)| end.peers.is_empty()) {
+            let mut unused = ends.iter().enumerate().filter(|(_, end)| end.peers.is_empty());
+            for (port, _) in unused.by_ref().take(MAX_UNUSED_LISTED) {
                 complain(element, format!("‘{}’ {kind} {port} unused", named(graph, element)));
+            }
+            let more = unused.count();
+            if more > 0 {
+                complain(element, format!("‘{}’: {more} more {kind}s unused", named(graph, element)));
             }
         }
     }
 }
+
+/// The maximum number of unused inputs, and of unused outputs, that are reported one by one.
+const MAX_UNUSED_LISTED: usize = 16;

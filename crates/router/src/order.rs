@@ -3,11 +3,14 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use element::Class;
+
 use crate::hookup::Hookup;
 
-/// The analysis needs one bit per pair of elements. Above this number of elements it is skipped and order is kept
-/// everywhere, so that a configuration of a million elements can't exhaust memory.
-const MAX_ELEMENTS: usize = 16_384;
+/// The maximum number of steps of the analysis, each of which reads 64 bits or one set bit. The analysis has one bit per
+/// pair of elements, and reads a row of bits for each connection. Order is kept everywhere where it can't be finished.
+/// Stops: a configuration of a hundred thousand elements, and one element with many outputs before a long chain.
+const MAX_STEPS: usize = 1 << 22;
 
 /// The constraints on delivery.
 pub(crate) struct Order {
@@ -28,12 +31,14 @@ pub(crate) fn analyse(hookup: &Hookup) -> Order {
     let sensitive =
         |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.order_insensitive);
     let serial = serial(&components, count, sensitive, |element| next(element).any(|to| to == element));
-    if count > MAX_ELEMENTS {
+    let words = count.div_ceil(64);
+    let connections: usize = (0..count).map(|element| next(element).count()).sum();
+    let Some(mut steps) = MAX_STEPS.checked_sub(words.saturating_mul(2 * count + connections)) else {
         return Order { groups: alloc::vec![Vec::new(); count], serial };
-    }
-    let touched = |element: usize| touched(hookup, element, sensitive(element));
-    let reach = reach(&components, count, touched, next);
-    let groups = (0..count).map(|element| groups(hookup, element, &reach)).collect();
+    };
+    let reads = read_sets(hookup, words);
+    let reach = reach(hookup, &components, words, (sensitive, &reads), next);
+    let groups = (0..count).map(|element| groups(hookup, element, &reach, &mut steps)).collect();
     Order { groups, serial }
 }
 
@@ -108,37 +113,52 @@ fn serial(
     serial
 }
 
-/// The order-sensitive elements that a packet affects at an element: the element itself, and those that it reads.
-fn touched(hookup: &Hookup, element: usize, sensitive: bool) -> Vec<usize> {
-    let reads = hookup.classes.get(element).map_or(&[][..], |class| class.info.reads);
-    let mut touched = if sensitive { Vec::from([element]) } else { Vec::new() };
-    if !reads.is_empty() {
-        let classes = hookup.classes.iter().enumerate();
-        touched.extend(classes.filter(|(_, class)| reads.contains(&class.info.name)).map(|(other, _)| other));
+/// For each class that reads elements of other classes: the set of these elements.
+fn read_sets(hookup: &Hookup, words: usize) -> BTreeMap<&'static str, Vec<u64>> {
+    let mut by_class: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (element, class) in hookup.classes.iter().enumerate() {
+        by_class.entry(class.info.name).or_default().push(element);
     }
-    touched
+    let classes = by_class.values().filter_map(|elements| hookup.classes.get(*elements.first()?));
+    let reading = classes.filter(|class| !class.info.reads.is_empty());
+    let set = |class: &&'static Class| {
+        let mut set = alloc::vec![0; words];
+        let read = class.info.reads.iter().filter_map(|name| by_class.get(name));
+        read.flatten().for_each(|element| insert(&mut set, *element));
+        (class.info.name, set)
+    };
+    reading.map(set).collect()
 }
 
-/// For each element the set of order-sensitive elements that a packet pushed into it may reach, including itself.
+fn insert(set: &mut [u64], element: usize) {
+    set[element / 64] |= 1 << (element % 64);
+}
+
+fn merge(set: &mut [u64], other: &[u64]) {
+    set.iter_mut().zip(other).for_each(|(word, other)| *word |= other);
+}
+
+/// For each element the set of order-sensitive elements that a packet pushed into it may affect: the element itself,
+/// those that it reads, and the same for all elements that the packet reaches.
 fn reach<I: Iterator<Item = usize>>(
+    hookup: &Hookup,
     components: &[Vec<usize>],
-    count: usize,
-    touched: impl Fn(usize) -> Vec<usize>,
+    words: usize,
+    (sensitive, reads): (impl Fn(usize) -> bool, &BTreeMap<&'static str, Vec<u64>>),
     next: impl Fn(usize) -> I,
 ) -> Vec<Vec<u64>> {
-    let words = count.div_ceil(64);
-    let mut reach: Vec<Vec<u64>> = alloc::vec![Vec::new(); count];
+    let mut reach: Vec<Vec<u64>> = alloc::vec![Vec::new(); hookup.classes.len()];
     for component in components {
         let mut set = alloc::vec![0u64; words];
         for &element in component {
-            for element in touched(element) {
-                set[element / 64] |= 1 << (element % 64);
+            if sensitive(element) {
+                insert(&mut set, element);
             }
-            for to in next(element) {
-                for (word, other) in set.iter_mut().zip(&reach[to]) {
-                    *word |= other;
-                }
+            let class = hookup.classes.get(element);
+            if let Some(read) = class.and_then(|class| reads.get(class.info.name)) {
+                merge(&mut set, read);
             }
+            next(element).for_each(|to| merge(&mut set, &reach[to]));
         }
         for &element in component {
             reach[element].clone_from(&set);
@@ -147,37 +167,53 @@ fn reach<I: Iterator<Item = usize>>(
     reach
 }
 
-/// Outputs that reach a common order-sensitive element share a group.
-fn groups(hookup: &Hookup, element: usize, reach: &[Vec<u64>]) -> Vec<u16> {
+/// Outputs that reach a common order-sensitive element share a group. Empty, which is one group, if that takes too many
+/// steps.
+fn groups(hookup: &Hookup, element: usize, reach: &[Vec<u64>], steps: &mut usize) -> Vec<u16> {
     let Some(ends) = hookup.outputs.get(element).filter(|ends| ends.len() > 1) else {
         return Vec::new();
     };
-    let empty = Vec::new();
-    let sets: Vec<&Vec<u64>> = ends
-        .iter()
-        .map(|end| {
-            end.peers.first().filter(|_| end.push).and_then(|peer| reach.get(peer.0)).unwrap_or(&empty)
-        })
-        .collect();
     let mut group: Vec<usize> = (0..ends.len()).collect();
     let mut owner: BTreeMap<usize, usize> = BTreeMap::new();
-    for (port, set) in sets.iter().enumerate() {
+    // The first output that leads to each element.
+    let mut leading: BTreeMap<usize, usize> = BTreeMap::new();
+    for (port, end) in ends.iter().enumerate() {
+        let Some(&(peer, _)) = end.peers.first().filter(|_| end.push) else { continue };
+        let set = reach.get(peer).map_or(&[][..], Vec::as_slice);
+        let first = *leading.entry(peer).or_insert(port);
+        if first != port {
+            if set.iter().any(|bits| *bits != 0) {
+                join(&mut group, first, port);
+            }
+            continue;
+        }
         for (word, bits) in set.iter().enumerate() {
             let mut bits = *bits;
+            let Some(left) = steps.checked_sub(1 + bits.count_ones() as usize) else {
+                return Vec::new();
+            };
+            *steps = left;
             while bits != 0 {
                 let reached = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 let first = *owner.entry(reached).or_insert(port);
-                let (one, other) = (root(&group, first), root(&group, port));
-                group[one.max(other)] = one.min(other);
+                join(&mut group, first, port);
             }
         }
     }
-    (0..ends.len()).map(|port| root(&group, port) as u16).collect()
+    (0..ends.len()).map(|port| root(&mut group, port) as u16).collect()
 }
 
-fn root(group: &[usize], mut port: usize) -> usize {
+/// Puts two outputs into one group, which the lower root names.
+fn join(group: &mut [usize], one: usize, other: usize) {
+    let (one, other) = (root(group, one), root(group, other));
+    group[one.max(other)] = one.min(other);
+}
+
+/// The output that names a group. Shortens the path to it.
+fn root(group: &mut [usize], mut port: usize) -> usize {
     while group[port] != port {
+        group[port] = group[group[port]];
         port = group[port];
     }
     port

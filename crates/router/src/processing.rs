@@ -4,6 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use click_lang::{Diagnostic, Graph, Location};
 use element::Class;
@@ -38,7 +39,7 @@ pub(crate) fn resolve(
         .collect();
     let stars = links(graph, classes, &sides, true);
     let mut spread_out = sides.clone();
-    let found = spread(&mut spread_out, &stars, classes.len());
+    let found = spread(&mut spread_out, &stars, &LinksByPort::new(counts, &stars));
     if found.is_empty() {
         return spread_out;
     }
@@ -48,36 +49,35 @@ pub(crate) fn resolve(
         Some(found) => (passed, pairs, found),
         None => (spread_out, stars, found),
     };
-    let paths =
-        Paths { graph, links: &links, by_element: &links_by_element(&links, classes.len()), sides: &sides };
-    for (number, (index, from)) in conflicts.into_iter().enumerate() {
+    let by_port = LinksByPort::new(counts, &links);
+    let steps = Cell::new(MAX_EXPLANATION_STEPS);
+    let paths = Paths { graph, links: &links, by_port: &by_port, sides: &sides, steps: &steps };
+    for (index, from) in conflicts {
         let Some(link) = links.get(index) else { continue };
         let mut diagnostic = conflict(graph, *link, from);
-        if number < MAX_EXPLAINED {
-            paths.explain(&mut diagnostic, *link, from);
-        }
+        paths.explain(&mut diagnostic, *link, from);
         problems.push(diagnostic.bare());
     }
     sides
 }
 
-/// The maximum number of conflicts that are explained.
-const MAX_EXPLAINED: usize = 100;
+/// The maximum number of links that are followed to explain conflicts. Stops: a search through the whole graph for each
+/// of its conflicts.
+const MAX_EXPLANATION_STEPS: usize = 1 << 20;
 
 /// The maximum number of links inside an element. All pairs of a thousand inputs and outputs would be a million.
 const MAX_PAIRS: usize = 1 << 12;
 
-/// Resolves all ports. Visits each port once, so it is linear in the number of links for any graph. Returns the
-/// conflicting links, each with its output's mode.
-fn spread(sides: &mut [PortModes], links: &[Link], elements: usize) -> Vec<(usize, PortMode)> {
-    let by_element = links_by_element(links, elements);
+/// Resolves all ports. Queues a link once for each of its ends, so it is linear in the number of links for any graph.
+/// Returns the conflicting links, each with its output's mode.
+fn spread(sides: &mut [PortModes], links: &[Link], by_port: &LinksByPort) -> Vec<(usize, PortMode)> {
     let mut queue: Vec<usize> = (0..links.len()).rev().collect();
     let mut reported = alloc::vec![false; links.len()];
     let mut conflicts = Vec::new();
     while let Some(index) = queue.pop() {
         let Some(link) = links.get(index).copied() else { continue };
         match agree(sides, link) {
-            Agreement::Now(element) => queue.extend(by_element.get(element).into_iter().flatten()),
+            Agreement::Now(port) => queue.extend(by_port.of(port)),
             Agreement::Never(from) => {
                 if let Some(reported) = reported.get_mut(index)
                     && !core::mem::replace(reported, true)
@@ -125,8 +125,8 @@ fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)
 
 /// The result for the two ends of a link.
 enum Agreement {
-    /// The agnostic end, at this element, took the mode of the other end.
-    Now(usize),
+    /// This agnostic end took the mode of the other end.
+    Now(Port),
     /// Nothing to do.
     Already,
     /// Conflict; the mode of the output.
@@ -138,11 +138,11 @@ fn agree(sides: &mut [PortModes], link: Link) -> Agreement {
     match (get(sides, link.output, true), get(sides, link.input, false)) {
         (Some(PortMode::Agnostic), Some(known)) if known != PortMode::Agnostic => {
             set(sides, link.output, true, known);
-            Agreement::Now(link.output.0)
+            Agreement::Now((link.output, true))
         }
         (Some(known), Some(PortMode::Agnostic)) if known != PortMode::Agnostic => {
             set(sides, link.input, false, known);
-            Agreement::Now(link.input.0)
+            Agreement::Now((link.input, false))
         }
         (Some(from), Some(to)) if from != to => Agreement::Never(from),
         _ => Agreement::Already,
@@ -174,13 +174,20 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: b
             inside: true,
             connection: 0,
         };
-        if class.info.flow == "x/x" && (star || inputs.len() * outputs.len() > MAX_PAIRS) {
+        let flow = FlowCode::parse(class.info.flow);
+        let is_star = match inputs.len().saturating_mul(outputs.len()) > MAX_PAIRS {
+            // In a class with so many ports, either no input leads to another output, or all its ports agree.
+            true if !flow.is_parallel() => Some(flow.connects(0, outputs.len())),
+            _ => (star && class.info.flow == "x/x").then_some(true),
+        };
+        if let Some(is_star) = is_star {
             let (Some(&input), Some(&output)) = (inputs.first(), outputs.first()) else { continue };
-            links.extend(outputs.iter().map(|output| inside(input, *output)));
-            links.extend(inputs.iter().skip(1).map(|input| inside(*input, output)));
+            if is_star {
+                links.extend(outputs.iter().map(|output| inside(input, *output)));
+                links.extend(inputs.iter().skip(1).map(|input| inside(*input, output)));
+            }
             continue;
         }
-        let flow = FlowCode::parse(class.info.flow);
         if flow.is_parallel() {
             let both = inputs.iter().filter(|input| outputs.binary_search(input).is_ok());
             links.extend(both.map(|port| inside(*port, *port)));
@@ -194,19 +201,57 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: b
     links
 }
 
-/// For each element the indices of the links that touch it.
-fn links_by_element(links: &[Link], elements: usize) -> Vec<Vec<usize>> {
-    let mut by_element = alloc::vec![Vec::new(); elements];
-    for (index, link) in links.iter().enumerate() {
-        for element in [link.output.0, link.input.0] {
-            if let Some(list) = by_element.get_mut(element)
-                && list.last() != Some(&index)
-            {
-                list.push(index);
+/// The indices of the links at each port, in order.
+struct LinksByPort {
+    /// The number of the first input of each element, and the number of its inputs. Its outputs follow.
+    elements: Vec<(usize, usize)>,
+    /// Where the links of each port start.
+    starts: Vec<usize>,
+    links: Vec<usize>,
+}
+
+impl LinksByPort {
+    fn new(counts: &[(usize, usize)], links: &[Link]) -> LinksByPort {
+        let mut ports = 0;
+        let mut elements = Vec::with_capacity(counts.len());
+        for (inputs, outputs) in counts {
+            elements.push((ports, *inputs));
+            ports += inputs + outputs;
+        }
+        let mut found = LinksByPort { elements, starts: alloc::vec![0; ports + 1], links: Vec::new() };
+        let mut ends = Vec::with_capacity(2 * links.len());
+        for (index, link) in links.iter().enumerate() {
+            let both = [(link.output, true), (link.input, false)];
+            ends.extend(both.into_iter().filter_map(|port| Some((found.number(port)?, index))));
+        }
+        // Stable, so the links of a port keep their order.
+        ends.sort_by_key(|(port, _)| *port);
+        for (port, _) in &ends {
+            if let Some(count) = found.starts.get_mut(port + 1) {
+                *count += 1;
             }
         }
+        let mut sum = 0;
+        for start in &mut found.starts {
+            sum += *start;
+            *start = sum;
+        }
+        found.links.extend(ends.iter().map(|(_, index)| *index));
+        found
     }
-    by_element
+
+    fn number(&self, ((element, port), is_output): Port) -> Option<usize> {
+        let (first, inputs) = *self.elements.get(element)?;
+        let end = self.elements.get(element + 1).map_or(self.starts.len() - 1, |next| next.0);
+        let number = first + port + if is_output { inputs } else { 0 };
+        (is_output || port < inputs).then_some(number).filter(|number| *number < end)
+    }
+
+    fn of(&self, port: Port) -> &[usize] {
+        let range =
+            self.number(port).and_then(|port| Some(*self.starts.get(port)?..*self.starts.get(port + 1)?));
+        range.and_then(|range| self.links.get(range)).unwrap_or_default()
+    }
 }
 
 fn get(sides: &[PortModes], (element, port): (usize, usize), output: bool) -> Option<PortMode> {
@@ -255,8 +300,10 @@ type Port = ((usize, usize), bool);
 struct Paths<'a> {
     graph: &'a Graph,
     links: &'a [Link],
-    by_element: &'a [Vec<usize>],
+    by_port: &'a LinksByPort,
     sides: &'a [PortModes],
+    /// The links that may still be followed.
+    steps: &'a Cell<usize>,
 }
 
 impl Paths<'_> {
@@ -278,7 +325,9 @@ impl Paths<'_> {
         let mut reached = Vec::from([(port, 0)]);
         let mut at = 0;
         while let Some(&(port, _)) = reached.get(at) {
-            for next in self.links_of(port.0.0).filter_map(|link| other_end(link, port)) {
+            let links = self.by_port.of(port);
+            self.steps.set(self.steps.get().checked_sub(links.len() + 1)?);
+            for next in self.links_at(port).filter_map(|link| other_end(link, port)) {
                 if get(self.sides, next.0, next.1) != Some(wanted) || !seen.insert(next) {
                     continue;
                 }
@@ -315,14 +364,13 @@ impl Paths<'_> {
         Some((fixed.location.clone(), text))
     }
 
-    fn links_of(&self, element: usize) -> impl Iterator<Item = &Link> {
-        let indices = self.by_element.get(element).into_iter().flatten();
-        indices.filter_map(|index| self.links.get(*index))
+    fn links_at(&self, port: Port) -> impl Iterator<Item = &Link> {
+        self.by_port.of(port).iter().filter_map(|index| self.links.get(*index))
     }
 
     /// Whether a port's mode depends on no other port of its element.
     fn is_fixed(&self, port: Port) -> bool {
-        !self.links_of(port.0.0).any(|link| link.inside && other_end(link, port).is_some())
+        !self.links_at(port).any(|link| link.inside)
     }
 }
 

@@ -62,10 +62,13 @@ pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup:
 pub(super) fn warn_of_unused_outputs(program: &Program, setup: &mut Setup) {
     let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
     let is_dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();
-    for output in 0..setup.outputs() {
-        let mut rules = program.rules().iter().enumerate();
-        if !rules.any(|(index, rule)| rule.output == u32::try_from(output).ok() && !is_dead(index)) {
-            setup.warn(format_args!("output {output} matches no packets"));
+    let mut is_used = alloc::vec![false; setup.outputs()];
+    for (_, rule) in program.rules().iter().enumerate().filter(|(index, _)| !is_dead(*index)) {
+        if let Some(is_used) = rule.output.and_then(|output| is_used.get_mut(output as usize)) {
+            *is_used = true;
         }
+    }
+    for (output, _) in is_used.iter().enumerate().filter(|(_, is_used)| !**is_used) {
+        setup.warn(format_args!("output {output} matches no packets"));
     }
 }
