@@ -43,8 +43,8 @@ pub use layout::{LayoutError, PortLayout, RegionLayout, control};
 pub use leases::{BoxRegion, BufferLeases};
 pub use mailbox::{
     ChannelError, Diagnostic, DiscardedPackets, Event, Frame, FrameReader, FrameWriter, Inbox, LostPackets,
-    Message, MessageKind, Outbox, PacketAccount, PacketFates, PortStats, Reply, Request, Severity, Stats,
-    WaitingPackets,
+    Message, MessageKind, Outbox, PacketAccount, PacketFates, PortStats, RefusedWrite, Reply, Request,
+    Severity, Stats, WaitingPackets, WriteEffect, Written,
 };
 pub use memory::{CACHE_LINE, Mapped, SharedMemory};
 pub use owners::{BufferOwners, PoolMember};

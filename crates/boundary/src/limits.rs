@@ -69,5 +69,9 @@ pub const MAX_ACCOUNT_PLACES: usize = 256;
 /// Bytes of the name of such a place; longer ones are cut.
 pub const MAX_PLACE: usize = 160;
 
+/// Writes that wait for the next installation of a configuration, and refused ones in one reply: as many as a host records
+/// for a box, and a limit on what a box can make its host store.
+pub const MAX_PREPARED_WRITES: usize = 4096;
+
 /// Diagnostics in one reply: more than anyone reads, and a limit on what a box can make its host store.
 pub const MAX_DIAGNOSTICS: usize = 1000;

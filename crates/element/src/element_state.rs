@@ -39,6 +39,7 @@ pub struct ElementState {
     /// The thread that the element is assigned to, which the handler `home_thread` shows.
     pub thread: Cell<usize>,
     config: RefCell<String>,
+    recordings: Cell<u32>,
 }
 
 impl ElementState {
@@ -64,6 +65,7 @@ impl ElementState {
             handed_over: Cell::new(0),
             thread: Cell::new(0),
             config: RefCell::new(config.to_string()),
+            recordings: Cell::new(0),
         }
     }
 
@@ -77,9 +79,15 @@ impl ElementState {
         self.config.borrow()
     }
 
+    /// How often a new configuration was recorded.
+    pub fn recordings(&self) -> u32 {
+        self.recordings.get()
+    }
+
     /// Records a new configuration, without side effects.
     pub fn record_config(&self, config: &str) {
         *self.config.borrow_mut() = config.to_string();
+        self.recordings.set(self.recordings.get().wrapping_add(1));
     }
 
     /// Records a new value of an argument in the configuration, at its position or after its keyword, without side
@@ -99,7 +107,7 @@ impl ElementState {
             Some(argument) => *argument = value.to_string(),
             None => arguments.push([keyword, value].join(" ")),
         }
-        *self.config.borrow_mut() = arguments.join(", ");
+        self.record_config(&arguments.join(", "));
     }
 
     /// Counts packets that the element dropped, under a reason.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::context::Context;
 use crate::error::{ArgumentError, HandlerError};
-use crate::handler_info::{HandlerInfo, HandlerKind};
+use crate::handler_info::{HandlerInfo, HandlerKind, WriteEffect};
 
 /// A handler of an element of type `E`.
 pub struct Handler<E: 'static> {
@@ -20,6 +20,7 @@ pub(crate) struct HandlerHead {
     name: &'static str,
     kind: HandlerKind,
     summary: &'static str,
+    effect: WriteEffect,
     calm: bool,
     hidden: bool,
     /// The argument that the handler sets.
@@ -32,7 +33,8 @@ enum Call<E> {
     Write(fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>),
 }
 
-/// Handlers that exist once per port or argument, `active0`, `active1` and so on, for reading and writing.
+/// Handlers that exist once per port or argument, `active0`, `active1` and so on, for reading and writing. Each write sets
+/// a value of the configuration: [`WriteEffect::Setting`].
 pub struct NumberedHandlers<E: 'static> {
     /// The part of the name before the number.
     pub prefix: &'static str,
@@ -68,8 +70,10 @@ fn number_behind(prefix: &str, name: &str) -> Option<usize> {
 fn numbered_infos(prefix: &str, summary: &'static str, count: usize) -> Vec<HandlerInfo> {
     let infos = (0..count).flat_map(|number| {
         let name = Cow::<str>::Owned(format!("{prefix}{number}"));
-        let read = HandlerInfo { name, kind: HandlerKind::Read, calm: true, hidden: false, summary };
-        let write = HandlerInfo { kind: HandlerKind::Write, calm: false, ..read.clone() };
+        let effect = WriteEffect::Action;
+        let read = HandlerInfo { name, kind: HandlerKind::Read, effect, calm: true, hidden: false, summary };
+        let effect = WriteEffect::Setting;
+        let write = HandlerInfo { kind: HandlerKind::Write, effect, calm: false, ..read.clone() };
         [read, write]
     });
     infos.collect()
@@ -119,7 +123,7 @@ impl<E> Handler<E> {
     /// A read handler for a value of the element's state.
     pub const fn read(name: &'static str, summary: &'static str, call: fn(&E) -> String) -> Handler<E> {
         let kind = HandlerKind::Read;
-        let head = HandlerHead { name, kind, summary, calm: true, hidden: false, argument: None };
+        let head = HandlerHead { calm: true, ..HandlerHead::new(name, kind, summary) };
         Handler { head, call: Call::Read(call) }
     }
 
@@ -130,18 +134,44 @@ impl<E> Handler<E> {
         call: fn(&mut E, &mut Context, &str) -> Result<String, HandlerError>,
     ) -> Handler<E> {
         let kind = HandlerKind::ReadWithParameter;
-        let head = HandlerHead { name, kind, summary, calm: false, hidden: false, argument: None };
-        Handler { head, call: Call::ReadWith(call) }
+        Handler { head: HandlerHead::new(name, kind, summary), call: Call::ReadWith(call) }
     }
 
-    /// A write handler.
-    pub const fn write(
+    /// A write handler that changes nothing that the configuration says: it resets counters, changes the state, or acts
+    /// once.
+    pub const fn action(
         name: &'static str,
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
     ) -> Handler<E> {
-        let kind = HandlerKind::Write;
-        let head = HandlerHead { name, kind, summary, calm: false, hidden: false, argument: None };
+        Handler::write(name, summary, WriteEffect::Action, call)
+    }
+
+    /// A write handler that sets a value of the configuration.
+    pub const fn setting(
+        name: &'static str,
+        summary: &'static str,
+        call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
+    ) -> Handler<E> {
+        Handler::write(name, summary, WriteEffect::Setting, call)
+    }
+
+    /// A write handler that changes an entry of the configuration: writes add up.
+    pub const fn edit(
+        name: &'static str,
+        summary: &'static str,
+        call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
+    ) -> Handler<E> {
+        Handler::write(name, summary, WriteEffect::Edit, call)
+    }
+
+    const fn write(
+        name: &'static str,
+        summary: &'static str,
+        effect: WriteEffect,
+        call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
+    ) -> Handler<E> {
+        let head = HandlerHead { effect, ..HandlerHead::new(name, HandlerKind::Write, summary) };
         Handler { head, call: Call::Write(call) }
     }
 
@@ -150,7 +180,7 @@ impl<E> Handler<E> {
         Handler { head: HandlerHead { hidden: true, ..self.head }, call: self.call }
     }
 
-    /// A write handler that sets an argument, given by its position (if it has one) and keyword; `config` shows the new
+    /// A [setting](Self::setting) that sets an argument, given by its position (if it has one) and keyword; `config` shows the new
     /// value.
     pub const fn argument(
         name: &'static str,
@@ -158,7 +188,7 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
     ) -> Handler<E> {
-        let handler = Handler::write(name, summary, call);
+        let handler = Handler::setting(name, summary, call);
         let head = HandlerHead { argument: Some((position, keyword)), ..handler.head };
         Handler { head, call: handler.call }
     }
@@ -203,11 +233,17 @@ impl<E> Handler<E> {
 }
 
 impl HandlerHead {
+    const fn new(name: &'static str, kind: HandlerKind, summary: &'static str) -> HandlerHead {
+        let effect = WriteEffect::Action;
+        HandlerHead { name, kind, summary, effect, calm: false, hidden: false, argument: None }
+    }
+
     /// The handler's description.
     pub(crate) fn info(&self) -> HandlerInfo {
         HandlerInfo {
             name: Cow::Borrowed(self.name),
             kind: self.kind,
+            effect: self.effect,
             calm: self.calm,
             hidden: self.hidden,
             summary: self.summary,

@@ -13,6 +13,18 @@ pub enum HandlerKind {
     Write,
 }
 
+/// What a successful write to a handler changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WriteEffect {
+    /// Counters or the state, or it acts once: nothing that the configuration says.
+    #[default]
+    Action,
+    /// A value of the configuration, as an argument does. A later write to the same handler replaces it.
+    Setting,
+    /// An entry of the configuration, such as one route. Writes add up, so their order counts.
+    Edit,
+}
+
 /// The description of a handler, for the reference and the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerInfo {
@@ -20,6 +32,8 @@ pub struct HandlerInfo {
     pub name: Cow<'static, str>,
     /// Its kind.
     pub kind: HandlerKind,
+    /// What a write changes; `Action` for a read handler.
+    pub effect: WriteEffect,
     /// Whether reading it is cheap and has no side effects, so that a monitor may read it often.
     pub calm: bool,
     /// Whether only the configuration itself may call it, not control connections or the command line.

@@ -65,7 +65,7 @@ pub use fate::{Fate, FateCounts};
 pub use fate_counters::FateCounters;
 pub use filter::{Filter, Verdict};
 pub use handler::{Handler, NumberedHandlers};
-pub use handler_info::{HandlerInfo, HandlerKind};
+pub use handler_info::{HandlerInfo, HandlerKind, WriteEffect};
 pub use memory_file::MemoryFile;
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;

@@ -4,6 +4,7 @@ use crate::configuration::Configuration;
 use crate::context::BoxContext;
 use crate::error::EngineError;
 use crate::events::Events;
+use crate::prepared_writes::PreparedWrites;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
@@ -24,6 +25,7 @@ pub struct Engine {
     pub(crate) inbox: Inbox,
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
+    pub(crate) prepared: PreparedWrites,
     /// What became of the packets of configurations that were removed.
     pub(crate) past: Account,
     pub(crate) busy_cycles: u64,
@@ -56,6 +58,7 @@ impl Engine {
             replies: writer(control::REPLIES)?,
             inbox: Inbox::new(longest),
             outbox: Outbox::default(),
+            prepared: PreparedWrites::default(),
             configurations: Vec::new(),
             past: Account::default(),
             busy_cycles: 0,

@@ -34,6 +34,7 @@ mod files;
 mod idle;
 mod limits;
 mod port;
+mod prepared_writes;
 mod quota;
 mod serve;
 

@@ -8,7 +8,8 @@ use crate::error::EngineError;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use boundary::{DecodeError, Reply, Request, Stats};
+use boundary::limits::MAX_PREPARED_WRITES;
+use boundary::{DecodeError, RefusedWrite, Reply, Request, Stats, WriteEffect, Written};
 use click_lang::Diagnostic;
 use core::fmt;
 use element::{HandlerError, Reason};
@@ -21,6 +22,8 @@ enum RequestError {
     NoConfiguration(String),
     /// The value of a handler is not UTF-8.
     NotText,
+    /// No further write can be prepared.
+    TooManyPrepared,
     /// A handler can't be called, or rejected the call.
     Handler(HandlerError),
     /// The configuration was rejected.
@@ -36,7 +39,7 @@ impl RequestError {
             | Self::Handler(HandlerError::NoElement(_) | HandlerError::NoHandler(_)) => {
                 Reply::Missing(self.to_string().as_bytes()).encode(number)
             }
-            Self::Decode(_) | Self::NotText | Self::Handler(_) => {
+            Self::Decode(_) | Self::NotText | Self::TooManyPrepared | Self::Handler(_) => {
                 Reply::Failed(self.to_string().as_bytes()).encode(number)
             }
         }
@@ -52,6 +55,9 @@ impl fmt::Display for RequestError {
             }
             Self::NoConfiguration(name) => write!(f, "the box has no configuration ‘{name}’"),
             Self::NotText => f.write_str("the value of a handler must be UTF-8 text"),
+            Self::TooManyPrepared => {
+                write!(f, "at most {MAX_PREPARED_WRITES} writes wait for an installation")
+            }
             Self::Handler(error) => error.fmt(f),
             Self::Rejected(_) => f.write_str("the configuration was rejected"),
         }
@@ -110,9 +116,15 @@ impl Engine {
                 Ok(self.configuration(name)?.router.read(handler, text(argument)?)?.into_bytes())
             }
             Request::Write { name, handler, value } => {
-                self.configuration(name)?.router.write(handler, text(value)?)?;
-                Ok(Vec::new())
+                let written = self.configuration(name)?.router.write_watched(handler, text(value)?)?;
+                Ok(for_mailbox(written).encode())
             }
+            Request::Prepare { name, handler, value } => match self.prepared.add(name, handler, text(value)?)
+            {
+                true => Ok(Vec::new()),
+                false => Err(RequestError::TooManyPrepared),
+            },
+            Request::Prepared => Ok(RefusedWrite::encode(&self.prepared.take_refused())),
             Request::Stats => Ok(self.stats().encode()),
             Request::File { name, contents } => {
                 self.context.files.borrow_mut().insert(name.into(), Rc::from(contents));
@@ -139,6 +151,9 @@ impl Engine {
                 warnings
             }
         };
+        if let Some(installed) = self.configurations.iter_mut().find(|installed| installed.name == name) {
+            self.prepared.execute(name, &mut installed.router);
+        }
         Ok(boundary::Diagnostic::encode(&diagnostics::for_mailbox(&warnings, file(name))))
     }
 
@@ -167,4 +182,14 @@ impl Engine {
 /// Handlers take text.
 fn text(bytes: &[u8]) -> Result<&str, RequestError> {
     core::str::from_utf8(bytes).map_err(|_| RequestError::NotText)
+}
+
+/// What a write changed, as the mailbox says it.
+fn for_mailbox(written: router::Written) -> Written {
+    let effect = match written.effect {
+        element::WriteEffect::Action => WriteEffect::Action,
+        element::WriteEffect::Setting => WriteEffect::Setting,
+        element::WriteEffect::Edit => WriteEffect::Edit,
+    };
+    Written { effect, in_config: written.in_config }
 }

@@ -2,7 +2,10 @@
 
 mod support;
 
-use boundary::{Event, PacketAccount, PacketFates, PortStats, Request, Severity, Stats};
+use boundary::{
+    Event, PacketAccount, PacketFates, PortStats, RefusedWrite, Request, Severity, Stats, WriteEffect,
+    Written,
+};
 use engine::{CONSOLE_LINES, MAX_LINE};
 use support::{CallError, NOW, TestBox, frames};
 
@@ -461,4 +464,61 @@ fn there_is_no_crash_context_between_calls() {
     test_box.install("", FORWARD).unwrap();
     test_box.settle();
     assert!(test_box.engine.crash_context().is_none());
+}
+
+/// What a write changed, as the box says.
+fn written(test_box: &mut TestBox, handler: &str, value: &str) -> (WriteEffect, bool) {
+    let reply = test_box.call(&Request::Write { name: "", handler, value: value.as_bytes() }).unwrap();
+    let Written { effect, in_config } = Written::decode(&reply).unwrap();
+    (effect, in_config)
+}
+
+#[test]
+fn a_write_tells_what_it_changed() {
+    let mut test_box = TestBox::new(1, 64);
+    let text = "FromDevice(0) -> s :: Switch(0) -> c :: Counter -> f :: IPFilter(allow all) -> Discard;
+                s[1] -> r :: RadixIPLookup(10.0.0.0/8 0) -> Discard;
+                script :: Script(TYPE PASSIVE, write s.switch 1); p :: HandlerProxy;";
+    test_box.install("", text).unwrap();
+    assert_eq!(written(&mut test_box, "c.reset", ""), (WriteEffect::Action, false));
+    assert_eq!(written(&mut test_box, "s.switch", "1").0, WriteEffect::Setting);
+    assert_eq!(written(&mut test_box, "f.rules", "deny all"), (WriteEffect::Setting, true));
+    assert_eq!(written(&mut test_box, "f.config", "allow udp"), (WriteEffect::Setting, true));
+    assert_eq!(test_box.read("", "f.config").unwrap(), "allow udp");
+    assert_eq!(written(&mut test_box, "r.add", "11.0.0.0/8 0").0, WriteEffect::Edit);
+    // What a write causes in other elements counts too.
+    assert_eq!(written(&mut test_box, "script.run", ""), (WriteEffect::Edit, false));
+    assert_eq!(written(&mut test_box, "p.f.rules", "deny all"), (WriteEffect::Edit, false));
+    assert_eq!(written(&mut test_box, "p.c.reset", ""), (WriteEffect::Action, false));
+}
+
+#[test]
+fn prepared_writes_come_before_the_first_packet() {
+    let mut test_box = TestBox::new(1, 64);
+    let text =
+        "FromDevice(0) -> s :: Switch(0); s[0] -> a :: Counter -> Discard; s[1] -> b :: Counter -> Discard;
+                InfiniteSource(LIMIT 7) -> s;";
+    let prepare = |test_box: &mut TestBox, name, handler, value: &str| {
+        test_box.call(&Request::Prepare { name, handler, value: value.as_bytes() }).unwrap();
+    };
+    test_box.send(0, &frames(5, 60));
+    prepare(&mut test_box, "", "s.switch", "0");
+    prepare(&mut test_box, "side", "x.y", "1");
+    prepare(&mut test_box, "", "gone.rules", "");
+    prepare(&mut test_box, "", "s.switch", "1");
+    test_box.install("", text).unwrap();
+    let refused = test_box.call(&Request::Prepared).unwrap();
+    let refused = RefusedWrite::decode(&refused).unwrap();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0].number, 1);
+    assert!(refused[0].reason.contains("gone"), "{refused:?}");
+    test_box.settle();
+    let counts = |test_box: &mut TestBox| ["a.count", "b.count"].map(|path| test_box.read("", path).unwrap());
+    assert_eq!(counts(&mut test_box), ["0", "12"]);
+    // A swap forgets what was written, unless it is prepared again; those of the last one are gone.
+    test_box.install("", text).unwrap();
+    assert_eq!(RefusedWrite::decode(&test_box.call(&Request::Prepared).unwrap()), Ok(Vec::new()));
+    test_box.send(0, &frames(2, 60));
+    test_box.settle();
+    assert_ne!(counts(&mut test_box)[0], "0");
 }

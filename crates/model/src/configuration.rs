@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::handler_write::WriteEffect;
 use crate::name::ConfigurationName;
 use crate::time::Time;
 use crate::value::Value;
@@ -145,6 +146,9 @@ pub struct HandlerInfo {
     pub read: bool,
     /// Whether the handler can be written.
     pub write: bool,
+    /// What a write changes. Absent for a handler that can't be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<WriteEffect>,
 }
 
 impl HandlerInfo {

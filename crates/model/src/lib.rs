@@ -15,6 +15,7 @@ mod configuration;
 mod error;
 pub mod escape;
 mod event;
+mod handler_write;
 mod host;
 mod mac_addr;
 mod name;
@@ -40,6 +41,7 @@ pub use configuration::{
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
+pub use handler_write::{RecordedWrite, WriteEffect};
 pub use host::{CgroupVersion, Counts, HostStatus, Kvm};
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};

@@ -100,6 +100,7 @@ impl RouterState {
             watched: RefCell::default(),
             turns_left: Cell::new(1),
             running: Cell::new(NO_ELEMENT),
+            configuration_writes: Cell::new(None),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
             stacks: RefCell::default(),

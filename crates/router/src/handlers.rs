@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use element::{HandlerError, HandlerInfo, HandlerTarget};
+use element::{HandlerError, HandlerInfo, HandlerTarget, WriteEffect};
 
 use crate::standard::StandardHandler;
 use crate::state::RouterState;
@@ -85,7 +85,24 @@ impl RouterState {
         value: &str,
     ) -> Result<(), HandlerError> {
         let target = self.resolve_path(from, path)?;
-        let path = &self.full_path(&target);
+        let written = self.write_target(&target, value);
+        if let (Ok(()), Some(count)) = (&written, self.configuration_writes.get())
+            && self.effect_of(&target) != WriteEffect::Action
+        {
+            self.configuration_writes.set(Some(count.saturating_add(1)));
+        }
+        written
+    }
+
+    /// What writes to a handler change.
+    pub(crate) fn effect_of(&self, target: &HandlerTarget) -> WriteEffect {
+        let handlers = self.list_handlers(target.element);
+        let found = handlers.iter().find(|info| info.name == target.handler && !info.is_read());
+        found.map_or(WriteEffect::Action, |info| info.effect)
+    }
+
+    fn write_target(&self, target: &HandlerTarget, value: &str) -> Result<(), HandlerError> {
+        let path = &self.full_path(target);
         let full = |error| with_path(error, path);
         let Some(index) = target.element else {
             return self.write_global(&target.handler, value).map_err(full);

@@ -42,5 +42,5 @@ pub use account::{Account, DiscardedBy, ElementAccount, Loss};
 pub use check::check;
 pub use options::{DEFAULT_BATCH, Options};
 pub use registry::Registry;
-pub use router::{ROUTER_VERSION, Router, RunEnd};
+pub use router::{ROUTER_VERSION, Router, RunEnd, Written};
 pub use turn::Turn;

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::{Diagnostic, Graph};
-use element::{Environment, HandlerError, HandlerInfo};
+use element::{Environment, HandlerError, HandlerInfo, WriteEffect};
 use packet::{Pool, Timestamp};
 
 use crate::node::Port;
@@ -35,6 +35,15 @@ pub enum RunEnd {
     Interrupted,
     /// The time limit was reached.
     Paused,
+}
+
+/// What a write to a handler changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its effect. A handler that writes to others has the effect of an edit if one of these changes the configuration.
+    pub effect: WriteEffect,
+    /// Whether the element's handler `config` shows what was written.
+    pub in_config: bool,
 }
 
 /// A graph of elements that runs on the caller's thread.
@@ -247,6 +256,25 @@ impl Router {
         self.state.run_deferred();
         self.switch_if_prepared();
         result
+    }
+
+    /// Like [`write`](Self::write), and tells what the write changed.
+    pub fn write_watched(&mut self, path: &str, value: &str) -> Result<Written, HandlerError> {
+        let target = self.state.resolve_path(None, path)?;
+        let own = self.state.effect_of(&target);
+        let recordings = |state: &RouterState| {
+            let node = target.element.and_then(|element| state.nodes.get(element));
+            node.map_or(0, |node| node.element.recordings())
+        };
+        let before = recordings(&self.state);
+        self.state.configuration_writes.set(Some(0));
+        let written = self.write(path, value);
+        let changes = self.state.configuration_writes.take().unwrap_or(0);
+        written?;
+        // What it caused in other elements can't be told apart, so writes of this kind are taken to add up.
+        let effect = if changes > u32::from(own != WriteEffect::Action) { WriteEffect::Edit } else { own };
+        let in_config = effect == own && recordings(&self.state) != before;
+        Ok(Written { effect, in_config })
     }
 
     /// The handlers of the element called `name`, or of the router.

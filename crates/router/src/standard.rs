@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use element::{HandlerError, HandlerInfo, HandlerKind, Scheduler};
+use element::{HandlerError, HandlerInfo, HandlerKind, Scheduler, WriteEffect};
 
 use crate::node::Port;
 use crate::ports::{self, PortMode};
@@ -32,17 +32,19 @@ const fn read<T>(
     call: fn(&RouterState, T) -> String,
 ) -> StandardHandler<T> {
     let kind = HandlerKind::Read;
-    let info = HandlerInfo { name: Cow::Borrowed(name), kind, calm: true, hidden: false, summary };
+    let effect = WriteEffect::Action;
+    let info = HandlerInfo { name: Cow::Borrowed(name), kind, effect, calm: true, hidden: false, summary };
     StandardHandler { info, call: Call::Read(call) }
 }
 
 const fn write<T>(
     name: &'static str,
     summary: &'static str,
+    effect: WriteEffect,
     call: fn(&RouterState, T, &str) -> Result<(), HandlerError>,
 ) -> StandardHandler<T> {
     let kind = HandlerKind::Write;
-    let info = HandlerInfo { name: Cow::Borrowed(name), kind, calm: false, hidden: false, summary };
+    let info = HandlerInfo { name: Cow::Borrowed(name), kind, effect, calm: false, hidden: false, summary };
     StandardHandler { info, call: Call::Write(call) }
 }
 
@@ -53,11 +55,18 @@ pub(crate) static ELEMENT: &[StandardHandler<usize>] = &[
     read("config", "The element's configuration.", |state, element| {
         state.nodes.get(element).map_or_else(String::new, |node| node.element.config().clone())
     }),
-    write("config", "Changes the configuration while the element runs, if it can.", RouterState::reconfigure),
+    write(
+        "config",
+        "Changes the configuration while the element runs, if it can.",
+        WriteEffect::Setting,
+        RouterState::reconfigure,
+    ),
     read("ports", "The ports, and what each is connected to.", RouterState::ports_text),
-    read("handlers", "The handlers: a name and r, w or rw a line.", |state, element| {
-        handlers_text(&state.list_handlers(Some(element)))
-    }),
+    read(
+        "handlers",
+        "The handlers: a name and r, w or rw a line; `s` or `e` behind w if a write sets or edits the configuration.",
+        |state, element| handlers_text(&state.list_handlers(Some(element))),
+    ),
     read("icounts", "Packets that came in, a line for each input.", |state, element| {
         counts(state.nodes.get(element).map(|node| &node.inputs))
     }),
@@ -81,18 +90,23 @@ pub(crate) static TASK: &[StandardHandler<usize>] = &[
     read("scheduled", "Whether the task is on the run queue.", |state, element| {
         state.is_scheduled(element).to_string()
     }),
-    write("scheduled", "Puts the task on the run queue, or takes it off.", |state, element, value| {
-        match value.trim() {
-            "1" | "true" | "yes" | "" => state.schedule(element),
-            "0" | "false" | "no" => state.unschedule(element),
-            _ => return Err(HandlerError::new("syntax error")),
-        }
-        Ok(())
-    }),
+    write(
+        "scheduled",
+        "Puts the task on the run queue, or takes it off.",
+        WriteEffect::Action,
+        |state, element, value| {
+            match value.trim() {
+                "1" | "true" | "yes" | "" => state.schedule(element),
+                "0" | "false" | "no" => state.unschedule(element),
+                _ => return Err(HandlerError::new("syntax error")),
+            }
+            Ok(())
+        },
+    ),
     read("tickets", "The task's tickets: its share of the turns.", |state, element| {
         state.tickets(element).to_string()
     }),
-    write("tickets", "Sets the task's tickets.", |state, element, value| {
+    write("tickets", "Sets the task's tickets.", WriteEffect::Setting, |state, element, value| {
         let tickets = value.trim().parse().map_err(|_| HandlerError::new("syntax error"))?;
         state.set_tickets(element, tickets);
         Ok(())
@@ -146,17 +160,24 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
     write(
         "hotconfig",
         "Takes a new configuration and carries the state over, or leaves all as it is.",
+        WriteEffect::Setting,
         |state, (), value| state.prepare(value),
     ),
     write(
         "timewarp",
         "Makes time go that much faster, or with `nowait` jump to what happens next.",
+        WriteEffect::Setting,
         |state, (), value| state.set_time_warp(value),
     ),
-    write("stop", "Takes the given number, or 1, off the driver's count.", |state, (), value| {
-        state.resources.driver.stop(value.trim().parse().unwrap_or(1));
-        Ok(())
-    }),
+    write(
+        "stop",
+        "Takes the given number, or 1, off the driver's count.",
+        WriteEffect::Action,
+        |state, (), value| {
+            state.resources.driver.stop(value.trim().parse().unwrap_or(1));
+            Ok(())
+        },
+    ),
 ];
 
 /// One line for each text.
@@ -323,20 +344,26 @@ fn refusal(handlers: &[HandlerInfo], handler: &str, read: bool) -> HandlerError 
     }
 }
 
-/// One line per name, `count` TAB `r`, in the format of Click's `handlers` handlers.
+/// One line per name, `count` TAB `r`, in the format of Click's `handlers` handlers. Behind `w` stands what a write changes,
+/// if it changes the configuration: `s` for a setting, `e` for an edit.
 fn handlers_text(handlers: &[HandlerInfo]) -> String {
     let mut names: Vec<&str> = handlers.iter().map(|info| &*info.name).collect();
     names.sort_unstable();
     names.dedup();
     names.iter().fold(String::new(), |mut text, name| {
-        let has = |read| handlers.iter().any(|info| info.name == *name && info.is_read() == read);
+        let is_read = handlers.iter().any(|info| info.name == *name && info.is_read());
         let parameter =
             handlers.iter().any(|info| info.name == *name && info.kind == HandlerKind::ReadWithParameter);
+        let writes = handlers.iter().find(|info| info.name == *name && !info.is_read());
         let _ = writeln!(
             text,
             "{name}\t{}{}{}",
-            if has(true) { "r" } else { "" },
-            if has(false) { "w" } else { "" },
+            if is_read { "r" } else { "" },
+            writes.map_or("", |info| match info.effect {
+                WriteEffect::Action => "w",
+                WriteEffect::Setting => "ws",
+                WriteEffect::Edit => "we",
+            }),
             if parameter { "+" } else { "" }
         );
         text

@@ -35,6 +35,9 @@ pub(crate) struct RouterState {
     /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
     pub(crate) current_batch: Cell<BatchTrace>,
+    /// During a [watched write](crate::Router::write_watched): successful writes that changed the configuration, itself
+    /// and those that it caused.
+    pub(crate) configuration_writes: Cell<Option<u32>>,
     /// The books of the configurations before.
     pub(crate) past: Account,
     /// Spare buffers, one per level of nesting.

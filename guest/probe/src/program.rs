@@ -10,7 +10,8 @@ use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
     BoxState, ChannelError, CorruptIndex, Diagnostic, Event, FrameReader, FrameWriter, IdleBackoff, Inbox,
-    Mapped, Message, Outbox, PacketAccount, Reply, Request, Stats, StatusPage, control,
+    Mapped, Message, Outbox, PacketAccount, RefusedWrite, Reply, Request, Stats, StatusPage, WriteEffect,
+    Written, control,
 };
 
 pub(crate) struct Program {
@@ -26,6 +27,12 @@ pub(crate) struct Program {
     command: Command,
     /// What the handler `value` holds. A write to `call` makes a system call and leaves its result here.
     value: Vec<u8>,
+    /// Stands for a configuration: what the last write to `setting` and all writes to `edit` said.
+    setting: Vec<u8>,
+    edits: Vec<Vec<u8>>,
+    /// Writes that the next installation executes.
+    prepared: Vec<(String, Vec<u8>)>,
+    refused: Vec<RefusedWrite>,
     busy_cycles: u64,
     tsc_hz: u64,
     /// The time stamp counter at which the next alarm comes.
@@ -53,6 +60,10 @@ impl Program {
             ports: ports.ok_or("a port is outside the shared region")?,
             command: Command::Drop,
             value: Vec::new(),
+            setting: Vec::new(),
+            edits: Vec::new(),
+            prepared: Vec::new(),
+            refused: Vec::new(),
             busy_cycles: 0,
             tsc_hz: boot.info.tsc_hz,
             alarm: None,
@@ -228,6 +239,13 @@ impl Program {
                 self.command =
                     Command::parse(configuration).ok_or_else(|| format!("`{configuration}`: unknown"))?;
                 self.say(configuration);
+                (self.setting, self.edits) = (Vec::new(), Vec::new());
+                self.refused.clear();
+                for (number, (handler, value)) in (0..).zip(core::mem::take(&mut self.prepared)) {
+                    if let Err(reason) = self.configure(&handler, &value) {
+                        self.refused.push(RefusedWrite { number, reason });
+                    }
+                }
                 Ok(Vec::new())
             }
             Request::Remove { .. } => {
@@ -235,6 +253,19 @@ impl Program {
                 Ok(Vec::new())
             }
             Request::Read { handler: "value", .. } => Ok(self.value.clone()),
+            Request::Read { handler: "setting", .. } => Ok(self.setting.clone()),
+            Request::Read { handler: "edits", .. } => Ok(self.edits.join(&b' ')),
+            Request::Write { handler: handler @ ("setting" | "edit"), value, .. } => {
+                self.configure(handler, value).map(Written::encode)
+            }
+            Request::Prepare { handler, value, .. } => {
+                self.prepared.push((handler.into(), value.into()));
+                Ok(Vec::new())
+            }
+            Request::Prepared => {
+                self.prepared.clear();
+                Ok(RefusedWrite::encode(&core::mem::take(&mut self.refused)))
+            }
             Request::Write { handler: "value", value, .. } => {
                 self.value = value.to_vec();
                 Ok(Vec::new())
@@ -266,6 +297,23 @@ impl Program {
                 None => Err(format!("`{configuration}`: unknown")),
             },
         }
+    }
+
+    /// Writes to a handler that changes the configuration. The value `refuse` is refused.
+    fn configure(&mut self, handler: &str, value: &[u8]) -> Result<Written, String> {
+        let effect = match handler {
+            _ if value == b"refuse" => return Err(format!("`{handler}`: refused")),
+            "setting" => {
+                self.setting = value.into();
+                WriteEffect::Setting
+            }
+            "edit" => {
+                self.edits.push(value.into());
+                WriteEffect::Edit
+            }
+            _ => return Err(format!("`{handler}`: no such handler")),
+        };
+        Ok(Written { effect, in_config: false })
     }
 
     fn say(&mut self, command: &str) {

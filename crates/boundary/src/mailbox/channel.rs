@@ -36,6 +36,10 @@ pub enum MessageKind {
     File = 6,
     /// Request: check a configuration.
     Check = 7,
+    /// Request: keep a write for the next installation.
+    Prepare = 8,
+    /// Request: report which prepared writes failed.
+    Prepared = 9,
     /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -51,7 +55,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -59,6 +63,8 @@ impl MessageKind {
         Self::Stats,
         Self::File,
         Self::Check,
+        Self::Prepare,
+        Self::Prepared,
         Self::Done,
         Self::Failed,
         Self::Missing,

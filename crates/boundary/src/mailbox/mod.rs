@@ -6,6 +6,7 @@
 mod channel;
 mod diagnostic;
 mod event;
+mod handler_write;
 mod message;
 mod packet_account;
 mod reply;
@@ -15,6 +16,7 @@ pub(crate) use channel::CHANNEL_BYTES;
 pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, MessageKind};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::Event;
+pub use handler_write::{RefusedWrite, WriteEffect, Written};
 pub use message::{Inbox, Message, Outbox};
 pub use packet_account::{DiscardedPackets, LostPackets, PacketAccount, PacketFates, WaitingPackets};
 pub use reply::{PortStats, Reply, Stats};

@@ -30,7 +30,7 @@ pub enum Request<'a> {
         /// The handler's argument; usually empty.
         argument: &'a [u8],
     },
-    /// Calls a write handler.
+    /// Calls a write handler. The reply holds [`Written`](crate::Written).
     Write {
         /// Name of the configuration.
         name: &'a str,
@@ -39,6 +39,19 @@ pub enum Request<'a> {
         /// The value to write.
         value: &'a [u8],
     },
+    /// Keeps a write for the next installation of the configuration, which executes all kept ones in order before the first
+    /// packet moves.
+    Prepare {
+        /// Name of the configuration.
+        name: &'a str,
+        /// `element.handler`.
+        handler: &'a str,
+        /// The value to write.
+        value: &'a [u8],
+    },
+    /// Requests the prepared writes that the last installation executed without success. The reply holds
+    /// [`RefusedWrite`](crate::RefusedWrite)s. The box then forgets them, and those that were not executed.
+    Prepared,
     /// Requests the counters: the reply holds [`Stats`](crate::Stats).
     Stats,
     /// Stores a file that configurations can read by its name.
@@ -77,6 +90,11 @@ impl<'a> Request<'a> {
                 fields.bytes(name.as_bytes()).bytes(handler.as_bytes()).bytes(value);
                 MessageKind::Write
             }
+            Self::Prepare { name, handler, value } => {
+                fields.bytes(name.as_bytes()).bytes(handler.as_bytes()).bytes(value);
+                MessageKind::Prepare
+            }
+            Self::Prepared => MessageKind::Prepared,
             Self::Stats => MessageKind::Stats,
             Self::File { name, contents } => {
                 fields.bytes(name.as_bytes()).bytes(contents);
@@ -102,6 +120,10 @@ impl<'a> Request<'a> {
             MessageKind::Write => {
                 Self::Write { name: fields.text()?, handler: fields.text()?, value: fields.bytes()? }
             }
+            MessageKind::Prepare => {
+                Self::Prepare { name: fields.text()?, handler: fields.text()?, value: fields.bytes()? }
+            }
+            MessageKind::Prepared => Self::Prepared,
             MessageKind::Stats => Self::Stats,
             MessageKind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
             MessageKind::Check => Self::Check { configuration: fields.text()? },

@@ -4,7 +4,7 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::limits::{CALL_TIMEOUT, LIST_TIMEOUT, MAX_HANDLER_BYTES};
 use api::escape;
-use api::{BoxName, ConfigurationName, HandlerInfo, HandlerPath, HandlerValue, Value};
+use api::{BoxName, ConfigurationName, HandlerInfo, HandlerPath, HandlerValue, Value, WriteEffect};
 use protocol::fabric::{Asked, FabricError, orders};
 use serde_bytes::ByteBuf;
 use std::time::{Duration, Instant};
@@ -87,7 +87,8 @@ impl Supervisor {
     }
 }
 
-/// Parses an element's handler list: each line has a name and `r`, `w` or both.
+/// Parses an element's handler list: each line has a name and `r`, `w` or both, and behind `w` what a write changes: `s`
+/// for a setting, `e` for an edit.
 fn parse(element: &str, reply: &str, configuration: &ConfigurationName) -> impl Iterator<Item = HandlerInfo> {
     let handler = move |line: &str| {
         let (name, flags) = line.split_once(['\t', ' '])?;
@@ -97,6 +98,11 @@ fn parse(element: &str, reply: &str, configuration: &ConfigurationName) -> impl 
             handler: escape::line(name.as_bytes()),
             read: flags.contains('r'),
             write: flags.contains('w'),
+            effect: flags.contains('w').then_some(match flags {
+                _ if flags.contains('s') => WriteEffect::Setting,
+                _ if flags.contains('e') => WriteEffect::Edit,
+                _ => WriteEffect::Action,
+            }),
         })
     };
     reply.lines().filter_map(handler)
@@ -109,14 +115,15 @@ mod tests {
     #[test]
     fn lists_of_handlers_are_read() {
         let main = ConfigurationName::main();
-        let found = parse("c", "count\tr\nreset\tw\nlimit\trw\nnonsense\n\x1b\tr\n", &main);
-        let rows: Vec<(String, bool, bool)> = found.map(|one| (one.path(), one.read, one.write)).collect();
+        let found = parse("c", "count\tr\nreset\tw\nlimit\trws\nadd\twe\nnonsense\n\x1b\tr\n", &main);
+        let rows: Vec<_> = found.map(|one| (one.path(), one.read, one.write, one.effect)).collect();
         let expected = [
-            ("c.count", true, false),
-            ("c.reset", false, true),
-            ("c.limit", true, true),
-            ("c.\\u{1b}", true, false),
+            ("c.count", true, false, None),
+            ("c.reset", false, true, Some(WriteEffect::Action)),
+            ("c.limit", true, true, Some(WriteEffect::Setting)),
+            ("c.add", false, true, Some(WriteEffect::Edit)),
+            ("c.\\u{1b}", true, false, None),
         ];
-        assert_eq!(rows, expected.map(|(path, read, write)| (path.to_string(), read, write)));
+        assert_eq!(rows, expected.map(|(path, read, write, effect)| (path.to_string(), read, write, effect)));
     }
 }

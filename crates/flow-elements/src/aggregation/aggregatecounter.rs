@@ -216,53 +216,53 @@ impl AggregateCounter {
 impl Element for AggregateCounter {
     type Args = AggregateCounterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::write(
+        Handler::action(
             "write_text_file",
             "Writes aggregates and counts to a file as text.",
             |counter, cx, value| counter.write(cx, value, FileFormat::Text),
         ),
-        Handler::write("write_ascii_file", "Older name of `write_text_file`.", |counter, cx, value| {
+        Handler::action("write_ascii_file", "Older name of `write_text_file`.", |counter, cx, value| {
             counter.write(cx, value, FileFormat::Text)
         }),
-        Handler::write(
+        Handler::action(
             "write_file",
             "Writes aggregates and counts to a file in binary, 4 bytes each.",
             |counter, cx, value| counter.write(cx, value, FileFormat::Binary),
         ),
-        Handler::write(
+        Handler::action(
             "write_ip_file",
             "Writes aggregates as IP addresses, with their counts.",
             |counter, cx, value| counter.write(cx, value, FileFormat::Ip),
         ),
-        Handler::write(
+        Handler::action(
             "write_pdf_file",
             "Writes aggregates with their share of the total.",
             |counter, cx, value| counter.write(cx, value, FileFormat::Share),
         ),
         Handler::read("freeze", "Whether it is frozen.", |counter| counter.frozen.to_string()),
-        Handler::write("freeze", "Freezes or unfreezes it.", |counter, cx, value| {
+        Handler::setting("freeze", "Freezes or unfreezes it.", |counter, cx, value| {
             counter.frozen = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             Ok(())
         }),
         Handler::read("active", "Whether it counts.", |counter| counter.active.to_string()),
-        Handler::write("active", "Starts or stops counting.", |counter, cx, value| {
+        Handler::setting("active", "Starts or stops counting.", |counter, cx, value| {
             counter.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             Ok(())
         }),
-        Handler::write("stop", "Stops counting and stops the driver.", |counter, cx, _| {
+        Handler::action("stop", "Stops counting and stops the driver.", |counter, cx, _| {
             counter.perform(&Action::Stop, cx);
             Ok(())
         }),
-        Handler::write("reaggregate_counts", "Replaces the aggregates by their counts.", |counter, _, _| {
+        Handler::action("reaggregate_counts", "Replaces the aggregates by their counts.", |counter, _, _| {
             counter.reaggregate();
             Ok(())
         }),
-        Handler::write("counts_pdf", "Older name of `reaggregate_counts`.", |counter, _, _| {
+        Handler::action("counts_pdf", "Older name of `reaggregate_counts`.", |counter, _, _| {
             counter.reaggregate();
             Ok(())
         }),
         Handler::read("banner", "Text at the start of files.", |counter| counter.args.banner.clone()),
-        Handler::write("banner", "Sets the text at the start of files.", |counter, _, value| {
+        Handler::setting("banner", "Sets the text at the start of files.", |counter, _, value| {
             counter.args.banner = match value {
                 "\n" => String::new(),
                 text if text.is_empty() || text.ends_with('\n') => text.into(),
@@ -270,21 +270,21 @@ impl Element for AggregateCounter {
             };
             Ok(())
         }),
-        Handler::write("clear", "Resets all counts.", |counter, _, _| {
+        Handler::action("clear", "Resets all counts.", |counter, _, _| {
             counter.clear();
             Ok(())
         }),
         Handler::read_with("aggregate_call", "The value of AGGREGATE_CALL.", |counter, cx, _| {
             Ok(Trigger::describe(&counter.aggregate_call, cx))
         }),
-        Handler::write("aggregate_call", "Sets AGGREGATE_CALL.", |counter, cx, value| {
+        Handler::setting("aggregate_call", "Sets AGGREGATE_CALL.", |counter, cx, value| {
             counter.aggregate_call = Trigger::parse_written(cx, value, "aggregate_call")?;
             Ok(())
         }),
         Handler::read_with("count_call", "The value of COUNT_CALL.", |counter, cx, _| {
             Ok(Trigger::describe(&counter.count_call, cx))
         }),
-        Handler::write("count_call", "Sets COUNT_CALL.", |counter, cx, value| {
+        Handler::setting("count_call", "Sets COUNT_CALL.", |counter, cx, value| {
             counter.count_call = Trigger::parse_written(cx, value, "count_call")?;
             Ok(())
         }),

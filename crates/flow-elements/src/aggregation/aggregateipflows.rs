@@ -282,7 +282,7 @@ impl AggregateIPFlows {
 impl Filter for AggregateIPFlows {
     type Args = AggregateIPFlowsArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::write("clear", "Sends all waiting packets and forgets all flows.", |flows, cx, _| {
+        &[Handler::action("clear", "Sends all waiting packets and forgets all flows.", |flows, cx, _| {
             flows.reap(cx, i64::from(i32::MAX));
             Ok(())
         })];

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
-use element::{HandlerInfo, HandlerKind};
+use element::{HandlerInfo, HandlerKind, WriteEffect};
 use packet::annotation;
 
 /// Counts packets by input, aggregate annotation and packet number annotation, to find losses between two points.
@@ -102,7 +102,7 @@ impl AggregatePacketCounter {
 impl Element for AggregatePacketCounter {
     type Args = AggregatePacketCounterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::write("clear", "Resets all counts.", |counter, _, _| {
+        Handler::action("clear", "Resets all counts.", |counter, _, _| {
             counter.counts.clear();
             Ok(())
         }),
@@ -170,7 +170,8 @@ impl Element for AggregatePacketCounter {
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         let (name, kind) = ("undelivered".into(), HandlerKind::ReadWithParameter);
         let summary = "Packets that came in at input 0, and not at input 1.";
-        let info = HandlerInfo { name, kind, calm: false, hidden: false, summary };
+        let effect = WriteEffect::Action;
+        let info = HandlerInfo { name, kind, effect, calm: false, hidden: false, summary };
         Some(info).filter(|_| self.inputs > 1).into_iter().collect()
     }
 

@@ -240,7 +240,7 @@ impl Element for IPRateMonitor {
         Handler::read("memmax", "Maximum memory in bytes; 0 for no limit.", |monitor| {
             monitor.most.to_string()
         }),
-        Handler::write("memmax", "Sets the maximum memory, in KB.", |monitor, cx, value| {
+        Handler::setting("memmax", "Sets the maximum memory, in KB.", |monitor, cx, value| {
             let kilobytes = cx.argument(value).map_err(|_| HandlerError::new("not an integer"))?;
             monitor.most = IPRateMonitor::memory(kilobytes);
             let mut limit = monitor.threshold;
@@ -251,8 +251,8 @@ impl Element for IPRateMonitor {
             }
             Ok(())
         }),
-        Handler::write("anno_level", "Keeps a prefix from being split: ADDRESS LEVEL SECONDS.", anno_level),
-        Handler::write("reset", "Forgets all rates.", |monitor, cx, _| {
+        Handler::action("anno_level", "Keeps a prefix from being split: ADDRESS LEVEL SECONDS.", anno_level),
+        Handler::action("reset", "Forgets all rates.", |monitor, cx, _| {
             monitor.clear(epoch(cx));
             Ok(())
         }),

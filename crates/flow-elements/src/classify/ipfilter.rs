@@ -63,7 +63,7 @@ impl Element for IPFilter {
         Handler::read_with("rules", "The rules, in the format of `config`.", |_, cx, _| {
             Ok(cx.configuration())
         }),
-        Handler::write(
+        Handler::setting(
             "rules",
             "Replaces the rules; if one is invalid, all stay unchanged.",
             |filter, cx, value| cx.reconfigure(filter, value),

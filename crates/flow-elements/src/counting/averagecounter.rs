@@ -67,7 +67,7 @@ impl Element for AverageCounter {
         Handler::read("byte_count", "Bytes since the last reset.", |counter| counter.bytes.to_string()),
         Handler::read("rate", "Packets per second.", |counter| counter.rate(counter.count)),
         Handler::read("byte_rate", "Bytes per second.", |counter| counter.rate(counter.bytes)),
-        Handler::write("reset", "Resets all counts.", |counter, _, _| {
+        Handler::action("reset", "Resets all counts.", |counter, _, _| {
             (counter.count, counter.bytes, counter.first, counter.last) = (0, 0, None, 0);
             Ok(())
         }),

@@ -162,18 +162,18 @@ impl Element for Counter {
         Handler::read_with("byte_rate", "Recent bytes per second.", |counter, cx, _| {
             Ok(counter.byte_rate.text(cx.steady()))
         }),
-        Handler::write("reset", "Resets the counts to zero.", |counter, _, _| {
+        Handler::action("reset", "Resets the counts to zero.", |counter, _, _| {
             counter.reset();
             Ok(())
         }),
-        Handler::write("reset_counts", "Resets the counts to zero.", |counter, _, _| {
+        Handler::action("reset_counts", "Resets the counts to zero.", |counter, _, _| {
             counter.reset();
             Ok(())
         }),
         Handler::read("count_call", "The count that triggers COUNT_CALL.", |counter| {
             counter.args.count_call.as_ref().map_or_else(String::new, |trigger| trigger.at.to_string())
         }),
-        Handler::write(
+        Handler::setting(
             "count_call",
             "Sets COUNT_CALL; without a handler in the value, the previous one stays.",
             |counter, cx, value| {
@@ -181,7 +181,7 @@ impl Element for Counter {
                 Ok(())
             },
         ),
-        Handler::write(
+        Handler::setting(
             "byte_count_call",
             "Sets BYTE_COUNT_CALL; without a handler in the value, the previous one stays.",
             |counter, cx, value| {

@@ -181,7 +181,7 @@ impl Filter for IPPrint {
     type Args = IPPrintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
-        Handler::write("active", "Turns printing on or off.", |print, cx, value| {
+        Handler::setting("active", "Turns printing on or off.", |print, cx, value| {
             print.args.active = cx.data(value)?;
             Ok(())
         }),

@@ -42,18 +42,16 @@ pub(super) const fn read_handlers<K: RouteTableClass>() -> [Handler<RouteTable<K
 pub(super) const fn handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 6] {
     let [table, lookup] = read_handlers();
     [
-        Handler::write("add", "Adds a route; fails if the prefix already has one.", |element, cx, value| {
+        Handler::edit("add", "Adds a route; fails if the prefix already has one.", |element, cx, value| {
             execute(element, cx, Command::Add, value).map(drop)
         }),
-        Handler::write("set", "Adds or replaces a route.", |element, cx, value| {
+        Handler::edit("set", "Adds or replaces a route.", |element, cx, value| {
             execute(element, cx, Command::Set, value).map(drop)
         }),
-        Handler::write(
-            "remove",
-            "Removes a route: `ADDR/MASK`, or the whole route.",
-            |element, cx, value| execute(element, cx, Command::Remove, value).map(drop),
-        ),
-        Handler::write(
+        Handler::edit("remove", "Removes a route: `ADDR/MASK`, or the whole route.", |element, cx, value| {
+            execute(element, cx, Command::Remove, value).map(drop)
+        }),
+        Handler::edit(
             "ctrl",
             "Commands `add`, `set` and `remove`, one per line: applies all or none.",
             control,
@@ -66,7 +64,7 @@ pub(super) const fn handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 6
 /// The handlers of a table that can be changed and emptied.
 pub(super) const fn handlers_with_flush<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 7] {
     let [add, set, remove, ctrl, table, lookup] = handlers();
-    let flush = Handler::write("flush", "Removes all routes.", |element: &mut RouteTable<K>, _, _| {
+    let flush = Handler::edit("flush", "Removes all routes.", |element: &mut RouteTable<K>, _, _| {
         element.store.clear();
         Ok(())
     });

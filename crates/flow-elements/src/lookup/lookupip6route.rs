@@ -53,11 +53,11 @@ pub struct LookupIP6Route {
 impl Element for LookupIP6Route {
     type Args = LookupIP6RouteArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::write("add", "Adds or replaces a route.", |element, cx, value| element.add(cx, value)),
-        Handler::write("remove", "Removes the route of a prefix, if there is one.", |element, cx, value| {
+        Handler::edit("add", "Adds or replaces a route.", |element, cx, value| element.add(cx, value)),
+        Handler::edit("remove", "Removes the route of a prefix, if there is one.", |element, cx, value| {
             element.remove(cx, value)
         }),
-        Handler::write("ctrl", "One command: `add` or `remove` with its route.", |element, cx, value| {
+        Handler::edit("ctrl", "One command: `add` or `remove` with its route.", |element, cx, value| {
             let mut rest = value;
             match text::next_word(&mut rest) {
                 Some("add") => element.add(cx, rest),

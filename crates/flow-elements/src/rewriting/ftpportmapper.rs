@@ -200,7 +200,7 @@ impl Filter for FTPPortMapper {
     type Args = FTPPortMapperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read_with("config", "The configuration.", |_, cx, _| Ok(cx.configuration())),
-        Handler::write("config", "Changes the configuration.", |mapper, cx, value| {
+        Handler::setting("config", "Changes the configuration.", |mapper, cx, value| {
             let args: FTPPortMapperArgs = cx.arguments(value)?;
             mapper.rewriters = Some(args.rewriters(cx)?);
             mapper.args = args;

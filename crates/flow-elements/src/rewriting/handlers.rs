@@ -181,12 +181,12 @@ macro_rules! handlers {
             Handler::read("capacity", "Maximum number of flows.", |rewriter| {
                 $crate::rewriting::handlers::capacity(&rewriter.flows)
             }),
-            Handler::write(
+            Handler::setting(
                 "capacity",
                 "Sets the maximum number of flows.",
                 $crate::rewriting::handlers::set_capacity,
             ),
-            Handler::write(
+            Handler::action(
                 "clear",
                 "Deletes all flows of all rewriters that share the capacity.",
                 $crate::rewriting::handlers::clear,

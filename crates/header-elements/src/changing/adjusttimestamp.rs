@@ -43,7 +43,7 @@ impl Filter for AdjustTimestamp {
     type Args = AdjustTimestampArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("time", "Time to add.", |adjust| number_format::interval(adjust.args.time.0)),
-        Handler::write("time", "Sets the time to add.", |adjust, cx, value| {
+        Handler::setting("time", "Sets the time to add.", |adjust, cx, value| {
             adjust.args.time = cx.data(value)?;
             Ok(())
         }),

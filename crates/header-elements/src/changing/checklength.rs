@@ -36,7 +36,7 @@ impl Filter for CheckLength {
     type Args = CheckLengthArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("length", "Maximum packet length.", |check| check.args.length.to_string()),
-        Handler::write("length", "Sets the maximum packet length.", |check, cx, value| {
+        Handler::setting("length", "Sets the maximum packet length.", |check, cx, value| {
             check.args.length = cx.data(value)?;
             Ok(())
         }),

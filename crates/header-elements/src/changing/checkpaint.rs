@@ -42,7 +42,7 @@ impl Filter for CheckPaint {
     type Args = CheckPaintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("color", "Paint to pass.", |check| check.args.color.to_string()),
-        Handler::write("color", "Sets the paint to pass.", |check, cx, value| {
+        Handler::setting("color", "Sets the paint to pass.", |check, cx, value| {
             check.args.color = cx.data(value)?;
             Ok(())
         }),

@@ -32,7 +32,7 @@ impl Filter for Paint {
     type Args = PaintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("color", "Paint to set.", |paint| paint.args.color.to_string()),
-        Handler::write("color", "Sets the paint.", |paint, cx, value| {
+        Handler::setting("color", "Sets the paint.", |paint, cx, value| {
             paint.args.color = cx.data(value)?;
             Ok(())
         }),

@@ -49,12 +49,12 @@ impl Filter for Resize {
     type Args = ResizeArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("head", "Bytes added to the front.", |resize| resize.args.head.to_string()),
-        Handler::write("head", "Sets the bytes added to the front.", |resize, cx, value| {
+        Handler::setting("head", "Sets the bytes added to the front.", |resize, cx, value| {
             resize.args.head = cx.data(value)?;
             Ok(())
         }),
         Handler::read("tail", "Bytes added to the end.", |resize| resize.args.tail.to_string()),
-        Handler::write("tail", "Sets the bytes added to the end.", |resize, cx, value| {
+        Handler::setting("tail", "Sets the bytes added to the end.", |resize, cx, value| {
             resize.args.tail = cx.data(value)?;
             Ok(())
         }),

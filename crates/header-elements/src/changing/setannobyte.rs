@@ -40,7 +40,7 @@ impl Filter for SetAnnoByte {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("anno", "Offset of the annotation.", |set| set.args.anno.0.to_string()),
         Handler::read("value", "Value.", |set| set.args.value.to_string()),
-        Handler::write("value", "Sets the value.", |set, cx, value| {
+        Handler::setting("value", "Sets the value.", |set, cx, value| {
             set.args.value = cx.data(value)?;
             Ok(())
         }),

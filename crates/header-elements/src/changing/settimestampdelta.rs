@@ -41,7 +41,7 @@ impl Filter for SetTimestampDelta {
     type Args = SetTimestampDeltaArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("first", "First timestamp seen.", |delta| format!("{:.6}\n", delta.first)),
-        Handler::write("reset", "Forgets the first timestamp.", |delta, _, _| {
+        Handler::action("reset", "Forgets the first timestamp.", |delta, _, _| {
             delta.first = Timestamp::ZERO;
             Ok(())
         }),

@@ -164,7 +164,7 @@ impl Filter for TimeFilter {
     type Args = TimeFilterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("start", "Start of the span.", |filter| format!("{:.6}", filter.first.0)),
-        Handler::write("start", "Sets the start of the span.", |filter, cx, value| {
+        Handler::setting("start", "Sets the start of the span.", |filter, cx, value| {
             let time = span(cx, value)?;
             if !filter.started {
                 filter.start(time);
@@ -173,7 +173,7 @@ impl Filter for TimeFilter {
             Ok(())
         }),
         Handler::read("end", "End of the span.", |filter| format!("{:.6}", filter.last.0)),
-        Handler::write("end", "Sets the end of the span.", |filter, cx, value| {
+        Handler::setting("end", "Sets the end of the span.", |filter, cx, value| {
             let time = span(cx, value)?;
             filter.set_end(filter.first.0.wrapping_add(time));
             Ok(())
@@ -181,12 +181,12 @@ impl Filter for TimeFilter {
         Handler::read("interval", "Length of the span.", |filter| {
             format!("{:.6}", filter.last.0 - filter.first.0)
         }),
-        Handler::write("extend_interval", "Moves the end of the span by a time.", |filter, cx, value| {
+        Handler::setting("extend_interval", "Moves the end of the span by a time.", |filter, cx, value| {
             let time = span(cx, value)?;
             filter.set_end(filter.last.0.wrapping_add(time));
             Ok(())
         }),
-        Handler::write("decide", "Decides about the current packet.", |filter: &mut Self, cx, _| {
+        Handler::action("decide", "Decides about the current packet.", |filter: &mut Self, cx, _| {
             filter.decide(cx);
             Ok(())
         })

@@ -41,7 +41,7 @@ impl Filter for Truncate {
     type Args = TruncateArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("nbytes", "Maximum packet length.", |truncate| truncate.args.length.to_string()),
-        Handler::write("nbytes", "Sets the maximum packet length.", |truncate, cx, value| {
+        Handler::setting("nbytes", "Sets the maximum packet length.", |truncate, cx, value| {
             truncate.args.length = cx.data(value)?;
             Ok(())
         }),

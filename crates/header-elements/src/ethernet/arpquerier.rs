@@ -130,22 +130,22 @@ impl Element for ARPQuerier {
             arp.drops.to_string()
         }),
         Handler::read("broadcast", "The local broadcast address.", |arp| arp.host.broadcast.to_string()),
-        Handler::write("broadcast", "Sets the local broadcast address.", |arp, cx, value| {
+        Handler::setting("broadcast", "Sets the local broadcast address.", |arp, cx, value| {
             arp.host.broadcast = cx.data(value)?;
             Ok(())
         }),
         Handler::read("ipaddr", "IPv4 address of this host.", |arp| arp.host.ip.to_string()),
-        Handler::write("ipaddr", "Sets the IPv4 address of this host.", |arp, cx, value| {
+        Handler::setting("ipaddr", "Sets the IPv4 address of this host.", |arp, cx, value| {
             arp.host.ip = cx.data(value)?;
             Ok(())
         }),
-        Handler::write("insert", "Adds an entry to the table: `IP ETH`.", |arp, cx, value| {
+        Handler::action("insert", "Adds an entry to the table: `IP ETH`.", |arp, cx, value| {
             insert(&mut arp.cache.borrow_mut(), cx, value)
         }),
-        Handler::write("delete", "Deletes the entry of an `IP`.", |arp, cx, value| {
+        Handler::action("delete", "Deletes the entry of an `IP`.", |arp, cx, value| {
             delete(&mut arp.cache.borrow_mut(), cx, value)
         }),
-        Handler::write(
+        Handler::action(
             "clear",
             "Deletes all entries, drops waiting packets, and resets the counts.",
             |arp, cx, _| {

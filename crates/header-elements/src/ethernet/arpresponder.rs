@@ -71,7 +71,7 @@ impl Filter for ARPResponder {
             let ip = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
             Ok(responder.lookup(ip).map_or_else(String::new, |mac| mac.to_string()))
         }),
-        Handler::write("add", "Adds entries: `IP/MASK [IP/MASK...] ETH`.", |responder, cx, value| {
+        Handler::edit("add", "Adds entries: `IP/MASK [IP/MASK...] ETH`.", |responder, cx, value| {
             let name = cx.name();
             for entry in parse(value, &cx.setup(&name))
                 .map_err(|text| HandlerError::with_code(HandlerError::UNSPECIFIED, text))?
@@ -80,7 +80,7 @@ impl Filter for ARPResponder {
             }
             Ok(())
         }),
-        Handler::write("remove", "Removes the entry of an `IP/MASK`.", |responder, cx, value| {
+        Handler::edit("remove", "Removes the entry of an `IP/MASK`.", |responder, cx, value| {
             let prefix: Ip4PrefixOrHost =
                 cx.argument(value).map_err(|_| HandlerError::new("expected IP/MASK"))?;
             let prefix = network(prefix.0);

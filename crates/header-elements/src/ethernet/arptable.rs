@@ -91,13 +91,13 @@ impl Element for ARPTable {
         }),
         Handler::read("count", "Entries.", |table| table.cache.borrow().len().to_string()),
         Handler::read("length", "Waiting packets.", |table| table.cache.borrow().waiting().to_string()),
-        Handler::write("insert", "Adds an entry: `IP ETH`.", |table, cx, value| {
+        Handler::action("insert", "Adds an entry: `IP ETH`.", |table, cx, value| {
             insert(&mut table.cache.borrow_mut(), cx, value)
         }),
-        Handler::write("delete", "Deletes the entry of an `IP`.", |table, cx, value| {
+        Handler::action("delete", "Deletes the entry of an `IP`.", |table, cx, value| {
             delete(&mut table.cache.borrow_mut(), cx, value)
         }),
-        Handler::write("clear", "Deletes all entries and drops waiting packets.", |table, cx, _| {
+        Handler::action("clear", "Deletes all entries and drops waiting packets.", |table, cx, _| {
             table.cache.borrow_mut().clear(cx);
             Ok(())
         }),

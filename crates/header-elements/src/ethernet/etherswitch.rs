@@ -82,7 +82,7 @@ impl Element for EtherSwitch {
         Handler::read("timeout", "Lifetime of an address in seconds.", |switch| {
             switch.timeout.seconds().to_string()
         }),
-        Handler::write("timeout", "Sets the lifetime of an address.", |switch, cx, value| {
+        Handler::setting("timeout", "Sets the lifetime of an address.", |switch, cx, value| {
             let span = cx.argument(value).map_err(|_| HandlerError::new("expected timeout (integer)"))?;
             switch.timeout = whole_seconds(span);
             Ok(())

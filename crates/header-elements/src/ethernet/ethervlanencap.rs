@@ -70,17 +70,17 @@ impl Filter for EtherVLANEncap {
             format!("{source}, {destination}, {}, {}", kind.0, tag.config())
         }),
         Handler::read("src", "Source address.", |encap| encap.source.to_string()),
-        Handler::write("src", "Sets the source address.", |encap, cx, value| {
+        Handler::setting("src", "Sets the source address.", |encap, cx, value| {
             encap.source = cx.data(value)?;
             Ok(())
         }),
         Handler::read("dst", "Destination address.", |encap| encap.destination.to_string()),
-        Handler::write("dst", "Sets the destination address.", |encap, cx, value| {
+        Handler::setting("dst", "Sets the destination address.", |encap, cx, value| {
             encap.destination = cx.data(value)?;
             Ok(())
         }),
         Handler::read("ethertype", "EtherType.", |encap| encap.kind.0.to_string()),
-        Handler::write("ethertype", "Sets the type.", |encap, cx, value| {
+        Handler::setting("ethertype", "Sets the type.", |encap, cx, value| {
             encap.kind = EtherType(cx.data(value)?);
             Ok(())
         }),

@@ -56,7 +56,7 @@ impl Filter for HostEtherFilter {
     type Args = HostEtherFilterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("ether", "Address of the host.", |filter| filter.args.ether.to_string()),
-        Handler::write("ether", "Sets the address of the host.", |filter, cx, value| {
+        Handler::setting("ether", "Sets the address of the host.", |filter, cx, value| {
             filter.args.ether = cx.data(value)?;
             Ok(())
         }),

@@ -53,7 +53,7 @@ impl Filter for StoreEtherAddress {
     type Args = StoreEtherAddressArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("addr", "Address to write.", |store| store.address.to_string()),
-        Handler::write("addr", "Sets the address to write.", |store, cx, value| {
+        Handler::setting("addr", "Sets the address to write.", |store, cx, value| {
             store.address = cx.data(value)?;
             Ok(())
         }),

@@ -180,19 +180,19 @@ macro_rules! handlers {
             Handler::read("vlan_tci", "Tag control information, or ANNO.", |encap| {
                 encap.tag.control_text()
             }),
-            Handler::write("vlan_tci", "Refused.", |encap, cx, value| {
+            Handler::setting("vlan_tci", "Refused.", |encap, cx, value| {
                 encap.write_error(cx, "VLAN_TCI", cx.argument::<Word>(value).err())
             }),
             Handler::read("vlan_id", "VLAN identifier.", |encap| encap.tag.identifier_text()),
-            Handler::write("vlan_id", "Refused.", |encap, cx, value| {
+            Handler::setting("vlan_id", "Refused.", |encap, cx, value| {
                 encap.write_error(cx, "VLAN_ID", cx.argument::<vlan::Identifier>(value).err())
             }),
             Handler::read("vlan_pcp", "Priority code point.", |encap| encap.tag.priority_text()),
-            Handler::write("vlan_pcp", "Refused.", |encap, cx, value| {
+            Handler::setting("vlan_pcp", "Refused.", |encap, cx, value| {
                 encap.write_error(cx, "VLAN_PCP", cx.argument::<vlan::Priority>(value).err())
             }),
             Handler::read("native_vlan", "VLAN whose packets are sent without a tag.", |encap| encap.tag.native_text()),
-            Handler::write("native_vlan", "Refused.", |encap, cx, value| {
+            Handler::setting("native_vlan", "Refused.", |encap, cx, value| {
                 encap.write_error(cx, "NATIVE_VLAN", cx.argument::<vlan::Native>(value).err())
             }),
         ]

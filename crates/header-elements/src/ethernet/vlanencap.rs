@@ -64,7 +64,7 @@ impl Filter for VLANEncap {
     const HANDLERS: &'static [Handler<Self>] = vlan::handlers!(
         Handler::read("config", "The configuration.", |encap| encap.tag.config()),
         Handler::read("ethertype", "EtherType of tagged frames.", |encap| encap.kind.0.to_string()),
-        Handler::write("ethertype", "Refused.", |encap, cx, _| encap.write_error(cx, "ETHERTYPE", None)),
+        Handler::setting("ethertype", "Refused.", |encap, cx, _| encap.write_error(cx, "ETHERTYPE", None)),
     );
 
     fn new(args: VLANEncapArgs, setup: &mut Setup) -> Result<VLANEncap, SetupError> {

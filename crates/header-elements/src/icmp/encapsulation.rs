@@ -59,13 +59,13 @@ impl<K: EncapsulationArguments> Filter for Encapsulation<K> {
     type Args = K;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "Source address.", |element| element.message.source.to_string()),
-        Handler::write("src", "Sets the source address.", |element, cx, value| {
+        Handler::setting("src", "Sets the source address.", |element, cx, value| {
             element.message.source = address(cx, value)?;
             element.header.set_source(element.message.source);
             Ok(())
         }),
         Handler::read("dst", "Destination address.", |element| element.message.destination.to_string()),
-        Handler::write("dst", "Sets the destination address.", |element, cx, value| {
+        Handler::setting("dst", "Sets the destination address.", |element, cx, value| {
             element.message.destination = address(cx, value)?;
             Ok(())
         }),

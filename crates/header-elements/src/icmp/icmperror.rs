@@ -223,17 +223,17 @@ impl Filter for ICMPError {
     type Args = ICMPErrorArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "Source of the messages.", |element| element.args.src.to_string()),
-        Handler::write("src", "Sets the source of the messages.", |element, cx, value| {
+        Handler::setting("src", "Sets the source of the messages.", |element, cx, value| {
             element.args.src = cx.data(value)?;
             Ok(())
         }),
         Handler::read("mtu", "Maximum length of a message.", |element| element.args.mtu.to_string()),
-        Handler::write("mtu", "Sets the maximum length of a message.", |element, cx, value| {
+        Handler::setting("mtu", "Sets the maximum length of a message.", |element, cx, value| {
             element.args.mtu = cx.data(value)?;
             Ok(())
         }),
         Handler::read("pmtu", "Path MTU to report.", |element| element.args.pmtu.to_string()),
-        Handler::write("pmtu", "Sets the path MTU to report.", |element, cx, value| {
+        Handler::setting("pmtu", "Sets the path MTU to report.", |element, cx, value| {
             element.args.pmtu = cx.data(value)?;
             Ok(())
         }),

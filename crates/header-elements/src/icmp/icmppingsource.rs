@@ -188,7 +188,7 @@ impl Element for ICMPPingSource {
     type Args = ICMPPingSourceArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it sends requests.", |element| element.args.active.to_string()),
-        Handler::write("active", "Starts or stops it.", |element, cx, value| {
+        Handler::setting("active", "Starts or stops it.", |element, cx, value| {
             element.args.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             if !element.args.active {
                 cx.clear_timer(TIMER);
@@ -198,17 +198,17 @@ impl Element for ICMPPingSource {
             Ok(())
         }),
         Handler::read("src", "Source address.", |element| element.args.src.to_string()),
-        Handler::write("src", "Sets the source address.", |element, cx, value| {
+        Handler::setting("src", "Sets the source address.", |element, cx, value| {
             element.args.src = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             Ok(())
         }),
         Handler::read("dst", "Destination address.", |element| element.args.dst.to_string()),
-        Handler::write("dst", "Sets the destination address.", |element, cx, value| {
+        Handler::setting("dst", "Sets the destination address.", |element, cx, value| {
             element.args.dst = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             Ok(())
         }),
         Handler::read("count", "Requests sent.", |element| element.count.to_string()),
-        Handler::write("limit", "Sets the number of requests to send in total.", |element, cx, value| {
+        Handler::setting("limit", "Sets the number of requests to send in total.", |element, cx, value| {
             element.args.limit =
                 cx.argument(value).map_err(|_| HandlerError::new("'limit' should be integer"))?;
             if !element.is_done() {
@@ -216,12 +216,12 @@ impl Element for ICMPPingSource {
             }
             Ok(())
         }),
-        Handler::write("interval", "Sets the time between requests.", |element, cx, value| {
+        Handler::setting("interval", "Sets the time between requests.", |element, cx, value| {
             element.args.interval =
                 cx.argument(value).map_err(|_| HandlerError::new("'interval' should be an interval"))?;
             Ok(())
         }),
-        Handler::write("reset_counts", "Forgets all requests and replies.", |element, cx, _| {
+        Handler::action("reset_counts", "Forgets all requests and replies.", |element, cx, _| {
             element.count = 0;
             element.statistics = element.statistics.as_ref().map(|_| PingStatistics::new());
             if element.count < element.args.limit {

@@ -46,7 +46,7 @@ impl Filter for DecIPTTL {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("drops", "Packets whose time to live expired.", |element| element.drops.to_string()),
         Handler::read("active", "Whether it processes packets.", |element| element.args.active.to_string()),
-        Handler::write("active", "Turns processing on or off.", |element, cx, value| {
+        Handler::setting("active", "Turns processing on or off.", |element, cx, value| {
             element.args.active = cx.data(value)?;
             Ok(())
         }),

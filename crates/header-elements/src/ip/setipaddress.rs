@@ -36,7 +36,7 @@ impl Filter for SetIPAddress {
     type Args = SetIPAddressArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("addr", "Address to set.", |element| element.args.ipaddr.to_string()),
-        Handler::write("addr", "Sets the address.", |element, cx, value| {
+        Handler::setting("addr", "Sets the address.", |element, cx, value| {
             element.args.ipaddr = cx.data(value)?;
             Ok(())
         }),

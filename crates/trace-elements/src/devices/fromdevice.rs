@@ -107,7 +107,7 @@ impl Element for FromDevice {
         }),
         Handler::read("encap", "Link type.", |_| link::name(LinkType::ETHERNET)),
         Handler::read("count", "Packets received.", |from| from.count.to_string()),
-        Handler::write("reset_counts", "Resets `count`.", |from, _, _| {
+        Handler::action("reset_counts", "Resets `count`.", |from, _, _| {
             from.count = 0;
             Ok(())
         }),

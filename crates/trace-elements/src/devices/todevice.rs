@@ -79,7 +79,7 @@ impl Element for ToDevice {
     type Args = ToDeviceArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("debug", "Whether pauses are logged.", |to| to.args.debug.to_string()),
-        Handler::write("debug", "Turns logging of pauses on or off.", |to, cx, value| {
+        Handler::setting("debug", "Turns logging of pauses on or off.", |to, cx, value| {
             to.args.debug =
                 cx.argument(value).map_err(|_| HandlerError::new("debug parameter must be boolean"))?;
             Ok(())

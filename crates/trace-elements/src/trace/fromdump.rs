@@ -123,7 +123,7 @@ impl Element for FromDump {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("sampling_prob", "Sampling probability.", |dump| dump.playback.sampling()),
         Handler::read("active", "Whether packets are sent.", |dump| dump.playback.active.to_string()),
-        Handler::write("active", "Starts or stops sending.", |dump, cx, value| {
+        Handler::setting("active", "Starts or stops sending.", |dump, cx, value| {
             let active = cx.argument(value)?;
             dump.playback.set_active(cx, active);
             Ok(())
@@ -131,7 +131,7 @@ impl Element for FromDump {
         Handler::read("encap", "Link type of the packets, as in ToDump's ENCAP.", |dump| {
             dump.link.map_or_else(|| "<none>".into(), link::name)
         }),
-        Handler::write("stop", "Stops sending, and stops the driver.", |dump, cx, _| {
+        Handler::action("stop", "Stops sending, and stops the driver.", |dump, cx, _| {
             dump.playback.set_active(cx, false);
             cx.stop();
             Ok(())
@@ -139,7 +139,7 @@ impl Element for FromDump {
         Handler::read("packet_filepos", "Offset of the last record in the uncompressed file.", |dump| {
             dump.decoder.record_position().to_string()
         }),
-        Handler::write("extend_interval", "Moves the end by a time.", |dump, cx, value| {
+        Handler::edit("extend_interval", "Moves the end by a time.", |dump, cx, value| {
             let span: Timestamp = cx
                 .argument(value)
                 .map_err(|_| HandlerError::new("'extend_interval' takes a time interval"))?;
@@ -151,11 +151,11 @@ impl Element for FromDump {
             Ok(())
         }),
         Handler::read("count", "Packets sent.", |dump| dump.count.to_string()),
-        Handler::write("reset_counts", "Resets `count`.", |dump, _, _| {
+        Handler::action("reset_counts", "Resets `count`.", |dump, _, _| {
             dump.count = 0;
             Ok(())
         }),
-        Handler::write("reset_timing", "Restarts the timing at the next packet.", |dump, _, _| {
+        Handler::action("reset_timing", "Restarts the timing at the next packet.", |dump, _, _| {
             dump.playback.reset_timing();
             dump.times_known = false;
             Ok(())

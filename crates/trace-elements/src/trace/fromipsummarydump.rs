@@ -113,13 +113,13 @@ impl Element for FromIPSummaryDump {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("sampling_prob", "Sampling probability.", |dump| dump.playback.sampling()),
         Handler::read("active", "Whether packets are sent.", |dump| dump.playback.active.to_string()),
-        Handler::write("active", "Starts or stops sending.", |dump, cx, value| {
+        Handler::setting("active", "Starts or stops sending.", |dump, cx, value| {
             let active = cx.argument(value)?;
             dump.playback.set_active(cx, active);
             Ok(())
         }),
         Handler::read("encap", "Link type of the packets, as in ToDump's ENCAP.", |_| "IP".into()),
-        Handler::write("stop", "Stops sending, and stops the driver.", |dump, cx, _| {
+        Handler::action("stop", "Stops sending, and stops the driver.", |dump, cx, _| {
             dump.playback.set_active(cx, false);
             cx.stop();
             Ok(())

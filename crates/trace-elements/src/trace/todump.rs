@@ -70,7 +70,7 @@ impl Element for ToDump {
     type Args = ToDumpArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("count", "Packets written.", |dump| dump.count.to_string()),
-        Handler::write("reset_counts", "Resets `count`.", |dump, _, _| {
+        Handler::action("reset_counts", "Resets `count`.", |dump, _, _| {
             dump.count = 0;
             Ok(())
         }),

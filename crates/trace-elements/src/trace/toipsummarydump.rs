@@ -99,7 +99,7 @@ const FLUSH_SIZE: usize = 1 << 16;
 impl Element for ToIPSummaryDump {
     type Args = ToIPSummaryDumpArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::write("flush", "Flushes the file.", |dump, cx, _| {
+        &[Handler::action("flush", "Flushes the file.", |dump, cx, _| {
             dump.write(cx);
             dump.flush(cx);
             Ok(())

@@ -80,16 +80,16 @@ enum State {
 impl Element for ProgressBar {
     type Args = ProgressBarArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::write("mark_stopped", "Draws a last line that marks the task as stopped.", |bar, cx, _| {
+        Handler::action("mark_stopped", "Draws a last line that marks the task as stopped.", |bar, cx, _| {
             bar.finish(cx, false);
             Ok(())
         }),
-        Handler::write("mark_done", "Draws a last line that marks the task as done.", |bar, cx, _| {
+        Handler::action("mark_done", "Draws a last line that marks the task as done.", |bar, cx, _| {
             bar.finish(cx, true);
             Ok(())
         }),
         Handler::read("active", "Whether the bar is drawn.", |bar| bar.args.active.to_string()),
-        Handler::write("active", "Turns drawing on or off.", |bar, cx, value| {
+        Handler::setting("active", "Turns drawing on or off.", |bar, cx, value| {
             bar.args.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             if bar.args.active && cx.timer(DRAW_TIMER).is_none() {
                 cx.set_timer(DRAW_TIMER, cx.steady());
@@ -97,17 +97,17 @@ impl Element for ProgressBar {
             Ok(())
         }),
         Handler::read("banner", "Text before the bar.", |bar| bar.args.banner.clone()),
-        Handler::write("banner", "Sets the text before the bar.", |bar, _, value| {
+        Handler::setting("banner", "Sets the text before the bar.", |bar, _, value| {
             bar.args.banner = value.into();
             Ok(())
         }),
         Handler::read("poshandler", "Handlers of the position.", |bar| list(&bar.args.poshandler)),
-        Handler::write("poshandler", "Sets the handlers of the position.", |bar, cx, value| {
+        Handler::setting("poshandler", "Sets the handlers of the position.", |bar, cx, value| {
             bar.args.poshandler = checked(cx, cx.argument(value)?)?;
             Ok(())
         }),
         Handler::read("sizehandler", "Handlers of the size.", |bar| list(&bar.args.sizehandler)),
-        Handler::write(
+        Handler::setting(
             "sizehandler",
             "Sets the handlers of the size, and reads them again.",
             |bar, cx, value| {
@@ -118,11 +118,11 @@ impl Element for ProgressBar {
         ),
         Handler::read("pos", "Position at the last drawing.", |bar| bar.position.to_string()),
         Handler::read("size", "Size; -1 if unknown.", |bar| bar.size.unwrap_or(-1.0).to_string()),
-        Handler::write("size", "Sets the size.", |bar, cx, value| {
+        Handler::setting("size", "Sets the size.", |bar, cx, value| {
             bar.size = Some(cx.argument(value)?);
             Ok(())
         }),
-        Handler::write("reset", "Starts over, and sets ACTIVE.", |bar, cx, _| {
+        Handler::action("reset", "Starts over, and sets ACTIVE.", |bar, cx, _| {
             bar.size = None;
             bar.args.active = true;
             if bar.state != State::Dead {

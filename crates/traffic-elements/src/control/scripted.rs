@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use element::prelude::*;
-use element::{Descriptor, HandlerInfo, HandlerKind, Io, Stream};
+use element::{Descriptor, HandlerInfo, HandlerKind, Io, Stream, WriteEffect};
 
 use super::machine::{Machine, Request, ScriptType};
 
@@ -25,19 +25,19 @@ pub struct Scripted<A> {
 macro_rules! functions {
     ($($name:literal $summary:literal)* hidden $($hidden:literal $hidden_summary:literal)*) => {
         &[
-            Handler::write("step", "Executes this many blocking instructions; 1 if empty.", |script: &mut Self, cx, value| {
+            Handler::action("step", "Executes this many blocking instructions; 1 if empty.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Step, ("step", value), true).map(drop)
             }),
-            Handler::write("goto", "Jumps to a label.", |script: &mut Self, cx, value| {
+            Handler::action("goto", "Jumps to a label.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Goto, ("goto", value), true).map(drop)
             }),
-            Handler::write("run", "Runs the script.", |script: &mut Self, cx, value| {
+            Handler::action("run", "Runs the script.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Run, ("run", value), true).map(drop)
             }),
             Handler::read_with("run", "Runs the script and returns its value.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Run, ("run", value), false)
             }),
-            Handler::write("set", "Sets a variable: name and value.", |script: &mut Self, _, value| {
+            Handler::action("set", "Sets a variable: name and value.", |script: &mut Self, _, value| {
                 script.machine.assign(value)
             }),
             $(Handler::read_with($name, $summary, |script: &mut Self, cx, parameter| {
@@ -177,6 +177,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         let info = |name: &str| HandlerInfo {
             name: name.to_string().into(),
             kind: HandlerKind::Read,
+            effect: WriteEffect::Action,
             calm: true,
             hidden: false,
             summary: "An exported variable.",

@@ -40,7 +40,7 @@ impl Element for PullSwitch {
     type Args = PullSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("switch", "Selected input; -1 for none.", PullSwitch::text),
-        Handler::write(
+        Handler::setting(
             "switch",
             "Selects an input; a number without an input selects none.",
             |switch, cx, value| {
@@ -50,7 +50,7 @@ impl Element for PullSwitch {
             },
         ),
         Handler::read("config", "The configuration.", PullSwitch::text),
-        Handler::write("config", "Selects an input.", |switch, cx, value| {
+        Handler::setting("config", "Selects an input.", |switch, cx, value| {
             let args: PullSwitchArgs = cx.arguments(value)?;
             switch.choose(cx, args.input);
             Ok(())

@@ -39,7 +39,7 @@ impl Element for SimplePullSwitch {
     type Args = SimplePullSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("switch", "Selected input; -1 for none.", SimplePullSwitch::text),
-        Handler::write(
+        Handler::setting(
             "switch",
             "Selects an input; a number without an input selects none.",
             |switch, cx, value| {

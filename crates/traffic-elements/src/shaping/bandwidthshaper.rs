@@ -45,7 +45,7 @@ impl Element for BandwidthShaper {
             Ok(())
         }),
         Handler::read("config", "Maximum bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
-        Handler::write("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
+        Handler::action("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
             shaper.rate.reset();
             Ok(())
         }),

@@ -70,7 +70,7 @@ impl Element for DelayShaper {
     type Args = DelayShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("delay", "Delay of each packet.", |shaper| number_format::interval(shaper.delay)),
-        Handler::write("delay", "Sets the delay.", |shaper, cx, value| {
+        Handler::setting("delay", "Sets the delay.", |shaper, cx, value| {
             let delay = cx.argument(value);
             shaper.delay = delay.map_err(|_| HandlerError::new("delay must be a timestamp"))?;
             Ok(())

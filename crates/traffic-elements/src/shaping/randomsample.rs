@@ -80,14 +80,18 @@ impl Filter for RandomSample {
         Handler::read("sampling_prob", "Probability that a packet passes.", |sample| {
             sample.probability.text()
         }),
-        Handler::write("sampling_prob", "Sets the probability that a packet passes.", |sample, cx, value| {
-            sample.probability = probability(cx, value)?;
-            Ok(())
-        }),
+        Handler::setting(
+            "sampling_prob",
+            "Sets the probability that a packet passes.",
+            |sample, cx, value| {
+                sample.probability = probability(cx, value)?;
+                Ok(())
+            },
+        ),
         Handler::read("drop_prob", "Probability that a packet does not pass.", |sample| {
             sample.probability.complement().text()
         }),
-        Handler::write(
+        Handler::setting(
             "drop_prob",
             "Sets the probability that a packet does not pass.",
             |sample, cx, value| {
@@ -96,7 +100,7 @@ impl Filter for RandomSample {
             },
         ),
         Handler::read("active", "Whether it samples.", |sample| sample.active.to_string()),
-        Handler::write(
+        Handler::setting(
             "active",
             "Turns sampling on or off; when off, all packets pass.",
             |sample, cx, value| {

@@ -44,7 +44,7 @@ impl Element for Shaper {
             Ok(())
         }),
         Handler::read("config", "Packets per second.", |shaper| shaper.rate.rate().to_string()),
-        Handler::write("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
+        Handler::action("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
             shaper.rate.reset();
             Ok(())
         }),

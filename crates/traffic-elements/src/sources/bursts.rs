@@ -91,23 +91,23 @@ macro_rules! handlers {
         &[
             $($own,)*
             Handler::read("limit", "Packets to send in total.", |source| source.quota.limit.to_string()),
-            Handler::write("limit", "Sets the number of packets to send in total.", |source, cx, value| {
+            Handler::setting("limit", "Sets the number of packets to send in total.", |source, cx, value| {
                 let limit = cx.argument(value);
                 source.quota.limit = limit.map_err(|_| HandlerError::new("limit parameter must be integer"))?;
                 source.resume(cx);
                 Ok(())
             }),
             Handler::read("burst", "Maximum packets per task run.", |source| source.burst.to_string()),
-            Handler::write("burst", "Sets the maximum packets per task run.", BurstSource::set_burst),
+            Handler::setting("burst", "Sets the maximum packets per task run.", BurstSource::set_burst),
             Handler::read("active", "Whether it sends packets.", |source| source.active.to_string()),
-            Handler::write("active", "Starts or stops it.", |source, cx, value| {
+            Handler::setting("active", "Starts or stops it.", |source, cx, value| {
                 let active = cx.argument(value);
                 source.active = active.map_err(|_| HandlerError::new("active parameter must be boolean"))?;
                 source.resume(cx);
                 Ok(())
             }),
             Handler::read("count", "Packets sent.", |source| source.quota.count.to_string()),
-            Handler::write("reset", "Resets the count.", |source, cx, _| {
+            Handler::action("reset", "Resets the count.", |source, cx, _| {
                 source.quota.count = 0;
                 source.resume(cx);
                 Ok(())

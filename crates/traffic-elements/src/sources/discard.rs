@@ -49,12 +49,12 @@ impl Element for Discard {
     type Args = DiscardArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("count", "Packets discarded.", |discard| discard.count.to_string()),
-        Handler::write("reset_counts", "Resets `count`.", |discard, _, _| {
+        Handler::action("reset_counts", "Resets `count`.", |discard, _, _| {
             discard.count = 0;
             Ok(())
         }),
         Handler::read("active", "Whether it pulls packets.", |discard| discard.args.active.to_string()),
-        Handler::write("active", "Starts or stops pulling.", |discard, cx, value| {
+        Handler::setting("active", "Starts or stops pulling.", |discard, cx, value| {
             discard.args.active = cx.argument(value)?;
             if discard.args.active && cx.inputs() == 1 && !cx.is_push_input(0) {
                 cx.schedule();

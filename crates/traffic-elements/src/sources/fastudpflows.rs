@@ -90,7 +90,7 @@ impl Element for FastUDPFlows {
     const HANDLERS: &'static [Handler<Self>] = metered::handlers!(
         |source| {};
         Handler::read("length", "Frame length in bytes.", |source| source.frame.length.to_string()),
-        Handler::write(
+        Handler::setting(
             "length",
             "Sets the frame length and creates new flows.",
             |source, cx, value| {

@@ -81,18 +81,18 @@ impl PacketGenerator for Copies {
         Handler::read("data", "Packet contents.", |source| {
             String::from_utf8_lossy(&source.maker.data).into_owned()
         }),
-        Handler::write("data", "Sets the packet contents.", |source, cx, value| {
+        Handler::setting("data", "Sets the packet contents.", |source, cx, value| {
             source.maker.data = value.as_bytes().to_vec();
             source.maker.make_template(cx).map_err(HandlerError::new)?;
             source.resume(cx);
             Ok(())
         }),
         Handler::read("length", "Packet length in bytes, or -1.", |source| source.maker.length.to_string()),
-        Handler::write("length", "Sets the packet length.", set_length),
+        Handler::setting("length", "Sets the packet length.", set_length),
         Handler::read("burstsize", "Older name of `burst`.", |source| source.burst.to_string()),
-        Handler::write("burstsize", "Older name of `burst`.", BurstSource::set_burst),
+        Handler::setting("burstsize", "Older name of `burst`.", BurstSource::set_burst),
         Handler::read("datasize", "Older name of `length`.", |source| source.maker.length.to_string()),
-        Handler::write("datasize", "Older name of `length`.", set_length),
+        Handler::setting("datasize", "Older name of `length`.", set_length),
     ];
 
     fn new(args: InfiniteSourceArgs) -> Result<(Copies, BurstArguments), SetupError> {

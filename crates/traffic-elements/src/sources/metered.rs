@@ -94,19 +94,19 @@ macro_rules! handlers {
         &[
             Handler::read("count", "Packets sent.", |source| source.pace.quota.count.to_string()),
             Handler::read("rate", "Achieved packets per second, after the last packet.", |source| source.pace.achieved()),
-            Handler::write("rate", "Sets the packets per second.", |source, cx, value| {
+            Handler::setting("rate", "Sets the packets per second.", |source, cx, value| {
                 source.pace.write_rate(cx, value)
             }),
-            Handler::write("reset", "Starts over.", |$source, _, _| {
+            Handler::action("reset", "Starts over.", |$source, _, _| {
                 $source.pace.reset();
                 $rewind
                 Ok(())
             }),
-            Handler::write("active", "Starts over, or stops.", |$source, cx, value| {
+            Handler::setting("active", "Starts over, or stops.", |$source, cx, value| {
                 $rewind
                 $source.pace.write_active(cx, value)
             }),
-            Handler::write("limit", "Sets the number of packets to send.", |source, cx, value| {
+            Handler::setting("limit", "Sets the number of packets to send.", |source, cx, value| {
                 source.pace.write_limit(cx, value)
             }),
             $($own,)*

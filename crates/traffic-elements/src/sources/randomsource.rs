@@ -54,7 +54,7 @@ impl PacketGenerator for RandomBytes {
     type Args = RandomSourceArgs;
     const HANDLERS: &'static [Handler<RandomSource>] = handlers![
         Handler::read("length", "Packet length in bytes.", |source| source.maker.length.to_string()),
-        Handler::write("length", "Sets the packet length.", |source, cx, value| {
+        Handler::setting("length", "Sets the packet length.", |source, cx, value| {
             let length = cx.argument(value).map_err(|_| HandlerError::new("length must be integer"))?;
             source.maker.length = check_length(length).map_err(HandlerError::new)?;
             source.resume(cx);

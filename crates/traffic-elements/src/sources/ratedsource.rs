@@ -111,24 +111,24 @@ impl Element for RatedSource {
         Handler::read("data", "Packet contents.", |source| {
             String::from_utf8_lossy(&source.data).into_owned()
         }),
-        Handler::write("data", "Sets the packet contents.", |source, cx, value| {
+        Handler::setting("data", "Sets the packet contents.", |source, cx, value| {
             source.data = value.as_bytes().to_vec();
             source.make_template(cx, None).map_err(HandlerError::new)
         }),
         Handler::read("rate", "Packets per second.", |source| source.bucket.rate().to_string()),
-        Handler::write("rate", "Sets the packets per second.", |source, cx, value| {
+        Handler::setting("rate", "Sets the packets per second.", |source, cx, value| {
             let rate = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             source.bucket.assign_adjust(rate, burst(rate));
             Ok(())
         }),
         Handler::read("limit", "Packets to send in total.", |source| limit_text(source.quota.limit)),
-        Handler::write("limit", "Sets the number of packets to send in total.", |source, cx, value| {
+        Handler::setting("limit", "Sets the number of packets to send in total.", |source, cx, value| {
             let limit: i32 = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             source.quota.limit = limit.into();
             Ok(())
         }),
         Handler::read("active", "Whether it sends packets.", |source| source.active.to_string()),
-        Handler::write("active", "Starts or stops it.", |source, cx, value| {
+        Handler::setting("active", "Starts or stops it.", |source, cx, value| {
             source.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             if source.active && cx.is_push_output(0) && !cx.is_scheduled() {
                 source.bucket.set(1);
@@ -137,16 +137,16 @@ impl Element for RatedSource {
             Ok(())
         }),
         Handler::read("count", "Packets sent.", |source| source.quota.count.to_string()),
-        Handler::write("reset", "Resets the count.", |source, cx, _| {
+        Handler::action("reset", "Resets the count.", |source, cx, _| {
             source.quota.count = 0;
             source.bucket.set(1);
             source.resume(cx);
             Ok(())
         }),
         Handler::read("length", "Packet length in bytes, or -1.", |source| source.length.to_string()),
-        Handler::write("length", "Sets the packet length.", set_length),
+        Handler::setting("length", "Sets the packet length.", set_length),
         Handler::read("datasize", "Older name of `length`.", |source| source.length.to_string()),
-        Handler::write("datasize", "Older name of `length`.", set_length),
+        Handler::setting("datasize", "Older name of `length`.", set_length),
     ];
 
     fn new(args: RatedSourceArgs, _: &mut Setup) -> Result<RatedSource, SetupError> {

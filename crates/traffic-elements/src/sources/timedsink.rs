@@ -36,7 +36,7 @@ impl Element for TimedSink {
     type Args = TimedSinkArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("interval", "Time between packets.", |sink| number_format::interval(sink.interval)),
-        Handler::write("interval", "Sets the time between packets.", |sink, cx, value| {
+        Handler::setting("interval", "Sets the time between packets.", |sink, cx, value| {
             let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
             sink.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;
             Ok(())

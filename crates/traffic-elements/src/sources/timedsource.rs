@@ -81,36 +81,36 @@ impl Element for TimedSource {
         Handler::read("data", "Packet contents.", |source| {
             String::from_utf8_lossy(&source.data).into_owned()
         }),
-        Handler::write("data", "Sets the packet contents.", |source, cx, value| {
+        Handler::setting("data", "Sets the packet contents.", |source, cx, value| {
             source.data = value.as_bytes().to_vec();
             source.make_template(cx).map_err(HandlerError::new)
         }),
         Handler::read("limit", "Packets to send in total.", |source| source.quota.limit.to_string()),
-        Handler::write("limit", "Sets the number of packets to send in total.", |source, cx, value| {
+        Handler::setting("limit", "Sets the number of packets to send in total.", |source, cx, value| {
             let limit: i32 = cx.data(value)?;
             source.quota.limit = limit.into();
             Ok(())
         }),
         Handler::read("interval", "Time between packets.", |source| number_format::interval(source.interval)),
-        Handler::write("interval", "Sets the time between packets.", |source, cx, value| {
+        Handler::setting("interval", "Sets the time between packets.", |source, cx, value| {
             let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
             source.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;
             Ok(())
         }),
         Handler::read("active", "Whether it sends packets.", |source| source.active.to_string()),
-        Handler::write("active", "Starts or stops it.", |source, cx, value| {
+        Handler::setting("active", "Starts or stops it.", |source, cx, value| {
             source.active = cx.argument(value).map_err(|_| HandlerError::new("bad active"))?;
             source.resume(cx);
             Ok(())
         }),
         Handler::read("count", "Packets sent.", |source| source.quota.count.to_string()),
-        Handler::write("reset", "Resets the count.", |source, cx, _| {
+        Handler::action("reset", "Resets the count.", |source, cx, _| {
             source.quota.count = 0;
             source.resume(cx);
             Ok(())
         }),
         Handler::read("headroom", "Headroom in bytes.", |source| source.headroom.to_string()),
-        Handler::write("headroom", "Sets the headroom.", |source, cx, value| {
+        Handler::setting("headroom", "Sets the headroom.", |source, cx, value| {
             source.headroom = cx.argument(value).map_err(|_| HandlerError::new("bad headroom"))?;
             source.make_template(cx).map_err(HandlerError::new)
         }),

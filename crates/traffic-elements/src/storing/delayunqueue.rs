@@ -53,7 +53,7 @@ impl Element for DelayUnqueue {
     type Args = DelayUnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("delay", "Delay of each packet.", |unqueue| number_format::interval(unqueue.delay)),
-        Handler::write("delay", "Sets the delay.", |unqueue, cx, value| {
+        Handler::setting("delay", "Sets the delay.", |unqueue, cx, value| {
             let SignedTime(delay) = cx.data(value)?;
             unqueue.delay = delay;
             Ok(())

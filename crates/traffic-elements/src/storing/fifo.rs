@@ -166,7 +166,7 @@ impl<K: QueuePolicy> Element for Fifo<K> {
             queue.highwater.to_string()
         }),
         Handler::read("capacity", "Maximum number of packets.", |queue| queue.capacity.to_string()),
-        Handler::write("capacity", "Sets the maximum number of packets.", |queue, cx, value| {
+        Handler::setting("capacity", "Sets the maximum number of packets.", |queue, cx, value| {
             let capacity: u32 = cx.keyword("CAPACITY", value)?;
             queue.set_capacity(capacity as usize, cx);
             cx.record_argument(Some(0), "CAPACITY", value.trim());
@@ -178,11 +178,11 @@ impl<K: QueuePolicy> Element for Fifo<K> {
         Handler::read("drops", "Packets dropped because the queue was full.", |queue| {
             queue.drops.to_string()
         }),
-        Handler::write("reset_counts", "Resets `drops` and `highwater_length`.", |queue, _, _| {
+        Handler::action("reset_counts", "Resets `drops` and `highwater_length`.", |queue, _, _| {
             (queue.drops, queue.highwater) = (0, queue.stored.len());
             Ok(())
         }),
-        Handler::write("reset", "Drops all packets.", |queue, cx, _| {
+        Handler::action("reset", "Drops all packets.", |queue, cx, _| {
             let packets = core::mem::take(&mut queue.stored).packets;
             let count = packets.len();
             queue.packets_removed(cx, count, count + 1);

@@ -113,7 +113,7 @@ impl Element for LinkUnqueue {
     type Args = LinkUnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("latency", "Propagation delay.", |link| number_format::interval(link.latency)),
-        Handler::write(
+        Handler::setting(
             "latency",
             "Sets the propagation delay, and drops all packets on the link.",
             |link, cx, value| {
@@ -124,7 +124,7 @@ impl Element for LinkUnqueue {
             },
         ),
         Handler::read("bandwidth", "Bandwidth in bytes per second.", |link| link.bandwidth.to_string()),
-        Handler::write(
+        Handler::setting(
             "bandwidth",
             "Sets the bandwidth, and drops all packets on the link.",
             |link, cx, value| {
@@ -135,7 +135,7 @@ impl Element for LinkUnqueue {
             },
         ),
         Handler::read("size", "Packets on the link.", |link| link.link.len().to_string()),
-        Handler::write("reset", "Drops all packets on the link.", |link, cx, _| {
+        Handler::action("reset", "Drops all packets on the link.", |link, cx, _| {
             link.reset(cx);
             Ok(())
         }),

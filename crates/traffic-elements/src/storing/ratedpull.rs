@@ -30,7 +30,7 @@ impl<R: RateArguments> Element for RatedPull<R> {
             rated.rate_limit.write(cx, value)
         }),
         Handler::read("active", "Whether it pulls packets.", |rated| rated.active.to_string()),
-        Handler::write("active", "Starts or stops it.", |rated, cx, value| {
+        Handler::setting("active", "Starts or stops it.", |rated, cx, value| {
             rated.active = cx.data(value)?;
             Ok(())
         }),

@@ -72,30 +72,30 @@ impl Element for Unqueue {
     type Args = UnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it moves packets.", |unqueue| unqueue.args.active.to_string()),
-        Handler::write("active", "Starts or stops it.", |unqueue, cx, value| {
+        Handler::setting("active", "Starts or stops it.", |unqueue, cx, value| {
             unqueue.args.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             unqueue.resume(cx);
             Ok(())
         }),
         Handler::read("count", "Packets moved.", |unqueue| unqueue.count.to_string()),
         Handler::read("burst", "Maximum packets per task run.", |unqueue| unqueue.args.burst.to_string()),
-        Handler::write("burst", "Sets the maximum packets per task run.", |unqueue, cx, value| {
+        Handler::setting("burst", "Sets the maximum packets per task run.", |unqueue, cx, value| {
             unqueue.args.burst = burst(cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?);
             unqueue.resume(cx);
             Ok(())
         }),
         Handler::read("limit", "Packets to move in total.", |unqueue| unqueue.args.limit.to_string()),
-        Handler::write("limit", "Sets the number of packets to move in total.", |unqueue, cx, value| {
+        Handler::setting("limit", "Sets the number of packets to move in total.", |unqueue, cx, value| {
             unqueue.args.limit = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             unqueue.resume(cx);
             Ok(())
         }),
-        Handler::write("reset", "Resets the count.", |unqueue, cx, _| {
+        Handler::action("reset", "Resets the count.", |unqueue, cx, _| {
             unqueue.count = 0;
             unqueue.resume(cx);
             Ok(())
         }),
-        Handler::write("reset_counts", "Resets the count.", |unqueue, cx, _| {
+        Handler::action("reset_counts", "Resets the count.", |unqueue, cx, _| {
             unqueue.count = 0;
             unqueue.resume(cx);
             Ok(())

@@ -39,7 +39,7 @@ impl Filter for Block {
     type Args = BlockArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("thresh", "Highest rate for output 0.", |block| block.threshold.to_string()),
-        Handler::write("thresh", "Sets the highest rate for output 0.", |block, cx, value| {
+        Handler::setting("thresh", "Sets the highest rate for output 0.", |block, cx, value| {
             block.threshold = cx.argument(value).map_err(|_| HandlerError::new("not an integer"))?;
             Ok(())
         }),

@@ -48,7 +48,7 @@ impl Element for Bypass {
     type Args = BypassArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether packets take the detour.", |bypass| bypass.active.to_string()),
-        Handler::write("active", "Switches the detour in or out.", |bypass, cx, value| {
+        Handler::setting("active", "Switches the detour in or out.", |bypass, cx, value| {
             bypass.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             bypass.forward_pulls(cx);
             Ok(())

@@ -40,7 +40,7 @@ impl Element for InputSwitch {
     type Args = InputSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("switch", "Selected input.", |switch| switch.input.to_string()),
-        Handler::write(
+        Handler::setting(
             "switch",
             "Selects an input; a number without an input selects none.",
             |switch, cx, value| {

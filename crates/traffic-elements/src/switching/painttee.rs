@@ -48,7 +48,7 @@ impl Filter for PaintTee {
     type Args = PaintTeeArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("color", "Paint to copy.", |tee| tee.args.color.to_string()),
-        Handler::write("color", "Sets the paint to copy.", |tee, cx, value| {
+        Handler::setting("color", "Sets the paint to copy.", |tee, cx, value| {
             tee.args.color = cx.data(value)?;
             Ok(())
         }),

@@ -34,7 +34,7 @@ pub struct Suppressor {
 impl Element for Suppressor {
     type Args = SuppressorArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::write("reset", "Opens all ports.", |suppressor, _, _| {
+        &[Handler::action("reset", "Opens all ports.", |suppressor, _, _| {
             suppressor.closed.fill(false);
             Ok(())
         })];

@@ -39,7 +39,7 @@ impl Element for Switch {
     type Args = SwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("switch", "Selected output.", |switch| switch.output.to_string()),
-        Handler::write(
+        Handler::setting(
             "switch",
             "Selects an output; a number without an output selects none.",
             |switch, cx, value| {

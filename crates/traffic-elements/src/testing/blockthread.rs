@@ -24,7 +24,7 @@ const MAX_TIME: Timestamp = Timestamp::from_millis(10_000);
 impl Element for BlockThread {
     type Args = BlockThreadArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::write("block", "Blocks for this time, at most 10 s.", |_: &mut Self, cx, value| {
+        &[Handler::action("block", "Blocks for this time, at most 10 s.", |_: &mut Self, cx, value| {
             let time: Timestamp = cx.argument(value).map_err(|_| HandlerError::new("bad TIME"))?;
             let environment = cx.environment();
             // A script may call this repeatedly; a request to stop the program must not wait for every call.

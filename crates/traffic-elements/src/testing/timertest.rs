@@ -37,7 +37,7 @@ impl Element for TimerTest {
         Handler::read_with("scheduled", "Whether the timer is set.", |_, cx, _| {
             Ok(cx.timer(0).is_some().to_string())
         }),
-        Handler::write("scheduled", "Sets the timer to its last time, or cancels it.", |test, cx, value| {
+        Handler::action("scheduled", "Sets the timer to its last time, or cancels it.", |test, cx, value| {
             let schedule = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             if schedule {
                 cx.set_timer(0, test.expiry)
@@ -47,12 +47,12 @@ impl Element for TimerTest {
             Ok(())
         }),
         Handler::read("expiry", "When the timer fires, or last fired.", |test| test.expiry.to_string()),
-        Handler::write("schedule_after", "Sets the timer to a time from now.", |test, cx, value| {
+        Handler::action("schedule_after", "Sets the timer to a time from now.", |test, cx, value| {
             let delay = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             test.set(cx, delay);
             Ok(())
         }),
-        Handler::write("unschedule", "Cancels the timer.", |_, cx, _| {
+        Handler::action("unschedule", "Cancels the timer.", |_, cx, _| {
             cx.clear_timer(0);
             Ok(())
         }),

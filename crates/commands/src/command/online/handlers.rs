@@ -3,7 +3,10 @@
 use std::io::{IsTerminal, Read as _};
 use std::process::ExitCode;
 
-use api::{BoxName, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, Value, operation};
+use api::{
+    BoxName, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, Value, WriteEffect,
+    operation,
+};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
@@ -50,6 +53,9 @@ pub(crate) struct Write {
 }
 
 /// List the handlers of a box.
+///
+/// WRITES says what a write does: `act` resets counters or acts once; `set` and `edit` change the configuration until the
+/// box restarts, a value or an entry of it.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox handlers fw filter")]
 pub(crate) struct List {
@@ -175,7 +181,7 @@ pub(super) fn write(arguments: &Write) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-const COLUMNS: &[Column] = &[Column::flexible("HANDLER", 20), Column::text("ACCESS")];
+const COLUMNS: &[Column] = &[Column::flexible("HANDLER", 20), Column::text("ACCESS"), Column::text("WRITES")];
 
 /// Runs `handlers`.
 pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
@@ -199,8 +205,15 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
             (false, true) => "write",
             (false, false) => "",
         };
+        let writes = |handler: &HandlerInfo| match handler.effect {
+            None => "",
+            Some(WriteEffect::Action) => "act",
+            Some(WriteEffect::Setting) => "set",
+            Some(WriteEffect::Edit) => "edit",
+        };
         let row = |handler: &HandlerInfo| {
-            vec![online::line(&format!("{}/{}", arguments.name, handler.path())), access(handler).to_string()]
+            let path = online::line(&format!("{}/{}", arguments.name, handler.path()));
+            vec![path, access(handler).to_string(), writes(handler).to_string()]
         };
         let rows = handlers.iter().map(row).collect();
         online::print(&Table { columns: COLUMNS, rows }, &format!("box {} has no handlers", arguments.name));

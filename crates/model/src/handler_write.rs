@@ -1,0 +1,52 @@
+//! Writes to handlers that changed a configuration: what a box does beyond its definition.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::name::ConfigurationName;
+use crate::time::Time;
+use crate::value::Value;
+
+/// What a write to a handler changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteEffect {
+    /// Counters or the state, or it acts once: nothing that the configuration says.
+    #[default]
+    Action,
+    /// A value of the configuration. A later write to the same handler replaces it.
+    Setting,
+    /// An entry of the configuration, such as one route. Writes add up, so their order counts.
+    Edit,
+}
+
+/// A write that changed the configuration of a running box, and that its definition does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedWrite {
+    /// The number of the write: later writes to a box have higher numbers.
+    pub number: u64,
+    /// The configuration that the handler belongs to.
+    pub configuration: ConfigurationName,
+    /// The handler: `ELEMENT.HANDLER`.
+    pub handler: String,
+    /// The written value.
+    pub value: Value,
+    /// What it changed.
+    pub effect: WriteEffect,
+    /// Whether the element's handler `config` shows it, so that it can be saved as text.
+    #[serde(default)]
+    pub in_config: bool,
+    /// When it was written.
+    pub time: Time,
+}
+
+impl RecordedWrite {
+    /// The part of the handler's path after the box's name.
+    pub fn path(&self) -> String {
+        if self.configuration == ConfigurationName::main() {
+            self.handler.clone()
+        } else {
+            format!("{}:{}", self.configuration, self.handler)
+        }
+    }
+}
