@@ -123,7 +123,7 @@ macro_rules! queries {
     )*};
 }
 
-queries!(ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery);
+queries!(ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery, StopQuery);
 
 /// An operation with its types: the query `Q`, the request body `I` and the reply body `O`.
 #[derive(Debug)]
@@ -222,6 +222,10 @@ operations! {
     /// Returns the daemon's version and the capabilities of its host.
     HOST: "host" Get "/v1/host",
         Nothing, Nothing => Json<HostStatus>, [];
+    /// Ends the daemon after its answer. Boxes and traffic go on, unless the request ends everything or the daemon has no
+    /// store.
+    STOP_DAEMON: "stop_daemon" Post "/v1/daemon/stop",
+        StopQuery, Nothing => Json<StopReply>, [];
     /// Returns the OpenAPI document of this API.
     OPENAPI: "openapi" Get "/v1/openapi.json",
         Nothing, Nothing => Json<serde_json::Value>, [];

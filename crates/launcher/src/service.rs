@@ -145,8 +145,12 @@ impl Service {
                     None => Some((Err(Refusal::NoFabric(number)), None)),
                 }
             }
-            Request::StopAll if self.fabrics.is_empty() => done(),
-            Request::StopAll => {
+            Request::End if !self.settings.stays => {
+                self.end(now);
+                None
+            }
+            Request::StopAll | Request::End if self.fabrics.is_empty() => done(),
+            Request::StopAll | Request::End => {
                 self.fabrics.iter_mut().for_each(|fabric| fabric.end(now));
                 let pids = self.fabrics.iter().map(|fabric| fabric.state.pid);
                 self.clients.get_mut(&client)?.waits_for.extend(pids);

@@ -39,6 +39,26 @@ pub struct HostStatus {
     pub remarks: Vec<String>,
 }
 
+/// What ends with the daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StopQuery {
+    /// Whether to end the boxes, the fabric and the launcher too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+/// A daemon that is about to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StopReply {
+    /// The process ID of the daemon.
+    pub pid: u32,
+    /// The number of boxes that are not stopped.
+    pub running: u32,
+    /// Whether they end with the daemon: because the request says so, or because the daemon has no store.
+    pub ends_boxes: bool,
+}
+
 /// Whether boxes can run in virtual machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kvm {

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub(crate) mod network;
+pub(crate) mod planes;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;

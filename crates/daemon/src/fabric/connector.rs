@@ -31,7 +31,7 @@ pub trait Connector: fmt::Debug + Send + Sync {
     /// The port of a device was removed.
     fn close(&self, device: PortDevice);
 
-    /// Ends the fabric and all its boxes.
+    /// Ends all fabrics with their boxes, and the launcher, unless it stays without them.
     fn end(&self);
 }
 
@@ -112,6 +112,6 @@ impl Connector for LauncherConnector {
 
     fn end(&self) {
         // A launcher that has gone has no fabric.
-        let _ = self.request(Client::stop_all);
+        let _ = self.request(Client::end);
     }
 }

@@ -10,6 +10,7 @@ mod respond;
 mod routes;
 mod run;
 mod service_manager;
+mod shutdown;
 mod stream;
 mod tls;
 mod write_timeout;

@@ -4,6 +4,7 @@ use super::authorization::RefusalCounts;
 use super::metrics::{self, MetricsInput};
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
+use super::shutdown::{Shutdown, ShutdownSender};
 use super::stream::{self, ShutdownSignal};
 use crate::supervisor::Supervisor;
 use api::operation;
@@ -12,7 +13,8 @@ use api::{
     CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox,
     CreateSwitch, ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue,
     HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, RemoveQuery, SetAddress, Stack,
-    StackName, StackStatus, StoreStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
+    StackName, StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort,
+    SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -29,6 +31,7 @@ pub(super) struct ServerState {
     pub(super) supervisor: Supervisor,
     pub(super) ending: ShutdownSignal,
     pub(super) refused: Arc<RefusalCounts>,
+    pub(super) shutdown: ShutdownSender,
 }
 
 impl FromRef<ServerState> for Supervisor {
@@ -49,6 +52,12 @@ impl FromRef<ServerState> for Arc<RefusalCounts> {
     }
 }
 
+impl FromRef<ServerState> for ShutdownSender {
+    fn from_ref(shared: &ServerState) -> Self {
+        shared.shutdown.clone()
+    }
+}
+
 type SupervisorArg = State<Supervisor>;
 type EmptyResult = Result<StatusCode, ErrorResponse>;
 
@@ -56,6 +65,7 @@ type EmptyResult = Result<StatusCode, ErrorResponse>;
 fn route(name: &str) -> Option<MethodRouter<ServerState>> {
     Some(match name {
         "host" => get(host),
+        "stop_daemon" => post(stop_daemon),
         "openapi" => get(openapi),
         "list_boxes" => get(list_boxes),
         "create_box" => post(create_box),
@@ -124,6 +134,17 @@ async fn unknown(method: axum::http::Method, uri: axum::http::Uri) -> ErrorRespo
 
 async fn host(State(supervisor): SupervisorArg) -> JsonResult<HostStatus> {
     answer(supervisor, Supervisor::host).await
+}
+
+async fn stop_daemon(
+    State(supervisor): SupervisorArg,
+    State(shutdown): State<ShutdownSender>,
+    QueryParameters(query): QueryParameters<StopQuery>,
+) -> JsonResult<StopReply> {
+    let reply = answer(supervisor, move |supervisor| Ok(supervisor.stop_reply(query.all))).await?;
+    // The connection is closed only when the reply is sent.
+    shutdown.send(if query.all { Shutdown::All } else { Shutdown::Daemon });
+    Ok(reply)
 }
 
 async fn openapi() -> Json<serde_json::Value> {

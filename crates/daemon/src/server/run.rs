@@ -6,6 +6,7 @@ use super::connection::{Connections, accept, admit};
 use super::listen::{ListenError, Socket};
 use super::routes::{ServerState, routes};
 use super::service_manager;
+use super::shutdown::{Shutdown, ShutdownSender};
 use super::tls::{Tcp, TlsError, Token, acceptor};
 use super::write_timeout::WriteTimeout;
 use crate::settings::Settings;
@@ -94,17 +95,8 @@ impl From<io::Error> for RunError {
     }
 }
 
-/// What ends.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    /// The daemon; the fabric and its boxes go on.
-    Daemon,
-    /// The fabric and its boxes too.
-    All,
-}
-
-/// Runs a daemon until SIGTERM, which ends the daemon only, or SIGINT, which also ends all boxes. When `ready` is called,
-/// everything is restored and the API is reachable.
+/// Runs a daemon until a request, SIGTERM, which ends the daemon only, or SIGINT, which also ends all boxes. When `ready`
+/// is called, everything is restored and the API is reachable.
 ///
 /// # Errors
 ///
@@ -127,8 +119,8 @@ pub fn run(
         let mut interrupt = signal(SignalKind::interrupt())?;
         let end = async move {
             tokio::select! {
-                _ = terminate.recv() => End::Daemon,
-                _ = interrupt.recv() => End::All,
+                _ = terminate.recv() => Shutdown::Daemon,
+                _ = interrupt.recv() => Shutdown::All,
             }
         };
         serve(settings, &unix, (socket, tcp), ready, end).await
@@ -144,7 +136,7 @@ async fn serve(
     unix: &Socket,
     (socket, tcp): (&Path, Option<&Tcp>),
     ready: impl FnOnce(&Address),
-    end: impl Future<Output = End>,
+    end: impl Future<Output = Shutdown>,
 ) -> Result<(), RunError> {
     let unix = UnixListener::from_std(unix.listener.try_clone()?)?;
     let tls = match tcp {
@@ -160,8 +152,13 @@ async fn serve(
     let supervisor = started.map_err(io::Error::other)?.map_err(RunError::Start)?;
     let (tell_end, ending) = watch::channel(false);
     let refused = Arc::<RefusalCounts>::default();
-    let state =
-        ServerState { supervisor: supervisor.clone(), ending: ending.clone(), refused: refused.clone() };
+    let (shutdown, mut requested) = ShutdownSender::channel();
+    let state = ServerState {
+        supervisor: supervisor.clone(),
+        ending: ending.clone(),
+        refused: refused.clone(),
+        shutdown,
+    };
     let open = routes(state).layer(axum::middleware::from_fn(admit));
     let guarded = tls.as_ref().map(|(.., token)| {
         let authorization = Authorization::new(token.clone(), refused, supervisor.clone());
@@ -188,6 +185,11 @@ async fn serve(
                 what = asked;
                 break;
             }
+            // The routes hold the sender.
+            Some(asked) = requested.recv() => {
+                what = asked;
+                break;
+            }
             () = &mut watchdog => {}
             accepted = accept(unix.accept()) => {
                 if let Some((stream, _)) = accepted {
@@ -211,8 +213,8 @@ async fn serve(
     let _ = tell_end.send(true);
     let ended = supervisor.clone();
     let last = tokio::task::spawn_blocking(move || match what {
-        End::Daemon => ended.end(),
-        End::All => ended.end_all(),
+        Shutdown::Daemon => ended.end(),
+        Shutdown::All => ended.end_all(),
     });
     connections.finish().await;
     last.await.map_err(io::Error::other)?;

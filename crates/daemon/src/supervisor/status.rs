@@ -6,7 +6,7 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport,
-    PortStatus, Sandbox, Size, Time, Usage,
+    PortStatus, Sandbox, Size, StopReply, Time, Usage,
 };
 use protocol::fabric::{
     Asked, BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
@@ -211,6 +211,17 @@ impl Supervisor {
             ..Self::count(&states)
         };
         Ok(DaemonFacts { image: self.0.image.clone(), fabric: self.0.fabric.ask(orders::Facts {})?, counts })
+    }
+
+    /// What a daemon that is told to end leaves.
+    pub(crate) fn stop_reply(&self, all: bool) -> StopReply {
+        // The fabric may be the reason for the request, so it is not asked.
+        let running = self.0.all().iter().filter(|managed| managed.inner().running).count();
+        StopReply {
+            pid: std::process::id(),
+            running: u32::try_from(running).unwrap_or(u32::MAX),
+            ends_boxes: all || self.0.ends_fabric,
+        }
     }
 
     /// When the daemon started.

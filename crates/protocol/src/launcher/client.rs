@@ -119,6 +119,15 @@ impl Client {
         self.done(&Request::StopAll, self.timeout + STOP_TIMEOUT)
     }
 
+    /// Ends all fabrics and the launcher, and waits until they have ended. A launcher that stays without clients ends its
+    /// fabrics only.
+    pub fn end(&mut self) -> Result<(), LauncherError> {
+        match self.done(&Request::End, self.timeout + STOP_TIMEOUT) {
+            Err(LauncherError::Channel(ChannelError::Closed)) => Ok(()),
+            result => result,
+        }
+    }
+
     fn done(&mut self, request: &Request, timeout: Duration) -> Result<(), LauncherError> {
         match self.request(request, timeout)?.message {
             Reply::Done => Ok(()),

@@ -38,6 +38,9 @@ pub enum Request {
     Stop(u32),
     /// End all fabrics. The reply comes when they have ended.
     StopAll,
+    /// End all fabrics and the launcher. There is no reply: the connection closes when they have ended. A launcher that
+    /// stays without clients takes it for [`StopAll`](Self::StopAll).
+    End,
 }
 
 /// A device or file behind a port. It is named by its kind and its name.

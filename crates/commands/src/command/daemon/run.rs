@@ -10,17 +10,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use api::client;
-use clap::Args;
+use clap::{Args, Subcommand};
 use daemon::{LauncherConnector, Settings, SymbolFile, Tcp};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
+use super::paths::{default_store, launcher_socket};
+use super::stop;
 use crate::components;
 use crate::error::{CommandError, FileError};
 use crate::output;
-
-/// The store of the system's daemon.
-const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
 
 /// Run the daemon that supervises boxes and switches.
 ///
@@ -30,8 +29,10 @@ const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
 /// boxes again. Only tap devices and packet sockets need privileges, which only the launcher uses. Run `clickbox doctor`
 /// to see what is missing.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox daemon &")]
+#[command(args_conflicts_with_subcommands = true, after_help = "Example: clickbox daemon &")]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: Option<DaemonCommand>,
     /// Socket to listen on. Only this user can connect to it [default: $CLICKBOX_SOCKET, else clickbox.sock in
     /// $XDG_RUNTIME_DIR, else /run/clickbox/clickbox.sock]
     #[arg(long, value_name = "PATH")]
@@ -70,6 +71,11 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+#[derive(Subcommand)]
+enum DaemonCommand {
+    Stop(stop::Arguments),
+}
+
 /// The output when the daemon is ready.
 #[derive(Serialize)]
 struct Ready<'a> {
@@ -81,6 +87,13 @@ struct Ready<'a> {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    match &arguments.what {
+        Some(DaemonCommand::Stop(arguments)) => stop::run(arguments),
+        None => serve(arguments),
+    }
+}
+
+fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let socket = socket(arguments)?;
     let store =
         if arguments.no_store { None } else { arguments.store.clone().or_else(|| default_store(&socket)) };
@@ -136,14 +149,6 @@ fn connector(
     Ok(LauncherConnector::new(path, Some(command)))
 }
 
-/// The launcher's socket: named after the store, so that a daemon finds the fabric of its store whatever socket it
-/// listens on.
-fn launcher_socket(store: &Path) -> PathBuf {
-    let mut path = store.as_os_str().to_owned();
-    path.push(".launcher");
-    path.into()
-}
-
 fn sentence(ready: &Ready) -> String {
     let tcp = ready.listen.map_or(String::new(), |address| format!(" and at {address}"));
     let store = match ready.store {
@@ -171,20 +176,6 @@ fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
         };
     }
     client::sockets().into_iter().next().ok_or(CommandError::NoDefaultSocket)
-}
-
-/// The default store for a socket. Only default sockets have one, because there may be several daemons.
-fn default_store(socket: &Path) -> Option<PathBuf> {
-    let default_sockets = client::sockets();
-    if default_sockets.last().is_some_and(|system| system == socket) {
-        return Some(SYSTEM_STORE.into());
-    }
-    if !default_sockets.iter().any(|known| known == socket) {
-        return None;
-    }
-    let variable = |name: &str| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let folder = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
-    Some(folder.join("clickbox/store"))
 }
 
 fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
