@@ -123,7 +123,7 @@ macro_rules! queries {
     )*};
 }
 
-queries!(ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery, StopQuery);
+queries!(ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery, StopQuery, RestartQuery);
 
 /// An operation with its types: the query `Q`, the request body `I` and the reply body `O`.
 #[derive(Debug)]
@@ -226,6 +226,17 @@ operations! {
     /// store.
     STOP_DAEMON: "stop_daemon" Post "/v1/daemon/stop",
         StopQuery, Nothing => Json<StopReply>, [];
+    /// Refuses new boxes and starts, and lists the boxes that still run. It lasts until it is ended, or the fabric is
+    /// restarted.
+    DRAIN_FABRIC: "drain_fabric" Put "/v1/fabric/drain",
+        Nothing, Nothing => Json<DrainStatus>, [Busy Store];
+    /// Takes new boxes and starts them again.
+    UNDRAIN_FABRIC: "undrain_fabric" Delete "/v1/fabric/drain",
+        Nothing, Nothing => Json<DrainStatus>, [Busy Store];
+    /// Stops all boxes, ends the fabric, starts another one, and brings everything back from the store. If boxes run, it
+    /// is restarted only by force.
+    RESTART_FABRIC: "restart_fabric" Post "/v1/fabric/restart",
+        RestartQuery, Nothing => Json<FabricRestart>, [Busy Store];
     /// Returns the OpenAPI document of this API.
     OPENAPI: "openapi" Get "/v1/openapi.json",
         Nothing, Nothing => Json<serde_json::Value>, [];

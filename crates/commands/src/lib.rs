@@ -61,7 +61,6 @@ enum Command {
     Completion(command::completion::Arguments),
     Daemon(command::daemon::Arguments),
     Launcher(command::launcher::Arguments),
-    #[command(hide = true)]
     Fabric(command::fabric::Arguments),
     #[command(flatten)]
     Online(command::online::Command),

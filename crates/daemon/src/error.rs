@@ -75,6 +75,10 @@ pub enum OperationError {
     Launcher(LauncherError),
     /// The definition cannot be stored.
     Store(StoreError),
+    /// The fabric is drained: it takes no new boxes and starts none.
+    Draining,
+    /// So many boxes run in the fabric that is to be restarted.
+    FabricInUse(usize),
     /// The daemon is shutting down.
     Ending,
     /// A system call failed: the action, as in "can't ...", and the system's error.
@@ -151,6 +155,8 @@ impl OperationError {
             Self::State { .. }
             | Self::Changing(_)
             | Self::InUse(..)
+            | Self::Draining
+            | Self::FabricInUse(_)
             | Self::Unconfirmed(_)
             | Self::NothingToConfirm(_)
             | Self::Ending => ErrorCode::Busy,
@@ -176,6 +182,8 @@ impl OperationError {
             Self::NoFile(name, _) => (ErrorReason::NoFile, name.into()),
             Self::Unconfirmed(name) => (ErrorReason::Unconfirmed, name.into()),
             Self::InUse(object, _) => (ErrorReason::InUse, object.clone()),
+            Self::FabricInUse(_) => (ErrorReason::InUse, Subject::Daemon),
+            Self::Draining => (ErrorReason::Draining, Subject::Daemon),
             Self::Fabric(FabricError::NoProcessor { .. }) => (ErrorReason::NoProcessor, Subject::Daemon),
             _ => return None,
         })
@@ -256,6 +264,11 @@ impl fmt::Display for OperationError {
             Self::Fabric(error) => error.fmt(f),
             Self::Launcher(_) => f.write_str("the fabric can't be started"),
             Self::Store(error) => error.fmt(f),
+            Self::Draining => f.write_str("the fabric is drained: it takes no new boxes and starts none"),
+            Self::FabricInUse(1) => f.write_str("a restart of the fabric interrupts a box that runs"),
+            Self::FabricInUse(boxes) => {
+                write!(f, "a restart of the fabric interrupts {boxes} boxes that run")
+            }
             Self::Ending => f.write_str("the daemon is shutting down"),
             Self::System(action, _) => write!(f, "can't {action}"),
         }

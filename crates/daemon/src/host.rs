@@ -57,6 +57,12 @@ impl Supervisor {
                     .to_string(),
             );
         }
+        if self.is_draining() {
+            remarks.push(
+                "the fabric is drained, so it takes no new boxes and starts none; end the draining to use it"
+                    .to_string(),
+            );
+        }
         Ok(HostStatus {
             version: env!("CARGO_PKG_VERSION").into(),
             image: facts.image,

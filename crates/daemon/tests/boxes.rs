@@ -6,6 +6,7 @@ use api::{BoxState, ConfigurationName, CreateBox, ErrorCode, Install, Restart, S
 use daemon::{OperationError, Settings, Supervisor};
 use protocol::fabric::FabricError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::{
     Folder, TIMEOUT, handler, in_each, name, process, settings, settings_of, state, supervisor, until,
@@ -607,4 +608,58 @@ fn a_full_store_changes_nothing() {
     assert_eq!(supervisor.read(&handler("fw/value"), b"").unwrap().value.0, b"kept");
     assert_eq!(supervisor.show_box(&fw).unwrap().installed[0].swaps, 0);
     supervisor.remove_box(&fw).unwrap();
+}
+
+/// Requests that come while the fabric is being replaced wait, or are refused with a reason.
+#[test]
+fn the_fabric_is_replaced_under_requests() {
+    let supervisor = supervisor();
+    let names = ["a", "b", "c"];
+    for name in names {
+        supervisor.create_box(process(name, "mirror", &[])).unwrap();
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let creating = scope.spawn(|| {
+            let mut created = 0;
+            while !done.load(Ordering::SeqCst) {
+                match supervisor.create_box(process("other", "mirror", &[])) {
+                    Ok(_) => {
+                        created += 1;
+                        supervisor.remove_box(&name("other")).unwrap();
+                    }
+                    Err(OperationError::Draining) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            created
+        });
+        let asking = scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                // The old fabric may end before it has answered.
+                match supervisor.boxes() {
+                    Ok(_) | Err(OperationError::Fabric(FabricError::Disconnected)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+        for _ in 0..5 {
+            let refused = supervisor.restart_fabric(false).unwrap_err();
+            assert!(matches!(refused, OperationError::FabricInUse(_) | OperationError::Changing(_)));
+            match supervisor.restart_fabric(true) {
+                Ok(restarted) => {
+                    assert!(restarted.missing.is_empty(), "{restarted:?}");
+                    assert!(names.iter().all(|wanted| restarted.boxes.contains(&name(wanted))));
+                }
+                Err(OperationError::Changing(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+        assert!(creating.join().unwrap() > 0);
+        asking.join().unwrap();
+    });
+    for wanted in names {
+        assert_eq!(state(&supervisor, wanted), BoxState::Running);
+    }
 }

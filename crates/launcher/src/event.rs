@@ -20,6 +20,8 @@ pub enum Event {
         pid: u32,
         /// How it ended.
         status: ExitStatus,
+        /// Whether it was told to end.
+        is_expected: bool,
     },
 }
 
@@ -34,7 +36,7 @@ impl fmt::Display for Event {
                 write!(f, "started fabric {number} as process {pid}")?;
                 list(f, shortfalls)
             }
-            Self::Ended { number, pid, status } => {
+            Self::Ended { number, pid, status, .. } => {
                 write!(f, "fabric {number} (process {pid}) ")?;
                 match (status.code(), status.signal()) {
                     (Some(code), _) => write!(f, "ended with status {code}"),

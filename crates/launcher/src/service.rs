@@ -212,13 +212,15 @@ impl Service {
     }
 
     fn ended(&mut self, place: usize, status: ExitStatus, report: &mut dyn FnMut(&Event)) {
-        let FabricState { number, pid, cgroups, .. } = self.fabrics.remove(place).state;
+        let fabric = self.fabrics.remove(place);
+        let is_expected = fabric.is_ending();
+        let FabricState { number, pid, cgroups, .. } = fabric.state;
         self.ended_groups.add(cgroups, Instant::now());
         self.clients.retain(|_, client| {
             let is_last = client.waits_for.remove(&pid) && client.waits_for.is_empty();
             !is_last || client.answer(&Ok(Reply::Done), None)
         });
-        report(&Event::Ended { number, pid, status });
+        report(&Event::Ended { number, pid, status, is_expected });
     }
 
     /// Tells all fabrics to end. The launcher ends when they have.

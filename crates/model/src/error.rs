@@ -103,6 +103,8 @@ pub enum ErrorReason {
     Unconfirmed,
     /// The object is in use, and the request does not force its removal.
     InUse,
+    /// The fabric is drained: it takes no new boxes and starts none.
+    Draining,
     /// No CPU is free that a box could have for itself.
     NoProcessor,
     /// The request has no token.

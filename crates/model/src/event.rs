@@ -71,6 +71,8 @@ pub enum EventKind {
     DaemonStarted,
     /// The fabric, which runs the boxes, has ended, or can't be restarted.
     FabricLost,
+    /// The fabric takes no new boxes and starts none, or takes and starts them again.
+    FabricDraining,
     /// The fabric was restarted with all boxes.
     FabricRestarted,
     /// The store is damaged: the file, its log, or an entry, which was set aside.

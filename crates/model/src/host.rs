@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boxes::Sandbox;
+use crate::name::BoxName;
 use crate::size::Size;
 use crate::time::Time;
 
@@ -46,6 +47,35 @@ pub struct StopQuery {
     /// Whether to end the boxes, the fabric and the launcher too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
+}
+
+/// How the fabric is restarted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RestartQuery {
+    /// Whether to restart it even if boxes run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+}
+
+/// A fabric that is drained, or is not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DrainStatus {
+    /// Whether new boxes and starts are refused.
+    pub draining: bool,
+    /// The boxes that are not stopped.
+    pub running: Vec<BoxName>,
+}
+
+/// A fabric that was restarted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FabricRestart {
+    /// The boxes that ran and run again.
+    pub boxes: Vec<BoxName>,
+    /// The boxes that ran and do not run again. Their events say why.
+    pub missing: Vec<BoxName>,
+    /// The time from the stop of the first box to the start of the last one, in milliseconds.
+    pub away_ms: f64,
 }
 
 /// A daemon that is about to end.

@@ -42,7 +42,9 @@ pub use configuration::{
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
 pub use handler_write::{RecordedWrite, WriteEffect};
-pub use host::{CgroupVersion, Counts, HostStatus, Kvm, StopQuery, StopReply};
+pub use host::{
+    CgroupVersion, Counts, DrainStatus, FabricRestart, HostStatus, Kvm, RestartQuery, StopQuery, StopReply,
+};
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};

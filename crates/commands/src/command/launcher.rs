@@ -110,7 +110,7 @@ fn report(arguments: &Arguments, socket: &Path, event: &Event) {
             false
         }
         Event::Started(_) => false,
-        Event::Ended { status, .. } => !status.success(),
+        Event::Ended { status, is_expected, .. } => !status.success() && !is_expected,
     };
     if is_amiss || !(arguments.detached || arguments.json) {
         // The terminal of whoever started it may be gone; fabrics must not end because of that.

@@ -128,6 +128,8 @@ fn of_reply(error: &ApiError) -> Option<String> {
         ErrorReason::InUse if subject.starts_with("box/") => {
             format!("stop it first (`clickbox stop {name}`), or add --force")
         }
+        ErrorReason::InUse if subject == "daemon" => "add --force to restart it anyway".into(),
+        ErrorReason::Draining => "`clickbox fabric drain --cancel` ends this".into(),
         ErrorReason::InUse => "add --force to remove it anyway".into(),
         ErrorReason::NoProcessor => "leave out --dedicated, or remove a box that has it".into(),
         _ => return None,

@@ -31,6 +31,9 @@ pub trait Connector: fmt::Debug + Send + Sync {
     /// The port of a device was removed.
     fn close(&self, device: PortDevice);
 
+    /// Ends the fabric and its boxes, and waits until it has ended. The launcher goes on.
+    fn end_fabric(&self);
+
     /// Ends all fabrics with their boxes, and the launcher, unless it stays without them.
     fn end(&self);
 }
@@ -108,6 +111,11 @@ impl Connector for LauncherConnector {
     fn close(&self, device: PortDevice) {
         // A launcher that has gone has no device.
         let _ = self.request(|client| client.close(device.clone()));
+    }
+
+    fn end_fabric(&self) {
+        // A launcher that has gone has no fabric.
+        let _ = self.request(|client| client.stop(FABRIC));
     }
 
     fn end(&self) {

@@ -59,6 +59,14 @@ impl FabricLink {
         self.state().client.take_if(|present| Arc::ptr_eq(present, client)).is_some()
     }
 
+    /// Closes the connection to a fabric that is to be replaced. Its reader then does not connect again. Orders wait for
+    /// the next fabric.
+    pub(crate) fn disconnect(&self) {
+        if let Some(client) = self.state().client.take() {
+            client.close();
+        }
+    }
+
     /// Closes the connection. The fabric goes on.
     pub(crate) fn close(&self) {
         let mut state = self.state();

@@ -11,10 +11,10 @@ use api::operation;
 use api::{
     AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus, CaptureQuery, Changes, Check,
     CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox,
-    CreateSwitch, ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue,
-    HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, RemoveQuery, SetAddress, Stack,
-    StackName, StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort,
-    SwitchStatus, WrittenFile,
+    CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument, HandlerInfo,
+    HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, RemoveQuery,
+    RestartQuery, SetAddress, Stack, StackName, StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail,
+    SwitchName, SwitchPort, SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -66,6 +66,9 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
     Some(match name {
         "host" => get(host),
         "stop_daemon" => post(stop_daemon),
+        "drain_fabric" => put(drain_fabric),
+        "undrain_fabric" => delete(undrain_fabric),
+        "restart_fabric" => post(restart_fabric),
         "openapi" => get(openapi),
         "list_boxes" => get(list_boxes),
         "create_box" => post(create_box),
@@ -145,6 +148,21 @@ async fn stop_daemon(
     // The connection is closed only when the reply is sent.
     shutdown.send(if query.all { Shutdown::All } else { Shutdown::Daemon });
     Ok(reply)
+}
+
+async fn drain_fabric(State(supervisor): SupervisorArg) -> JsonResult<DrainStatus> {
+    answer(supervisor, |supervisor| supervisor.drain_fabric(true)).await
+}
+
+async fn undrain_fabric(State(supervisor): SupervisorArg) -> JsonResult<DrainStatus> {
+    answer(supervisor, |supervisor| supervisor.drain_fabric(false)).await
+}
+
+async fn restart_fabric(
+    State(supervisor): SupervisorArg,
+    QueryParameters(query): QueryParameters<RestartQuery>,
+) -> JsonResult<FabricRestart> {
+    answer(supervisor, move |supervisor| supervisor.restart_fabric(query.force)).await
 }
 
 async fn openapi() -> Json<serde_json::Value> {

@@ -45,6 +45,7 @@ fn new_mac() -> MacAddr {
 impl Supervisor {
     /// Creates a box, and starts it. On failure the box does not exist.
     pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, OperationError> {
+        self.refuse_while_draining()?;
         if self.0.boxes().contains_key(&request.name) {
             return Err(OperationError::Exists(Subject::from(&request.name)));
         }

@@ -15,6 +15,7 @@ impl Supervisor {
     /// Starts a stopped box, with its stored configurations.
     pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         self.0.managed_box(name)?;
+        self.refuse_while_draining()?;
         let managed = self.operate(Action::Start, name, &|| vec![Claim::change(name)], |operation| {
             let managed = self.0.managed_box(name)?;
             let _change = lock_for_change(&managed)?;
@@ -110,6 +111,7 @@ impl Supervisor {
     /// Stops a box if it runs, and starts it again with a fresh state.
     pub fn restart_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let managed = self.0.managed_box(name)?;
+        self.refuse_while_draining()?;
         self.bring_down(name, true);
         match self.start_box(name) {
             // Another thread started it in between, which is fine.

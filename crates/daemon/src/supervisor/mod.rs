@@ -6,6 +6,7 @@ mod claims;
 mod configurations;
 mod confirmation;
 mod diff;
+mod fabric;
 mod handlers;
 mod lifecycle;
 mod maintenance;

@@ -65,7 +65,7 @@ impl Supervisor {
             if let Some(state) = state.upgrade()
                 && state.fabric.lost(&client)
             {
-                Self(state).reconnect(why);
+                Self(state).replace_lost(why);
             }
         };
         let thread = std::thread::Builder::new().name("fabric".into()).spawn(run);
@@ -87,7 +87,7 @@ impl Supervisor {
     }
 
     /// Starts another fabric after one has ended.
-    fn reconnect(&self, why: Option<String>) {
+    fn replace_lost(&self, why: Option<String>) {
         if self.0.is_ending() {
             return;
         }
@@ -95,6 +95,11 @@ impl Supervisor {
             format!("the fabric violated the protocol: {why}")
         });
         self.0.journal.note(EventKind::FabricLost, Subject::Daemon, why);
+        self.reconnect();
+    }
+
+    /// Starts another fabric, again and again until one runs.
+    pub(super) fn reconnect(&self) {
         let (start, mut pause) = (Instant::now(), MIN_PAUSE);
         while !self.0.is_ending() {
             match self.connect() {

@@ -128,6 +128,11 @@ impl Supervisor {
         let done = self.operate(order.action, name, &claims, |operation| {
             let plan = self.plan(name, &stack)?;
             self.refuse_use_by_others(&order, name, &plan)?;
+            let makes_boxes = plan.steps.iter().any(|step| matches!(step, StackStep::MakeBox(_)));
+            // What is rolled back ran before.
+            if makes_boxes && order.action == Action::Apply {
+                self.refuse_while_draining()?;
+            }
             self.check_plan(&plan)?;
             has_begun = true;
             let changes = plan.changes();

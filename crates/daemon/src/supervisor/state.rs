@@ -1,6 +1,7 @@
 //! The supervisor's state, its start and its shutdown.
 
 use super::claims::Claims;
+use super::fabric::DRAINING;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
@@ -117,6 +118,8 @@ pub(super) struct SupervisorState {
     pub(super) symbols: Option<SymbolFile>,
     events_until: Mutex<u64>,
     saved_events: Mutex<SavedEvents>,
+    /// Whether new boxes and starts are refused.
+    pub(super) draining: AtomicBool,
     ending: AtomicBool,
 }
 
@@ -236,6 +239,7 @@ impl Supervisor {
         // Detects now whether the store is writable.
         store.set_counter("events", until)?;
         let identity = identity(&mut store)?;
+        let draining = store.counter(DRAINING)? > 0;
         let supervisor = Self(Arc::new(SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),
@@ -256,6 +260,7 @@ impl Supervisor {
             symbols: settings.symbols.clone(),
             events_until: Mutex::new(until),
             saved_events: Mutex::new(SavedEvents { until: events, retry: None }),
+            draining: AtomicBool::new(draining),
             ending: AtomicBool::new(false),
         }));
         for damage in damage {

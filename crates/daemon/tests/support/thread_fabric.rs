@@ -60,6 +60,10 @@ impl Connector for ThreadFabric {
 
     fn close(&self, _: PortDevice) {}
 
+    fn end_fabric(&self) {
+        self.end();
+    }
+
     fn end(&self) {
         *self.fabric.lock().unwrap() = None;
     }

@@ -1,0 +1,130 @@
+//! Drains and restarts the fabric.
+
+use super::claims::{Claim, Conflict};
+use super::state::Supervisor;
+use crate::error::OperationError;
+use crate::limits::CHANGE_TIMEOUT;
+use api::{BoxName, DrainStatus, EventKind, FabricRestart, Subject, with_causes};
+use protocol::fabric::{Asked, Phase, orders};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// The counter in the store that is 1 while the fabric is drained.
+pub(super) const DRAINING: &str = "draining";
+
+/// Threads that stop boxes at the same time: each waits for its box.
+const STOP_THREADS: usize = 16;
+
+impl Supervisor {
+    /// Refuses new boxes and starts while the fabric is drained.
+    pub(super) fn refuse_while_draining(&self) -> Result<(), OperationError> {
+        match self.is_draining() {
+            true => Err(OperationError::Draining),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether new boxes and starts are refused.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::SeqCst)
+    }
+
+    /// Takes no new boxes and starts none, or takes them again. Boxes that run go on, and restart by their policy. It is
+    /// stored: the next daemon goes on with it.
+    pub fn drain_fabric(&self, drain: bool) -> Result<DrainStatus, OperationError> {
+        let running = self.boxes_in_fabric()?;
+        self.set_draining(drain)?;
+        Ok(DrainStatus { draining: drain, running })
+    }
+
+    fn set_draining(&self, drain: bool) -> Result<(), OperationError> {
+        self.0.store().set_counter(DRAINING, drain.into())?;
+        if self.0.draining.swap(drain, Ordering::SeqCst) != drain {
+            let message = match drain {
+                true => "the fabric takes no new boxes and starts none",
+                false => "the fabric takes new boxes and starts them again",
+            };
+            self.0.journal.note(EventKind::FabricDraining, Subject::Daemon, message);
+        }
+        Ok(())
+    }
+
+    /// The boxes that run, are suspended, or are about to run.
+    fn boxes_in_fabric(&self) -> Result<Vec<BoxName>, OperationError> {
+        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::None })?;
+        let is_up = |phase| !matches!(phase, Phase::Created | Phase::Stopped | Phase::Crashed);
+        let up = runtimes.into_iter().filter(|runtime| is_up(runtime.phase));
+        Ok(up.map(|runtime| runtime.name).collect())
+    }
+
+    /// Stops all boxes, ends the fabric, has another one started, and brings everything back from the store. Boxes that
+    /// were started by hand run again, also if the fabric was drained, which then ends.
+    ///
+    /// # Errors
+    ///
+    /// Boxes run, and the restart is not forced; or an operation is in progress. Nothing has changed then. If no other
+    /// fabric can be started, the daemon goes on trying.
+    pub fn restart_fabric(&self, is_forced: bool) -> Result<FabricRestart, OperationError> {
+        let everything = || {
+            let boxes = self.0.all().into_iter().map(|managed| Claim::change(&managed.name));
+            let switches = self.0.switches().keys().map(Claim::change).collect::<Vec<_>>();
+            boxes.chain(switches).collect()
+        };
+        let taken = self.0.claims.take(&Subject::Daemon, CHANGE_TIMEOUT, &everything);
+        let _claims = taken.map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
+        let running = self.boxes_in_fabric()?;
+        if !is_forced && !running.is_empty() {
+            return Err(OperationError::FabricInUse(running.len()));
+        }
+        // Keeps new boxes away, which nobody has claimed.
+        let was_draining = self.0.draining.swap(true, Ordering::SeqCst);
+        let start = Instant::now();
+        self.stop_boxes(&running);
+        // What the old fabric reports is lost with it.
+        let _ = self.fetch_events();
+        let result = self.replace_fabric();
+        let away = start.elapsed();
+        self.0.draining.store(was_draining, Ordering::SeqCst);
+        result?;
+        let message = format!(
+            "the fabric was restarted on request with all boxes in {:.1} ms",
+            away.as_secs_f64() * 1e3
+        );
+        self.0.journal.note(EventKind::FabricRestarted, Subject::Daemon, message);
+        self.set_draining(false)?;
+        let up = self.boxes_in_fabric()?;
+        let (boxes, missing) = running.into_iter().partition(|name| up.contains(name));
+        Ok(FabricRestart { boxes, missing, away_ms: away.as_secs_f64() * 1e3 })
+    }
+
+    /// Stops boxes gracefully, several at a time. That they are to run stays stored.
+    fn stop_boxes(&self, names: &[BoxName]) {
+        let next = Mutex::new(names.iter());
+        let take = || next.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+        std::thread::scope(|scope| {
+            for _ in 0..STOP_THREADS.min(names.len()) {
+                scope.spawn(|| {
+                    while let Some(name) = take() {
+                        self.bring_down(name, true);
+                    }
+                });
+            }
+        });
+    }
+
+    /// Ends the fabric, and connects to another one.
+    fn replace_fabric(&self) -> Result<(), OperationError> {
+        // An error means that the fabric has ended already.
+        let _ = self.0.fabric.ask(orders::End {});
+        self.0.fabric.disconnect();
+        self.0.fabric.connector().end_fabric();
+        self.connect_first().inspect_err(|failure| {
+            let message = format!("the fabric can't be restarted: {}", with_causes(failure));
+            self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
+            let supervisor = self.clone();
+            // Without a thread, the next attempt is made when the daemon is started again.
+            let _ = std::thread::Builder::new().name("fabric".into()).spawn(move || supervisor.reconnect());
+        })
+    }
+}
