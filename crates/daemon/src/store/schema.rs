@@ -14,6 +14,9 @@ use std::path::Path;
 /// The version of this schema.
 const SCHEMA_VERSION: i64 = 6;
 
+/// The counter that is 1 while the fabric is drained.
+pub(crate) const DRAINING: &str = "draining";
+
 /// Size of the write-ahead log, in 4 KB pages, at which it is checkpointed. It is small because a checkpoint needs as
 /// much free space again, which a full disk does not have.
 const CHECKPOINT_PAGES: i64 = 128;

@@ -4,14 +4,12 @@ use super::claims::{Claim, Conflict};
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
+use crate::store::DRAINING;
 use api::{BoxName, DrainStatus, EventKind, FabricRestart, Subject, with_causes};
 use protocol::fabric::{Asked, Phase, orders};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-/// The counter in the store that is 1 while the fabric is drained.
-pub(super) const DRAINING: &str = "draining";
 
 /// Threads that stop boxes at the same time: each waits for its box.
 const STOP_THREADS: usize = 16;

@@ -1,7 +1,6 @@
 //! The supervisor's state, its start and its shutdown.
 
 use super::claims::Claims;
-use super::fabric::DRAINING;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
@@ -10,7 +9,7 @@ use crate::fabric::FabricLink;
 use crate::journal::Journal;
 use crate::news::News;
 use crate::settings::Settings;
-use crate::store::{Damage, Store, StoreError, StoredSwitch};
+use crate::store::{DRAINING, Damage, Store, StoreError, StoredSwitch};
 use crate::symbols::SymbolFile;
 use api::Subject;
 use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
