@@ -85,10 +85,12 @@ impl End {
     }
 }
 
-/// A frame to a fixed address.
+/// A frame to the address of a station, and from one.
 fn frame(number: usize) -> Vec<u8> {
     let bytes = (0..60 + number % 1400).map(|byte| (byte * 7 + number * 13) as u8);
-    std::iter::once(2).chain(bytes).collect()
+    let mut frame: Vec<u8> = std::iter::once(2).chain(bytes).collect();
+    frame[6] &= !1;
+    frame
 }
 
 /// Maximum frames in flight: a switch drops frames that find no room.
