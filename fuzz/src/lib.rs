@@ -1,5 +1,5 @@
 //! Code that the fuzz targets share: the in-memory environment of the element library's tests, and the hostile peers of
-//! the tests of `boundary`.
+//! the tests of `boundary` and `switch`.
 
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
@@ -12,6 +12,8 @@ mod memory;
 pub mod pages;
 #[path = "../../crates/boundary/tests/hostile/ring.rs"]
 pub mod ring;
+#[path = "../../crates/switch/tests/hostile/link.rs"]
+pub mod link;
 
 pub mod control;
 

@@ -1,11 +1,12 @@
 //! What the daemon can do with switches and their ports.
 
 use super::state::Fabric;
-use crate::error::OperationError;
+use crate::error::{OperationError, PortError};
 use crate::network::{adopt, placeholder};
 use model::{AddPort, AddressEntry, CreateSwitch, MacAddr, PortName, SwitchName};
 use protocol::fabric::{PortInventory, TrafficSnapshot};
 use std::os::fd::OwnedFd;
+use switch::driver::LinkPort;
 
 impl Fabric {
     /// Returns when the thread that moves packets responds.
@@ -48,6 +49,29 @@ impl Fabric {
     ) -> Result<(), OperationError> {
         let device = adopt(&port.driver, descriptors)?.unwrap_or_else(placeholder);
         self.0.switches.ask(move |network| network.reopen(&switch, &port.name, device))
+    }
+
+    /// Adds a port at one side of a new link, or gives it the link. Returns the descriptors for the other side.
+    pub(crate) fn open_link(
+        &self,
+        switch: SwitchName,
+        port: AddPort,
+    ) -> Result<[OwnedFd; 2], OperationError> {
+        let (link, descriptors) = LinkPort::create().map_err(|error| PortError::Device(error.into()))?;
+        self.0.switches.ask(move |network| network.link_port(&switch, &port, false, Box::new(link)))??;
+        Ok(descriptors)
+    }
+
+    /// Adds a port at the other side of a link, or gives it the link.
+    pub(crate) fn join_link(
+        &self,
+        switch: SwitchName,
+        port: AddPort,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), OperationError> {
+        let descriptors = descriptors.try_into().map_err(|_: Vec<OwnedFd>| PortError::NoDevice)?;
+        let link = LinkPort::join(descriptors).map_err(|error| PortError::Device(error.into()))?;
+        self.0.switches.ask(move |network| network.link_port(&switch, &port, true, Box::new(link)))?
     }
 
     /// Removes a port.

@@ -132,7 +132,38 @@ impl Network {
         port: &AddPort,
         opened: Option<Box<dyn Driver>>,
     ) -> Result<(), OperationError> {
-        let new = |driver| NewPort { definition: port.clone(), implied: false, driver, mac: None };
+        self.add_end(switch, port, false, opened)
+    }
+
+    /// Adds a port that is an end of a pipe to another fabric, or gives it a new link. It is implied if the definition is
+    /// that of the other end.
+    pub(crate) fn link_port(
+        &mut self,
+        switch: &SwitchName,
+        port: &AddPort,
+        implied: bool,
+        link: Box<dyn Driver>,
+    ) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        match record.ports.get(&port.name).filter(|there| there.definition.driver == port.driver) {
+            Some(there) => {
+                // Other stations may be behind the new link.
+                runner.switch().flush_port(there.id);
+                self.reopen(switch, &port.name, link);
+                Ok(())
+            }
+            None => self.add_end(switch, port, implied, Some(link)),
+        }
+    }
+
+    fn add_end(
+        &mut self,
+        switch: &SwitchName,
+        port: &AddPort,
+        implied: bool,
+        opened: Option<Box<dyn Driver>>,
+    ) -> Result<(), OperationError> {
+        let new = |driver| NewPort { definition: port.clone(), implied, driver, mac: None };
         match (&port.driver, opened) {
             (_, Some(driver)) => self.insert(switch, new(driver))?,
             (PortDriver::Pipe { switch: other, port: far }, None) => {

@@ -32,6 +32,13 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::ReopenPort(order) => {
             done(&order, fabric.reopen_port(order.switch.clone(), order.port.clone(), descriptors))
         }
+        Order::OpenLink(order) => {
+            let opened = fabric.open_link(order.switch.clone(), order.port.clone());
+            done_with(&order, opened.map(|descriptors| ((), descriptors.into())))
+        }
+        Order::JoinLink(order) => {
+            done(&order, fabric.join_link(order.switch.clone(), order.port.clone(), descriptors))
+        }
         Order::RemovePort(order) => {
             done(&order, fabric.remove_port(order.switch.clone(), order.port.clone()))
         }
@@ -47,7 +54,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Traffic(order) => done(&order, fabric.traffic()),
         Order::Capture(order) => {
             let opened = fabric.capture(order.point.clone(), order.snap, order.count);
-            done_with(&order, opened.map(|reader| ((), reader)))
+            done_with(&order, opened.map(|reader| ((), vec![reader])))
         }
         Order::DefineBox(order) => done(&order, fabric.define_box(order.definition.clone(), order.stopped)),
         Order::ForgetBox(order) => done(&order, fabric.forget_box(&order.name)),
@@ -82,7 +89,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Files(order) => done(&order, fabric.files(&order.name)),
         Order::OpenFile(order) => {
             let opened = fabric.open_file(&order.name, &order.file);
-            done_with(&order, opened.map(|(file, length)| (length, file.into())))
+            done_with(&order, opened.map(|(file, length)| (length, vec![file.into()])))
         }
         Order::Check(order) => done(&order, fabric.check(&order.configuration, order.ports.into())),
         Order::Events(order) => {
@@ -112,10 +119,10 @@ fn done<A: Ask>(_: &A, result: Result<A::Answer, OperationError>) -> Outcome {
     (encoded(result.map_err(|error| FabricError::from(&error))), Vec::new())
 }
 
-/// The outcome of an order whose answer comes with a descriptor.
-fn done_with<A: Ask>(_: &A, result: Result<(A::Answer, OwnedFd), OperationError>) -> Outcome {
+/// The outcome of an order whose answer comes with descriptors.
+fn done_with<A: Ask>(_: &A, result: Result<(A::Answer, Vec<OwnedFd>), OperationError>) -> Outcome {
     match result {
-        Ok((answer, descriptor)) => (encoded(Ok(answer)), vec![descriptor]),
+        Ok((answer, descriptors)) => (encoded(Ok(answer)), descriptors),
         Err(error) => (Err(FabricError::from(&error)), Vec::new()),
     }
 }

@@ -93,6 +93,24 @@ orders! {
         port: PortDefinition,
     } -> ();
 
+    /// Adds a port that is one end of a pipe whose other end is in another fabric: creates a link between the two. The
+    /// answer comes with two descriptors, for [`JoinLink`]. If the port exists, it gets the new link and keeps its counters:
+    /// for a link whose other fabric has ended.
+    OpenLink {
+        /// The switch.
+        switch: SwitchName,
+        /// The definition: a pipe.
+        port: PortDefinition,
+    } -> ();
+
+    /// Adds a port that is the other end of such a pipe, or gives it the new link. The two descriptors come with the order.
+    JoinLink {
+        /// The switch.
+        switch: SwitchName,
+        /// The definition: a pipe to the first end.
+        port: PortDefinition,
+    } -> ();
+
     /// Removes a port. The other end of a pipe is removed too; a box's port is then attached to nothing.
     RemovePort {
         /// The switch.

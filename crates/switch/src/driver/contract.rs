@@ -12,6 +12,8 @@ pub enum DriverError {
     System(std::io::Error),
     /// The box behind the port violated the ring protocol.
     Box(boundary::PortFault),
+    /// The other side of the link violated the ring protocol.
+    Link(boundary::CorruptIndex),
     /// The capture file is damaged.
     Capture(capture::CaptureError),
 }
@@ -21,6 +23,7 @@ impl fmt::Display for DriverError {
         match self {
             Self::System(error) => error.fmt(f),
             Self::Box(_) => f.write_str("the box violated the ring protocol"),
+            Self::Link(_) => f.write_str("the other side of the link violated the ring protocol"),
             Self::Capture(error) => error.fmt(f),
         }
     }
@@ -33,6 +36,7 @@ impl std::error::Error for DriverError {
             Self::System(error) => error.source(),
             Self::Capture(error) => error.source(),
             Self::Box(fault) => Some(fault),
+            Self::Link(index) => Some(index),
         }
     }
 }

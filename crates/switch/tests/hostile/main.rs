@@ -1,0 +1,25 @@
+//! Hostile peers: every function here must survive every input. The fuzz targets call the same functions; inputs that
+//! once failed are named tests below.
+
+#![allow(unreachable_pub, reason = "the fuzz targets use these modules too")]
+
+mod link;
+#[allow(dead_code, reason = "links have real memory")]
+#[path = "../../../boundary/tests/hostile/memory.rs"]
+mod memory;
+
+use random::Random;
+
+/// Inputs of different lengths from a seeded generator.
+fn check(count: u64, survive: impl Fn(&[u8])) {
+    for seed in 1..=count {
+        let mut random = Random::new(seed);
+        let input: Vec<u8> = (0..seed % 700).map(|_| random.below(256) as u8).collect();
+        survive(&input);
+    }
+}
+
+#[test]
+fn a_link_survives_a_peer_that_writes_anything() {
+    check(2_000, link::peer);
+}
