@@ -123,7 +123,7 @@ macro_rules! queries {
     )*};
 }
 
-queries!(ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery, StopQuery, RestartQuery);
+queries!(AccountQuery, ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery, StopQuery, RestartQuery);
 
 /// An operation with its types: the query `Q`, the request body `I` and the reply body `O`.
 #[derive(Debug)]
@@ -340,6 +340,10 @@ operations! {
     REMOVE_ADDRESS: "remove_address" Delete "/v1/switches/{switch}/addresses/{mac}",
         Nothing, Nothing => Nothing, [NotFound Refused Store];
 
+    /// Returns the accounts of the places through which packets pass: ports, switches, pipes, rings and boxes. Each number
+    /// is measured on its own.
+    ACCOUNT: "account" Get "/v1/account",
+        AccountQuery, Nothing => Json<AccountReport>, [NotFound Timeout];
     /// Captures the packets that pass a port. Traffic never waits: if the caller is too slow, packets are left out.
     CAPTURE: "capture" Get "/v1/capture",
         CaptureQuery, Nothing => Capture, [NotFound Limit];

@@ -348,11 +348,11 @@ impl<Owner> HostPort<Owner> {
         }
     }
 
-    /// The number of packets in the rings, in both directions. A ring that the box has corrupted counts as empty.
-    pub fn waiting(&mut self) -> u32 {
+    /// The numbers of packets in the rings: to the box, and from it. A ring that the box has corrupted counts as empty.
+    pub fn waiting(&mut self) -> [u32; 2] {
         let slots = self.to_box.slots();
         let to_box = self.to_box.free(slots).map_or(0, |free| slots.saturating_sub(free));
-        to_box + self.from_box.available(slots).unwrap_or(0).min(slots)
+        [to_box, self.from_box.available(slots).unwrap_or(0).min(slots)]
     }
 
     /// Prepares for sleep until the box sends. Returns false if it has already sent; the host must then not sleep.

@@ -4,8 +4,8 @@
 //! A block marked `click` is a configuration. If its first line is `// NAME.click`, later commands on the page can use
 //! it under that name. In a block marked `console`, a line after `$ ` is a command, and the following lines are its
 //! output, compared without regard to spacing. Lines after `> ` continue the command. A line `...` stands for any
-//! lines; `...` at the end of a line stands for its rest. Other blocks are ignored. The page about boxes has its own
-//! daemon.
+//! lines; `...` at the end of a line stands for its rest. Other blocks are ignored. Pages about boxes have a
+//! daemon of their own.
 
 mod support;
 
@@ -109,7 +109,7 @@ fn the_guides_commands_print_the_output_shown() {
     for page in pages {
         let name = page.file_name().to_string_lossy().into_owned();
         let text = fs::read_to_string(page.path()).expect("a page");
-        let daemon = (name == "boxes.md").then(|| Daemon::start("book"));
+        let daemon = ["boxes.md", "packets.md"].contains(&name.as_str()).then(|| Daemon::start("book"));
         let folder = folder(&name);
         let socket = daemon.as_ref().map_or(folder.join("no-daemon"), Daemon::socket);
         let workspace = Workspace { folder, socket };

@@ -30,6 +30,8 @@ pub enum OperationError {
     NoConfiguration(BoxName, ConfigurationName),
     /// The stack does not exist.
     NoStack(StackName),
+    /// There is no box, switch or stack of this name.
+    NoObject(String),
     /// The stack waits to be confirmed or rolled back.
     Unconfirmed(StackName),
     /// The stack does not wait to be confirmed.
@@ -106,6 +108,10 @@ pub enum RequestError {
     RelativePath(PathBuf),
     /// A `pcap` port names no file.
     NoCaptureFile,
+    /// A name that several objects have: which.
+    Ambiguous(String, Vec<Subject>),
+    /// An account is of a box, a switch or a stack.
+    NoAccount(Subject),
 }
 
 /// Why a port cannot be opened or attached.
@@ -147,6 +153,7 @@ impl OperationError {
             | Self::NoBoxPort(..)
             | Self::NoConfiguration(..)
             | Self::NoStack(_)
+            | Self::NoObject(_)
             | Self::NoAddress(..)
             | Self::NoEntry(_)
             | Self::NoFile(..)
@@ -205,6 +212,7 @@ impl fmt::Display for OperationError {
             }
             Self::NothingToConfirm(name) => write!(f, "stack {name} does not await confirmation"),
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
+            Self::NoObject(name) => write!(f, "there is no box, switch or stack {name}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
@@ -318,6 +326,13 @@ impl fmt::Display for RequestError {
             }
             Self::RelativePath(path) => {
                 write!(f, "{path:?} is not an absolute path")
+            }
+            Self::Ambiguous(name, objects) => {
+                let names: Vec<String> = objects.iter().map(Subject::to_string).collect();
+                write!(f, "{name} is the name of several objects: write {}", names.join(" or "))
+            }
+            Self::NoAccount(subject) => {
+                write!(f, "{subject} has no account: name a box, a switch or a stack")
             }
             Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
         }

@@ -39,6 +39,11 @@ pub(crate) const MOST_DIAGNOSTIC_BYTES: usize = 256 << 10;
 /// The time for a box to report its counters: a list of boxes must not wait for one in an endless loop.
 pub(crate) const STATS_TIMEOUT: Duration = Duration::from_millis(20);
 
+/// The time for a box to report for an account, and for all boxes together: a box that hangs must not keep the caller
+/// waiting, and leaves time for others.
+pub(crate) const ACCOUNT_TIMEOUT: Duration = Duration::from_millis(500);
+pub(crate) const ACCOUNTS_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Lines kept of a box's log, and their bytes: a box may write long lines.
 pub(crate) const MAX_LOG_LINES: usize = 2000;
 pub(crate) const MAX_LOG_BYTES: usize = 1 << 20;

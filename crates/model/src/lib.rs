@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod account_report;
 mod boxes;
 mod configuration;
 mod error;
@@ -31,6 +32,7 @@ mod traffic;
 mod value;
 
 pub use account::{DiscardedPackets, LostPackets, PacketAccount, PacketPlaces, WaitingPackets};
+pub use account_report::{AccountPlace, AccountQuery, AccountReport, AccountRow};
 pub use boxes::{
     BoxDetail, BoxState, BoxStatus, CrashBatch, CrashPacket, CrashReport, CreateBox, LogLine, LogQuery,
     PortRequest, PortStatus, Register, Restart, Sandbox, Usage, WrittenFile,

@@ -109,6 +109,36 @@ impl RouterState {
         text
     }
 
+    /// The value of the router's handler `accounts`.
+    pub(crate) fn accounts_text(&self) -> String {
+        let mut text = String::new();
+        for node in &self.nodes {
+            let account = self.element_account(node);
+            let of = |fate| account.fates.of(fate);
+            let _ = write!(text, "{}\t{}", account.element, account.class);
+            for count in [
+                account.entered + account.taken_over,
+                account.fates.begun(),
+                account.left + account.handed_over,
+                of(Fate::Discarded),
+                of(Fate::Delivered),
+                of(Fate::Consumed) + of(Fate::Merged),
+            ] {
+                let _ = write!(text, "\t{count}");
+            }
+            // The element that reads this handler is being called.
+            let waiting =
+                account.waiting.map_or_else(|| "-".into(), |waiting| format!("{}", waiting.packets));
+            let _ = write!(text, "\t{waiting}\t");
+            for (index, (reason, packets)) in account.lost.iter().enumerate() {
+                let comma = if index > 0 { "," } else { "" };
+                let _ = write!(text, "{comma}{reason}={packets}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
     /// The value of the router's handler `discards`.
     pub(crate) fn discards_text(&self) -> String {
         let mut text = String::new();

@@ -123,6 +123,12 @@ pub(crate) static ROUTER: &[StandardHandler<()>] = &[
         "Packets that began, ended or wait in the configuration: a fate and a count a line.",
         |state, ()| state.account().text(),
     ),
+    read(
+        "accounts",
+        "The account of each element a line, tab-separated: name, class, packets in, begun, out, discarded, delivered, \
+         consumed, waiting, and lost as REASON=COUNT.",
+        |state, ()| state.accounts_text(),
+    ),
     read("classes", "The classes that the registry has, one a line.", |state, ()| {
         lines(state.registry.classes().map(|class| class.info.name.to_string()))
     }),

@@ -6,6 +6,7 @@
 //! - While one box runs, the frames that it sends are dropped and counted.
 
 use crate::batch::Batch;
+use crate::books::RingBooks;
 use crate::counters::Counters;
 use crate::driver::{BoxPort, Driver, DriverError};
 use crate::link::{BoxLink, Link};
@@ -101,6 +102,26 @@ impl<Owner: Send> BoxPipe<Owner> {
     /// Time spent on the frames of a side.
     pub fn cost(&self, side: usize) -> Duration {
         self.lock().cost.get(side).copied().unwrap_or_default()
+    }
+
+    /// The frames in the rings of the box's port at a side; `None` while the box does not run.
+    pub fn rings(&self, side: usize) -> Option<RingBooks> {
+        match &mut self.lock().state {
+            PipeState::Open => None,
+            PipeState::Half { port, side: own, .. } => (*own == side).then(|| port.rings()),
+            PipeState::Direct(link) => link.rings().get(side).copied(),
+            PipeState::Captured { ports, .. } => ports.get_mut(side).map(BoxPort::rings),
+        }
+    }
+
+    /// Frames that were taken out of a ring and wait for room in the other one.
+    pub fn waiting(&self) -> u64 {
+        match &self.lock().state {
+            PipeState::Captured { directions, .. } => {
+                directions.iter().map(|direction| direction.waiting.len() as u64).sum()
+            }
+            _ => 0,
+        }
     }
 
     /// Counters of a side.

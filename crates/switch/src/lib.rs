@@ -19,6 +19,7 @@
 #![allow(unsafe_code, reason = "system calls, and rings that the kernel shares")]
 
 mod batch;
+mod books;
 mod box_pipe;
 mod counters;
 pub mod device;
@@ -32,6 +33,7 @@ mod runner;
 mod switch;
 
 pub use batch::{Batch, MAX_FRAME, SplitFrame};
+pub use books::{PortBooks, RingBooks, SwitchBooks};
 pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};

@@ -1,5 +1,6 @@
 //! Links: two connected ports without a switch between them.
 
+use crate::books::RingBooks;
 use crate::counters::Counters;
 use crate::driver::BoxPort;
 use boundary::PortFault;
@@ -46,6 +47,11 @@ impl<Left, Right> BoxLink<Left, Right> {
         Self { left, right, counters: [Counters::default(); 2], down: None }
     }
 
+    /// The frames in the rings of the two ports.
+    pub fn rings(&mut self) -> [RingBooks; 2] {
+        [self.left.rings(), self.right.rings()]
+    }
+
     /// Returns the two ports. Frames that wait stay in their rings.
     pub fn into_ports(self) -> (BoxPort<Left>, BoxPort<Right>) {
         (self.left, self.right)
@@ -77,6 +83,8 @@ fn one_way<From, To>(
     source.drop(Reason::FAULTY, faulty);
     target.sent_frames += frames;
     target.sent_bytes += passed.bytes;
+    from.count_taken(frames + faulty);
+    to.count_put(frames);
     if passed.wake_receiver {
         (to.wake)();
     }

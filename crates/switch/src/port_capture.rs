@@ -179,6 +179,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
         self.driver.due_in()
     }
 
+    fn waiting(&self) -> u64 {
+        self.driver.waiting()
+    }
+
     fn take_missed(&mut self) -> u64 {
         self.driver.take_missed()
     }

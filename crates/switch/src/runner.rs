@@ -1,6 +1,7 @@
 //! A switch with its drivers: moves frames, and sleeps when there are none.
 
 use crate::batch::Batch;
+use crate::books::PortBooks;
 use crate::counters::Counters;
 use crate::driver::{Driver, DriverError, Received};
 use crate::forward::Forward;
@@ -33,6 +34,9 @@ pub struct PortCost {
 struct DriverSlot {
     driver: Box<dyn Driver>,
     cost: PortCost,
+    /// Frames that came from the driver, and that it accepted.
+    came: u64,
+    went: u64,
     /// Why the driver is down.
     down: Option<DriverError>,
 }
@@ -93,7 +97,7 @@ impl<F: Forward> SwitchRunner<F> {
             self.slots.resize_with(index + 1, || None);
         }
         if let Some(slot) = self.slots.get_mut(index) {
-            *slot = Some(DriverSlot { driver, cost: PortCost::default(), down: None });
+            *slot = Some(DriverSlot { driver, cost: PortCost::default(), came: 0, went: 0, down: None });
         }
         Ok(port)
     }
@@ -140,9 +144,25 @@ impl<F: Forward> SwitchRunner<F> {
 
     /// A port's counters, including the frames that its driver has missed so far.
     pub fn counters(&mut self, port: PortId) -> Option<Counters> {
-        let missed = running_slot(&mut self.slots, port).map_or(0, |slot| slot.driver.take_missed());
+        let missed = running_slot(&mut self.slots, port).map_or(0, |slot| {
+            let missed = slot.driver.take_missed();
+            slot.came += missed;
+            missed
+        });
         self.switch.lost(port, Reason::MISSED, missed);
         self.switch.counters(port).copied()
+    }
+
+    /// What a port took and gave, as counted at its driver and in the plan.
+    pub fn port_books(&self, port: PortId) -> Option<PortBooks> {
+        let slot = self.slots.get(usize::from(port.0))?.as_ref()?;
+        Some(PortBooks { came: slot.came, went: slot.went, planned: self.switch.planned(port)? })
+    }
+
+    /// Frames that a port's driver holds, and that were not received yet.
+    pub fn waiting(&self, port: PortId) -> u64 {
+        let slot = self.slots.get(usize::from(port.0)).and_then(Option::as_ref);
+        slot.map_or(0, |slot| slot.driver.waiting())
     }
 
     /// Time spent on a port.
@@ -188,16 +208,19 @@ impl<F: Forward> SwitchRunner<F> {
         let Some(source) = running_slot(&mut self.slots, port) else { return 0 };
         match source.driver.receive_split(&mut self.batch) {
             Ok(Received { long, faulty }) => {
+                source.came += long + faulty;
                 self.switch.lost(port, Reason::TOO_LONG, long);
                 self.switch.lost(port, Reason::FAULTY, faulty);
             }
             Err(error) => {
+                source.came += 1;
                 self.switch.lost(port, Reason::FAULTY, 1);
                 self.switch.flush_port(port);
                 source.down = Some(error);
             }
         }
         let taken = self.batch.len();
+        source.came += taken as u64;
         if taken == 0 {
             source.driver.release(&self.batch);
             self.batch.clear();
@@ -222,6 +245,7 @@ impl<F: Forward> SwitchRunner<F> {
             };
             match sent {
                 Ok(sent) => {
+                    target.went += sent.frames;
                     self.switch.sent(*to, sent.frames, sent.bytes);
                     let reason = if sent.down { Reason::DOWN } else { Reason::FULL };
                     if sent.down {

@@ -1,6 +1,7 @@
 //! The core: decides where each frame of a batch goes, and counts.
 
 use crate::batch::Batch;
+use crate::books::SwitchBooks;
 use crate::counters::Counters;
 use crate::forward::{Decision, Forward};
 use crate::port::{PortId, PortSettings};
@@ -37,6 +38,8 @@ struct Port {
     settings: PortSettings,
     limiter: RateLimiter,
     counters: Counters,
+    /// Frames that were planned to be sent to it.
+    planned: u64,
 }
 
 /// The frames of a batch that go to each port.
@@ -101,12 +104,14 @@ impl ForwardingPlan {
 pub struct Switch<F> {
     forward: F,
     ports: Vec<Option<Port>>,
+    /// What was counted at ports that were removed, and what is counted for all ports together.
+    books: SwitchBooks,
 }
 
 impl<F: Forward> Switch<F> {
     /// A switch without ports.
     pub fn new(forward: F) -> Self {
-        Self { forward, ports: Vec::new() }
+        Self { forward, ports: Vec::new(), books: SwitchBooks::default() }
     }
 
     /// Adds a port with the lowest free number.
@@ -119,7 +124,7 @@ impl<F: Forward> Switch<F> {
             self.ports.push(None);
         }
         let limiter = RateLimiter::new(settings.rate_limit, now);
-        self.ports[free] = Some(Port { settings, limiter, counters: Counters::default() });
+        self.ports[free] = Some(Port { settings, limiter, counters: Counters::default(), planned: 0 });
         Ok(PortId(free as u16))
     }
 
@@ -127,6 +132,7 @@ impl<F: Forward> Switch<F> {
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
         let removed = self.ports.get_mut(usize::from(port.0))?.take()?;
         self.forward.remove_port(port);
+        self.books.counters += removed.counters;
         Some(removed.counters)
     }
 
@@ -154,6 +160,18 @@ impl<F: Forward> Switch<F> {
         self.ports.get(usize::from(port.0))?.as_ref().map(|port| &port.counters)
     }
 
+    /// The frames that were planned to be sent to a port.
+    pub fn planned(&self, port: PortId) -> Option<u64> {
+        self.ports.get(usize::from(port.0))?.as_ref().map(|port| port.planned)
+    }
+
+    /// What became of the frames of all ports, those that were removed too.
+    pub fn books(&self) -> SwitchBooks {
+        let mut books = self.books;
+        self.ports.iter().flatten().for_each(|port| books.counters += port.counters);
+        books
+    }
+
     /// All ports.
     pub fn ports(&self) -> impl Iterator<Item = PortId> {
         let there = self.ports.iter().enumerate().filter(|(_, port)| port.is_some());
@@ -169,7 +187,7 @@ impl<F: Forward> Switch<F> {
     /// nanoseconds of a monotonic clock.
     pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut ForwardingPlan) {
         plan.clear();
-        let Self { forward, ports } = self;
+        let Self { forward, ports, books } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
         let (mut last, mut received_bytes) = (None, 0);
@@ -212,7 +230,15 @@ impl<F: Forward> Switch<F> {
                     let reached = all.map(|to| plan.add(to, number)).count();
                     port.counters.drop(Reason::NO_ROUTE, u64::from(reached == 0));
                     plan.floods |= reached > 1;
+                    books.copied += (reached as u64).saturating_sub(1);
                 }
+            }
+        }
+        for to in plan.ports() {
+            let frames = plan.frames(*to).len() as u64;
+            books.planned += frames;
+            if let Some(Some(port)) = ports.get_mut(usize::from(to.0)) {
+                port.planned += frames;
             }
         }
         port.counters.received_frames += batch.len() as u64;
@@ -344,6 +370,10 @@ mod tests {
         assert_eq!(switch.counters(PortId(0)), Some(&expected));
         switch.sent(PortId(1), 3, 182);
         switch.lost(PortId(1), Reason::FULL, 2);
+        // 5 received frames of 7 go on, one of them to two ports.
+        let books = switch.books();
+        assert_eq!((books.counters.received_frames, books.copied, books.planned), (7, 1, 6 - 1));
+        assert_eq!((switch.planned(PortId(1)), switch.planned(PortId(2))), (Some(3), Some(2)));
         let counters = switch.counters(PortId(1)).unwrap();
         assert_eq!((counters.sent_frames, counters.sent_bytes, counters.dropped(Reason::FULL)), (3, 182, 2));
     }

@@ -45,6 +45,13 @@ pub(crate) fn switches(current: &OsStr) -> Vec<CompletionCandidate> {
     })
 }
 
+/// Names of boxes and switches.
+pub(crate) fn boxes_and_switches(current: &OsStr) -> Vec<CompletionCandidate> {
+    let mut all = boxes(current);
+    all.extend(switches(current));
+    all
+}
+
 /// Names of ports of all switches.
 pub(crate) fn ports(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {

@@ -16,8 +16,8 @@ mod table;
 
 pub(crate) use client::Client;
 pub(crate) use complete::{
-    attachments, boxes, capture_points, configurations, elements, handlers, ports, stacks, switches,
-    written_files,
+    attachments, boxes, boxes_and_switches, capture_points, configurations, elements, handlers, ports,
+    stacks, switches, written_files,
 };
 pub(crate) use config_bundle::{ConfigBundle, file, named};
 pub(crate) use connection::Connection;

@@ -9,12 +9,12 @@ use super::stream::{self, ShutdownSignal};
 use crate::supervisor::Supervisor;
 use api::operation;
 use api::{
-    AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus, CaptureQuery, Changes, Check,
-    CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox,
-    CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument, HandlerInfo,
-    HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, RemoveQuery,
-    RestartQuery, SetAddress, Stack, StackName, StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail,
-    SwitchName, SwitchPort, SwitchStatus, WrittenFile,
+    AccountQuery, AccountReport, AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus,
+    CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText,
+    CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument,
+    HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName,
+    RemoveQuery, RestartQuery, SetAddress, Stack, StackName, StackStatus, StopQuery, StopReply, StoreStatus,
+    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -101,6 +101,7 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "list_addresses" => get(list_addresses),
         "set_address" => put(set_address),
         "remove_address" => delete(remove_address),
+        "account" => get(account),
         "capture" => get(capture),
         "events" => get(events),
         "list_stacks" => get(list_stacks),
@@ -414,6 +415,13 @@ async fn remove_address(
     PathNames((name, mac)): PathNames<(SwitchName, MacAddr)>,
 ) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_address(&name, mac)).await
+}
+
+async fn account(
+    State(supervisor): SupervisorArg,
+    QueryParameters(query): QueryParameters<AccountQuery>,
+) -> JsonResult<AccountReport> {
+    answer(supervisor, move |supervisor| supervisor.account(&query)).await
 }
 
 async fn capture(

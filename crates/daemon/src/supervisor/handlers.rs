@@ -17,7 +17,7 @@ impl Supervisor {
         Ok(HandlerValue { value: Value(value) })
     }
 
-    fn read_within(
+    pub(super) fn read_within(
         &self,
         path: &HandlerPath,
         argument: &[u8],

@@ -56,6 +56,26 @@ impl Phase {
     }
 }
 
+/// What became of the packets in the earlier instances of a box, as each last reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PastAccount {
+    /// Packets by fate.
+    pub(crate) account: PacketAccount,
+    /// Lost packets by reason, including those that were inside an instance when it ended.
+    pub(crate) drops: BTreeMap<String, u64>,
+    /// Packets received at ports.
+    pub(crate) received: u64,
+    /// Packets sent at ports.
+    pub(crate) sent: u64,
+}
+
+impl PastAccount {
+    /// Whether there were no packets.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A box and its state.
 #[derive(Debug)]
 pub(crate) struct ManagedBox {
@@ -109,6 +129,10 @@ pub(crate) struct Inner {
     past_account: PacketAccount,
     /// What became of the other packets in the current instance when it last reported.
     present_account: boundary::PacketAccount,
+    /// Packets received and sent at ports, in earlier instances.
+    past_ports: [u64; 2],
+    /// Packets received and sent at ports, in the current instance when it last reported.
+    present_ports: [u64; 2],
     /// The processor time of the current instance when it was last asked for its counters.
     pub(crate) asked: Option<Duration>,
     /// The remaining CPU time of the current instance, if it is limited.
@@ -142,6 +166,8 @@ impl ManagedBox {
                 present_drops: BTreeMap::new(),
                 past_account: PacketAccount::default(),
                 present_account: boundary::PacketAccount::default(),
+                past_ports: [0; 2],
+                present_ports: [0; 2],
                 asked: None,
                 budget: None,
             }),
@@ -201,9 +227,24 @@ impl Inner {
         account::places(&self.present_account)
     }
 
+    /// What became of the packets in earlier instances.
+    pub(crate) fn past_account(&self) -> PastAccount {
+        let [received, sent] = self.past_ports;
+        PastAccount { account: self.past_account, drops: self.past_drops.clone(), received, sent }
+    }
+
+    /// Whether it answers requests.
+    pub(crate) fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
     /// Updates what became of the packets in the current instance.
     pub(crate) fn update_account(&mut self, stats: &Stats) {
         self.present_account.clone_from(&stats.account);
+        let ports = stats.ports.iter();
+        self.present_ports = ports.fold([0u64; 2], |[received, sent], port| {
+            [received.saturating_add(port.received_packets), sent.saturating_add(port.sent_packets)]
+        });
         self.present_drops.clear();
         for (reason, count) in &stats.drops {
             add_one(&mut self.present_drops, Name::parse(reason).as_str().into(), *count);
@@ -220,6 +261,9 @@ impl Inner {
     /// Closes the current instance: adds its usage, drops and account to those of earlier instances.
     pub(crate) fn close(&mut self) {
         add(&mut self.past_drops, &std::mem::take(&mut self.present_drops));
+        for (sum, count) in self.past_ports.iter_mut().zip(std::mem::take(&mut self.present_ports)) {
+            *sum = sum.saturating_add(count);
+        }
         self.past_account.add(&account::totals(&std::mem::take(&mut self.present_account)));
         self.past = self.usage();
         self.present = Usage::default();

@@ -1,5 +1,6 @@
 //! Boxes from their definition to their end.
 
+mod account;
 mod boot;
 mod check;
 mod check_slots;
@@ -14,4 +15,5 @@ mod switching;
 mod template;
 mod throttle;
 
+pub(crate) use account::AccountFilter;
 pub use state::{Fabric, StartError};

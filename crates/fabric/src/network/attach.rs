@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use switch::driver::PortSlot;
-use switch::{BoxPipe, Capture, Captures, ForwardingMode, StaticTable, SwitchRunner};
+use switch::{BoxPipe, Capture, Captures, ForwardingMode, RingBooks, StaticTable, SwitchRunner};
 
 /// Index of the runner that has only pipes.
 const PIPE_RUNNER: usize = 0;
@@ -77,8 +77,14 @@ impl Network {
                 Endpoint::Switch { switch: switch.clone(), port, slot }
             }
         };
-        let record =
-            BoxPortRecord { owner: owner.clone(), mac: port.mac, limits: port.limits, endpoint, lost: 0 };
+        let record = BoxPortRecord {
+            owner: owner.clone(),
+            mac: port.mac,
+            limits: port.limits,
+            endpoint,
+            lost: 0,
+            ended: RingBooks::default(),
+        };
         self.box_ports.insert((name.clone(), number), record);
         Ok(())
     }
@@ -164,11 +170,12 @@ impl Network {
     pub(crate) fn disconnect(&mut self, name: &BoxName) -> u64 {
         let mut all = 0;
         for key in self.port_keys(name) {
-            let lost = self.set_port(&key, None).map_or(0, |mut port| port.waiting());
+            let rings = self.set_port(&key, None).map(|mut port| port.rings()).unwrap_or_default();
             if let Some(record) = self.box_ports.get_mut(&key) {
-                record.lost += lost;
+                record.lost += rings.waiting();
+                record.ended += rings;
             }
-            all += lost;
+            all += rings.waiting();
         }
         all
     }
@@ -196,7 +203,7 @@ impl Network {
         to: Option<(SwitchName, PortName, PortSlot<Arc<SharedRegion>>)>,
     ) -> bool {
         let Some(record) = self.box_ports.remove(key) else { return false };
-        let (owner, mac, limits) = (record.owner.clone(), record.mac, record.limits);
+        let (owner, mac, limits, ended) = (record.owner.clone(), record.mac, record.limits, record.ended);
         let port = self.detach_port(key, record);
         let endpoint = match to {
             Some((switch, port, slot)) => Endpoint::Switch { switch, port, slot },
@@ -205,7 +212,7 @@ impl Network {
                 Endpoint::Pipe { pipe, side: 0, link, name: None }
             }
         };
-        self.box_ports.insert(key.clone(), BoxPortRecord { owner, mac, limits, endpoint, lost: 0 });
+        self.box_ports.insert(key.clone(), BoxPortRecord { owner, mac, limits, endpoint, lost: 0, ended });
         if port.is_some() {
             self.set_port(key, port);
         }

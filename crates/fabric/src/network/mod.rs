@@ -4,6 +4,7 @@
 //! switches. Other threads send it commands, which it runs between two rounds of forwarding; commands never block. The
 //! `switch` crate handles all frames; this module keeps records of names, owners and limits.
 
+mod account;
 mod attach;
 mod capture_stream;
 mod device;
@@ -12,6 +13,7 @@ mod switches;
 mod thread;
 mod traffic;
 
+pub(crate) use account::NetworkAccount;
 pub(crate) use capture_stream::CaptureStream;
 pub(crate) use device::{adopt, placeholder};
 pub(crate) use records::{AttachRequest, Port};

@@ -7,7 +7,7 @@ use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switch::driver::{BoxPort, PortSlot};
-use switch::{BoxPipe, Captures, Driver, PortId};
+use switch::{BoxPipe, Captures, Driver, PortId, RingBooks};
 
 /// The host's end of a box's port, and what wakes the box.
 pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
@@ -95,6 +95,8 @@ pub(super) struct BoxPortRecord {
     pub(super) endpoint: Endpoint,
     /// Packets that were in the box's rings when it ended.
     pub(super) lost: u64,
+    /// What passed the rings in the box's earlier runs. What waits is what was lost.
+    pub(super) ended: RingBooks,
 }
 
 /// The host's end of a box's port.

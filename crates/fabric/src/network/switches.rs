@@ -63,7 +63,7 @@ impl Network {
         found.ok_or_else(|| OperationError::NoSwitch(name.clone()))
     }
 
-    fn record_and_runner(
+    pub(super) fn record_and_runner(
         &mut self,
         name: &SwitchName,
     ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), OperationError> {

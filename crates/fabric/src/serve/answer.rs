@@ -1,7 +1,7 @@
 //! Carries out one order.
 
 use crate::error::OperationError;
-use crate::lifecycle::Fabric;
+use crate::lifecycle::{AccountFilter, Fabric};
 use protocol::codec;
 use protocol::fabric::{Ask, EventPage, FabricError, Order};
 use serde_bytes::ByteBuf;
@@ -52,6 +52,10 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Addresses(order) => done(&order, fabric.addresses(order.switch.clone())),
         Order::Ports(order) => done(&order, fabric.ports(order.switch.clone())),
         Order::Traffic(order) => done(&order, fabric.traffic()),
+        Order::Account(order) => {
+            let (boxes, switches) = (order.boxes.as_deref(), order.switches.as_deref());
+            done(&order, fabric.account(AccountFilter { boxes, switches }))
+        }
         Order::Capture(order) => {
             let opened = fabric.capture(order.point.clone(), order.snap, order.count);
             done_with(&order, opened.map(|reader| ((), vec![reader])))

@@ -5,7 +5,7 @@ use super::model::{
     LogPage, PortInventory, Started, TrafficSnapshot,
 };
 use ::model::{
-    AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
+    AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
     CreateSwitch, Diagnostic, MacAddr, PortName, PortRequest, SwitchName,
 };
 use serde::de::DeserializeOwned;
@@ -159,6 +159,14 @@ orders! {
 
     /// The counters of all ports.
     Traffic {} -> TrafficSnapshot;
+
+    /// The accounts of the places through which packets pass.
+    Account {
+        /// The boxes, with their rings and pipes; absent: all.
+        boxes: Option<Vec<BoxName>>,
+        /// The switches, with their ports and links; absent: all.
+        switches: Option<Vec<SwitchName>>,
+    } -> Vec<AccountRow>;
 
     /// Captures the packets that pass a port. The answer comes with the readable end of a socket.
     Capture {

@@ -2,6 +2,7 @@
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
+use crate::books::RingBooks;
 use boundary::{HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
 
 /// A box's port and the function that wakes the box. The box wakes the switch through the runner's wake event.
@@ -9,6 +10,10 @@ pub struct BoxPort<Owner> {
     pub(crate) port: HostPort<Owner>,
     origin: SourceRegion,
     pub(crate) wake: Box<dyn Fn() + Send>,
+    /// Frames put into the ring to the box.
+    put: u64,
+    /// Frames taken out of the ring from the box.
+    taken: u64,
 }
 
 impl<Owner> std::fmt::Debug for BoxPort<Owner> {
@@ -24,12 +29,23 @@ impl<Owner> BoxPort<Owner> {
         Owner: Clone + Send + Sync + 'static,
     {
         let origin = port.source_region();
-        Self { port, origin, wake: Box::new(wake) }
+        Self { port, origin, wake: Box::new(wake), put: 0, taken: 0 }
     }
 
-    /// Frames in the box's rings, in both directions.
-    pub fn waiting(&mut self) -> u64 {
-        self.port.waiting().into()
+    /// What passed the rings since the port was created, and what waits in them.
+    pub fn rings(&mut self) -> RingBooks {
+        let [waiting_to_box, waiting_from_box] = self.port.waiting().map(u64::from);
+        RingBooks { put: self.put, taken: self.taken, waiting_to_box, waiting_from_box }
+    }
+
+    /// Counts frames that were put into the ring to the box.
+    pub(crate) fn count_put(&mut self, frames: u64) {
+        self.put += frames;
+    }
+
+    /// Counts frames that were taken out of the ring from the box.
+    pub(crate) fn count_taken(&mut self, frames: u64) {
+        self.taken += frames;
     }
 
     /// Publishes sent frames to the box.
@@ -49,9 +65,13 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             match self.port.receive(space) {
                 Ok(frame) => {
                     let length = frame.map(<[u8]>::len);
+                    self.taken += u64::from(length.is_some());
                     length.into_iter().for_each(|length| batch.commit(length));
                 }
-                Err(PortFault::Descriptor(_)) => received.faulty += 1,
+                Err(PortFault::Descriptor(_)) => {
+                    received.faulty += 1;
+                    self.taken += 1;
+                }
                 Err(fault) => return Err(fault.into()),
             }
         }
@@ -73,6 +93,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             if !self.port.send_parts(frame.head, frame.tail)? {
                 break;
             }
+            self.put += 1;
             sent.frames += 1;
             sent.bytes += frame.length() as u64;
         }
@@ -94,6 +115,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
                 None if self.port.send_parts(frame.head, frame.tail)? => {}
                 None => break,
             }
+            self.put += 1;
             sent.frames += 1;
             sent.bytes += length;
         }
@@ -107,9 +129,15 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         let count = self.port.available(batch.room() as u32)?.min(batch.room() as u32);
         for _ in 0..count {
             match self.port.take() {
-                Ok(Some(taken)) => batch.push_split(&self.origin, taken),
+                Ok(Some(taken)) => {
+                    self.taken += 1;
+                    batch.push_split(&self.origin, taken);
+                }
                 Ok(None) => break,
-                Err(PortFault::Descriptor(_)) => received.faulty += 1,
+                Err(PortFault::Descriptor(_)) => {
+                    self.taken += 1;
+                    received.faulty += 1;
+                }
                 Err(fault) => return Err(fault.into()),
             }
         }

@@ -114,6 +114,11 @@ pub trait Driver: Send {
         None
     }
 
+    /// Frames that the other end has accepted and that wait to be received here, if the driver holds any itself.
+    fn waiting(&self) -> u64 {
+        0
+    }
+
     /// Frames lost since the last call because they were not received in time.
     fn take_missed(&mut self) -> u64 {
         0
@@ -159,6 +164,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn due_in(&self) -> Option<Duration> {
         (**self).due_in()
+    }
+
+    fn waiting(&self) -> u64 {
+        (**self).waiting()
     }
 
     fn take_missed(&mut self) -> u64 {

@@ -65,6 +65,10 @@ impl Driver for Pipe {
         Ok(sent)
     }
 
+    fn waiting(&self) -> u64 {
+        lock(&self.incoming).len() as u64
+    }
+
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         let mut rung = [0; 64];
         while matches!(self.doorbell.read(&mut rung), Ok(1..)) {}

@@ -3,6 +3,7 @@
 use super::boxed::BoxPort;
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
+use crate::books::RingBooks;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +34,13 @@ impl<Owner> PortSlot<Owner> {
     /// Inserts a port, or removes it; returns the previous one.
     pub fn set(&self, port: Option<BoxPort<Owner>>) -> Option<BoxPort<Owner>> {
         std::mem::replace(&mut *self.lock(), port)
+    }
+}
+
+impl<Owner: Send> PortSlot<Owner> {
+    /// The frames in the rings of the port; `None` while the slot is empty.
+    pub fn rings(&self) -> Option<RingBooks> {
+        self.lock().as_mut().map(BoxPort::rings)
     }
 }
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    address, capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, port, show,
-    stack, store, switch, top,
+    account, address, capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, port,
+    show, stack, store, switch, top,
 };
 use crate::error::CommandError;
 use crate::online;
@@ -18,6 +18,7 @@ pub(crate) enum Command {
     Ps(list::Arguments),
     Top(top::Arguments),
     Show(show::Arguments),
+    Account(account::Arguments),
     Logs(logs::Arguments),
     Files(files::Arguments),
     Read(handlers::Read),
@@ -52,6 +53,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Ps(arguments) => list::run(arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Show(arguments) => show::run(arguments),
+        Command::Account(arguments) => account::run(arguments),
         Command::Logs(arguments) => logs::run(arguments),
         Command::Files(arguments) => files::run(arguments),
         Command::Read(arguments) => handlers::read(arguments),

@@ -1,5 +1,6 @@
 //! The commands that talk to a daemon.
 
+mod account;
 mod address;
 mod capture;
 mod create;

@@ -1,0 +1,112 @@
+//! `clickbox account`: shows the accounts of the places through which packets pass.
+
+use std::process::ExitCode;
+
+use api::{AccountPlace, AccountQuery, AccountReport, AccountRow, operation};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::error::CommandError;
+use crate::number_format::grouped;
+use crate::online::{self, Column, Connection, Table};
+use crate::output;
+
+/// Show where packets are, and where they stayed.
+///
+/// Prints a line for each place through which packets pass: ports, switches, pipes, rings, and boxes. For each place, IN
+/// and MADE together equal OUT, LOST, DISCARDED, DELIVERED, CONSUMED and WAITING. Each number is measured on its own, so
+/// DIFF shows whether that is so: it is 0 at rest, and at most MOVED while packets pass, which is how many passed during
+/// the reading. Numbers in a line with `*` are in part the word of the box itself.
+///
+/// `ended BOX` has the packets of the earlier runs of a box: those in its rings and inside it when it ended are lost, as
+/// `box_ended` and `in_ended_box`. Its DIFF is what the box did after its last report.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox account fw --elements")]
+pub(crate) struct Arguments {
+    /// Name of a stack, a box or a switch; if several have it, `stack/NAME`, `box/NAME` or `switch/NAME`. All places if
+    /// absent.
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(online::boxes_and_switches))]
+    name: Option<String>,
+    /// Print a line for each element of the boxes too.
+    #[arg(long, short)]
+    elements: bool,
+    /// Print JSON: the report, with losses by reason.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+const COLUMNS: &[Column] = &[
+    Column::flexible("PLACE", 12),
+    Column::number("IN"),
+    Column::number("MADE"),
+    Column::number("OUT"),
+    Column::number("LOST"),
+    Column::number("DISCARDED"),
+    Column::number("DELIVERED"),
+    Column::number("CONSUMED"),
+    Column::number("WAITING"),
+    Column::number("DIFF"),
+    Column::number("MOVED"),
+];
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    let query = AccountQuery { subject: arguments.name.clone(), elements: arguments.elements };
+    let report = arguments.daemon.client()?.call(&operation::ACCOUNT, &[], &query, &())?;
+    if arguments.json {
+        output::json(&report);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let table = Table { columns: COLUMNS, rows: report.places.iter().map(row).collect() };
+    online::print(&table, "there are no ports, switches and boxes yet");
+    output::text(&notes(&report));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The place, with a mark if a number is the box's own word.
+fn place(row: &AccountRow) -> String {
+    let mark = if row.own_word { " *" } else { "" };
+    let indent = if matches!(row.place, AccountPlace::Element { .. }) { "  " } else { "" };
+    format!("{indent}{}{mark}", online::line(&row.place.to_string()))
+}
+
+fn row(row: &AccountRow) -> Vec<String> {
+    let known = |count: Option<u64>| count.map_or("?".into(), shown);
+    vec![
+        place(row),
+        known(row.incoming),
+        shown(row.made),
+        known(row.out),
+        shown(row.lost()),
+        shown(row.discarded),
+        shown(row.delivered),
+        shown(row.consumed),
+        known(row.waiting),
+        row.difference.map_or("?".into(), |difference| difference.to_string()),
+        shown(row.moved),
+    ]
+}
+
+fn shown(count: u64) -> String {
+    match count {
+        0 => "-".into(),
+        count => grouped(count),
+    }
+}
+
+/// What the table has no room for: the reasons of losses, and the time of the reading.
+fn notes(report: &AccountReport) -> String {
+    let mut text = String::new();
+    for row in report.places.iter().filter(|row| !row.lost.is_empty()) {
+        let reasons: Vec<String> =
+            row.lost.iter().map(|(reason, count)| format!("{} {reason}", grouped(*count))).collect();
+        text += &online::line(&format!("lost at {}: {}", row.place, reasons.join(", ")));
+        text.push('\n');
+    }
+    if report.places.iter().any(|row| row.own_word) {
+        text += "* in part the word of the box itself\n";
+    }
+    text + &format!("read in {:.1} ms\n", report.took_ns as f64 / 1e6)
+}

@@ -1,0 +1,191 @@
+//! The accounts of the places through which packets pass.
+
+use super::state::Supervisor;
+use crate::error::{OperationError, RequestError};
+use crate::limits::CALL_TIMEOUT;
+use api::{
+    AccountPlace, AccountQuery, AccountReport, AccountRow, BoxName, ConfigurationName, HandlerPath,
+    StackName, Subject, SwitchName, Time, escape,
+};
+use protocol::fabric::{Asked, orders};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// The most elements of a configuration that are reported. A hostile box must not fill the daemon's memory.
+const MAX_ELEMENTS: usize = 10_000;
+
+/// The boxes and switches whose accounts are read; `None` means all.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Places {
+    boxes: Option<Vec<BoxName>>,
+    switches: Option<Vec<SwitchName>>,
+}
+
+impl Supervisor {
+    /// The accounts of everything, or of a box, a switch or a stack.
+    pub fn account(&self, query: &AccountQuery) -> Result<AccountReport, OperationError> {
+        let Places { boxes, switches } = match query.subject.as_deref() {
+            None => Places::default(),
+            Some(name) => self.places(name)?,
+        };
+        let (time, start) = (Time::now(), Instant::now());
+        let mut places = Vec::new();
+        for row in self.0.fabric.ask(orders::Account { boxes, switches })? {
+            let name = running_box(&row).filter(|_| query.elements).cloned();
+            places.push(row);
+            if let Some(name) = name {
+                places.extend(self.elements(&name)?);
+            }
+        }
+        let took_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok(AccountReport { time, took_ns, places })
+    }
+
+    /// What a name stands for: an object such as `box/fw`, or the only box, switch or stack of this name.
+    fn places(&self, name: &str) -> Result<Places, OperationError> {
+        let subject = match name.parse::<Subject>() {
+            Ok(subject) => subject,
+            Err(_) => self.only_object(name)?,
+        };
+        match subject {
+            Subject::Box(name) => {
+                self.0.managed_box(&name)?;
+                Ok(Places { boxes: Some(vec![name]), switches: Some(Vec::new()) })
+            }
+            Subject::Switch(name) => match self.0.switches().contains_key(&name) {
+                true => Ok(Places { boxes: Some(Vec::new()), switches: Some(vec![name]) }),
+                false => Err(OperationError::NoSwitch(name)),
+            },
+            Subject::Stack(name) => self.places_of_stack(&name),
+            Subject::Daemon | Subject::Port(..) => {
+                Err(OperationError::Invalid(RequestError::NoAccount(subject)))
+            }
+        }
+    }
+
+    fn only_object(&self, name: &str) -> Result<Subject, OperationError> {
+        let mut found = Vec::new();
+        if let Ok(name) = name.parse::<BoxName>()
+            && self.0.boxes().contains_key(&name)
+        {
+            found.push(Subject::Box(name));
+        }
+        if let Ok(name) = name.parse::<SwitchName>()
+            && self.0.switches().contains_key(&name)
+        {
+            found.push(Subject::Switch(name));
+        }
+        if let Ok(name) = name.parse::<StackName>()
+            && self.stacks()?.iter().any(|stack| stack.name == name)
+        {
+            found.push(Subject::Stack(name));
+        }
+        match (found.pop(), found.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (None, _) => Err(OperationError::NoObject(name.into())),
+            (Some(last), false) => {
+                found.push(last);
+                Err(OperationError::Invalid(RequestError::Ambiguous(name.into(), found)))
+            }
+        }
+    }
+
+    fn places_of_stack(&self, name: &StackName) -> Result<Places, OperationError> {
+        let stack = self.stacks()?.into_iter().find(|stack| stack.name == *name);
+        let stack = stack.ok_or_else(|| OperationError::NoStack(name.clone()))?;
+        Ok(Places { boxes: Some(stack.boxes), switches: Some(stack.switches) })
+    }
+
+    /// The accounts of the elements of a box, which it reports itself.
+    fn elements(&self, name: &BoxName) -> Result<Vec<AccountRow>, OperationError> {
+        let mut rows = Vec::new();
+        for configuration in self.runtime(name, Asked::None)?.configurations {
+            let path = HandlerPath {
+                name: name.clone(),
+                configuration: configuration.name.clone(),
+                handler: "accounts".into(),
+            };
+            let read = || self.read_within(&path, b"", CALL_TIMEOUT);
+            let before = parse(name, &configuration.name, &String::from_utf8_lossy(&read()?));
+            let mut after = parse(name, &configuration.name, &String::from_utf8_lossy(&read()?));
+            let passed: BTreeMap<&AccountPlace, u64> =
+                before.iter().map(|row| (&row.place, passed(row))).collect();
+            for row in &mut after {
+                row.moved = passed_since(row, &passed);
+            }
+            rows.extend(after.into_iter().map(AccountRow::compare));
+        }
+        Ok(rows)
+    }
+}
+
+/// The box of a row about its inside.
+fn running_box(row: &AccountRow) -> Option<&BoxName> {
+    match &row.place {
+        AccountPlace::Box { name } => row.incoming.and(Some(name)),
+        _ => None,
+    }
+}
+
+/// Packets that came into a place or were made there.
+fn passed(row: &AccountRow) -> u64 {
+    row.incoming.unwrap_or(0).saturating_add(row.made)
+}
+
+fn passed_since(row: &AccountRow, before: &BTreeMap<&AccountPlace, u64>) -> u64 {
+    before.get(&row.place).map_or(0, |before| passed(row).saturating_sub(*before))
+}
+
+/// Parses the value of the router's handler `accounts`. The box wrote it: lines in another form are left out.
+fn parse(name: &BoxName, configuration: &ConfigurationName, text: &str) -> Vec<AccountRow> {
+    let row = |line: &str| {
+        let mut fields = line.split('\t');
+        let [element, class] = [fields.next()?, fields.next()?].map(|field| escape::line(field.as_bytes()));
+        let mut count = || fields.next()?.parse::<u64>().ok();
+        let [incoming, made, out, discarded, delivered, consumed] =
+            [count()?, count()?, count()?, count()?, count()?, count()?];
+        let waiting = fields.next()?.parse().ok();
+        let losses = fields.next()?.split(',').filter_map(|loss| {
+            let (reason, count) = loss.split_once('=')?;
+            Some((escape::line(reason.as_bytes()), count.parse().ok()?))
+        });
+        Some(AccountRow {
+            own_word: true,
+            incoming: Some(incoming),
+            made,
+            out: Some(out),
+            lost: losses.filter(|(_, count)| *count > 0).collect(),
+            discarded,
+            delivered,
+            consumed,
+            waiting,
+            ..AccountRow::new(AccountPlace::Element {
+                name: name.clone(),
+                configuration: configuration.clone(),
+                element,
+                class,
+            })
+        })
+    };
+    text.lines().filter_map(row).take(MAX_ELEMENTS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_accounts_are_read() {
+        let text = "fw\tIPFilter\t9\t0\t4\t0\t0\t0\t0\tdenied=5\n\
+                    s\tScript\t0\t0\t0\t0\t0\t0\t-\t\n\
+                    nonsense\n\
+                    x\tQueue\t1\t2\t-3\t0\t0\t0\t0\t\n\
+                    \x1b\tQueue\t7\t1\t2\t0\t0\t0\t3\tfull=2,\x1b=1,bad\n";
+        let rows = parse(&"b".parse().unwrap(), &ConfigurationName::main(), text);
+        let shown: Vec<String> = rows.iter().map(|row| row.place.to_string()).collect();
+        assert_eq!(shown, ["b/fw", "b/s", "b/\\u{1b}"]);
+        let differences: Vec<_> = rows.iter().map(|row| row.clone().compare().difference).collect();
+        assert_eq!(differences, [Some(0), None, Some(0)]);
+        assert_eq!(rows[2].lost.keys().collect::<Vec<_>>(), ["\\u{1b}", "full"]);
+    }
+}

@@ -1,0 +1,141 @@
+//! The accounts of switches, ports and pipes, and what passed the rings of boxes.
+
+use super::attach::Network;
+use super::records::{Endpoint, PortRecord};
+use model::{AccountPlace, AccountRow, BoxName, PortDriver, PortName, SwitchName};
+use std::collections::BTreeMap;
+use switch::{Counters, PortBooks, REASONS, Reason, RingBooks};
+
+/// What the thread that moves packets counted, between two rounds.
+#[derive(Debug, Default)]
+pub(crate) struct NetworkAccount {
+    /// Ports, switches, links and pipes.
+    pub(crate) rows: Vec<AccountRow>,
+    /// The rings of running boxes.
+    pub(crate) rings: BTreeMap<(BoxName, u8), RingBooks>,
+    /// The rings of the boxes' earlier runs, of all ports together. What waits is what was lost.
+    pub(crate) ended: BTreeMap<BoxName, RingBooks>,
+}
+
+/// Drop reasons that are counted between a switch and what is behind its port. The others are the switch's own.
+const PORT_REASONS: [Reason; 6] =
+    [Reason::TOO_LONG, Reason::FULL, Reason::FAULTY, Reason::DOWN, Reason::MISSED, Reason::BOX_ENDED];
+
+fn lost(counters: &Counters, counts: impl Fn(Reason) -> bool) -> BTreeMap<String, u64> {
+    let reasons = REASONS.into_iter().filter(|reason| counts(*reason));
+    let lost = reasons.map(|reason| (reason.name().to_string(), counters.dropped(reason)));
+    lost.filter(|(_, count)| *count > 0).collect()
+}
+
+impl Network {
+    /// The accounts of everything that packets pass on the host.
+    pub(crate) fn account(&mut self) -> NetworkAccount {
+        let mut account = NetworkAccount::default();
+        let names: Vec<SwitchName> = self.switch_names().cloned().collect();
+        for name in &names {
+            self.account_of_switch(name, &mut account.rows);
+        }
+        account.rows.extend(self.links());
+        account.rows.extend(self.pipe_rows());
+        for ((name, number), record) in &self.box_ports {
+            let rings = match &record.endpoint {
+                Endpoint::Switch { slot, .. } => slot.rings(),
+                Endpoint::Pipe { pipe, side, .. } => pipe.rings(*side),
+            };
+            if let Some(rings) = rings {
+                account.rings.insert((name.clone(), *number), rings);
+            }
+            *account.ended.entry(name.clone()).or_default() += record.ended;
+        }
+        account
+    }
+
+    fn account_of_switch(&mut self, name: &SwitchName, rows: &mut Vec<AccountRow>) {
+        let Ok((record, runner)) = self.record_and_runner(name) else { return };
+        for (port, entry) in &record.ports {
+            // This also takes the frames that the driver has missed.
+            let counters = runner.counters(entry.id).unwrap_or_default();
+            let books = runner.port_books(entry.id).unwrap_or_default();
+            let place = AccountPlace::Port { switch: name.clone(), port: port.clone() };
+            rows.push(AccountRow {
+                incoming: Some(books.came.saturating_add(books.planned)),
+                out: Some(counters.received_frames.saturating_add(counters.sent_frames)),
+                lost: lost(&counters, |reason| PORT_REASONS.contains(&reason)),
+                ..AccountRow::new(place)
+            });
+        }
+        let books = runner.switch().books();
+        rows.push(AccountRow {
+            incoming: Some(books.counters.received_frames),
+            made: books.copied,
+            out: Some(books.planned),
+            lost: lost(&books.counters, |reason| !PORT_REASONS.contains(&reason)),
+            ..AccountRow::new(AccountPlace::Switch { switch: name.clone() })
+        });
+    }
+
+    /// The pipes between ports of switches, each once.
+    fn links(&self) -> Vec<AccountRow> {
+        let mut rows = Vec::new();
+        for (record, runner) in self.switches.iter().zip(self.runners.iter().skip(1)) {
+            for (port, entry) in &record.ports {
+                let PortDriver::Pipe { switch: far_switch, port: far_port } = &entry.definition.driver else {
+                    continue;
+                };
+                let far = self.port(far_switch, far_port);
+                let Some((far_entry, far_runner)) =
+                    far.filter(|_| (&record.name, port) < (far_switch, far_port))
+                else {
+                    continue;
+                };
+                let ends = [(runner, entry.id), (far_runner, far_entry.id)];
+                let books = ends.map(|(runner, id)| runner.port_books(id).unwrap_or_default());
+                let sum = |count: fn(&PortBooks) -> u64| books.iter().map(count).sum();
+                rows.push(AccountRow {
+                    incoming: Some(sum(|books| books.went)),
+                    out: Some(sum(|books| books.came)),
+                    waiting: Some(ends.iter().map(|(runner, id)| runner.waiting(*id)).sum()),
+                    ..AccountRow::new(AccountPlace::Link {
+                        switch: record.name.clone(),
+                        port: port.clone(),
+                        far_switch: far_switch.clone(),
+                        far_port: far_port.clone(),
+                    })
+                });
+            }
+        }
+        rows
+    }
+
+    fn port(
+        &self,
+        switch: &SwitchName,
+        port: &PortName,
+    ) -> Option<(&PortRecord, &switch::SwitchRunner<switch::ForwardingMode>)> {
+        let index = self.switches.iter().position(|record| record.name == *switch)?;
+        Some((self.switches.get(index)?.ports.get(port)?, self.runners.get(index + 1)?))
+    }
+
+    /// The pipes between boxes, and the ports of boxes that are attached to nothing.
+    fn pipe_rows(&self) -> Vec<AccountRow> {
+        let mut pipes: BTreeMap<usize, AccountRow> = BTreeMap::new();
+        for (key, record) in &self.box_ports {
+            let Endpoint::Pipe { pipe, link, name, .. } = &record.endpoint else { continue };
+            let row = pipes.entry(*link).or_insert_with(|| {
+                let mut sum = pipe.side_counters(0);
+                sum += pipe.side_counters(1);
+                AccountRow {
+                    incoming: Some(sum.received_frames),
+                    out: Some(sum.sent_frames),
+                    lost: lost(&sum, |_| true),
+                    waiting: Some(pipe.waiting()),
+                    ..AccountRow::new(AccountPlace::Pipe { pipe: name.clone(), ends: Vec::new() })
+                }
+            });
+            if let AccountPlace::Pipe { ends, .. } = &mut row.place {
+                ends.push(key.clone());
+            }
+        }
+        pipes.into_values().collect()
+    }
+}
