@@ -226,6 +226,10 @@ operations! {
     /// store.
     STOP_DAEMON: "stop_daemon" Post "/v1/daemon/stop",
         StopQuery, Nothing => Json<StopReply>, [];
+    /// Replaces the daemon by another program, which it starts after its answer. Boxes and traffic go on. If the program
+    /// does not become ready, the daemon goes on.
+    UPGRADE_DAEMON: "upgrade_daemon" Post "/v1/daemon/upgrade",
+        Nothing, Json<Upgrade> => Json<UpgradeReply>, [Refused];
     /// Refuses new boxes and starts, and lists the boxes that still run. It lasts until it is ended, or the fabric is
     /// restarted.
     DRAIN_FABRIC: "drain_fabric" Put "/v1/fabric/drain",

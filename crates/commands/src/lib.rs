@@ -62,6 +62,7 @@ enum Command {
     Daemon(command::daemon::Arguments),
     Launcher(command::launcher::Arguments),
     Fabric(command::fabric::Arguments),
+    Upgrade(command::upgrade::Arguments),
     #[command(flatten)]
     Online(command::online::Command),
 }
@@ -99,6 +100,7 @@ pub fn main(components: Components) -> ExitCode {
         Command::Daemon(arguments) => command::daemon::run(&arguments),
         Command::Launcher(arguments) => command::launcher::run(&arguments),
         Command::Fabric(arguments) => command::fabric::run(&arguments),
+        Command::Upgrade(arguments) => command::upgrade::run(&arguments),
         Command::Online(command) => command::online::run(&command),
         Command::Completion(arguments) => command::completion::run(&arguments),
     };

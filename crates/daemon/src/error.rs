@@ -1,6 +1,7 @@
 //! The error of an operation.
 
 use crate::store::StoreError;
+use crate::upgrade::UpgradeError;
 use api::{
     ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, Owner, PortName, StackName,
     Subject, SwitchName,
@@ -77,6 +78,8 @@ pub enum OperationError {
     Launcher(LauncherError),
     /// The definition cannot be stored.
     Store(StoreError),
+    /// The daemon cannot be replaced.
+    Upgrade(UpgradeError),
     /// The fabric is drained: it takes no new boxes and starts none.
     Draining,
     /// So many boxes run in the fabric that is to be restarted.
@@ -168,7 +171,7 @@ impl OperationError {
             | Self::NothingToConfirm(_)
             | Self::Ending => ErrorCode::Busy,
             Self::Invalid(_) => ErrorCode::Invalid,
-            Self::Refused(_) | Self::Port(_) => ErrorCode::Refused,
+            Self::Refused(_) | Self::Port(_) | Self::Upgrade(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
             Self::Limit(..) => ErrorCode::Limit,
             Self::Fabric(error) => fabric_code(error),
@@ -272,6 +275,7 @@ impl fmt::Display for OperationError {
             Self::Fabric(error) => error.fmt(f),
             Self::Launcher(_) => f.write_str("the fabric can't be started"),
             Self::Store(error) => error.fmt(f),
+            Self::Upgrade(error) => error.fmt(f),
             Self::Draining => f.write_str("the fabric is drained: it takes no new boxes and starts none"),
             Self::FabricInUse(1) => f.write_str("a restart of the fabric interrupts a box that runs"),
             Self::FabricInUse(boxes) => {
@@ -291,6 +295,7 @@ impl Error for OperationError {
             Self::Port(error) => error.source(),
             Self::Store(error) => error.source(),
             Self::Fabric(error) => error.source(),
+            Self::Upgrade(error) => error.source(),
             Self::Launcher(error) => Some(error),
             Self::System(_, error) => Some(error),
             _ => None,
@@ -449,6 +454,12 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
 impl From<RequestError> for OperationError {
     fn from(error: RequestError) -> Self {
         Self::Invalid(error)
+    }
+}
+
+impl From<UpgradeError> for OperationError {
+    fn from(error: UpgradeError) -> Self {
+        Self::Upgrade(error)
     }
 }
 

@@ -35,12 +35,16 @@ mod settings;
 mod store;
 mod supervisor;
 mod symbols;
+mod upgrade;
 
 pub use api::{Subject, escape::EscapedText};
 pub use error::{OperationError, PortError, RequestError};
 pub use fabric::{Connector, LauncherConnector};
-pub use server::{Address, ListenError, RunError, Tcp, TlsError, run};
+pub use server::{Address, ListenError, Listeners, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;
 pub use supervisor::{StartError, Supervisor};
 pub use symbols::SymbolFile;
+pub use upgrade::{
+    Handover, HandoverError, HelperFailure, ProgramDescription, UpgradeError, UpgradeHelper, serve_upgrades,
+};

@@ -2,6 +2,7 @@
 
 use crate::fabric::Connector;
 use crate::symbols::SymbolFile;
+use crate::upgrade::UpgradeHelper;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub struct Settings {
     /// Whether the fabric and its boxes end with the daemon, even if it is killed. They always do without a store, because
     /// no other daemon could adopt them.
     pub ends_fabric: bool,
+    /// Starts the program that replaces this one. `None`: the daemon cannot be replaced while it runs.
+    pub upgrade_helper: Option<Arc<UpgradeHelper>>,
     /// Maximum 4 KB pages of the store. `None`: as many as the disk holds.
     pub store_pages: Option<u32>,
 }
@@ -33,6 +36,7 @@ impl Settings {
             symbols: None,
             store: None,
             ends_fabric: false,
+            upgrade_helper: None,
             store_pages: None,
         }
     }

@@ -12,7 +12,7 @@ use api::operation as op;
 use api::{
     AddPort, BoxState, CreateBox, CreateSwitch, HandlerWrite, Install, Limits, PortDriver, RemoveQuery, Stack,
 };
-use daemon::Settings;
+use daemon::{Listeners, Settings};
 use random::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,10 @@ const NAMES: u32 = 4;
 fn run_as_daemon() {
     let Some(folder) = std::env::var_os(BE_A_DAEMON).map(PathBuf::from) else { return };
     let settings = Settings { store: Some(folder.join("store")), ..support::settings() };
-    let result = daemon::run(&settings, &folder.join("socket"), None, |_| {
-        std::fs::write(folder.join("ready"), "").unwrap();
-    });
+    let result =
+        daemon::run(&settings, Listeners::open(&folder.join("socket"), None, None).unwrap(), None, |_| {
+            std::fs::write(folder.join("ready"), "").unwrap();
+        });
     if let Err(error) = result {
         eprintln!("{error}");
         std::process::exit(7);

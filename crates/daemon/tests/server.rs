@@ -8,7 +8,7 @@ use api::{
     BoxState, CaptureQuery, CreateBox, ErrorCode, ErrorReason, Event, EventKind, EventQuery, LogQuery,
     PortRequest, RemoveQuery,
 };
-use daemon::{Settings, Tcp};
+use daemon::{Listeners, Settings, Tcp};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -36,12 +36,15 @@ fn run_as_daemon() {
         key: file("key"),
         token: file("token"),
     });
-    let result = daemon::run(&settings, &file("socket"), tcp.as_ref(), |address| {
-        let port = address.tcp.map_or(0, |address| address.port());
-        std::fs::write(folder.join("ready.new"), port.to_string()).unwrap();
-        std::fs::rename(folder.join("ready.new"), folder.join("ready")).unwrap();
-    });
-    if let Err(error) = result {
+    let listeners = Listeners::open(&file("socket"), tcp.as_ref().map(|tcp| tcp.address), None);
+    let run = |listeners| {
+        daemon::run(&settings, listeners, tcp.as_ref(), |address| {
+            let port = address.tcp.map_or(0, |address| address.port());
+            std::fs::write(folder.join("ready.new"), port.to_string()).unwrap();
+            std::fs::rename(folder.join("ready.new"), folder.join("ready")).unwrap();
+        })
+    };
+    if let Err(error) = listeners.and_then(run) {
         eprintln!("{error}");
         std::process::exit(7);
     }

@@ -69,6 +69,10 @@ pub enum EventKind {
     StackRemoved,
     /// The daemon started and restored its definitions.
     DaemonStarted,
+    /// The daemon has replaced another one, while boxes went on.
+    DaemonReplaced,
+    /// The program that was to replace the daemon did not become ready, so the daemon goes on.
+    UpgradeFailed,
     /// The fabric, which runs the boxes, has ended, or can't be restarted.
     FabricLost,
     /// The fabric takes no new boxes and starts none, or takes and starts them again.

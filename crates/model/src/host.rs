@@ -49,6 +49,31 @@ pub struct StopQuery {
     pub all: bool,
 }
 
+/// The program that is to replace the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Upgrade {
+    /// Its absolute path on the daemon's host. Absent: the file that is now at the path of the daemon's program. Only a
+    /// client at the Unix socket may name another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+/// A daemon that is about to be replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UpgradeReply {
+    /// The program that replaces it.
+    pub program: String,
+    /// The version of the daemon.
+    pub previous: String,
+    /// The version of the program that replaces it.
+    pub version: String,
+    /// The process ID of the daemon. That of the new daemon differs.
+    pub pid: u32,
+    /// The number of boxes that are not stopped. They go on.
+    pub running: u32,
+}
+
 /// How the fabric is restarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -46,6 +46,7 @@ pub use event::{Event, EventKind, EventQuery};
 pub use handler_write::{RecordedWrite, WriteEffect};
 pub use host::{
     CgroupVersion, Counts, DrainStatus, FabricRestart, HostStatus, Kvm, RestartQuery, StopQuery, StopReply,
+    Upgrade, UpgradeReply,
 };
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};

@@ -15,4 +15,5 @@ pub(crate) mod graph;
 pub(crate) mod launcher;
 pub(crate) mod online;
 pub(crate) mod run;
+pub(crate) mod upgrade;
 mod usage;

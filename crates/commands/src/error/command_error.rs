@@ -71,6 +71,12 @@ pub(crate) enum CommandError {
     FabricEnd(protocol::launcher::FabricEndError),
     /// The fabric failed.
     Fabric(fabric::StartError),
+    /// The daemon can't take over from another one.
+    TakeOver(daemon::HandoverError),
+    /// The helper process of a daemon can't be started, or failed.
+    Helper(io::Error),
+    /// The daemon goes on, because its successor did not become ready. The text is the daemon's.
+    NotUpgraded(String),
     /// The path of this program is unknown.
     OwnProgram(io::Error),
     /// A text is not a capture point.
@@ -165,6 +171,9 @@ impl CommandError {
             | Self::Launcher(_)
             | Self::FabricEnd(_)
             | Self::Fabric(_)
+            | Self::TakeOver(_)
+            | Self::Helper(_)
+            | Self::NotUpgraded(_)
             | Self::OwnProgram(_)
             | Self::NoClass { .. }
             | Self::Undocumented(_)
@@ -200,6 +209,9 @@ impl fmt::Display for CommandError {
             Self::Launcher(error) => error.fmt(f),
             Self::FabricEnd(error) => error.fmt(f),
             Self::Fabric(error) => error.fmt(f),
+            Self::TakeOver(error) => error.fmt(f),
+            Self::Helper(_) => f.write_str("the daemon's helper for upgrades can't run"),
+            Self::NotUpgraded(message) => f.write_str(message),
             Self::OwnProgram(_) => f.write_str("can't find this program"),
             Self::CapturePoint { text, .. } => f.write_str(text),
             Self::Port(error) => error.fmt(f),
@@ -236,6 +248,8 @@ impl Error for CommandError {
             Self::Launcher(error) => error.source(),
             Self::FabricEnd(error) => error.source(),
             Self::Fabric(error) => error.source(),
+            Self::TakeOver(error) => error.source(),
+            Self::Helper(error) => Some(error),
             Self::OwnProgram(error) => Some(error),
             Self::CapturePoint { cause, .. } => Some(cause),
             Self::Port(error) => error.source(),
@@ -246,6 +260,7 @@ impl Error for CommandError {
             | Self::Configuration
             | Self::ListenVariable
             | Self::NoDefaultSocket
+            | Self::NotUpgraded(_)
             | Self::NoStackFile(_)
             | Self::StackToExport(_)
             | Self::NoElement { .. }

@@ -31,6 +31,11 @@ pub trait Connector: fmt::Debug + Send + Sync {
     /// The port of a device was removed.
     fn close(&self, device: PortDevice);
 
+    /// The version of the protocol that the launcher speaks, if one is connected.
+    fn launcher_version(&self) -> Option<u16> {
+        None
+    }
+
     /// Ends the fabric and its boxes, and waits until it has ended. The launcher goes on.
     fn end_fabric(&self);
 
@@ -111,6 +116,10 @@ impl Connector for LauncherConnector {
     fn close(&self, device: PortDevice) {
         // A launcher that has gone has no device.
         let _ = self.request(|client| client.close(device.clone()));
+    }
+
+    fn launcher_version(&self) -> Option<u16> {
+        self.state().client.as_ref().map(Client::peer_version)
     }
 
     fn end_fabric(&self) {

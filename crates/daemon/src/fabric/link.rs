@@ -32,6 +32,11 @@ impl FabricLink {
         Self { connector, store, state: Mutex::default(), changed: Condvar::new() }
     }
 
+    /// The version of the protocol that the fabric speaks, if one is connected.
+    pub(crate) fn peer_version(&self) -> Option<u16> {
+        self.state().client.as_ref().map(|client| client.peer_version())
+    }
+
     /// Opens devices.
     pub(crate) fn connector(&self) -> &dyn Connector {
         &*self.connector

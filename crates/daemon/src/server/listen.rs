@@ -51,7 +51,7 @@ pub(super) struct Socket {
     /// Its path, if it was created here.
     path: Option<PathBuf>,
     /// Held as long as the socket is served.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Socket {
@@ -68,7 +68,25 @@ impl Socket {
             }
         };
         listener.set_nonblocking(true).map_err(ListenError::Handed)?;
-        Ok(Self { listener, path: made, _lock: lock })
+        Ok(Self { listener, path: made, lock })
+    }
+}
+
+impl Socket {
+    /// The socket of another daemon, with its lock, if it made the socket at this path.
+    pub(super) fn take_over(path: &Path, listener: UnixListener, lock: Option<File>) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, path: lock.as_ref().map(|_| path.to_path_buf()), lock })
+    }
+
+    /// The lock, if this process or the one before made the socket.
+    pub(super) fn lock(&self) -> Option<&File> {
+        self.lock.as_ref()
+    }
+
+    /// Leaves the file to the process that has taken over.
+    pub(super) fn release(&mut self) {
+        self.path = None;
     }
 }
 

@@ -3,7 +3,9 @@
 mod admission;
 mod authorization;
 mod connection;
+mod error;
 mod listen;
+mod listeners;
 mod metrics;
 mod request;
 mod respond;
@@ -15,6 +17,8 @@ mod stream;
 mod tls;
 mod write_timeout;
 
+pub use error::RunError;
 pub use listen::ListenError;
-pub use run::{Address, RunError, run};
+pub use listeners::Listeners;
+pub use run::{Address, run};
 pub use tls::{Tcp, TlsError};

@@ -1,5 +1,6 @@
 //! Maps each operation of the API to a method of the supervisor.
 
+use super::admission::{Connection, Peer};
 use super::authorization::RefusalCounts;
 use super::metrics::{self, MetricsInput};
 use super::request::{JsonBody, PathNames, QueryParameters};
@@ -14,14 +15,15 @@ use api::{
     CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument,
     HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName,
     RemoveQuery, RestartQuery, SetAddress, Stack, StackName, StackStatus, StopQuery, StopReply, StoreStatus,
-    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
+    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +68,7 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
     Some(match name {
         "host" => get(host),
         "stop_daemon" => post(stop_daemon),
+        "upgrade_daemon" => post(upgrade_daemon),
         "drain_fabric" => put(drain_fabric),
         "undrain_fabric" => delete(undrain_fabric),
         "restart_fabric" => post(restart_fabric),
@@ -149,6 +152,25 @@ async fn stop_daemon(
     // The connection is closed only when the reply is sent.
     shutdown.send(if query.all { Shutdown::All } else { Shutdown::Daemon });
     Ok(reply)
+}
+
+async fn upgrade_daemon(
+    State(supervisor): SupervisorArg,
+    State(shutdown): State<ShutdownSender>,
+    Extension(connection): Extension<Arc<Connection>>,
+    JsonBody(request): JsonBody<Upgrade>,
+) -> JsonResult<UpgradeReply> {
+    // Whoever has the token may not execute any program as the daemon's user.
+    if request.program.is_some() && !matches!(connection.peer, Peer::User(_)) {
+        let message = "only a client at the daemon's Unix socket may name the program that replaces it";
+        return Err(ErrorResponse::new(ErrorCode::Refused, message));
+    }
+    let path = request.program.map(PathBuf::from);
+    let check = move |supervisor: &Supervisor| supervisor.check_upgrade(path.as_deref());
+    let (program, reply) = wait(supervisor, check).await?;
+    // The connection is closed only when the reply is sent.
+    shutdown.send(Shutdown::Replace(program));
+    Ok(Json(reply))
 }
 
 async fn drain_fabric(State(supervisor): SupervisorArg) -> JsonResult<DrainStatus> {

@@ -3,20 +3,21 @@
 use super::admission::{Admission, Peer};
 use super::authorization::{Authorization, RefusalCounts, with_token};
 use super::connection::{Connections, accept, admit};
-use super::listen::{ListenError, Socket};
+use super::error::RunError;
+use super::listeners::Listeners;
 use super::routes::{ServerState, routes};
 use super::service_manager;
 use super::shutdown::{Shutdown, ShutdownSender};
-use super::tls::{Tcp, TlsError, Token, acceptor};
+use super::tls::{Tcp, Token, acceptor};
 use super::write_timeout::WriteTimeout;
 use crate::settings::Settings;
-use crate::supervisor::{StartError, Supervisor};
+use crate::supervisor::Supervisor;
+use crate::upgrade::{Origin, UpgradeError};
 use rustix::net::sockopt;
-use std::fmt;
 use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -41,61 +42,7 @@ pub struct Address {
     pub tcp: Option<SocketAddr>,
 }
 
-/// Why a daemon could not run.
-#[derive(Debug)]
-pub enum RunError {
-    /// The Unix socket could not be opened.
-    Listen(ListenError),
-    /// TCP could not be set up.
-    Tls(TlsError),
-    /// The supervisor could not start.
-    Start(StartError),
-    /// Threads or signal handlers could not be created.
-    System(io::Error),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Listen(error) => error.fmt(f),
-            Self::Tls(error) => error.fmt(f),
-            Self::Start(error) => error.fmt(f),
-            Self::System(_) => f.write_str("the daemon can't run"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            // `Display` prints the cause's own message, so the chain continues with the cause's source.
-            Self::Listen(error) => error.source(),
-            Self::Tls(error) => error.source(),
-            Self::Start(error) => error.source(),
-            Self::System(error) => Some(error),
-        }
-    }
-}
-
-impl From<ListenError> for RunError {
-    fn from(error: ListenError) -> Self {
-        Self::Listen(error)
-    }
-}
-
-impl From<TlsError> for RunError {
-    fn from(error: TlsError) -> Self {
-        Self::Tls(error)
-    }
-}
-
-impl From<io::Error> for RunError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
-/// Runs a daemon until a request, SIGTERM, which ends the daemon only, or SIGINT, which also ends all boxes. When `ready`
+/// Runs a daemon until it is replaced, or until a request, SIGTERM, which ends the daemon only, or SIGINT, which also ends all boxes. When `ready`
 /// is called, everything is restored and the API is reachable.
 ///
 /// # Errors
@@ -103,17 +50,54 @@ impl From<io::Error> for RunError {
 /// The daemon could not start. After `ready` there are no errors.
 pub fn run(
     settings: &Settings,
-    socket: &Path,
+    mut listeners: Listeners,
     tcp: Option<&Tcp>,
     ready: impl FnOnce(&Address),
 ) -> Result<(), RunError> {
+    let mut ready = Some(ready);
+    let mut failure = None;
+    loop {
+        let origin = listeners.origin.take();
+        let begin = Begin { origin, failure: failure.take(), ready: ready.take() };
+        let Shutdown::Replace(program) = run_once(settings, &listeners, tcp, begin)? else { return Ok(()) };
+        let started = match &settings.upgrade_helper {
+            Some(helper) => helper.start(&program, &listeners.parts()),
+            None => Err(UpgradeError::Helper(None)),
+        };
+        match started {
+            Ok(pid) => {
+                service_manager::replaced_by(pid);
+                listeners.unix.release();
+                return Ok(());
+            }
+            // Clients wait in the queues of the sockets.
+            Err(error) => failure = Some(error),
+        }
+    }
+}
+
+/// How a run of the server begins.
+struct Begin<R> {
+    /// The daemon that is replaced.
+    origin: Option<Origin>,
+    /// Why the daemon was not replaced by another program, and runs again.
+    failure: Option<UpgradeError>,
+    /// Called the first time.
+    ready: Option<R>,
+}
+
+/// Runs the server once. Returns why it has ended.
+fn run_once(
+    settings: &Settings,
+    listeners: &Listeners,
+    tcp: Option<&Tcp>,
+    begin: Begin<impl FnOnce(&Address)>,
+) -> Result<Shutdown, RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("api")
         .enable_all()
         .build()?;
-    // The socket comes first: its lock shows whether another daemon runs.
-    let unix = Socket::open(socket)?;
     let result = runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -123,7 +107,7 @@ pub fn run(
                 _ = interrupt.recv() => Shutdown::All,
             }
         };
-        serve(settings, &unix, (socket, tcp), ready, end).await
+        serve(settings, listeners, tcp, begin, end).await
     });
     // Operations that still wait for boxes are abandoned.
     runtime.shutdown_background();
@@ -133,16 +117,15 @@ pub fn run(
 /// Serves until `end` completes.
 async fn serve(
     settings: &Settings,
-    unix: &Socket,
-    (socket, tcp): (&Path, Option<&Tcp>),
-    ready: impl FnOnce(&Address),
+    listeners: &Listeners,
+    tcp: Option<&Tcp>,
+    begin: Begin<impl FnOnce(&Address)>,
     end: impl Future<Output = Shutdown>,
-) -> Result<(), RunError> {
-    let unix = UnixListener::from_std(unix.listener.try_clone()?)?;
-    let tls = match tcp {
-        Some(tcp) => {
-            let listener = TcpListener::bind(tcp.address).await;
-            let listener = listener.map_err(|error| TlsError::Bind(tcp.address, error))?;
+) -> Result<Shutdown, RunError> {
+    let unix = UnixListener::from_std(listeners.unix.listener.try_clone()?)?;
+    let tls = match tcp.zip(listeners.tcp.as_ref()) {
+        Some((tcp, listener)) => {
+            let listener = TcpListener::from_std(listener.try_clone()?)?;
             Some((listener, acceptor(tcp)?, Token::read(&tcp.token)?))
         }
         None => None,
@@ -150,6 +133,7 @@ async fn serve(
     let own = settings.clone();
     let started = tokio::task::spawn_blocking(move || Supervisor::start(&own)).await;
     let supervisor = started.map_err(io::Error::other)?.map_err(RunError::Start)?;
+    supervisor.note_upgrade(begin.origin.as_ref(), begin.failure.as_ref());
     let (tell_end, ending) = watch::channel(false);
     let refused = Arc::<RefusalCounts>::default();
     let (shutdown, mut requested) = ShutdownSender::channel();
@@ -165,7 +149,12 @@ async fn serve(
         open.clone().layer(axum::middleware::from_fn_with_state(authorization, with_token))
     });
     let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
-    ready(&Address { socket: socket.into(), tcp: address });
+    if let Some(ready) = begin.ready {
+        ready(&Address { socket: listeners.path.clone(), tcp: address });
+    }
+    if let Some(origin) = &begin.origin {
+        origin.tell_ready();
+    }
     service_manager::ready();
     let mut connections = Connections::new(ending);
     // Clients that cannot even log in over TCP must not lock out the user of the Unix socket.
@@ -208,18 +197,21 @@ async fn serve(
             }
         }
     }
-    service_manager::stopping();
+    if !matches!(what, Shutdown::Replace(_)) {
+        service_manager::stopping();
+    }
     // An error means that no stream is left.
     let _ = tell_end.send(true);
     let ended = supervisor.clone();
-    let last = tokio::task::spawn_blocking(move || match what {
-        Shutdown::Daemon => ended.end(),
-        Shutdown::All => ended.end_all(),
+    let is_all = what == Shutdown::All;
+    let last = tokio::task::spawn_blocking(move || match is_all {
+        false => ended.end(),
+        true => ended.end_all(),
     });
     connections.finish().await;
     last.await.map_err(io::Error::other)?;
     tokio::task::spawn_blocking(move || supervisor.close_store()).await.map_err(io::Error::other)?;
-    Ok(())
+    Ok(what)
 }
 
 /// Makes the kernel close a connection whose client has vanished without a word. A stream without events sends nothing,

@@ -17,6 +17,11 @@ pub(super) fn stopping() {
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
 }
 
+/// Reports that another process has replaced this one.
+pub(super) fn replaced_by(pid: u32) {
+    let _ = sd_notify::notify(&[NotifyState::MainPid(pid)]);
+}
+
 /// Reports twice per watchdog period that the daemon responds. It never returns.
 ///
 /// A report needs this task, a thread for operations, and the thread that moves packets. If one of them hangs, the

@@ -1,14 +1,17 @@
 //! How requests and signals tell the server to end.
 
+use std::path::PathBuf;
 use tokio::sync::mpsc;
 
 /// What ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shutdown {
     /// The daemon; the fabric and its boxes go on.
     Daemon,
     /// The fabric, its boxes and the launcher too.
     All,
+    /// The daemon, once this program has replaced it.
+    Replace(PathBuf),
 }
 
 /// Requests to end. One is enough.

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of this schema.
-const SCHEMA_VERSION: i64 = 6;
+pub(crate) const SCHEMA_VERSION: i64 = 6;
 
 /// The counter that is 1 while the fabric is drained.
 pub(crate) const DRAINING: &str = "draining";

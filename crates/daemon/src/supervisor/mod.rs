@@ -24,6 +24,7 @@ mod state;
 mod status;
 mod streams;
 mod switches;
+mod upgrade;
 
 pub use state::{StartError, Supervisor};
 pub(crate) use status::sandbox_to_api;

@@ -11,6 +11,7 @@ use crate::news::News;
 use crate::settings::Settings;
 use crate::store::{DRAINING, Damage, Store, StoreError, StoredSwitch};
 use crate::symbols::SymbolFile;
+use crate::upgrade::UpgradeHelper;
 use api::Subject;
 use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
 use protocol::StoreIdentity;
@@ -109,6 +110,8 @@ pub(super) struct SupervisorState {
     pub(super) folder: PathBuf,
     /// Whether the fabric ends with this daemon.
     pub(super) ends_fabric: bool,
+    /// Starts the program that replaces this one.
+    pub(super) upgrade_helper: Option<Arc<UpgradeHelper>>,
     /// Stacks that await confirmation.
     pending: Mutex<BTreeMap<StackName, PendingConfirmation>>,
     pub(super) started: Time,
@@ -252,6 +255,7 @@ impl Supervisor {
             change: Mutex::default(),
             folder: folder(settings.store.as_deref()),
             ends_fabric: settings.ends_fabric || settings.store.is_none(),
+            upgrade_helper: settings.upgrade_helper.clone(),
             faults: Mutex::default(),
             pending: Mutex::default(),
             started: Time::now(),

@@ -20,6 +20,8 @@ type Outcome = (Result<ByteBuf, FabricError>, Vec<OwnedFd>);
 pub struct Client {
     channel: Channel,
     waiting: Mutex<Waiting>,
+    /// The version that the fabric speaks.
+    peer_version: u16,
 }
 
 #[derive(Debug, Default)]
@@ -44,16 +46,22 @@ impl Client {
     pub fn connect(channel: Channel, store: StoreIdentity) -> Result<(Arc<Self>, Reader), FabricError> {
         let ours = Hello { version: VERSION, store };
         channel.send(&ToFabric::Hello(ours), &[]).map_err(|_| FabricError::Disconnected)?;
-        match channel.receive::<FromFabric>(MAX_REPLY_BYTES) {
+        let peer_version = match channel.receive::<FromFabric>(MAX_REPLY_BYTES) {
             Ok(Some(Received { message: FromFabric::Hello(theirs), .. })) => {
                 ours.agree(&theirs).map_err(|error| FabricError::Protocol(error.to_string()))?;
+                theirs.version
             }
             Ok(Some(_)) => return Err(FabricError::Protocol("it does not begin with a greeting".into())),
             Ok(None) => return Err(FabricError::Disconnected),
             Err(error) => return Err(FabricError::Protocol(::model::with_causes(&error))),
-        }
-        let client = Arc::new(Self { channel, waiting: Mutex::default() });
+        };
+        let client = Arc::new(Self { channel, waiting: Mutex::default(), peer_version });
         Ok((client.clone(), Reader(client)))
+    }
+
+    /// The version that the fabric speaks.
+    pub fn peer_version(&self) -> u16 {
+        self.peer_version
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -22,6 +22,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Client {
     channel: Channel,
     timeout: Duration,
+    /// The version that the launcher speaks.
+    peer_version: u16,
 }
 
 /// A fabric that was connected.
@@ -61,7 +63,7 @@ impl Client {
         // A launcher that does not accept lets `connect` wait for the send limit.
         set_limit(socket.as_fd(), timeout).map_err(failed)?;
         connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?).map_err(failed)?;
-        let client = Client { channel: Channel::from(socket), timeout };
+        let mut client = Client { channel: Channel::from(socket), timeout, peer_version: VERSION };
         let hello = Hello { version: VERSION, store };
         client.channel.send(&hello, &[]).or_else(|error| match error {
             // The launcher may have refused the connection already.
@@ -71,7 +73,13 @@ impl Client {
         let theirs = client.receive::<Result<Hello, Refusal>>()?;
         let theirs = theirs.message.map_err(LauncherError::Refused)?;
         hello.agree(&theirs).map_err(LauncherError::Hello)?;
+        client.peer_version = theirs.version;
         Ok(client)
+    }
+
+    /// The version that the launcher speaks.
+    pub fn peer_version(&self) -> u16 {
+        self.peer_version
     }
 
     /// A connection to the fabric with this number. It is started if it does not run. The channel to a fabric that is

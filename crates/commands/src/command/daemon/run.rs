@@ -6,12 +6,12 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use api::client;
 use clap::{Args, Subcommand};
-use daemon::{LauncherConnector, Settings, SymbolFile, Tcp};
+use daemon::{Handover, LauncherConnector, Listeners, Settings, SymbolFile, Tcp, UpgradeHelper};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
@@ -20,6 +20,9 @@ use super::stop;
 use crate::components;
 use crate::error::{CommandError, FileError};
 use crate::output;
+
+/// The option with which a daemon takes over from another one.
+const TAKE_OVER: &str = "--take-over";
 
 /// Run the daemon that supervises boxes and switches.
 ///
@@ -66,6 +69,9 @@ pub(crate) struct Arguments {
     /// Exit when standard input closes, for programs that start their own daemon.
     #[arg(long)]
     until_input_ends: bool,
+    /// Take over from a daemon whose helper started this process.
+    #[arg(long, hide = true)]
+    take_over: bool,
     /// Print JSON when the daemon is ready: {"socket", "listen", "store", "pid"}.
     #[arg(long)]
     json: bool,
@@ -106,11 +112,18 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         }
         _ => None,
     };
+    let handover = arguments.take_over.then(Handover::receive).transpose().map_err(CommandError::TakeOver)?;
+    // The socket comes first: its lock shows whether another daemon runs.
+    let listeners = Listeners::open(&socket, arguments.listen, handover).map_err(CommandError::Daemon)?;
+    // Boxes that end with the daemon can't outlive its upgrade.
+    let upgrades = store.is_some() && !arguments.until_input_ends;
+    let upgrade_helper = upgrades.then(upgrade_helper).transpose()?.map(Arc::new);
     let connector = connector(arguments, &socket, store.as_deref())?;
     let settings = Settings {
         store: store.clone(),
         symbols: symbols(),
         ends_fabric: arguments.until_input_ends,
+        upgrade_helper,
         ..Settings::new(Arc::new(connector), concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();
@@ -130,8 +143,18 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             eprintln!("{}", sentence(&ready));
         }
     };
-    daemon::run(&settings, &socket, tcp.as_ref(), ready).map_err(CommandError::Daemon)?;
+    daemon::run(&settings, listeners, tcp.as_ref(), ready).map_err(CommandError::Daemon)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The process that starts this daemon's successor, with the same arguments.
+fn upgrade_helper() -> Result<UpgradeHelper, CommandError> {
+    let program = std::env::current_exe().map_err(CommandError::OwnProgram)?;
+    let own = std::env::args_os().skip(1).filter(|argument| argument != TAKE_OVER);
+    let arguments = own.chain([TAKE_OVER.into()]).collect();
+    let mut command = Command::new(program);
+    command.args(["upgrade", "--helper"]);
+    UpgradeHelper::spawn(command, arguments).map_err(CommandError::Helper)
 }
 
 /// The launcher that the daemon uses, which it starts if none listens.

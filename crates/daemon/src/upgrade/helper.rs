@@ -1,0 +1,79 @@
+//! The daemon's end of the conversation with its helper.
+
+use super::description::ProgramDescription;
+use super::error::UpgradeError;
+use super::messages::{HandoverMessage, MAX_MESSAGE, Part, Reply, Request};
+use protocol::{Channel, ChannelError, Received};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// A process that starts the daemon's successor. It ends with this value.
+#[derive(Debug)]
+pub struct UpgradeHelper {
+    channel: Mutex<Channel>,
+    /// The program of this daemon: the path under which it was started.
+    program: PathBuf,
+    /// The arguments of this daemon, with one that makes it take over.
+    arguments: Vec<OsString>,
+}
+
+impl UpgradeHelper {
+    /// Starts a helper with a command that calls [`serve_upgrades`](super::serve_upgrades). The successor is started
+    /// with these arguments, and inherits what the command has: environment, folder, standard output and standard error.
+    pub fn spawn(mut command: Command, arguments: Vec<OsString>) -> io::Result<Self> {
+        let (near, far) = Channel::pair()?;
+        let program = PathBuf::from(command.get_program());
+        let mut child = command.stdin(Stdio::from(OwnedFd::from(far))).spawn()?;
+        // A helper that ends before the daemon would stay a zombie.
+        std::thread::Builder::new().name("helper".into()).spawn(move || child.wait())?;
+        Ok(Self { channel: Mutex::new(near), program, arguments })
+    }
+
+    /// The path under which this daemon's program was started.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Has a program describe itself.
+    pub(crate) fn describe(&self, program: &Path) -> Result<ProgramDescription, UpgradeError> {
+        match self.ask(&Request::Describe(program.into()), &[])? {
+            Reply::Described(description) => Ok(description),
+            Reply::Failed(failure) => Err(UpgradeError::Program(program.into(), failure)),
+            Reply::Started { .. } => Err(UpgradeError::Helper(None)),
+        }
+    }
+
+    /// Starts the successor and waits until it is ready. Returns its process ID.
+    pub(crate) fn start(
+        &self,
+        program: &Path,
+        parts: &[(Part, BorrowedFd<'_>)],
+    ) -> Result<u32, UpgradeError> {
+        let handover = HandoverMessage {
+            parts: parts.iter().map(|(part, _)| *part).collect(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+        };
+        let descriptors: Vec<BorrowedFd<'_>> = parts.iter().map(|(_, descriptor)| *descriptor).collect();
+        let arguments = self.arguments.clone();
+        match self.ask(&Request::Start { program: program.into(), arguments, handover }, &descriptors)? {
+            Reply::Started { pid } => Ok(pid),
+            Reply::Failed(failure) => Err(UpgradeError::Program(program.into(), failure)),
+            Reply::Described(_) => Err(UpgradeError::Helper(None)),
+        }
+    }
+
+    fn ask(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<Reply, UpgradeError> {
+        let gone = |error: ChannelError| UpgradeError::Helper(Some(error));
+        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        channel.send(request, descriptors).map_err(gone)?;
+        match channel.receive(MAX_MESSAGE).map_err(gone)? {
+            Some(Received { message, .. }) => Ok(message),
+            None => Err(UpgradeError::Helper(None)),
+        }
+    }
+}
