@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use api::{MacAddrError, NameError, PathError};
+use api::{IpPrefixError, MacAddrError, NameError, PathError};
 
 /// Why the value of an option is rejected. Its message follows the option's name.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub(crate) enum ValueError {
     Path(PathError),
     /// A part of the value is not an Ethernet address.
     Address(MacAddrError),
+    /// A part of the value is not an IP address or prefix.
+    Prefix(IpPrefixError),
     /// Something other than a setting follows an attachment.
     PortSetting(String),
 }
@@ -33,8 +35,9 @@ impl fmt::Display for ValueError {
             Self::Name(error) => error.fmt(f),
             Self::Path(error) => error.fmt(f),
             Self::Address(error) => error.fmt(f),
+            Self::Prefix(error) => error.fmt(f),
             Self::PortSetting(text) => {
-                write!(f, "unexpected {text:?}: only mac=ADDRESS and transparent may follow")
+                write!(f, "unexpected {text:?}: only mac=ADDRESS, bind-ip=ADDRESS and transparent may follow")
             }
         }
     }
@@ -47,6 +50,7 @@ impl Error for ValueError {
             Self::Name(error) => error.source(),
             Self::Path(error) => error.source(),
             Self::Address(error) => error.source(),
+            Self::Prefix(error) => error.source(),
             Self::Form(_) | Self::Seconds(_) | Self::PortSetting(_) => None,
         }
     }
@@ -61,6 +65,12 @@ impl From<NameError> for ValueError {
 impl From<PathError> for ValueError {
     fn from(error: PathError) -> ValueError {
         ValueError::Path(error)
+    }
+}
+
+impl From<IpPrefixError> for ValueError {
+    fn from(error: IpPrefixError) -> ValueError {
+        ValueError::Prefix(error)
     }
 }
 

@@ -325,23 +325,26 @@ fn a_box_sends_from_its_own_address_only() {
     let supervisor = supervisor();
     let zero = Some(api::MacAddr::new([0; 6]));
     let bound = Limits::default();
-    let (transparent, other) = (Limits { transparent: true, ..bound }, Limits { source: zero, ..bound });
+    let transparent = Limits { transparent: true, ..Limits::default() };
+    let other = Limits { source: zero, ..Limits::default() };
     for (lan, mode) in [("static", SwitchMode::Static), ("learning", SwitchMode::Learning)] {
         let lan = switch(lan);
         let far = AddPort { default: mode == SwitchMode::Static, ..port("far", PortDriver::Null {}) };
         let definition = CreateSwitch { mode, ports: vec![far], ..CreateSwitch::new(lan.clone()) };
         supervisor.create_switch(definition).unwrap();
         let show = || supervisor.show_switch(&lan).unwrap().port_list;
-        for (limits, passes) in [(bound, false), (transparent, true), (other, true)] {
+        for (limits, passes) in [(&bound, false), (&transparent, true), (&other, true)] {
             // The probe's frames are from the zero address. The port is attached at once, or later.
             for attach in [lan.as_str(), "-"] {
                 let mut definition = process("sender", "send 60", &[attach]);
-                definition.ports[0].limits = limits;
+                definition.ports[0].limits = limits.clone();
                 supervisor.create_box(definition).unwrap();
                 let name = if attach == "-" { "later" } else { "sender.0" };
                 if attach == "-" {
                     let driver = PortDriver::Box { name: self::name("sender"), port: 0 };
-                    supervisor.add_port(&lan, &AddPort { limits, ..port(name, driver) }).unwrap();
+                    supervisor
+                        .add_port(&lan, &AddPort { limits: limits.clone(), ..port(name, driver) })
+                        .unwrap();
                 }
                 until("frames come in", || {
                     show()

@@ -57,7 +57,7 @@ fn strangers_are_refused_and_others_served() {
     assert!(refusal(Hello { version: VERSION + 2, store: STORE }).contains("version"));
     // An order before the greeting.
     let (near, served) = connect(&fabric);
-    near.send(&ToFabric::Order { number: 1, order: orders::Ping {}.into() }, &[]).unwrap();
+    near.send(&ToFabric::Order { number: 1, order: Box::new(orders::Ping {}.into()) }, &[]).unwrap();
     assert!(served.join().unwrap().is_some());
     // Other messages instead of orders, after a greeting.
     for message in ["{}", "Order", ""] {

@@ -18,6 +18,7 @@ pub mod escape;
 mod event;
 mod handler_write;
 mod host;
+mod ip_prefix;
 mod mac_addr;
 mod name;
 mod path;
@@ -48,6 +49,7 @@ pub use host::{
     CgroupVersion, Counts, DrainStatus, FabricRestart, HostStatus, Kvm, RestartQuery, StopQuery, StopReply,
     Upgrade, UpgradeReply,
 };
+pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};

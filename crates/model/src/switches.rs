@@ -7,6 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, Owner, PortName, StackName, SwitchName};
 use crate::size::Weight;
@@ -195,7 +196,7 @@ impl fmt::Display for Device {
 as_text!(Device, "Device", "^[!-.0-9;-~]{1,15}$", "The name of a network device of the daemon's host.");
 
 /// Limits on the frames that enter a switch through a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// The share of the switch when ports compete.
@@ -214,6 +215,10 @@ pub struct Limits {
     /// pretend to be another station. Without effect if `source` is given, and at ports without a box.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub transparent: bool,
+    /// The only accepted IP addresses of senders, in IPv4, IPv6, ARP and neighbour discovery. Other protocols than these
+    /// are then dropped. Empty: any.
+    #[serde(default, skip_serializing_if = "BoundAddresses::is_empty")]
+    pub bind_ip: BoundAddresses,
 }
 
 impl Limits {

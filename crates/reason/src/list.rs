@@ -295,8 +295,8 @@ reasons! {
         "The script dropped the packet.",
         "Nothing to do if the script is as intended.";
     SPOOFED "spoofed":
-        "The frame's source address is not the one assigned to its port, or is assigned to another port.",
-        "Let the box use the address of its port, or allow other addresses on it.";
+        "The frame claims an address of a sender that its port may not use, or that is assigned to another port.",
+        "Let the box use the addresses of its port, or allow others on it: `bind_ip`, `source`, `transparent`.";
     CAPPED "capped":
         "The port exceeded its rate limit.",
         "Raise the port's limit.";

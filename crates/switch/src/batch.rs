@@ -217,6 +217,16 @@ impl Batch {
         }
     }
 
+    /// Copies the tails of the frames whose heads meet a condition.
+    pub(crate) fn complete_where(&mut self, condition: impl Fn(&[u8]) -> bool) {
+        if self.source.is_some() {
+            let heads = (0u32..).zip(self.heads()).filter(|(_, (head, length))| head.len() < *length);
+            let chosen: Vec<u32> =
+                heads.filter(|(_, (head, _))| condition(head)).map(|(number, _)| number).collect();
+            self.complete(&chosen);
+        }
+    }
+
     #[inline]
     fn add(&mut self, entry: Entry) {
         self.filled = (entry.start as usize + usize::from(entry.here)).next_multiple_of(ALIGN);

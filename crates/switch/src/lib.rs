@@ -30,6 +30,7 @@ mod port;
 mod port_capture;
 mod rate_limiter;
 mod runner;
+mod source_guard;
 mod switch;
 
 pub use batch::{Batch, MAX_FRAME, SplitFrame};
@@ -47,4 +48,5 @@ pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery}
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait};
+pub use source_guard::SourceGuard;
 pub use switch::{ForwardingPlan, MAX_PORTS, Switch, SwitchError};

@@ -1,6 +1,7 @@
 //! A port of a switch.
 
 use crate::rate_limiter::RateLimit;
+use crate::source_guard::SourceGuard;
 use packet::MacAddr;
 
 /// The number of a port in its switch.
@@ -8,7 +9,7 @@ use packet::MacAddr;
 pub struct PortId(pub u16);
 
 /// Settings of a port: its limits and its share of the switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSettings {
     /// Weight relative to other ports: the number of quanta that are visited per round.
     pub weight: u32,
@@ -16,11 +17,13 @@ pub struct PortSettings {
     pub rate_limit: RateLimit,
     /// The only source address that the port may send from; `None` allows any.
     pub source: Option<MacAddr>,
+    /// The IP addresses that the port may send from; `None` allows any.
+    pub guard: Option<SourceGuard>,
 }
 
 impl Default for PortSettings {
     /// Weight 1, no limit, any source.
     fn default() -> Self {
-        Self { weight: 1, rate_limit: RateLimit::default(), source: None }
+        Self { weight: 1, rate_limit: RateLimit::default(), source: None, guard: None }
     }
 }

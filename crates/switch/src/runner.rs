@@ -228,6 +228,7 @@ impl<F: Forward> SwitchRunner<F> {
         }
         let begin = *clock;
         let now = u64::try_from(begin.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX);
+        self.switch.complete(&mut self.batch, port);
         self.switch.switch(&self.batch, port, now, &mut self.plan);
         for to in self.plan.ports() {
             let frames = self.plan.frames(*to);

@@ -155,6 +155,13 @@ impl<F: Forward> Switch<F> {
         self.ports.get(usize::from(port.0))?.as_ref().map(|port| &port.settings)
     }
 
+    /// Copies what else of the frames received at a port [`switch`](Self::switch) will look at.
+    pub(crate) fn complete(&self, batch: &mut Batch, from: PortId) {
+        if let Some(guard) = self.settings(from).and_then(|settings| settings.guard.as_ref()) {
+            batch.complete_where(|head| guard.needs_whole(head));
+        }
+    }
+
     /// A port's counters.
     pub fn counters(&self, port: PortId) -> Option<&Counters> {
         self.ports.get(usize::from(port.0))?.as_ref().map(|port| &port.counters)
@@ -278,6 +285,9 @@ impl Port {
         let Some(addresses) = Addresses::of(head) else { return Err(Reason::TOO_SHORT) };
         if self.settings.source.is_some_and(|only| only != addresses.pair()[1]) {
             return Err(Reason::SPOOFED);
+        }
+        if let Some(guard) = &self.settings.guard {
+            guard.check(head)?;
         }
         match self.limiter.allows(length, now) {
             true => Ok(addresses),

@@ -4,7 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use api::{AddPort, CapturePoint, Device, Limits, MacAddr, PortDriver, PortName, Weight};
+use api::{
+    AddPort, BoundAddresses, CapturePoint, Device, IpPrefix, IpPrefixError, Limits, MacAddr, PortDriver,
+    PortName, Weight,
+};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +81,10 @@ pub(crate) struct PortOptions {
     #[arg(long)]
     #[serde(default)]
     transparent: bool,
+    /// Accept only frames from these IP addresses or prefixes, in IPv4, IPv6, ARP and neighbour discovery.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    #[serde(default)]
+    bind_ip: Vec<IpPrefix>,
 }
 
 /// Why the settings of a port are rejected.
@@ -98,6 +105,8 @@ pub(crate) enum PortOptionsError {
         /// The option.
         option: &'static str,
     },
+    /// The IP addresses cannot be bound to the port.
+    BindIp(PortName, IpPrefixError),
     /// The path of a file can't be made absolute.
     Folder(FileError),
 }
@@ -113,6 +122,7 @@ impl fmt::Display for PortOptionsError {
                 let driver = driver.as_ref().map_or("", |value| value.get_name());
                 write!(f, "port {port}: the driver {driver} has no {option:?}")
             }
+            Self::BindIp(port, _) => write!(f, "port {port}: --bind-ip is refused"),
             Self::Folder(error) => error.fmt(f),
         }
     }
@@ -123,6 +133,7 @@ impl Error for PortOptionsError {
         match self {
             // The message is the cause's.
             Self::Folder(error) => error.source(),
+            Self::BindIp(_, error) => Some(error),
             Self::NoCapture(_) | Self::NoPipeEnd(_) | Self::NoBoxPort(_) | Self::Unsupported { .. } => None,
         }
     }
@@ -157,12 +168,14 @@ impl PortOptions {
             (Driver::Box, Some(CapturePoint::Box(name, port))) => PortDriver::Box { name, port },
             (Driver::Box, _) => return Err(PortOptionsError::NoBoxPort(name)),
         };
+        let bind_ip = BoundAddresses::try_from(self.bind_ip.clone());
         let limits = Limits {
             weight: self.weight.unwrap_or_default(),
             frames: self.max_frames,
             bits: self.max_bits,
             source: self.source,
             transparent: self.transparent,
+            bind_ip: bind_ip.map_err(|error| PortOptionsError::BindIp(name.clone(), error))?,
         };
         Ok(AddPort { name, driver, addresses: self.addresses.clone(), default: self.default, limits })
     }

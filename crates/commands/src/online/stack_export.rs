@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    AddPort, BoxName, CapturePoint, Cores, CreateBox, CreateSwitch, Device, MacAddr, Owner, PortDriver,
-    PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value,
-    Weight,
+    AddPort, BoundAddresses, BoxName, CapturePoint, Cores, CreateBox, CreateSwitch, Device, MacAddr, Owner,
+    PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode,
+    SwitchName, Value, Weight,
 };
 use serde::Serialize;
 
@@ -69,6 +69,8 @@ struct PortEntry {
     source: Option<MacAddr>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     transparent: bool,
+    #[serde(skip_serializing_if = "BoundAddresses::is_empty")]
+    bind_ip: BoundAddresses,
 }
 
 #[derive(Serialize)]
@@ -139,6 +141,7 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         max_bits: port.limits.bits,
         source: port.limits.source,
         transparent: port.limits.transparent,
+        bind_ip: port.limits.bind_ip,
     };
     match port.driver {
         PortDriver::Tap { device } => (entry.driver, entry.device) = (Driver::Tap, device),
@@ -196,12 +199,15 @@ mod tests {
             limits: Limits::default(),
         };
         let address = MacAddr::new([2, 0, 0, 0, 0, 7]);
+        let bound: Vec<api::IpPrefix> =
+            ["192.0.2.1", "2001:db8::/64"].map(|text| text.parse().expect("an address")).into();
         let limits = Limits {
             weight: 300.try_into().expect("a weight"),
             frames: Some(5),
             bits: Some(6),
             source: Some(address),
             transparent: false,
+            bind_ip: bound.try_into().expect("a list"),
         };
         let transparent = Limits { transparent: true, ..Limits::default() };
         let (read, write) = (Some("/in.pcap".to_string()), Some("/out.pcap".to_string()));
@@ -212,10 +218,15 @@ mod tests {
         lan.shared_with = ["carol".parse().expect("an owner")].into();
         lan.ports = vec![
             AddPort {
-                limits: transparent,
+                limits: transparent.clone(),
                 ..add("box", PortDriver::Box { name: "fw".parse().expect("a name"), port: 1 })
             },
-            AddPort { addresses: vec![address], default: true, limits, ..add("null", PortDriver::Null {}) },
+            AddPort {
+                addresses: vec![address],
+                default: true,
+                limits: limits.clone(),
+                ..add("null", PortDriver::Null {})
+            },
             add("pcap", PortDriver::Pcap { read, write, repeat: 0, rate: Some(9) }),
         ];
         let mut other = CreateSwitch::new("mgmt".parse().expect("a name"));

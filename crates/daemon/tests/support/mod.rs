@@ -42,8 +42,11 @@ pub(crate) fn handler(text: &str) -> HandlerPath {
 /// the zero address.
 pub(crate) fn process(name: &str, command: &str, ports: &[&str]) -> CreateBox {
     let limits = Limits { transparent: true, ..Limits::default() };
-    let port =
-        |attach: &&str| PortRequest { attach: attach.parse().unwrap(), limits, ..PortRequest::default() };
+    let port = |attach: &&str| PortRequest {
+        attach: attach.parse().unwrap(),
+        limits: limits.clone(),
+        ..PortRequest::default()
+    };
     CreateBox {
         sandbox: Sandbox::Process,
         ports: ports.iter().map(port).collect(),

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 /// The request to attach a port.
 fn attach(port: &PortRequest) -> AttachRequest {
-    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or_default(), limits: port.limits }
+    let (to, limits) = (port.attach.clone(), port.limits.clone());
+    AttachRequest { to, mac: port.mac.unwrap_or_default(), limits }
 }
 
 impl Fabric {

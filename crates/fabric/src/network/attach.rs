@@ -80,7 +80,7 @@ impl Network {
         let record = BoxPortRecord {
             owner: owner.clone(),
             mac: port.mac,
-            limits: port.limits,
+            limits: port.limits.clone(),
             endpoint,
             lost: 0,
             ended: RingBooks::default(),
@@ -203,7 +203,8 @@ impl Network {
         to: Option<(SwitchName, PortName, PortSlot<Arc<SharedRegion>>)>,
     ) -> bool {
         let Some(record) = self.box_ports.remove(key) else { return false };
-        let (owner, mac, limits, ended) = (record.owner.clone(), record.mac, record.limits, record.ended);
+        let (owner, mac) = (record.owner.clone(), record.mac);
+        let (limits, ended) = (record.limits.clone(), record.ended);
         let port = self.detach_port(key, record);
         let endpoint = match to {
             Some((switch, port, slot)) => Endpoint::Switch { switch, port, slot },

@@ -18,7 +18,7 @@ use std::time::Duration;
 use switch::driver::{Pipe, PortSlot};
 use switch::{
     CapturedDriver, Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId,
-    PortSettings, RateLimit, StaticTable, SwitchError, SwitchRunner,
+    PortSettings, RateLimit, SourceGuard, StaticTable, SwitchError, SwitchRunner,
 };
 
 /// The smallest table of a learning switch, in addresses.
@@ -42,13 +42,17 @@ fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
 /// The settings of a port with these limits. `mac` is the address of the box's port behind it, if there is one.
 fn settings(limits: &Limits, mac: Option<model::MacAddr>) -> PortSettings {
     let assigned = mac.filter(|_| !limits.transparent);
+    let source = limits.source.or(assigned).map(|mac| mac.0);
+    let bound = limits.bind_ip.iter().map(|prefix| (prefix.address(), prefix.length()));
+    let guard = (!limits.bind_ip.is_empty()).then(|| SourceGuard::new(source, bound));
     let rate_limit =
         RateLimit { frames: limits.frames.unwrap_or(0), bits: limits.bits.unwrap_or(0), burst_ns: 0 };
     PortSettings {
         // A weight of 100 is the default: one quantum per visit.
         weight: (u32::from(limits.weight) / 100).max(1),
         rate_limit,
-        source: limits.source.or(assigned).map(|mac| mac.0),
+        source,
+        guard,
     }
 }
 
@@ -253,7 +257,7 @@ impl Network {
             driver: PortDriver::Box { name: name.clone(), port: number },
             addresses: Vec::new(),
             default: false,
-            limits: attach.limits,
+            limits: attach.limits.clone(),
         };
         let driver = Box::new(slot.clone());
         self.insert(switch, NewPort { definition, implied: true, driver, mac: Some(attach.mac) })?;

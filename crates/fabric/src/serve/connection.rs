@@ -79,7 +79,7 @@ impl Connection {
             }
             match received {
                 Ok(Some(Received { message: ToFabric::Order { number, order }, descriptors })) => {
-                    let (result, descriptors) = answer(&self.fabric, order, descriptors);
+                    let (result, descriptors) = answer(&self.fabric, *order, descriptors);
                     let reply = FromFabric::Reply(Reply { number, result });
                     let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
                     if self.channel.send(&reply, &borrowed).is_err() {

@@ -90,7 +90,7 @@ impl Client {
             waiting.callers.insert(number, sender);
             number
         };
-        let sent = self.channel.send(&ToFabric::Order { number, order: order.into() }, descriptors);
+        let sent = self.channel.send(&ToFabric::Order { number, order: Box::new(order.into()) }, descriptors);
         if let Err(error) = sent {
             self.waiting().callers.remove(&number);
             return Err(match matches!(error, ChannelError::Closed) {

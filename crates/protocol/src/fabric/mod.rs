@@ -40,7 +40,7 @@ pub enum ToFabric {
         /// Its number, which the reply repeats.
         number: u64,
         /// What to do.
-        order: Order,
+        order: Box<Order>,
     },
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::{
-    Attachment, BoxDetail, BoxName, Cores, CreateBox, MacAddr, Owner, PortRequest, Restart, Ring, Sandbox,
-    Size, Weight, operation,
+    Attachment, BoxDetail, BoxName, Cores, CreateBox, IpPrefix, MacAddr, Owner, PortRequest, Restart, Ring,
+    Sandbox, Size, Weight, operation,
 };
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
@@ -56,8 +56,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     configuration: String,
     /// Add a port and attach it to a switch, to a pipe (pipe:NAME), or to nothing (-). Settings may follow, as in
-    /// lan,mac=02:00:00:00:00:01: mac, the port's Ethernet address; transparent, which lets the box send from any Ethernet
-    /// address, as bridges do.
+    /// lan,mac=02:00:00:00:00:01: mac, the port's Ethernet address; bind-ip, an IP address or prefix that the box may send
+    /// from (may be repeated); transparent, which lets the box send from any Ethernet address, as bridges do.
     #[arg(
         long,
         value_name = "SWITCH|pipe:NAME|-",
@@ -110,18 +110,21 @@ pub(crate) struct Arguments {
     daemon: Connection,
 }
 
-/// `SWITCH|pipe:NAME|-[,mac=ADDRESS][,transparent]`.
+/// `SWITCH|pipe:NAME|-[,mac=ADDRESS][,bind-ip=ADDRESS][,transparent]`.
 fn port(text: &str) -> Result<PortRequest, ValueError> {
     let mut parts = text.split(',');
     let attach: Attachment = parts.next().unwrap_or_default().parse()?;
     let mut port = PortRequest { attach, ..PortRequest::default() };
+    let mut bound = Vec::new();
     for part in parts {
         match part.split_once('=') {
             None if part == "transparent" => port.limits.transparent = true,
             Some(("mac", mac)) => port.mac = Some(mac.parse::<MacAddr>()?),
+            Some(("bind-ip", address)) => bound.push(address.parse::<IpPrefix>()?),
             _ => return Err(ValueError::PortSetting(part.into())),
         }
     }
+    port.limits.bind_ip = bound.try_into()?;
     Ok(port)
 }
 
@@ -195,9 +198,24 @@ mod tests {
             (full.attach.to_string(), full.mac),
             ("pipe:a".into(), Some(MacAddr::new([2, 0, 0, 0, 0, 1])))
         );
+        let bound = port("lan,bind-ip=192.0.2.1,bind-ip=2001:db8::/64").expect("a port").limits.bind_ip;
+        assert_eq!(
+            bound.iter().map(|prefix| prefix.to_string()).collect::<Vec<_>>(),
+            ["192.0.2.1", "2001:db8::/64"]
+        );
         let bridge = port("lan,transparent").expect("a port");
         assert!(bridge.limits.transparent && bridge.mac.is_none() && !full.limits.transparent);
-        for bad in ["", "LAN", "lan,", "lan,mtu=9000", "lan,mac=1", "lan,transparent=1", "lan,mac"] {
+        for bad in [
+            "",
+            "LAN",
+            "lan,",
+            "lan,mtu=9000",
+            "lan,mac=1",
+            "lan,transparent=1",
+            "lan,bind-ip=",
+            "lan,bind-ip=192.0.2.1/24",
+            "lan,mac",
+        ] {
             assert!(port(bad).is_err(), "{bad}");
         }
     }
