@@ -64,7 +64,7 @@ fn matches(expected: &[&str], lines: &[&str]) -> bool {
         Some((&"...", rest)) => (0..=lines.len()).any(|skipped| matches(rest, &lines[skipped..])),
         Some((first, rest)) => lines.split_first().is_some_and(|(line, lines)| {
             let is_same = match first.strip_suffix(" ...") {
-                Some(start) => line.trim_start().starts_with(start),
+                Some(start) => line.trim_start().starts_with(start.trim_start()),
                 None => first.split_whitespace().eq(line.split_whitespace()),
             };
             is_same && matches(rest, lines)
