@@ -41,7 +41,7 @@ use super::listing::in_click_order;
     processing = "h/h",
     flow = "#/[^#]",
     see = "Hub, HostEtherFilter",
-    drops = "too_short, no_other_port, same_port",
+    drops = "too_short, same_port",
     fates = "copied"
 )]
 pub struct EtherSwitchArgs {

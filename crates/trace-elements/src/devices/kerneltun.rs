@@ -32,7 +32,7 @@ use super::tunnel::{CommonArguments, TunnelArguments, TunnelDevice};
     task,
     phase = "receiver",
     see = "KernelTap, FromDevice, ToDevice",
-    drops = "too_short, bad_version, no_ip_header, no_network_header, exceeds_mtu, not_sent, closed",
+    drops = "bad_version, no_ip_header, no_network_header, exceeds_mtu, not_sent, closed",
     fates = "received, delivered"
 )]
 pub struct KernelTunArgs {

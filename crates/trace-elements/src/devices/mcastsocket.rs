@@ -36,7 +36,7 @@ use super::socket::{HostArguments, PacketArguments, Socket};
     flow = "x/y",
     task,
     see = "Socket, RawSocket",
-    drops = "not_sent, not_connected, full, denied",
+    drops = "not_sent, not_connected, full",
     fates = "received, delivered, waiting"
 )]
 pub struct McastSocketArgs {
