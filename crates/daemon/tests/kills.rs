@@ -359,9 +359,14 @@ impl Books {
 fn downgrade(store: &Path, random: &mut Random) {
     let connection = rusqlite::Connection::open(store).unwrap();
     // Earlier versions have no boxes that are no boxes yet. The next opening would remove them.
-    let mut orders = "BEGIN; DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE events;".to_string();
-    let mut version = 5;
-    if random.below(2) == 0 {
+    let mut orders = "BEGIN; DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE writes;".to_string();
+    let mut version = 6;
+    let steps = random.below(3);
+    if steps > 0 {
+        orders += "DROP TABLE events;";
+        version = 5;
+    }
+    if steps > 1 {
         orders += "DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;";
         version = 4;
     }

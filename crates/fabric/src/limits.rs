@@ -44,6 +44,11 @@ pub(crate) const STATS_TIMEOUT: Duration = Duration::from_millis(20);
 pub(crate) const ACCOUNT_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) const ACCOUNTS_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Writes to handlers that are recorded for a box because they changed its configurations, and their bytes: a program that
+/// edits routes all the time must not fill the memory. As many are prepared in a box at once.
+pub(crate) const MAX_RECORDED_WRITES: usize = boundary::limits::MAX_PREPARED_WRITES;
+pub(crate) const MAX_RECORDED_BYTES: usize = 1 << 20;
+
 /// Lines kept of a box's log, and their bytes: a box may write long lines.
 pub(crate) const MAX_LOG_LINES: usize = 2000;
 pub(crate) const MAX_LOG_BYTES: usize = 1 << 20;

@@ -71,7 +71,8 @@ fn start_box(client: &Client, at: &str, text: &str) {
         text: text.into(),
         files: Vec::new(),
     };
-    client.ask(orders::StartBox { name, configurations: vec![configuration], restore: false }).unwrap();
+    let (configurations, writes) = (vec![configuration], Vec::new());
+    client.ask(orders::StartBox { name, configurations, restore: false, writes, replay: false }).unwrap();
 }
 
 fn port(client: &Client, at: &str, name: &str) -> PortStats {

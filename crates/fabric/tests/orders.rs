@@ -3,7 +3,7 @@
 use fabric::{Fabric, Settings, serve};
 use model::{
     AddPort, BoxName, ConfigurationName, CreateBox, CreateSwitch, Limits, PortDriver, PortName, PortRequest,
-    Sandbox, Size, SwitchName, Time,
+    RecordedWrite, Sandbox, Size, SwitchName, Time, WriteEffect,
 };
 use protocol::fabric::{
     Asked, Client, Configuration, ConfigurationVersion, FabricError, Phase, ToFabric, VERSION, orders,
@@ -78,7 +78,13 @@ fn orders_about_nothing_are_errors() {
         client.ask(orders::ForgetBox { name: unknown.clone() }),
         Err(FabricError::NoBox(unknown.clone()))
     );
-    let start = orders::StartBox { name: unknown.clone(), configurations: Vec::new(), restore: false };
+    let start = orders::StartBox {
+        name: unknown.clone(),
+        configurations: Vec::new(),
+        restore: false,
+        writes: Vec::new(),
+        replay: false,
+    };
     assert_eq!(client.ask(start).err(), Some(FabricError::NoBox(unknown)));
     let remove = orders::RemoveSwitch { switch: lan.clone() };
     assert_eq!(client.ask(remove), Err(FabricError::NoSwitch(lan)));
@@ -109,6 +115,20 @@ fn any_configuration(random: &mut Random) -> Configuration {
     }
 }
 
+fn any_writes(random: &mut Random) -> Vec<RecordedWrite> {
+    let count = random.below(3);
+    let write = |_| RecordedWrite {
+        number: random.next() % 8,
+        configuration: ConfigurationName::main(),
+        handler: ["setting", "edit", "nothing"][random.below(3) as usize].into(),
+        value: ["7", "refuse"][random.below(2) as usize].into(),
+        effect: [WriteEffect::Action, WriteEffect::Setting, WriteEffect::Edit][random.below(3) as usize],
+        in_config: false,
+        time: Time::now(),
+    };
+    (0..count).map(write).collect()
+}
+
 fn any_port(random: &mut Random) -> AddPort {
     let name: PortName = format!("port{}", random.below(3)).parse().unwrap();
     let driver = match random.below(4) {
@@ -132,17 +152,25 @@ fn order(client: &Client, random: &mut Random) {
         4..6 => drop(client.ask(orders::DefineBox { definition: any_box(random), stopped: false })),
         6..8 => {
             let configurations = vec![any_configuration(random)];
-            drop(client.ask(orders::StartBox { name: of, configurations, restore: random.below(2) == 0 }));
+            let (restore, replay) = (random.below(2) == 0, random.below(2) == 0);
+            let writes = any_writes(random);
+            drop(client.ask(orders::StartBox { name: of, configurations, restore, writes, replay }));
         }
         8 => drop(client.ask(orders::ForgetBox { name: of })),
         9 => drop(client.ask(orders::StopBox { name: of, graceful: random.below(2) == 0 })),
         10 => drop(client.ask(orders::KillBox { name: of })),
-        11 => drop(client.ask(orders::Install { name: of, configuration: any_configuration(random) })),
+        11 => {
+            let writes = (random.below(2) == 0).then(|| any_writes(random));
+            let configuration = any_configuration(random);
+            drop(client.ask(orders::Install { name: of, configuration, writes }));
+        }
         12 => {
-            let (handler, value) = ("value".to_string(), ByteBuf::from(vec![1, 2, 3]));
+            let handler = ["value", "setting", "edit"][random.below(3) as usize].to_string();
+            let value = ByteBuf::from(vec![1, 2, 3]);
             drop(client.ask(orders::WriteHandler { name: of, configuration: main, handler, value }));
         }
         13 => drop(client.ask(orders::AlterBox { definition: any_box(random) })),
+        14 if random.below(2) == 0 => drop(client.ask(orders::Writes { name: of })),
         14 => drop(client.ask(orders::BoxRuntimes { names: vec![of], ask: Asked::All })),
         _ => drop(client.ask(orders::Inventory {})),
     }
@@ -175,7 +203,15 @@ fn random_orders_are_harmless() {
     client.ask(orders::DefineBox { definition, stopped: false }).unwrap();
     let configuration = Configuration { text: "mirror".into(), ..any_configuration(&mut Random::new(1)) };
     let configurations = vec![configuration];
-    client.ask(orders::StartBox { name: name(0), configurations, restore: false }).unwrap();
+    client
+        .ask(orders::StartBox {
+            name: name(0),
+            configurations,
+            restore: false,
+            writes: Vec::new(),
+            replay: false,
+        })
+        .unwrap();
     let runtimes = client.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::All }).unwrap();
     assert_eq!(runtimes.iter().map(|runtime| runtime.phase).collect::<Vec<_>>(), [Phase::Running]);
 }

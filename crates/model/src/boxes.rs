@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::{PacketAccount, PacketPlaces};
 use crate::configuration::{ConfigurationStatus, File};
+use crate::handler_write::RecordedWrite;
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, ConfigurationName, Owner};
 use crate::path::Attachment;
@@ -86,6 +87,10 @@ pub struct CreateBox {
     /// The restart policy.
     #[serde(default)]
     pub restart: Restart,
+    /// Whether writes to handlers that change the configuration are executed again after each start, before the first
+    /// packet. Otherwise a start loses them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_writes: bool,
     /// The owner of the box. Only boxes of one owner can share a pipe or a packet pool. A box can be attached to its
     /// owner's switches, and to those that are shared with its owner.
     #[serde(default)]
@@ -115,6 +120,7 @@ impl CreateBox {
             dedicated: false,
             share_packets: false,
             restart: Restart::default(),
+            keep_writes: false,
             owner: Owner::default(),
             labels: BTreeMap::new(),
             start: true,
@@ -251,6 +257,15 @@ pub struct BoxDetail {
     /// The report of the last crash.
     #[serde(default)]
     pub crash: Option<CrashReport>,
+    /// Whether writes to handlers that change the configuration are executed again after each start.
+    #[serde(default)]
+    pub keep_writes: bool,
+    /// Writes to handlers that changed the configuration, and that the definition of the box does not have, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<RecordedWrite>,
+    /// Number of earlier writes of this kind that are no longer known.
+    #[serde(default)]
+    pub omitted_writes: u64,
 }
 
 /// The status of a box's port.

@@ -47,6 +47,10 @@ pub enum EventKind {
     ConfigurationRefused,
     /// A configuration was removed.
     ConfigurationRemoved,
+    /// A restart or a new configuration lost writes to handlers that had changed the configuration.
+    WritesLost,
+    /// Writes to handlers were made the definition of a box.
+    WritesSaved,
     /// A switch was created.
     SwitchCreated,
     /// A switch was removed.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boxes::CreateBox;
+use crate::handler_write::RecordedWrite;
 use crate::name::{BoxName, Owner, StackName, SwitchName};
 use crate::switches::{AddPort, CreateSwitch};
 use crate::time::Time;
@@ -71,6 +72,18 @@ pub struct Changes {
     /// Ports at the stack's switches that are not part of the stack, as `switch/NAME/PORT`. They stay as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_alone: Vec<String>,
+    /// Boxes of the stack that do something else than their definition says, because of writes to their handlers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<Drift>,
+}
+
+/// The difference between what a box does and its definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// The box.
+    pub name: BoxName,
+    /// Writes to its handlers that changed the configuration, in order.
+    pub writes: Vec<RecordedWrite>,
 }
 
 /// A change of a box, a switch or a port.

@@ -4,6 +4,7 @@
 pub(crate) mod network;
 pub(crate) mod planes;
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub(crate) struct Daemon {
     pub(crate) folder: PathBuf,
     /// The line that it printed when it was ready.
     pub(crate) ready: serde_json::Value,
+    /// Whether its fabric goes on without it.
+    is_lasting: bool,
 }
 
 impl Daemon {
@@ -36,8 +39,19 @@ impl Daemon {
     pub(crate) fn start_by(name: &str, program: &[&str], options: &[&str]) -> Daemon {
         let folder = std::env::temp_dir().join(format!("clickbox-daemon-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let words =
-            [program, &[env!("CARGO_BIN_EXE_clickbox"), "daemon", "--until-input-ends", "--json"]].concat();
+        Daemon::spawn(folder, program, &[&["--until-input-ends"], options].concat())
+    }
+
+    /// Starts a daemon with these options in a folder that may exist. Its boxes go on without it.
+    pub(crate) fn start_lasting(folder: PathBuf, options: &[&str]) -> Daemon {
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mut daemon = Daemon::spawn(folder, &[], options);
+        daemon.is_lasting = true;
+        daemon
+    }
+
+    fn spawn(folder: PathBuf, program: &[&str], options: &[&str]) -> Daemon {
+        let words = [program, &[env!("CARGO_BIN_EXE_clickbox"), "daemon", "--json"]].concat();
         let mut child = Command::new(words[0])
             .args(&words[1..])
             .args(options)
@@ -51,7 +65,7 @@ impl Daemon {
         BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
         let ready: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(ready["pid"], child.id());
-        Daemon { child, folder, ready }
+        Daemon { child, folder, ready, is_lasting: false }
     }
 
     /// Its socket.
@@ -129,6 +143,11 @@ pub(crate) fn kilobytes(process: u64, figure: &str) -> u64 {
 impl Drop for Daemon {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
+        if self.is_lasting
+            && let Some(process) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+        {
+            let _ = kill_process(process, Signal::TERM);
+        }
         let status = self.child.wait().expect("the daemon ends");
         let _ = std::fs::remove_dir_all(&self.folder);
         // Only a test kills it.

@@ -89,6 +89,8 @@ struct BoxEntry {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     share_packets: bool,
     restart: Restart,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    keep_writes: bool,
     owner: Owner,
     #[serde(skip_serializing_if = "Clone::clone")]
     start: bool,
@@ -174,6 +176,7 @@ fn box_entry(definition: CreateBox) -> (BoxName, BoxEntry) {
         dedicated: definition.dedicated,
         share_packets: definition.share_packets,
         restart: definition.restart,
+        keep_writes: definition.keep_writes,
         owner: definition.owner,
         start: definition.start,
         attach: definition.ports,
@@ -260,6 +263,7 @@ mod tests {
         full.cpu_limit = Some("0.5".parse().expect("a limit"));
         (full.dedicated, full.share_packets, full.start) = (true, true, false);
         full.restart = Restart::Always;
+        full.keep_writes = true;
         full.owner = "alice".parse().expect("an owner");
         full.labels.insert("rack".into(), "7".into());
         let stack = Stack {

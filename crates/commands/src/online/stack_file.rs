@@ -78,6 +78,8 @@ struct BoxEntry {
     share_packets: bool,
     #[serde(default)]
     restart: Restart,
+    #[serde(default)]
+    keep_writes: bool,
     start: Option<bool>,
     owner: Option<Owner>,
     #[serde(default)]
@@ -194,6 +196,7 @@ impl Entries {
                 dedicated: entry.dedicated,
                 share_packets: entry.share_packets,
                 restart: entry.restart,
+                keep_writes: entry.keep_writes,
                 start: entry.start.unwrap_or(default.start),
                 owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
                 labels: entry.labels,

@@ -1,7 +1,7 @@
 //! Changes of entries, and the operations that make them.
 
 use super::entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
-use api::{BoxName, ConfigurationName, CreateBox, File, StackName, Subject, SwitchName};
+use api::{BoxName, ConfigurationName, CreateBox, File, RecordedWrite, StackName, Subject, SwitchName};
 use std::fmt;
 
 /// The number of an operation.
@@ -84,6 +84,10 @@ pub(crate) enum StoreChange {
     RemoveBox(BoxName),
     /// Makes a configuration that was [staged](super::Store::stage) the active one.
     Activate(BoxName, ConfigurationName, i64),
+    /// Records a write to a handler that changed a configuration of a box.
+    RecordWrite(BoxName, RecordedWrite),
+    /// Makes the recorded writes to a box, up to this number, these.
+    ReplaceWrites(BoxName, Vec<RecordedWrite>, u64),
     /// Removes a configuration.
     RemoveConfiguration(BoxName, ConfigurationName),
     /// Adds or changes a switch.

@@ -15,6 +15,7 @@ mod set_aside;
 #[cfg(test)]
 mod simulation;
 mod switches;
+mod writes;
 
 pub(crate) use change::{Action, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};

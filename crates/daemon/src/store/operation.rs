@@ -14,6 +14,7 @@ use super::entries::{StoredBox, StoredConfiguration};
 use super::error::StoreError;
 use super::schema::{Store, Synchronous};
 use super::switches::SwitchEntry;
+use super::writes::{add_write, replace_writes};
 use api::{BoxName, ConfigurationName, File, StackName, Subject, Time};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
@@ -236,6 +237,10 @@ fn make_change(transaction: &Transaction, change: &StoreChange) -> Result<(), St
         }
         StoreChange::Activate(name, configuration, id) => {
             activate(transaction, name, configuration, *id)?;
+        }
+        StoreChange::RecordWrite(name, write) => add_write(transaction, name, write)?,
+        StoreChange::ReplaceWrites(name, writes, last) => {
+            replace_writes(transaction, name, writes, *last)?;
         }
         StoreChange::RemoveConfiguration(name, configuration) => {
             let order = "DELETE FROM configurations WHERE box = ?1 AND name = ?2";

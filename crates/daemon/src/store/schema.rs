@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of this schema.
-pub(crate) const SCHEMA_VERSION: i64 = 6;
+pub(crate) const SCHEMA_VERSION: i64 = 7;
 
 /// The counter that is 1 while the fabric is drained.
 pub(crate) const DRAINING: &str = "draining";
@@ -83,10 +83,18 @@ const OPERATIONS: &str = "
 /// Added in version 6: the journal.
 const EVENTS: &str = "CREATE TABLE events (sequence INTEGER PRIMARY KEY, event TEXT NOT NULL);";
 
+/// Added in version 7: writes to handlers of boxes that changed their configurations.
+const WRITES: &str = "
+    CREATE TABLE writes (
+        box TEXT NOT NULL REFERENCES boxes (name) ON DELETE CASCADE, number INTEGER NOT NULL, entry TEXT NOT NULL,
+        PRIMARY KEY (box, number)
+    ) WITHOUT ROWID;
+";
+
 /// Undoes [`SET_ASIDE`] and what later versions added, for tests of migrations.
 #[cfg(test)]
 pub(super) const DROP_SET_ASIDE: &str = "
-    DROP TABLE events; DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
+    DROP TABLE writes; DROP TABLE events; DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;
     DROP TABLE set_aside; DROP TABLE set_aside_boxes; DROP TABLE set_aside_configurations; DROP TABLE set_aside_files;
     DROP TABLE set_aside_switches; DROP TABLE set_aside_stacks; DROP TABLE set_aside_unconfirmed;
 ";
@@ -234,6 +242,7 @@ impl Store {
                 transaction.execute_batch(SET_ASIDE)?;
                 transaction.execute_batch(OPERATIONS)?;
                 transaction.execute_batch(EVENTS)?;
+                transaction.execute_batch(WRITES)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1..SCHEMA_VERSION => {
@@ -249,7 +258,10 @@ impl Store {
                 if found < 5 {
                     transaction.execute_batch(OPERATIONS)?;
                 }
-                transaction.execute_batch(EVENTS)?;
+                if found < 6 {
+                    transaction.execute_batch(EVENTS)?;
+                }
+                transaction.execute_batch(WRITES)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}

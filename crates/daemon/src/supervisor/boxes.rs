@@ -1,6 +1,7 @@
 //! Creates and removes boxes.
 
 use super::claims::Claim;
+use super::lifecycle::Boot;
 use super::managed_box::{ManagedBox, load_box};
 use super::operation::Operation;
 use super::state::Supervisor;
@@ -97,7 +98,7 @@ impl Supervisor {
         operation.stage_box(stored, configuration, files)?;
         if request.start {
             operation.note_started(&managed);
-            self.boot(&managed, false)?;
+            self.boot(&managed, Boot::default())?;
         }
         let message = format!("box {} was created", managed.name);
         operation.note(EventKind::BoxCreated, &managed.name, message);
@@ -221,7 +222,7 @@ impl Supervisor {
         }
     }
 
-    /// Undoes the removal of a box. The state inside it is lost.
+    /// Undoes the removal of a box. The state inside it is lost, but not what was written to change its configurations.
     pub(super) fn put_box_back(&self, name: &BoxName, joined: Vec<StoredSwitch>) {
         let stored = self.0.store().read_box(name.as_str());
         let stored = match stored {
@@ -236,7 +237,7 @@ impl Supervisor {
         self.define_restored(&managed);
         self.restore_ports(&joined, |port| is_port_of(port, name));
         self.0.switches().extend(joined.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
-        self.start_wanted(&managed, None);
+        self.start_wanted(&managed, None, true);
     }
 
     /// The switches whose definition has a port of a box.

@@ -10,7 +10,7 @@ use crate::limits::MAX_CONFIGURATIONS;
 use crate::store::{Action, StoreChange, StoredConfiguration};
 use api::{
     BoxName, ConfigurationName, ConfigurationStatus, ConfigurationText, Diagnostic, EventKind, File, Install,
-    Time, with_causes,
+    RecordedWrite, Time, with_causes,
 };
 use protocol::fabric::{Configuration, orders};
 use std::sync::Arc;
@@ -93,9 +93,14 @@ impl Supervisor {
             text: request.configuration.clone(),
         };
         operation.stage(name, &stored, &request.files)?;
-        let diagnostics = self.install_now(name, &stored, &request.files)?;
+        let writes = self.writes_to(name, configuration);
+        let has_writes = !writes.is_empty();
+        let diagnostics = self.install_now(name, &stored, &request.files, None)?;
         let (swapped, what) = (managed.clone(), configuration.clone());
-        operation.undo_by(move |supervisor| supervisor.take_back(&swapped, &what, before));
+        operation.undo_by(move |supervisor| supervisor.take_back(&swapped, &what, before, writes));
+        if has_writes {
+            operation.add(self.reported_writes(name)?);
+        }
         let what = if stored.swaps > 0 { "swapped" } else { "installed" };
         let message = format!("configuration {configuration} of box {name} was {what}");
         operation.note(EventKind::ConfigurationInstalled, name, message);
@@ -107,12 +112,14 @@ impl Supervisor {
         })
     }
 
-    /// Installs a configuration in the box; if the box does not run, with its next start. Returns its warnings.
+    /// Installs a configuration in the box; if the box does not run, with its next start. `writes` are those that are executed
+    /// again; without them, the definition of the box decides. Returns its warnings.
     fn install_now(
         &self,
         name: &BoxName,
         stored: &StoredConfiguration,
         files: &[File],
+        writes: Option<Vec<RecordedWrite>>,
     ) -> Result<Vec<Diagnostic>, OperationError> {
         let configuration = Configuration {
             name: stored.name.clone(),
@@ -121,24 +128,25 @@ impl Supervisor {
             files: files.to_vec(),
         };
         let source = stored.source.as_deref();
-        match self.0.fabric.ask(orders::Install { name: name.clone(), configuration }) {
+        match self.0.fabric.ask(orders::Install { name: name.clone(), configuration, writes }) {
             Ok(found) => Ok(with_source(found, source)),
             Err(failure) => Err(in_source(failure, source)),
         }
     }
 
-    /// Reinstalls the previous configuration when a later step of the operation has failed.
-    fn take_back(
+    /// Reinstalls the previous configuration with the writes to it when a later step of the operation has failed.
+    pub(super) fn take_back(
         &self,
         managed: &ManagedBox,
         configuration: &ConfigurationName,
         before: Option<StoredConfiguration>,
+        writes: Vec<RecordedWrite>,
     ) {
         let name = &managed.name;
         let taken = match before {
             Some(before) => {
                 let files = self.0.store().files(name, before.id).unwrap_or_default();
-                self.install_now(name, &before, &files).map(drop)
+                self.install_now(name, &before, &files, Some(writes)).map(drop)
             }
             // The box may not have it at all, so errors are ignored.
             None => {
@@ -147,6 +155,7 @@ impl Supervisor {
                 Ok(())
             }
         };
+        self.store_writes(name);
         if let Err(failure) = taken {
             let message = format!(
                 "the previous configuration {configuration} of box {name} could not be restored: {}",
@@ -178,9 +187,14 @@ impl Supervisor {
             operation.add(StoreChange::RemoveConfiguration(name.clone(), configuration.clone()));
             let order =
                 orders::RemoveConfiguration { name: name.clone(), configuration: configuration.clone() };
+            let writes = self.writes_to(name, configuration);
+            let has_writes = !writes.is_empty();
             self.0.fabric.ask(order)?;
             let (changed, what) = (managed.clone(), configuration.clone());
-            operation.undo_by(move |supervisor| supervisor.take_back(&changed, &what, before));
+            operation.undo_by(move |supervisor| supervisor.take_back(&changed, &what, before, writes));
+            if has_writes {
+                operation.add(self.reported_writes(name)?);
+            }
             let message = format!("configuration {configuration} of box {name} was removed");
             operation.note(EventKind::ConfigurationRemoved, name, message);
             Ok(())

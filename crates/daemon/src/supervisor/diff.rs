@@ -61,6 +61,7 @@ pub(super) fn diff_box((there, text, files): (&CreateBox, &str, &[File]), wanted
     );
     change("limit of CPU time", there.cpu_limit != wanted.cpu_limit);
     change("restart policy", there.restart != wanted.restart);
+    change("keeping of handler writes", there.keep_writes != wanted.keep_writes);
     change("labels", there.labels != wanted.labels);
     change("automatic start", there.start != wanted.start);
     let same_files = wanted.files.iter().all(|file| files.contains(file));

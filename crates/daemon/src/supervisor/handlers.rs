@@ -33,21 +33,6 @@ impl Supervisor {
         value.map(ByteBuf::into_vec)
     }
 
-    /// Writes a handler.
-    pub fn write(&self, path: &HandlerPath, value: &[u8]) -> Result<(), OperationError> {
-        let most = boundary::limits::MAX_REQUEST / 2;
-        if value.len() > most {
-            return Err(OperationError::TooLarge("the value", value.len(), most));
-        }
-        self.0.managed_box(&path.name)?;
-        self.0.fabric.ask(orders::WriteHandler {
-            name: path.name.clone(),
-            configuration: path.configuration.clone(),
-            handler: path.handler.clone(),
-            value: ByteBuf::from(value),
-        })
-    }
-
     /// Lists the handlers of a box, in the order of configurations and elements.
     pub fn handlers(&self, name: &BoxName) -> Result<Vec<HandlerInfo>, OperationError> {
         self.0.managed_box(name)?;

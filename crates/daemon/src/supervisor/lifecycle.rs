@@ -11,6 +11,15 @@ use parking_lot::MutexGuard;
 use protocol::fabric::{Asked, Configuration, ConfigurationVersion, FabricError, Phase, orders};
 use std::sync::Arc;
 
+/// How a box is started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Boot {
+    /// If the start fails, the box's restart policy decides whether the fabric tries again.
+    pub(super) restore: bool,
+    /// The recorded writes to its handlers are executed again, whatever the definition says.
+    pub(super) replay: bool,
+}
+
 impl Supervisor {
     /// Starts a stopped box, with its stored configurations.
     pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
@@ -25,7 +34,7 @@ impl Supervisor {
             let before = std::mem::replace(&mut managed.inner().running, true);
             operation.add(StoreChange::SetRunning(name.clone(), true));
             operation.note_started(&managed);
-            if let Err(failure) = self.boot(&managed, false) {
+            if let Err(failure) = self.boot(&managed, Boot::default()) {
                 managed.inner().running = before;
                 return Err(failure);
             }
@@ -40,11 +49,16 @@ impl Supervisor {
     }
 
     /// Orders the fabric to start a box with its stored configurations. The caller holds the box's `change` lock.
-    /// `restore`: if the start fails, the box's restart policy decides whether the fabric tries again.
-    pub(super) fn boot(&self, managed: &Arc<ManagedBox>, restore: bool) -> Result<(), OperationError> {
+    pub(super) fn boot(&self, managed: &Arc<ManagedBox>, how: Boot) -> Result<(), OperationError> {
         let name = managed.name.clone();
         let configurations = self.configurations_of(&name)?;
-        let started = self.0.fabric.ask(orders::StartBox { name, configurations, restore });
+        let writes = self.0.store().writes(&name)?;
+        let has_writes = !writes.is_empty();
+        let Boot { restore, replay } = how;
+        let started = self.0.fabric.ask(orders::StartBox { name, configurations, restore, writes, replay });
+        if has_writes && started.is_ok() {
+            self.store_writes(&managed.name);
+        }
         started.map(drop).map_err(|failure| {
             let source = managed.inner().definition.source.clone();
             in_source(failure, source.as_deref())

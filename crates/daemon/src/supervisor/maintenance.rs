@@ -40,7 +40,7 @@ impl Supervisor {
                 let managed = load_box(stored);
                 self.0.boxes().insert(managed.name.clone(), managed.clone());
                 self.define_restored(&managed);
-                self.start_wanted(&managed, None);
+                self.start_wanted(&managed, None, false);
             }
             EntryKind::Switch => {
                 let stored = self.0.store().read_switch(&name)?;

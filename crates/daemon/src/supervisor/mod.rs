@@ -25,6 +25,7 @@ mod status;
 mod streams;
 mod switches;
 mod upgrade;
+mod writes;
 
 pub use state::{StartError, Supervisor};
 pub(crate) use status::sandbox_to_api;

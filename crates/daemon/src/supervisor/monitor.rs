@@ -169,6 +169,7 @@ impl Supervisor {
             }
             let Some(last) = page.events.last() else { return Ok(()) };
             *fetched = last.sequence;
+            self.store_lost_writes(&page.events);
             page.events.into_iter().for_each(|event| self.0.journal.forward(event));
         }
     }

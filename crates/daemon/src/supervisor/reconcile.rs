@@ -1,7 +1,7 @@
 //! Brings the fabric to the stored state: at the start of the daemon, and when the fabric was restarted.
 
 use super::boxes::check_box;
-use super::lifecycle::version;
+use super::lifecycle::{Boot, version};
 use super::managed_box::{ManagedBox, load_box};
 use super::state::Supervisor;
 use super::switches::alone;
@@ -100,7 +100,11 @@ impl Supervisor {
             }
         }
         for managed in boxes {
-            self.start_wanted(&managed, there.boxes.get(&managed.name).map(|found| found.phase));
+            let found = there.boxes.get(&managed.name);
+            if found.is_some_and(|found| found.last_write > 0) {
+                self.store_writes(&managed.name);
+            }
+            self.start_wanted(&managed, found.map(|found| found.phase), false);
         }
         Ok(())
     }
@@ -262,14 +266,15 @@ impl Supervisor {
         }
     }
 
-    /// Starts a box that is to run, or stops one that is not.
-    pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>) {
+    /// Starts a box that is to run, or stops one that is not. `replay`: the recorded writes to its handlers are executed
+    /// again, whatever its definition says.
+    pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>, replay: bool) {
         let wanted = managed.inner().running;
         let result = match (wanted, phase) {
             // The fabric records a failure.
             (true, None | Some(Phase::Created)) => {
                 let _change = managed.change.lock();
-                let _ = self.boot(managed, true);
+                let _ = self.boot(managed, Boot { restore: true, replay });
                 Ok(())
             }
             (false, Some(Phase::Booting | Phase::Running | Phase::Suspended | Phase::Waiting)) => {

@@ -65,6 +65,7 @@ impl StackPlan {
         Changes {
             changes: self.changes.clone(),
             left_alone: self.left_alone.iter().map(Subject::to_string).collect(),
+            drift: Vec::new(),
         }
     }
 
@@ -108,7 +109,10 @@ impl Supervisor {
 
     /// The changes that applying a stack would make.
     pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, OperationError> {
-        Ok(self.plan(name, stack)?.changes())
+        let _ = self.fetch_events();
+        let mut changes = self.plan(name, stack)?.changes();
+        changes.drift = self.drift(stack.boxes.iter().map(|wanted| wanted.name.clone()))?;
+        Ok(changes)
     }
 
     /// Applies a stack: all of it, or nothing if any part is rejected.
@@ -496,6 +500,7 @@ impl Supervisor {
         definition.cpu_weight = wanted.cpu_weight;
         definition.cpu_limit = wanted.cpu_limit;
         definition.restart = wanted.restart;
+        definition.keep_writes = wanted.keep_writes;
         definition.labels = wanted.labels.clone();
         definition.start = wanted.start;
         operation.add(StoreChange::DefineBox(Box::new(definition.clone())));

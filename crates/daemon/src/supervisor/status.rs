@@ -171,6 +171,7 @@ impl Supervisor {
         let status = self.status_of(managed, &runtime, &snapshot);
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
         let definition = managed.inner().definition.clone();
+        let (writes, omitted_writes) = self.present_writes(&managed.name)?;
         let port = |(number, (port, attachment)): (u8, (&api::PortRequest, Option<Attachment>))| {
             let stats = stats.get(&number).copied().cloned().unwrap_or_default();
             PortStatus {
@@ -195,6 +196,9 @@ impl Supervisor {
             installed: installed.collect(),
             places: runtime.places.clone(),
             crash: self.crash_of(&runtime),
+            keep_writes: definition.keep_writes,
+            writes,
+            omitted_writes,
         })
     }
 

@@ -4,6 +4,7 @@ use super::account;
 use super::cpu_budget::CpuBudget;
 use super::instance::Instance;
 use super::output_store::Outputs;
+use super::write_record::WriteRecord;
 use crate::fair_lock::FairLock;
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
@@ -87,6 +88,8 @@ pub(crate) struct ManagedBox {
     pub(crate) outputs: Outputs,
     /// Held while the box is started, stopped or changed.
     pub(crate) change: FairLock<()>,
+    /// Held while a handler is written, so that writes are recorded in their order.
+    pub(crate) writing: FairLock<()>,
     inner: Mutex<Inner>,
 }
 
@@ -97,6 +100,10 @@ pub(crate) struct Inner {
     pub(crate) definition: CreateBox,
     /// Its configurations, which a restart after a crash installs again.
     pub(crate) configurations: Vec<Arc<Configuration>>,
+    /// The writes that changed its configurations since it was started.
+    pub(crate) writes: WriteRecord,
+    /// Whether the next start executes the recorded writes again, whatever the definition says.
+    pub(crate) is_replay_ordered: bool,
     /// Its lifecycle phase.
     pub(crate) phase: Phase,
     /// The running instance.
@@ -147,9 +154,12 @@ impl ManagedBox {
             log: History::new(HistoryLimits { entries: MAX_LOG_LINES, bytes: MAX_LOG_BYTES, size_of }),
             outputs: Outputs::default(),
             change: FairLock::default(),
+            writing: FairLock::default(),
             inner: Mutex::new(Inner {
                 definition,
                 configurations: Vec::new(),
+                writes: WriteRecord::default(),
+                is_replay_ordered: false,
                 phase: Phase::Created,
                 instance: None,
                 unwanted: false,

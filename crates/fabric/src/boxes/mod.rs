@@ -13,6 +13,7 @@ mod resources;
 mod sandbox_kind;
 mod share;
 mod templates;
+mod write_record;
 
 pub(crate) use calls::in_box;
 pub(crate) use cpu_budget::{CpuBudget, ThrottleAction};
@@ -24,3 +25,4 @@ pub(crate) use report::{ExitStatus, report};
 pub(crate) use sandbox_kind::reported_sandbox;
 pub(crate) use share::Share;
 pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};
+pub(crate) use write_record::{NewWrite, WriteRecord, summary};

@@ -1,16 +1,26 @@
 //! Creates and starts boxes, and installs their configurations.
 
 use super::state::Fabric;
+use super::writes::RefusedWrites;
 use crate::boxes::{Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, in_box};
 use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::OperationError;
 use crate::limits::INSTALL_TIMEOUT;
 use boundary::Request;
-use model::{CreateBox, Diagnostic, EventKind, Time};
+use model::{CreateBox, Diagnostic, EventKind, RecordedWrite, Time};
 use protocol::fabric::{Configuration, ConfigurationState};
 use sandbox::{CallError, Snapshot};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// A box that was just started.
+struct Launched {
+    instance: Arc<Instance>,
+    installed: Vec<ConfigurationState>,
+    refused: RefusedWrites,
+    /// How, if not by an installation.
+    how: &'static str,
+}
 
 impl Fabric {
     /// Creates and starts a box with its configurations. The caller holds the box's `change` lock. On failure the
@@ -20,26 +30,38 @@ impl Fabric {
             return Err(OperationError::Ending);
         }
         let begin = Instant::now();
-        let (definition, configurations, before) = {
+        let (definition, configurations, before, kept) = {
             let mut inner = managed.inner();
             let before = std::mem::replace(&mut inner.phase, Phase::Booting);
-            (inner.definition.clone(), inner.configurations.clone(), before)
+            let is_kept = inner.definition.keep_writes || inner.is_replay_ordered;
+            let kept = is_kept.then(|| inner.writes.writes().to_vec());
+            (inner.definition.clone(), inner.configurations.clone(), before, kept)
         };
-        let booted = self.launch(managed, &definition, &configurations);
+        let booted = self.launch(managed, &definition, &configurations, kept.as_deref().unwrap_or_default());
         match booted {
-            Ok((instance, installed, how)) => {
+            Ok(Launched { instance, installed, refused, how }) => {
                 let time = begin.elapsed();
-                {
+                let (lost, omitted) = {
                     let mut inner = managed.inner();
                     inner.installed = installed;
                     inner.started = Some((Time::now(), Instant::now()));
                     inner.boot = Some(time);
                     inner.phase = Phase::Running;
-                }
+                    inner.is_replay_ordered = false;
+                    match &kept {
+                        Some(_) => {
+                            refused.forget(&mut inner.writes);
+                            (Vec::new(), 0)
+                        }
+                        None => inner.writes.lose_all(),
+                    }
+                };
                 let message =
                     format!("box {} started in {:.1} ms{how}", managed.name, time.as_secs_f64() * 1e3);
                 managed.note(&message);
                 self.0.note(EventKind::BoxStarted, &managed.name, message);
+                self.report_lost(managed, "started", &lost, omitted);
+                self.report_refused(managed, &refused);
                 // Events of its end were ignored while it was booting, so check now.
                 self.0.exit_events.look_again(managed, &instance);
                 Ok(())
@@ -65,9 +87,12 @@ impl Fabric {
         managed: &Arc<ManagedBox>,
         definition: &CreateBox,
         configurations: &[Arc<Configuration>],
-    ) -> Result<(Arc<Instance>, Vec<ConfigurationState>, &'static str), OperationError> {
+        writes: &[RecordedWrite],
+    ) -> Result<Launched, OperationError> {
         let kind = self.0.factory.resolve(definition.sandbox)?;
-        let mode = match TemplateKey::new(kind, definition, configurations) {
+        // A copy would process packets before the writes.
+        let key = writes.is_empty().then(|| TemplateKey::new(kind, definition, configurations)).flatten();
+        let mode = match key {
             Some(key) => self.0.templates.begin(key),
             None => StartMode::Install(None),
         };
@@ -77,7 +102,12 @@ impl Fabric {
                     let replies = configurations.iter().zip(&template.replies);
                     let installed =
                         replies.map(|(configuration, reply)| installed(configuration, remarks(reply)));
-                    return Ok((instance, installed.collect(), ", started from a template"));
+                    return Ok(Launched {
+                        instance,
+                        installed: installed.collect(),
+                        refused: RefusedWrites::default(),
+                        how: ", started from a template",
+                    });
                 }
                 // The box was stopped meanwhile, or it was created but failed to start: a fresh installation would not
                 // help.
@@ -92,11 +122,11 @@ impl Fabric {
             StartMode::Install(wanted) => wanted,
         };
         let instance = self.make(managed, definition, None)?;
-        let installed = self.install_all(managed, &instance, configurations)?;
+        let (installed, refused) = self.install_all(managed, &instance, configurations, writes)?;
         if let Some(key) = wanted {
             self.start_template(key, definition.clone(), configurations.to_vec());
         }
-        Ok((instance, installed, ""))
+        Ok(Launched { instance, installed, refused, how: "" })
     }
 
     fn make(
@@ -126,39 +156,62 @@ impl Fabric {
         Ok(instance)
     }
 
-    /// Installs these configurations.
+    /// Installs these configurations with the writes to them.
     fn install_all(
         &self,
         managed: &ManagedBox,
         instance: &Instance,
         configurations: &[Arc<Configuration>],
-    ) -> Result<Vec<ConfigurationState>, OperationError> {
+        writes: &[RecordedWrite],
+    ) -> Result<(Vec<ConfigurationState>, RefusedWrites), OperationError> {
+        let mut refused = RefusedWrites::default();
         let install = |configuration: &Arc<Configuration>| {
-            Ok(installed(configuration, self.install_now(managed, instance, configuration)?))
+            let (warnings, more) = self.install_now(managed, instance, configuration, writes)?;
+            refused.0.extend(more.0);
+            Ok(installed(configuration, warnings))
         };
-        configurations.iter().map(install).collect()
+        let installed = configurations.iter().map(install).collect::<Result<Vec<_>, OperationError>>()?;
+        let is_there =
+            |write: &RecordedWrite| installed.iter().any(|installed| installed.name == write.configuration);
+        let missing = writes.iter().filter(|write| !is_there(write)).cloned();
+        refused.0.extend(missing.map(|write| (write, "there is no such configuration".to_string())));
+        Ok((installed, refused))
     }
 
-    /// Sends files to a box and installs a configuration. Returns its warnings.
+    /// Sends files to a box and installs a configuration. The writes to it among `writes` are executed before its first
+    /// packet. Returns its warnings, and the writes that it refused.
     pub(super) fn install_now(
         &self,
         managed: &ManagedBox,
         instance: &Instance,
         configuration: &Configuration,
-    ) -> Result<Vec<Diagnostic>, OperationError> {
+        writes: &[RecordedWrite],
+    ) -> Result<(Vec<Diagnostic>, RefusedWrites), OperationError> {
+        let failed = |error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT);
+        let writes: Vec<&RecordedWrite> =
+            writes.iter().filter(|write| write.configuration == configuration.name).collect();
+        let name = in_box(&configuration.name);
+        for write in &writes {
+            let request = Request::Prepare { name, handler: &write.handler, value: &write.value.0 };
+            instance.call(&request, INSTALL_TIMEOUT).map_err(failed)?;
+        }
         for file in &configuration.files {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
-            instance
-                .call(&request, INSTALL_TIMEOUT)
-                .map_err(|error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT))?;
+            instance.call(&request, INSTALL_TIMEOUT).map_err(failed)?;
         }
-        let request =
-            Request::Install { name: in_box(&configuration.name), configuration: &configuration.text };
+        let request = Request::Install { name, configuration: &configuration.text };
         match instance.call(&request, INSTALL_TIMEOUT) {
-            Ok(reply) => Ok(remarks(&reply)),
+            Ok(reply) => {
+                let mut refused = RefusedWrites::default();
+                if !writes.is_empty() {
+                    let reply = instance.call(&Request::Prepared, INSTALL_TIMEOUT).map_err(failed)?;
+                    refused = RefusedWrites::decode(&writes, &reply);
+                }
+                Ok((remarks(&reply), refused))
+            }
             Err(CallError::Refused(reason)) => Err(OperationError::Refused(vec![refusal(reason.as_str())])),
             Err(CallError::Rejected(found)) => Err(OperationError::Refused(diagnostics(found))),
-            Err(error) => Err(OperationError::call(&managed.name, error, INSTALL_TIMEOUT)),
+            Err(error) => Err(failed(error)),
         }
     }
 }

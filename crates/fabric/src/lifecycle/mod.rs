@@ -14,6 +14,7 @@ mod state;
 mod switching;
 mod template;
 mod throttle;
+mod writes;
 
 pub(crate) use account::AccountFilter;
 pub use state::{Fabric, StartError};

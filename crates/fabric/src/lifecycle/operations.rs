@@ -9,7 +9,8 @@ use crate::limits::{CALL_TIMEOUT, CHANGE_TIMEOUT, INSTALL_TIMEOUT, MAX_BOXES, ST
 use crate::network::AttachRequest;
 use boundary::Request;
 use model::{
-    BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, PortRequest, Subject, with_causes,
+    BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, PortRequest, RecordedWrite, Subject,
+    with_causes,
 };
 use protocol::fabric::{Configuration, Started};
 use std::sync::Arc;
@@ -67,13 +68,15 @@ impl Fabric {
         Ok(())
     }
 
-    /// Starts a box that does not run, with these configurations. `restore`: if the start fails, the box's restart policy
+    /// Starts a box that does not run, with these configurations, and with the writes to them if the definition or `replay`
+    /// says so. `restore`: if the start fails, the box's restart policy
     /// decides whether it is tried again.
     pub(crate) fn start_box(
         &self,
         name: &BoxName,
         configurations: Vec<Configuration>,
         restore: bool,
+        (writes, replay): (Vec<RecordedWrite>, bool),
     ) -> Result<Started, OperationError> {
         let managed = self.0.managed_box(name)?;
         let change = lock_for_change(&managed)?;
@@ -88,6 +91,8 @@ impl Fabric {
             inner.unwanted = false;
             inner.crashes = 0;
             inner.configurations = configurations.into_iter().map(Arc::new).collect();
+            inner.writes.adopt(writes);
+            inner.is_replay_ordered = replay;
         }
         let booted = self.boot(&managed);
         drop(change);
@@ -221,22 +226,35 @@ impl Fabric {
     }
 
     /// Installs a configuration, or swaps the one of the same name. Returns its warnings. A box that does not run gets it
-    /// when it starts.
+    /// when it starts. `writes` are those that are executed again; without them, the definition decides.
     pub(crate) fn install(
         &self,
         name: &BoxName,
         configuration: Configuration,
+        writes: Option<Vec<RecordedWrite>>,
     ) -> Result<Vec<Diagnostic>, OperationError> {
         let managed = self.0.managed_box(name)?;
         let _change = lock_for_change(&managed)?;
-        let warnings = match present(&managed) {
+        let kept = {
+            let inner = managed.inner();
+            let is_kept = inner.definition.keep_writes || inner.instance.is_none();
+            let recorded = || if is_kept { inner.writes.of(&configuration.name) } else { Vec::new() };
+            writes.clone().unwrap_or_else(recorded)
+        };
+        let (warnings, refused) = match present(&managed) {
             (Phase::Suspended, _) => return Err(state(&managed, Phase::Suspended, "resume it first")),
             (_, Some(instance)) => self
-                .install_now(&managed, &instance, &configuration)
+                .install_now(&managed, &instance, &configuration, &kept)
                 .inspect_err(|_| self.take_back(&managed, &instance, &configuration.name))?,
             // It is installed at the next start.
-            (_, None) => Vec::new(),
+            (_, None) => Default::default(),
         };
+        let gone = managed.inner().writes.replace(&configuration.name, &kept);
+        refused.forget(&mut managed.inner().writes);
+        if writes.is_none() {
+            self.report_lost(&managed, "given a new configuration", &gone, 0);
+        }
+        self.report_refused(&managed, &refused);
         let state = installed(&configuration, warnings.clone());
         let mut inner = managed.inner();
         match inner.installed.iter_mut().find(|there| there.name == state.name) {
@@ -253,19 +271,22 @@ impl Fabric {
 
     /// Reinstalls the previous configuration in the same instance after a failed change.
     fn take_back(&self, managed: &ManagedBox, instance: &Instance, configuration: &ConfigurationName) {
-        let before = {
+        let (before, writes) = {
             let inner = managed.inner();
-            inner.configurations.iter().find(|there| there.name == *configuration).cloned()
+            let before = inner.configurations.iter().find(|there| there.name == *configuration).cloned();
+            (before, inner.writes.of(configuration))
         };
         match before {
-            Some(before) => {
-                if let Err(failure) = self.install_now(managed, instance, &before) {
-                    managed.note(format!(
-                        "the previous configuration {configuration} could not be restored: {}",
-                        with_causes(&failure)
-                    ));
+            Some(before) => match self.install_now(managed, instance, &before, &writes) {
+                Ok((_, refused)) => {
+                    refused.forget(&mut managed.inner().writes);
+                    self.report_refused(managed, &refused);
                 }
-            }
+                Err(failure) => managed.note(format!(
+                    "the previous configuration {configuration} could not be restored: {}",
+                    with_causes(&failure)
+                )),
+            },
             // The box may not have it at all, so errors are ignored.
             None => {
                 let request = Request::Remove { name: in_box(configuration) };
@@ -296,6 +317,7 @@ impl Fabric {
         let mut inner = managed.inner();
         inner.installed.retain(|there| there.name != *configuration);
         inner.configurations.retain(|there| there.name != *configuration);
+        inner.writes.replace(configuration, &[]);
         Ok(())
     }
 
@@ -309,17 +331,6 @@ impl Fabric {
     ) -> Result<Vec<u8>, OperationError> {
         let request = Request::Read { name: in_box(configuration), handler, argument };
         self.call(name, &request, timeout.min(CALL_TIMEOUT))
-    }
-
-    /// Writes a handler of a running box.
-    pub(crate) fn write_handler(
-        &self,
-        name: &BoxName,
-        configuration: &ConfigurationName,
-        (handler, value): (&str, &[u8]),
-    ) -> Result<(), OperationError> {
-        let request = Request::Write { name: in_box(configuration), handler, value };
-        self.call(name, &request, CALL_TIMEOUT).map(drop)
     }
 
     /// Sends a request to a running box.

@@ -121,6 +121,7 @@ impl Fabric {
                     .map(|configuration| (configuration.name.clone(), configuration.version))
                     .collect(),
                 last_line: managed.log.last(),
+                last_write: inner.writes.last(),
             }
         });
         Ok(InventoryReply {

@@ -64,7 +64,8 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::ForgetBox(order) => done(&order, fabric.forget_box(&order.name)),
         Order::StartBox(mut order) => {
             let configurations = std::mem::take(&mut order.configurations);
-            done(&order, fabric.start_box(&order.name, configurations, order.restore))
+            let writes = (std::mem::take(&mut order.writes), order.replay);
+            done(&order, fabric.start_box(&order.name, configurations, order.restore, writes))
         }
         Order::StopBox(order) => done(&order, fabric.stop_box(&order.name, order.graceful)),
         Order::SuspendBox(order) => done(&order, fabric.suspend_box(&order.name)),
@@ -74,7 +75,9 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done(&order, fabric.reattach_box(order.name.clone(), order.number, &order.port))
         }
         Order::AlterBox(order) => done(&order, fabric.alter_box(&order.definition)),
-        Order::Install(order) => done(&order, fabric.install(&order.name, order.configuration.clone())),
+        Order::Install(order) => {
+            done(&order, fabric.install(&order.name, order.configuration.clone(), order.writes.clone()))
+        }
         Order::RemoveConfiguration(order) => {
             done(&order, fabric.remove_configuration(&order.name, &order.configuration))
         }
@@ -88,6 +91,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let handler = (order.handler.as_str(), order.value.as_slice());
             done(&order, fabric.write_handler(&order.name, &order.configuration, handler))
         }
+        Order::Writes(order) => done(&order, fabric.writes(&order.name)),
         Order::BoxRuntimes(order) => done(&order, fabric.runtimes(&order.names, order.ask)),
         Order::Log(order) => done(&order, fabric.log(&order.name, order.after, entries(order.most))),
         Order::Files(order) => done(&order, fabric.files(&order.name)),

@@ -15,6 +15,7 @@ pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
     ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage, Phase,
     PortInventory, PortStats, ResourceUsage, SandboxKind, Started, SwitchInventory, TrafficSnapshot,
+    WritesReply,
 };
 pub use orders::{Ask, Order};
 

@@ -2,7 +2,7 @@
 
 use ::model::{
     AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch, Diagnostic, Event,
-    File, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, SwitchName, Time, Traffic,
+    File, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -179,6 +179,20 @@ pub struct BoxInventory {
     pub configurations: Vec<(ConfigurationName, ConfigurationVersion)>,
     /// The number of the last line of its log.
     pub last_line: u64,
+    /// The number of the last write that changed its configurations. A fabric that does not record them has none.
+    #[serde(default)]
+    pub last_write: u64,
+}
+
+/// The writes to a box's handlers that changed its configurations since it was started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WritesReply {
+    /// The writes, in order.
+    pub writes: Vec<RecordedWrite>,
+    /// The number of the last write that was ever recorded.
+    pub last: u64,
+    /// Earlier writes that are not kept because there were too many.
+    pub omitted: u64,
 }
 
 /// A port of a switch.

@@ -2,11 +2,11 @@
 
 use super::model::{
     Asked, BoxRuntime, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus, InventoryReply,
-    LogPage, PortInventory, Started, TrafficSnapshot,
+    LogPage, PortInventory, Started, TrafficSnapshot, WritesReply,
 };
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
-    CreateSwitch, Diagnostic, MacAddr, PortName, PortRequest, SwitchName,
+    CreateSwitch, Diagnostic, MacAddr, PortName, PortRequest, RecordedWrite, SwitchName,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -200,6 +200,12 @@ orders! {
         configurations: Vec<Configuration>,
         /// If the start fails, the box's restart policy decides whether the fabric tries again.
         restore: bool,
+        /// The recorded writes to its handlers. A fabric that has or had them ignores them.
+        #[serde(default)]
+        writes: Vec<RecordedWrite>,
+        /// Whether the recorded writes are executed again, whatever the definition says.
+        #[serde(default)]
+        replay: bool,
     } -> Started;
 
     /// Ends a box: gracefully, or at once.
@@ -250,6 +256,10 @@ orders! {
         name: BoxName,
         /// The configuration.
         configuration: Configuration,
+        /// The recorded writes that are executed again; those of the previous configuration that are missing are no longer
+        /// needed. Absent: the definition of the box decides.
+        #[serde(default)]
+        writes: Option<Vec<RecordedWrite>>,
     } -> Vec<Diagnostic>;
 
     /// Removes a configuration from a running box.
@@ -274,7 +284,7 @@ orders! {
         timeout_ms: u32,
     } -> ByteBuf;
 
-    /// Writes a handler of a running box.
+    /// Writes a handler of a running box. The answer has the write if it changed the configuration.
     WriteHandler {
         /// The box.
         name: BoxName,
@@ -284,7 +294,13 @@ orders! {
         handler: String,
         /// The value.
         value: ByteBuf,
-    } -> ();
+    } -> Option<RecordedWrite>;
+
+    /// The writes to a box's handlers that changed its configurations.
+    Writes {
+        /// The box.
+        name: BoxName,
+    } -> WritesReply;
 
     /// The state of boxes.
     BoxRuntimes {

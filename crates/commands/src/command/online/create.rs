@@ -91,6 +91,10 @@ pub(crate) struct Arguments {
     /// When to start the box again after it has ended.
     #[arg(long, value_enum, default_value_t)]
     restart: RestartOption,
+    /// Repeat writes to handlers that change the configuration, such as rules and routes, after each start of the box.
+    /// Otherwise a start loses them.
+    #[arg(long)]
+    keep_writes: bool,
     /// Owner of the box. Pipes connect boxes of one owner only.
     #[arg(long, default_value_t)]
     owner: Owner,
@@ -154,6 +158,7 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
             RestartOption::OnFailure => Restart::OnFailure,
             RestartOption::Always => Restart::Always,
         },
+        keep_writes: arguments.keep_writes,
         owner: arguments.owner.clone(),
         labels: arguments.labels.iter().cloned().collect(),
         start: !arguments.no_start,

@@ -17,7 +17,8 @@ use crate::output;
 
 /// Show the details of a box.
 ///
-/// Prints its ports, configurations, resource usage and last crash, and what became of its packets: which were dropped,
+/// Prints its ports, configurations, resource usage and last crash; the writes to its handlers that changed its
+/// configuration, and that its definition does not have; and what became of its packets: which were dropped,
 /// by reason and element; which were discarded, by the connection that led there; and which wait, with the age of the
 /// oldest.
 #[derive(Args)]
@@ -123,9 +124,34 @@ fn text(detail: &BoxDetail) -> String {
             line("", format!("{} {}", reason.summary(), reason.remedy()));
         }
     }
+    text += &drift_text(detail);
     text += &packets_text(detail);
     if let Some(crash) = &detail.crash {
         text += &crash_text(crash);
+    }
+    text
+}
+
+/// Writes to handlers that changed the configuration.
+fn drift_text(detail: &BoxDetail) -> String {
+    if detail.writes.is_empty() && detail.omitted_writes == 0 {
+        return String::new();
+    }
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    let what = count(detail.writes.len() as u64 + detail.omitted_writes, "handler write");
+    let fate = match detail.keep_writes {
+        true => "repeated after each start",
+        false => "lost at the next start",
+    };
+    line("drift", format!("{what} that the definition does not have, {fate}"));
+    if detail.omitted_writes > 0 {
+        line("", format!("{} of them are no longer known", detail.omitted_writes));
+    }
+    for write in &detail.writes {
+        line("", online::drift(write));
     }
     text
 }

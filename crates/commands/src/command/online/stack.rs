@@ -203,7 +203,7 @@ pub(super) fn diff(arguments: &Diff, texts: &mut Vec<SourceText>) -> Result<Exit
             output::text(&text_difference(wanted, &there));
         }
     }
-    Ok(ExitCode::from(u8::from(!changes.changes.is_empty())))
+    Ok(ExitCode::from(u8::from(!changes.changes.is_empty() || !changes.drift.is_empty())))
 }
 
 /// Whether the configuration of an existing box may change.
@@ -303,6 +303,12 @@ fn print(changes: &Changes, is_json: bool, nothing: &str) {
         let detail = if change.detail.is_empty() { String::new() } else { format!(": {}", change.detail) };
         format!("{sign} {}\n", online::line(&format!("{}{detail}", change.subject)))
     };
+    for api::Drift { name, writes } in &changes.drift {
+        for write in writes {
+            let line = format!("* written  box/{name}: {}", online::drift(write));
+            output::text(&(line + "\n"));
+        }
+    }
     match changes.changes.as_slice() {
         [] => eprintln!("{nothing}"),
         changes => output::text(&changes.iter().map(line).collect::<String>()),

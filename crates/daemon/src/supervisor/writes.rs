@@ -1,0 +1,109 @@
+//! Writes to handlers of boxes. Those that change a configuration are recorded by the fabric, which executes them again or
+//! loses them when it restarts a box, and in the store, for the next fabric.
+
+use super::claims::{Claim, Conflict};
+use super::managed_box::ManagedBox;
+use super::state::Supervisor;
+use crate::error::OperationError;
+use crate::limits::CHANGE_TIMEOUT;
+use crate::store::StoreChange;
+use api::{BoxName, ConfigurationName, Drift, Event, EventKind, HandlerPath, RecordedWrite, Subject};
+use protocol::fabric::{WritesReply, orders};
+use serde_bytes::ByteBuf;
+use std::collections::BTreeSet;
+
+impl Supervisor {
+    /// Writes a handler. A write that changes the configuration is stored when this returns. If it cannot be stored, it is
+    /// taken back.
+    pub fn write(&self, path: &HandlerPath, value: &[u8]) -> Result<(), OperationError> {
+        let most = boundary::limits::MAX_REQUEST / 2;
+        if value.len() > most {
+            return Err(OperationError::TooLarge("the value", value.len(), most));
+        }
+        let name = &path.name;
+        let managed = self.0.managed_box(name)?;
+        let claims = || vec![Claim::change(name)];
+        let _claims = self
+            .0
+            .claims
+            .take(&Subject::from(name), CHANGE_TIMEOUT, &claims)
+            .map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
+        let written = self.0.fabric.ask(orders::WriteHandler {
+            name: name.clone(),
+            configuration: path.configuration.clone(),
+            handler: path.handler.clone(),
+            value: ByteBuf::from(value),
+        })?;
+        let Some(written) = written else { return Ok(()) };
+        let stored = self.0.store().apply(&[StoreChange::RecordWrite(name.clone(), written)]);
+        stored.map_err(|error| {
+            self.take_write_back(&managed, &path.configuration);
+            error.into()
+        })
+    }
+
+    /// Takes back the last write to a configuration: installs the configuration with the stored writes.
+    fn take_write_back(&self, managed: &ManagedBox, configuration: &ConfigurationName) {
+        let before = self.0.store().configuration(&managed.name, configuration);
+        if let Ok(Some(before)) = before {
+            let writes = self.writes_to(&managed.name, configuration);
+            self.take_back(managed, configuration, Some(before), writes);
+        }
+    }
+
+    /// The stored writes to a configuration.
+    pub(super) fn writes_to(&self, name: &BoxName, configuration: &ConfigurationName) -> Vec<RecordedWrite> {
+        let mut writes = self.0.store().writes(name).unwrap_or_default();
+        writes.retain(|write| write.configuration == *configuration);
+        writes
+    }
+
+    /// What the fabric knows of the writes to a box, as a change of the store.
+    pub(super) fn reported_writes(&self, name: &BoxName) -> Result<StoreChange, OperationError> {
+        let WritesReply { writes, last, .. } = self.0.fabric.ask(orders::Writes { name: name.clone() })?;
+        Ok(StoreChange::ReplaceWrites(name.clone(), writes, last))
+    }
+
+    /// Stores what the fabric knows of the writes to a box. If this fails, the next time makes up for it.
+    pub(super) fn store_writes(&self, name: &BoxName) {
+        if let Ok(change) = self.reported_writes(name) {
+            let _ = self.0.store().apply(&[change]);
+        }
+    }
+
+    /// Stores which writes the boxes still have of which these events report that some were lost.
+    pub(super) fn store_lost_writes(&self, events: &[Event]) {
+        let lost = events.iter().filter(|event| event.kind == EventKind::WritesLost);
+        let names: BTreeSet<BoxName> = lost
+            .filter_map(|event| match event.subject.parse() {
+                Ok(Subject::Box(name)) => Some(name),
+                _ => None,
+            })
+            .collect();
+        names.iter().for_each(|name| self.store_writes(name));
+    }
+
+    /// The writes that a box has now, and the number of those that are no longer known.
+    pub(super) fn present_writes(&self, name: &BoxName) -> Result<(Vec<RecordedWrite>, u64), OperationError> {
+        let stored = self.0.store().writes(name)?;
+        if stored.is_empty() {
+            return Ok((stored, 0));
+        }
+        // A fabric that has not started the box does not know of them.
+        let reported = self.0.fabric.ask(orders::Writes { name: name.clone() })?;
+        Ok(if reported.last > 0 { (reported.writes, reported.omitted) } else { (stored, 0) })
+    }
+
+    /// The boxes among these that differ from their definitions by writes to their handlers.
+    pub(super) fn drift(&self, names: impl Iterator<Item = BoxName>) -> Result<Vec<Drift>, OperationError> {
+        let store = self.0.store();
+        let mut drift = Vec::new();
+        for name in names {
+            let writes = store.writes(&name)?;
+            if !writes.is_empty() {
+                drift.push(Drift { name, writes });
+            }
+        }
+        Ok(drift)
+    }
+}

@@ -1,0 +1,241 @@
+//! Writes to handlers that change a configuration: what a restart does with them, and that it is reported.
+
+mod support;
+
+use api::{
+    BoxState, ConfigurationName, CreateBox, EventKind, EventQuery, Install, RecordedWrite, Restart, Sandbox,
+    Stack, StackName, WriteEffect,
+};
+use daemon::{Settings, Supervisor};
+use std::path::Path;
+use std::sync::Arc;
+use support::{Folder, ThreadFabric, handler, name, process, state, until};
+
+const FIREWALL: &str =
+    "Idle -> c :: Counter -> f :: IPFilter(allow all) -> s :: Switch(0) -> Discard; s[1] -> Discard;
+                        Idle -> r :: RadixIPLookup(10.0.0.0/8 0) -> Discard;";
+
+fn fabric() -> Arc<ThreadFabric> {
+    ThreadFabric::new(image::CLICKBOX, 1)
+}
+
+fn start(fabric: &Arc<ThreadFabric>, store: Option<&Path>) -> Supervisor {
+    let settings =
+        Settings { store: store.map(Path::to_path_buf), ..Settings::new(fabric.clone(), "clickbox") };
+    Supervisor::start(&settings).unwrap()
+}
+
+fn firewall(keep_writes: bool) -> CreateBox {
+    let definition = process("fw", FIREWALL, &[]);
+    CreateBox { memory: api::Size(8 << 20), sandbox: Sandbox::Process, keep_writes, ..definition }
+}
+
+fn write(supervisor: &Supervisor, path: &str, value: &str) {
+    supervisor.write(&handler(path), value.as_bytes()).unwrap();
+}
+
+fn read(supervisor: &Supervisor, path: &str) -> String {
+    supervisor.read(&handler(path), b"").unwrap().value.text().trim().to_string()
+}
+
+fn writes(supervisor: &Supervisor) -> Vec<RecordedWrite> {
+    supervisor.show_box(&name("fw")).unwrap().writes
+}
+
+fn texts(supervisor: &Supervisor) -> Vec<String> {
+    let text = |write: RecordedWrite| format!("{} {}", write.handler, write.value.text());
+    writes(supervisor).into_iter().map(text).collect()
+}
+
+/// The messages of events about lost writes.
+fn lost(supervisor: &Supervisor) -> Vec<String> {
+    let of = |event: &api::Event| event.kind == EventKind::WritesLost;
+    supervisor.event_list(&EventQuery::default()).into_iter().filter(of).map(|event| event.message).collect()
+}
+
+/// Writes one handler of each kind.
+fn change(supervisor: &Supervisor) {
+    write(supervisor, "fw/c.reset", "");
+    write(supervisor, "fw/f.rules", "deny all");
+    write(supervisor, "fw/r.add", "11.0.0.0/8 0");
+    write(supervisor, "fw/r.add", "12.0.0.0/8 0");
+    write(supervisor, "fw/f.rules", "allow udp");
+}
+
+const CHANGED: [&str; 3] = ["r.add 11.0.0.0/8 0", "r.add 12.0.0.0/8 0", "f.rules allow udp"];
+
+/// Whether what was written is in effect.
+fn is_changed(supervisor: &Supervisor) -> bool {
+    let rules = read(supervisor, "fw/f.config");
+    let routes = read(supervisor, "fw/r.table").contains("12.0.0.0/8");
+    assert_eq!(rules == "allow udp", routes, "all or nothing: {rules}");
+    routes
+}
+
+/// Makes a box crash, and waits until it runs again.
+fn crash(supervisor: &Supervisor) {
+    let restarts = supervisor.show_box(&name("fw")).unwrap().status.restarts;
+    supervisor.kill_box(&name("fw")).unwrap();
+    until("it runs again", || {
+        let status = supervisor.show_box(&name("fw")).unwrap().status;
+        status.restarts > restarts && status.state == BoxState::Running
+    });
+}
+
+/// A way to restart a box, after which it was started, or given another configuration.
+type Restarting = (&'static str, fn(&Supervisor));
+
+#[test]
+fn a_restart_loses_writes_and_says_which() {
+    let restarts: [Restarting; 4] = [
+        ("started", crash),
+        ("started", |supervisor| drop(supervisor.restart_box(&name("fw")).unwrap())),
+        ("started", |supervisor| {
+            supervisor.stop_box(&name("fw")).unwrap();
+            assert_eq!(texts(supervisor), CHANGED, "they are not lost yet");
+            supervisor.start_box(&name("fw")).unwrap();
+        }),
+        ("given a new configuration", |supervisor| {
+            let install = Install { configuration: FIREWALL.into(), source: None, files: Vec::new() };
+            supervisor.install(&name("fw"), &ConfigurationName::main(), &install).unwrap();
+        }),
+    ];
+    for (how, restart) in restarts {
+        let supervisor = start(&fabric(), None);
+        supervisor.create_box(firewall(false)).unwrap();
+        change(&supervisor);
+        assert!(is_changed(&supervisor));
+        assert_eq!(texts(&supervisor), CHANGED);
+        let effects: Vec<_> =
+            writes(&supervisor).iter().map(|write| (write.effect, write.in_config)).collect();
+        assert_eq!(effects[2], (WriteEffect::Setting, true));
+        assert_eq!(effects[0].0, WriteEffect::Edit);
+        restart(&supervisor);
+        assert!(!is_changed(&supervisor), "{how}");
+        until("they are reported", || !lost(&supervisor).is_empty());
+        assert_eq!(
+            lost(&supervisor),
+            [format!("box fw was {how} without 3 earlier writes to its handlers: f.rules, r.add (2 times)")]
+        );
+        assert_eq!(texts(&supervisor), [""; 0]);
+        // Nothing is lost twice.
+        crash(&supervisor);
+        assert_eq!(lost(&supervisor).len(), 1);
+    }
+}
+
+#[test]
+fn kept_writes_are_repeated_after_every_restart() {
+    let folder = Folder::new("writes");
+    let store = folder.file("store");
+    let mut fabric = fabric();
+    let mut supervisor = start(&fabric, Some(&store));
+    supervisor.create_box(firewall(true)).unwrap();
+    change(&supervisor);
+    for round in 0..6 {
+        match round {
+            0 => crash(&supervisor),
+            1 => drop(supervisor.restart_box(&name("fw")).unwrap()),
+            // The daemon ends, and the fabric goes on.
+            2 => {
+                supervisor.end();
+                drop(supervisor);
+                supervisor = start(&fabric, Some(&store));
+            }
+            // Both end.
+            3 => {
+                supervisor.end();
+                drop(supervisor);
+                fabric = self::fabric();
+                supervisor = start(&fabric, Some(&store));
+                until("it runs", || state(&supervisor, "fw") == BoxState::Running);
+            }
+            4 => crash(&supervisor),
+            _ => {
+                let configuration = FIREWALL.replace("10.0.0.0/8", "9.0.0.0/8");
+                let install = Install { configuration, source: None, files: Vec::new() };
+                supervisor.install(&name("fw"), &ConfigurationName::main(), &install).unwrap();
+            }
+        }
+        assert!(is_changed(&supervisor), "round {round}");
+        assert_eq!(texts(&supervisor), CHANGED, "round {round}");
+    }
+    assert_eq!(lost(&supervisor), [""; 0]);
+    // A write that a new configuration refuses is lost, and reported.
+    let configuration = "Idle -> f :: IPFilter(allow all) -> Discard;".to_string();
+    let install = Install { configuration, source: None, files: Vec::new() };
+    supervisor.install(&name("fw"), &ConfigurationName::main(), &install).unwrap();
+    assert_eq!(read(&supervisor, "fw/f.config"), "allow udp");
+    assert_eq!(texts(&supervisor), CHANGED[2..]);
+    until("it is reported", || lost(&supervisor).len() == 2);
+    assert!(lost(&supervisor)[0].contains("refused an earlier write to r.add"), "{:?}", lost(&supervisor));
+    crash(&supervisor);
+    assert_eq!(texts(&supervisor), CHANGED[2..]);
+}
+
+#[test]
+fn a_new_fabric_loses_writes_and_says_which() {
+    let folder = Folder::new("lost-writes");
+    let store = folder.file("store");
+    let supervisor = start(&fabric(), Some(&store));
+    supervisor.create_box(firewall(false)).unwrap();
+    change(&supervisor);
+    supervisor.end();
+    drop(supervisor);
+    for expected in [1, 1] {
+        let supervisor = start(&fabric(), Some(&store));
+        until("it runs", || state(&supervisor, "fw") == BoxState::Running);
+        assert!(!is_changed(&supervisor));
+        until("they are reported", || lost(&supervisor).len() == expected);
+        assert_eq!(texts(&supervisor), [""; 0]);
+        supervisor.end();
+        supervisor.close_store();
+    }
+}
+
+#[test]
+fn a_rejected_configuration_leaves_writes_alone() {
+    let supervisor = start(&fabric(), None);
+    supervisor.create_box(firewall(false)).unwrap();
+    change(&supervisor);
+    let main = ConfigurationName::main();
+    // The check accepts it, but the box has no port.
+    let install = |text: &str| Install { configuration: text.into(), source: None, files: Vec::new() };
+    assert!(supervisor.install(&name("fw"), &main, &install("nonsense(")).is_err());
+    assert!(supervisor.install(&name("fw"), &main, &install("FromDevice(0) -> Discard;")).is_err());
+    assert!(is_changed(&supervisor));
+    assert_eq!(texts(&supervisor), CHANGED);
+    assert_eq!(lost(&supervisor), [""; 0]);
+    // Another configuration has writes of its own.
+    let second: ConfigurationName = "second".parse().unwrap();
+    supervisor
+        .install(&name("fw"), &second, &install("Idle -> f :: IPFilter(allow all) -> Discard;"))
+        .unwrap();
+    write(&supervisor, "fw/second:f.rules", "deny all");
+    assert_eq!(writes(&supervisor).last().unwrap().path(), "second:f.rules");
+    supervisor.remove_configuration(&name("fw"), &second).unwrap();
+    assert_eq!(texts(&supervisor), CHANGED);
+}
+
+#[test]
+fn writes_are_drift_of_a_stack() {
+    let supervisor = start(&fabric(), None);
+    let edge: StackName = "edge".parse().unwrap();
+    let stack = Stack { boxes: vec![firewall(false)], ..Stack::default() };
+    supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    let drift = |stack: &Stack| supervisor.diff_stack(&edge, stack).unwrap();
+    assert_eq!(drift(&stack).drift, []);
+    change(&supervisor);
+    let found = drift(&stack);
+    assert_eq!((found.changes.len(), found.drift.len()), (0, 1));
+    assert_eq!((found.drift[0].name.as_str(), found.drift[0].writes.len()), ("fw", 3));
+    // Keeping them is a setting that can change while the box runs.
+    let kept = Stack { boxes: vec![firewall(true)], ..Stack::default() };
+    supervisor.apply_stack(&edge, kept.clone()).unwrap();
+    crash(&supervisor);
+    assert!(is_changed(&supervisor));
+    assert_eq!(drift(&kept).drift[0].writes.len(), 3);
+    let never = CreateBox { restart: Restart::Never, ..firewall(true) };
+    supervisor.apply_stack(&edge, Stack { boxes: vec![never], ..Stack::default() }).unwrap();
+    assert!(is_changed(&supervisor));
+}

@@ -1,0 +1,120 @@
+//! Writes to handlers of boxes: those that change a configuration are recorded, executed again, or reported as lost.
+
+use super::state::Fabric;
+use crate::boxes::{ManagedBox, NewWrite, Phase, WriteRecord, in_box, summary};
+use crate::error::OperationError;
+use crate::fair_lock::LockTimeout;
+use crate::limits::{CALL_TIMEOUT, MAX_RECORDED_WRITES};
+use boundary::{RefusedWrite, Request, Written};
+use model::escape::EscapedText;
+use model::{BoxName, ConfigurationName, EventKind, RecordedWrite, WriteEffect};
+use protocol::fabric::WritesReply;
+use std::sync::Arc;
+
+/// Recorded writes that a box did not execute again, each with the reason.
+#[derive(Debug, Default)]
+pub(super) struct RefusedWrites(pub(super) Vec<(RecordedWrite, String)>);
+
+impl RefusedWrites {
+    /// Decodes the reply of a box to which these writes were sent. A reply that can't be read refuses none.
+    pub(super) fn decode(sent: &[&RecordedWrite], reply: &[u8]) -> Self {
+        let refused = RefusedWrite::decode(reply).unwrap_or_default();
+        let named = refused.into_iter().filter_map(|refused| {
+            let write = sent.get(usize::try_from(refused.number).ok()?)?;
+            Some(((*write).clone(), EscapedText::new(refused.reason.as_bytes()).to_string()))
+        });
+        Self(named.collect())
+    }
+
+    /// Removes them from a record.
+    pub(super) fn forget(&self, record: &mut WriteRecord) {
+        record.lose(|write| self.0.iter().any(|(refused, _)| refused.number == write.number));
+    }
+}
+
+impl Fabric {
+    /// Writes a handler of a running box. Returns the write if it changed the configuration: it is then recorded.
+    pub(crate) fn write_handler(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+        (handler, value): (&str, &[u8]),
+    ) -> Result<Option<RecordedWrite>, OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let _writing = managed
+            .writing
+            .lock_within(CALL_TIMEOUT)
+            .map_err(|LockTimeout| OperationError::Timeout(name.clone(), CALL_TIMEOUT))?;
+        let instance = {
+            let inner = managed.inner();
+            if inner.definition.keep_writes && !inner.writes.has_room(configuration, handler, value.len()) {
+                return Err(OperationError::Limit("writes that the box keeps", MAX_RECORDED_WRITES));
+            }
+            match (inner.phase, &inner.instance) {
+                (Phase::Running, Some(instance)) => instance.clone(),
+                (phase, _) => {
+                    let hint = "only a running box has handlers";
+                    return Err(OperationError::State { name: name.clone(), state: phase.words(), hint });
+                }
+            }
+        };
+        let request = Request::Write { name: in_box(configuration), handler, value };
+        let reply = instance
+            .call(&request, CALL_TIMEOUT)
+            .map_err(|error| OperationError::call(name, error, CALL_TIMEOUT))?;
+        // A box that says nothing sensible harms nobody but itself.
+        let Written { effect, in_config } = Written::decode(&reply).unwrap_or_default();
+        let effect = match effect {
+            boundary::WriteEffect::Action => return Ok(None),
+            boundary::WriteEffect::Setting => WriteEffect::Setting,
+            boundary::WriteEffect::Edit => WriteEffect::Edit,
+        };
+        let mut inner = managed.inner();
+        // It may have ended since, and another instance does not have what was written.
+        if !inner.instance.as_ref().is_some_and(|present| Arc::ptr_eq(present, &instance)) {
+            return Err(OperationError::Gone(name.clone()));
+        }
+        Ok(Some(inner.writes.add(NewWrite { configuration, handler, value, effect, in_config })))
+    }
+
+    /// The writes to a box's handlers that changed its configurations.
+    pub(crate) fn writes(&self, name: &BoxName) -> Result<WritesReply, OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let inner = managed.inner();
+        let record = &inner.writes;
+        Ok(WritesReply { writes: record.writes().to_vec(), last: record.last(), omitted: record.omitted() })
+    }
+
+    /// Reports writes that a box no longer has because it was `how`.
+    pub(super) fn report_lost(&self, managed: &ManagedBox, how: &str, lost: &[RecordedWrite], omitted: u64) {
+        let count = lost.len() as u64 + omitted;
+        if count == 0 {
+            return;
+        }
+        let (name, plural) = (&managed.name, if count == 1 { "" } else { "s" });
+        let message = format!(
+            "box {name} was {how} without {count} earlier write{plural} to its handlers: {}",
+            summary(lost)
+        );
+        managed.note(&message);
+        self.0.note(EventKind::WritesLost, name, message);
+    }
+
+    /// Reports writes that a box refused to execute again.
+    pub(super) fn report_refused(&self, managed: &ManagedBox, refused: &RefusedWrites) {
+        /// Refused writes that are reported one by one.
+        const MAX_REPORTED: usize = 16;
+        let name = &managed.name;
+        let report = |message: String| {
+            managed.note(&message);
+            self.0.note(EventKind::WritesLost, name, message);
+        };
+        for (write, reason) in refused.0.iter().take(MAX_REPORTED) {
+            let path = summary(std::slice::from_ref(write));
+            report(format!("box {name} refused an earlier write to {path}, which is lost: {reason}"));
+        }
+        if let Some(others @ 1..) = refused.0.len().checked_sub(MAX_REPORTED) {
+            report(format!("box {name} refused {others} other earlier writes, which are lost"));
+        }
+    }
+}
