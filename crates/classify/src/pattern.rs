@@ -35,9 +35,9 @@ pub enum PatternErrorKind {
     ShortMask,
 }
 
-impl fmt::Display for PatternError {
+impl fmt::Display for PatternErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self.kind {
+        f.write_str(match self {
             PatternErrorKind::NoOffset => "expected a digit",
             PatternErrorKind::NoSlash => "expected ‘/’",
             PatternErrorKind::TooFar => "offset out of range, bound 65535",
@@ -45,8 +45,13 @@ impl fmt::Display for PatternError {
             PatternErrorKind::OddValue => "value has odd number of hex digits",
             PatternErrorKind::LongMask => "mask has too many hex digits",
             PatternErrorKind::ShortMask => "mask has too few hex digits",
-        };
-        write!(f, "pattern {}: {text}", self.pattern)
+        })
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pattern {}: {}", self.pattern, self.kind)
     }
 }
 

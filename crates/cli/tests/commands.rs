@@ -141,6 +141,39 @@ fn errors_that_follow_from_others_are_left_out() {
 }
 
 #[test]
+fn a_mistake_in_an_argument_is_shown_there() {
+    let alone = |text: &str, column: usize, error: &str, hint: &str| {
+        let place = format!(":1:{column}\n");
+        check(&["check", "-"], text, 1, &[&place, error, hint, "1 error, "]);
+        let [column, error, hint] = [format!("\"column\": {column},"), error.into(), hint.into()];
+        check(&["check", "--json", "-"], text, 1, &[&column, &error, &hint]);
+    };
+    alone("InfiniteSource(LIMT 5) -> Discard;", 16, "LIMT: unknown argument", "did you mean ‘LIMIT’?");
+    alone("InfiniteSource -> Queue(abc) -> Unqueue -> Discard;", 25, "Queue: CAPACITY: invalid number", "");
+    let filter = |rules: &str| format!("InfiniteSource -> f :: IPFilter({rules}) -> Discard;");
+    alone(&filter("alow tcp, deny all"), 33, "IPFilter ‘f’: unknown action ‘alow’", "did you mean ‘allow’?");
+    alone(&filter("deny all, allow tcp prot 80"), 43, "‘prot’ begins no condition", "did you mean ‘port’?");
+    alone(
+        &filter("allow dst net 10.0.0.0/33"),
+        33,
+        "address missing",
+        "/33 is over 32, the length of an IPv4 address",
+    );
+    let routes = "InfiniteSource -> RadixIPLookup(0.0.0.0/0 0, 1.2.3.256/32 0) -> Discard;";
+    alone(routes, 46, "a route is ‘ADDR/MASK [GATEWAY] OUTPUT’", "256 in ‘1.2.3.256’ is over 255");
+    alone(
+        "elementclas A { input -> output } InfiniteSource -> A -> Discard;",
+        1,
+        "elementclas",
+        "‘elementclass’?",
+    );
+    alone("a : Idle; InfiniteSource -> Discard;", 3, "syntax error near ‘:’", "did you mean ‘::’?");
+    // Click's words, for Click's driver.
+    let click = "While configuring 'f :: IPFilter':\n  pattern 0: unknown slot ID 'alow'\n";
+    check(&["click"], &filter("alow tcp"), 1, &[click]);
+}
+
+#[test]
 fn requirements_are_checked() {
     let config = |package: &str| format!("require(package {package}); {GOOD}");
     check(&["click"], &config("ip"), 1, &["requirement 'ip' not available"]);

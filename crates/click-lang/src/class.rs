@@ -13,7 +13,7 @@ use core::cell::Cell;
 pub(crate) type ClassId = usize;
 
 /// A location: a span of one of the sources.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceSpan {
     /// Index of the source.
     pub(crate) source: u32,
@@ -124,6 +124,16 @@ pub(crate) enum PartKind {
     GroupOutput,
 }
 
+/// A configuration text.
+#[derive(Clone, Default)]
+pub(crate) struct ConfigText {
+    pub(crate) text: Rc<str>,
+    /// Where it is written.
+    pub(crate) span: Option<SourceSpan>,
+    /// Whether exactly this text is written there: without variables and line directives.
+    pub(crate) is_verbatim: bool,
+}
+
 /// An element of a compound, as declared.
 pub(crate) struct Part {
     /// Its name inside the compound; starts with `;` until its number is assigned.
@@ -131,7 +141,7 @@ pub(crate) struct Part {
     /// What it is.
     pub(crate) kind: PartKind,
     /// Its configuration, with variables unexpanded.
-    pub(crate) config: Rc<str>,
+    pub(crate) config: ConfigText,
     /// Its declaration.
     pub(crate) span: SourceSpan,
     /// The numbers of inputs and outputs in use: the highest port plus one.

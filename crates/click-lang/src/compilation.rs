@@ -8,6 +8,7 @@ use crate::tree::{Span, Tree};
 use crate::variables::Budget;
 use crate::{Diagnostic, Graph, Location, suggest};
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -20,6 +21,12 @@ pub(crate) struct Compilation<'a> {
     pub(crate) diagnostics: Diagnostics,
     pub(crate) budget: Budget,
     pub(crate) graph: Graph,
+    /// Declarations of elements whose names are near to an undeclared one, which probably means them.
+    pub(crate) probably_meant: Vec<SourceSpan>,
+    /// What follows a brace or parenthesis that is not closed, up to the end of its text.
+    pub(crate) misread: Vec<Location>,
+    /// Names of classes whose definition is not recognised because its keyword is misspelt.
+    pub(crate) undefined_classes: BTreeSet<String>,
     unknown_names: usize,
 }
 
@@ -36,6 +43,9 @@ impl<'a> Compilation<'a> {
             diagnostics: Diagnostics::new(options.limits.diagnostics),
             budget: Budget::new(options.limits.expanded_bytes),
             graph: Graph::default(),
+            probably_meant: Vec::new(),
+            misread: Vec::new(),
+            undefined_classes: BTreeSet::new(),
             unknown_names: 0,
         }
     }
@@ -73,24 +83,25 @@ impl<'a> Compilation<'a> {
         self.diagnostics.push(diagnostic.with_related(self.location(other), related));
     }
 
-    /// Reports an unknown name, with the nearest name among `others` or else the class names as a hint.
+    /// Reports an unknown name, with the nearest name among `others` or else the class names as a hint. Returns the
+    /// nearest one among `others`.
     pub(crate) fn unknown<'n>(
         &mut self,
         span: SourceSpan,
         message: String,
         name: &str,
         others: impl Iterator<Item = &'n str>,
-    ) {
+    ) -> Option<&'n str> {
         self.unknown_names += 1;
-        let hint = if self.unknown_names <= MAX_HINTS {
-            let classes = self.options.class_names.iter().copied().chain(self.classes.names());
-            let nearest = suggest::nearest(name, others).or_else(|| suggest::nearest(name, classes));
-            nearest.map(|nearest| format!("did you mean ‘{nearest}’?"))
-        } else {
-            None
-        };
+        let is_searched = self.unknown_names <= MAX_HINTS;
+        let other = if is_searched { suggest::nearest(name, others) } else { None };
+        let classes = self.options.class_names.iter().copied().chain(self.classes.names());
+        let class = if is_searched { suggest::nearest(name, classes) } else { None };
+        let hint = other.or(class).map(|nearest| format!("did you mean ‘{nearest}’?"));
         let diagnostic = Diagnostic::error(self.location(span), message).with_hint(hint);
-        self.diagnostics.push(diagnostic);
+        let follows = self.undefined_classes.contains(name);
+        self.diagnostics.push(diagnostic.following(follows));
+        other
     }
 
     /// The class that a name means, if there is one.

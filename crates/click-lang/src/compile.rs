@@ -2,7 +2,7 @@
 
 use crate::compilation::Compilation;
 use crate::options::Options;
-use crate::{Diagnostic, Graph, Severity, binary, expand, lower};
+use crate::{Diagnostic, Graph, Location, Severity, binary, expand, lower};
 use alloc::vec::Vec;
 
 /// The result of a compilation.
@@ -14,6 +14,11 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether errors kept parts of the text out of the graph, so that its missing connections and ports say nothing.
     pub is_partial: bool,
+    /// The declarations of elements that an undeclared name probably means, so that their missing connections say
+    /// nothing.
+    pub probably_meant: Vec<Location>,
+    /// What follows a brace or parenthesis that is not closed, so that errors there say nothing.
+    pub misread: Vec<Location>,
 }
 
 impl Compiled {
@@ -27,11 +32,24 @@ impl Compiled {
 pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
     if let Some(refusal) = binary::refusal(text, options.file) {
         let (graph, diagnostics) = (Graph::default(), alloc::vec![refusal]);
-        return Compiled { graph, diagnostics, is_partial: true };
+        return Compiled {
+            graph,
+            diagnostics,
+            is_partial: true,
+            probably_meant: Vec::new(),
+            misread: Vec::new(),
+        };
     }
     let mut compilation = Compilation::new(options);
     let outermost = lower::lower(&mut compilation, text);
     expand::expand(&mut compilation, outermost);
     let is_partial = compilation.diagnostics.is_partial();
-    Compiled { graph: compilation.graph, diagnostics: compilation.diagnostics.finish(), is_partial }
+    let meant = core::mem::take(&mut compilation.probably_meant);
+    Compiled {
+        probably_meant: meant.into_iter().map(|span| compilation.location(span)).collect(),
+        misread: compilation.misread,
+        graph: compilation.graph,
+        diagnostics: compilation.diagnostics.finish(),
+        is_partial,
+    }
 }

@@ -45,6 +45,9 @@ pub struct Diagnostic {
     /// Whether it probably only follows from an earlier error, such as an unused port whose connection has a syntax
     /// error. Click reports it; other outputs should omit it.
     pub is_consequence: bool,
+    /// The same in our own words, for outputs other than Click's message format: a diagnostic for each problem, at the
+    /// argument that it is about. Empty if the message is in our own words already.
+    pub parts: Vec<Diagnostic>,
 }
 
 impl Diagnostic {
@@ -70,6 +73,7 @@ impl Diagnostic {
             printed: None,
             data_location: None,
             is_consequence: false,
+            parts: Vec::new(),
         }
     }
 
@@ -159,6 +163,23 @@ impl Diagnostic {
     }
 }
 
+/// The diagnostics in our own words.
+pub fn in_parts(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut found = Vec::with_capacity(diagnostics.len());
+    for mut diagnostic in diagnostics {
+        if diagnostic.parts.is_empty() {
+            found.push(diagnostic);
+            continue;
+        }
+        let parts = core::mem::take(&mut diagnostic.parts);
+        found.extend(parts.into_iter().map(|part| {
+            let follows = part.is_consequence || diagnostic.is_consequence;
+            part.following(follows)
+        }));
+    }
+    found
+}
+
 /// At most `limit` diagnostics and a last one that gives the number omitted. If some are omitted, errors come first.
 pub fn limited(mut diagnostics: Vec<Diagnostic>, limit: usize) -> Vec<Diagnostic> {
     if diagnostics.len() <= limit {
@@ -223,8 +244,14 @@ impl Diagnostics {
     }
 
     /// Marks as consequences the errors from number `start` on that are in one of the `segments` of a file, after the
-    /// segment's first syntax error. The segments are in order; each has its byte range and the start of that error.
-    pub(crate) fn mark_segments(&mut self, start: usize, file: &str, segments: &[(Range<usize>, usize)]) {
+    /// segment's first syntax error or directly before it. The segments are in order; each has its byte range and the
+    /// start of that error.
+    pub(crate) fn mark_segments(
+        &mut self,
+        start: usize,
+        (file, text): (&str, &str),
+        segments: &[(Range<usize>, usize)],
+    ) {
         let mut is_past_error = alloc::vec![false; segments.len()];
         for diagnostic in self.list.iter_mut().skip(start) {
             let Some(location) = diagnostic.location.as_ref().filter(|location| *location.file == *file)
@@ -236,9 +263,45 @@ impl Diagnostics {
             if let Some(((range, error), is_past)) = segments.get(index).zip(is_past_error.get_mut(index))
                 && range.contains(&at)
             {
-                diagnostic.is_consequence |= *is_past;
+                // An undeclared name before an unexpected character is not what the parser took it for.
+                let between = text.get(location.span.end..*error);
+                let is_undeclared = diagnostic.message.starts_with("undeclared element");
+                let is_before = is_undeclared
+                    && between.is_some_and(|between| between.bytes().all(crate::config::is_space));
+                diagnostic.is_consequence |= *is_past || is_before || at > *error;
                 *is_past |= at == *error;
             }
+        }
+    }
+
+    /// Marks the errors from number `start` on as consequences of the one at the start of `misread`, if they are in the
+    /// rest of that text, or in braces around it that are not closed either.
+    pub(crate) fn mark_misread(&mut self, start: usize, misread: &Location) {
+        for diagnostic in self.list.iter_mut().skip(start) {
+            let Some(location) =
+                diagnostic.location.as_ref().filter(|location| location.file == misread.file)
+            else {
+                continue;
+            };
+            let is_cause = location.span.start == misread.span.start;
+            let is_unclosed = diagnostic.printed.is_some();
+            let is_in_rest = location.span.start > misread.span.start;
+            diagnostic.is_consequence = !is_cause && (is_in_rest || is_unclosed || diagnostic.is_consequence);
+        }
+    }
+
+    /// Marks the errors from number `start` on as consequences.
+    pub(crate) fn mark_consequences(&mut self, start: usize) {
+        self.list.iter_mut().skip(start).for_each(|diagnostic| diagnostic.is_consequence = true);
+    }
+
+    /// Explains the errors from number `start` on by a misspelt keyword, without which what follows it is misread.
+    pub(crate) fn explain_misspelt(&mut self, start: usize, keyword: &str) {
+        self.set_partial();
+        self.mark_consequences(start);
+        if let Some(first) = self.list.get_mut(start) {
+            first.is_consequence = false;
+            first.hint = Some(format!("did you mean the keyword ‘{keyword}’?"));
         }
     }
 

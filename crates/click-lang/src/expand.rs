@@ -1,12 +1,13 @@
 //! Expansion: replaces each use of a compound by the compound's parts.
 
-use crate::class::{Class, ClassId, Compound, Link, PartKind, SourceSpan};
+use crate::class::{Class, ClassId, Compound, ConfigText, Link, PartKind, SourceSpan};
 use crate::compilation::Compilation;
 use crate::lower::Naming;
 use crate::tree::Span;
 use crate::tunnel::{self, FlatKind};
 use crate::variables::Environment;
 use crate::{Diagnostic, Element, config};
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::rc::Rc;
@@ -42,7 +43,7 @@ struct Flat {
     name: Rc<str>,
     kind: FlatKind,
     class: ClassId,
-    config: Rc<str>,
+    config: ConfigText,
     span: SourceSpan,
     ports: [usize; 2],
     /// Whether it is the input or output of a compound, or a group in one.
@@ -92,10 +93,10 @@ impl Expansion<'_, '_> {
         }
     }
 
-    fn replace_variables(&mut self, text: &Rc<str>, environment: &Rc<Environment>) -> Rc<str> {
-        match environment.expand(text, &self.compilation.budget) {
-            alloc::borrow::Cow::Borrowed(_) => text.clone(),
-            alloc::borrow::Cow::Owned(text) => text.into(),
+    fn replace_variables(&mut self, config: &ConfigText, environment: &Rc<Environment>) -> ConfigText {
+        match environment.expand(&config.text, &self.compilation.budget) {
+            Cow::Borrowed(_) => config.clone(),
+            Cow::Owned(text) => ConfigText { text: text.into(), span: config.span, is_verbatim: false },
         }
     }
 
@@ -104,7 +105,7 @@ impl Expansion<'_, '_> {
         name: Rc<str>,
         kind: FlatKind,
         class: ClassId,
-        config: Rc<str>,
+        config: ConfigText,
         span: SourceSpan,
     ) -> usize {
         let index = self.flat.len();
@@ -122,7 +123,7 @@ impl Expansion<'_, '_> {
         let Class::Compound(compound) = self.compilation.classes.get(flat.class) else { return };
         let compound = compound.clone();
         let text = flat.config.clone();
-        let arguments: Vec<Rc<str>> = config::arguments(&text).into_iter().map(Rc::from).collect();
+        let arguments: Vec<Rc<str>> = config::arguments(&text.text).into_iter().map(Rc::from).collect();
         match self.choose(index, compound, arguments) {
             Choice::None => self.flat[index].kind = FlatKind::Failed,
             Choice::Class(class) => self.flat[index].class = class,
@@ -220,7 +221,7 @@ impl Expansion<'_, '_> {
         for part in &compound.parts {
             let mut part_name = String::with_capacity(name.len() + 1 + part.name.len());
             part_name.extend([&*name, "/", &*part.name]);
-            if !self.compilation.budget.take(part_name.len() + part.config.len()) {
+            if !self.compilation.budget.take(part_name.len() + part.config.text.len()) {
                 self.stop(index, "too much text after compound elements are expanded");
                 return;
             }
@@ -280,8 +281,9 @@ impl Expansion<'_, '_> {
             let flat = &self.flat[problem.element];
             let span = flat.span;
             let message = problem.message(&flat.name);
+            let is_meant = self.compilation.probably_meant.contains(&span);
             let mut diagnostic =
-                Diagnostic::error(self.compilation.location(span), message).following(is_partial);
+                Diagnostic::error(self.compilation.location(span), message).following(is_partial || is_meant);
             if flat.late {
                 diagnostic = diagnostic.printed_at(self.compilation.location(END));
             }
@@ -297,8 +299,17 @@ impl Expansion<'_, '_> {
             {
                 let class = String::from(&**class);
                 let location = self.compilation.location(element.span);
-                let (name, config) = (String::from(&*element.name), String::from(&*element.config));
-                self.compilation.graph.elements.push(Element { name, class, config, location });
+                let (name, config) = (String::from(&*element.name), String::from(&*element.config.text));
+                let is_verbatim = element.config.is_verbatim;
+                let config_location = element.config.span.map(|span| self.compilation.location(span));
+                self.compilation.graph.elements.push(Element {
+                    name,
+                    class,
+                    config,
+                    location,
+                    config_location,
+                    is_verbatim,
+                });
             }
         }
         for link in links {

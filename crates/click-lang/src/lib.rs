@@ -57,7 +57,7 @@ mod tunnel;
 mod variables;
 
 pub use compile::{Compiled, compile};
-pub use diagnostics::{Diagnostic, Severity, limited, plain_quotes};
+pub use diagnostics::{Diagnostic, Severity, in_parts, limited, plain_quotes};
 pub use flatten::flatten;
 pub use format::format;
 pub use graph::{Connection, Element, Graph, Port, Requirement};

@@ -34,9 +34,14 @@ pub struct Tree<'t> {
 pub struct SyntaxError {
     /// Its location.
     pub span: Span,
+    /// The location in Click's message format, if it differs.
+    pub printed: Option<Span>,
     /// The text of the diagnostic.
     pub message: String,
 }
+
+/// The error at a configuration without its closing parenthesis.
+pub(crate) const UNCLOSED_CONFIG: &str = "expected ')'";
 
 /// One statement.
 #[derive(Clone, Debug)]

@@ -112,6 +112,7 @@ pub(crate) fn input_files(element: &Element) -> Vec<String> {
 /// Prints diagnostics with their source lines on standard error, except for consequences of others.
 pub(crate) fn print(diagnostics: &[Diagnostic], text: &SourceText) {
     let mut printer = diagnostic_printer::DiagnosticPrinter::new(color::is_enabled(&std::io::stderr()));
+    let diagnostics = click_lang::in_parts(diagnostics.to_vec());
     for diagnostic in diagnostics.iter().filter(|diagnostic| !diagnostic.is_consequence) {
         eprintln!("{}", printer.render(diagnostic, text));
     }

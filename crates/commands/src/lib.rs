@@ -6,7 +6,6 @@
 //! Absent: packet processing, which is in the engine; the element library and the box images, which the program passes
 //! to [`main`].
 
-mod argument_location;
 mod color;
 mod columns;
 mod command;

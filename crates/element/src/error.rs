@@ -60,6 +60,19 @@ pub enum Message {
         keyword: String,
         /// The error in the value.
         problem: String,
+        /// The value as written; `None` if it is not known.
+        value: Option<String>,
+    },
+    /// An error in an argument that is not known by a keyword, such as a rule or a route.
+    InArgument {
+        /// The argument as written.
+        argument: String,
+        /// The error, with the number of the argument.
+        text: String,
+        /// The error alone, where the argument is shown.
+        problem: String,
+        /// A word of the argument that has no meaning there, and the words that have one.
+        unknown: Option<(String, Vec<&'static str>)>,
     },
     /// A required argument is absent.
     Missing {
@@ -82,19 +95,58 @@ pub enum Message {
         /// Whether the element is named as `NAME :: CLASS(location)`.
         is_named: bool,
     },
+    /// An error that depends on the number of connected ports.
+    Ports(String),
     /// Any other error: text without the element's name, which the caller adds.
     Other(String),
+}
+
+impl Message {
+    /// A message about an argument that is written as `argument`: `text` with its number, `problem` without.
+    pub fn in_argument(
+        argument: impl fmt::Display,
+        text: impl fmt::Display,
+        problem: impl fmt::Display,
+    ) -> Message {
+        let (argument, text, problem) = (argument.to_string(), text.to_string(), problem.to_string());
+        Message::InArgument { argument, text, problem, unknown: None }
+    }
+
+    /// The text in the configuration that the message is about, if it is known.
+    pub fn subject(&self) -> Option<&str> {
+        match self {
+            Message::Argument { value, .. } => value.as_deref(),
+            Message::InArgument { argument, .. } => Some(argument),
+            Message::Unknown { keyword } => Some(keyword),
+            _ => None,
+        }
+    }
+
+    /// Whether the error may vanish once other errors of the configuration are mended: it depends on connections, or on a
+    /// variable that is not replaced.
+    pub fn may_follow(&self) -> bool {
+        matches!(self, Message::Ports(_)) || self.subject().is_some_and(|subject| subject.contains('$'))
+    }
+
+    /// The message for an output that shows the subject.
+    pub fn beside_subject(&self) -> String {
+        match self {
+            Message::InArgument { problem, .. } => problem.clone(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Message::Argument { keyword, problem } => write!(f, "{keyword}: {problem}"),
+            Message::Argument { keyword, problem, .. } => write!(f, "{keyword}: {problem}"),
+            Message::InArgument { text, .. } => f.write_str(text),
             Message::Missing { keyword } => write!(f, "{keyword}: required argument missing"),
             Message::Unknown { keyword } => write!(f, "{keyword}: unknown argument"),
             Message::TooMany => f.write_str("too many arguments"),
             Message::InFile { location, text, .. } => write!(f, "{location}: {text}"),
-            Message::Other(text) => f.write_str(text),
+            Message::Ports(text) | Message::Other(text) => f.write_str(text),
         }
     }
 }
@@ -112,14 +164,29 @@ impl SetupError {
         SetupError { messages: alloc::vec![Message::Other(text.to_string())] }
     }
 
+    /// One message that depends on the number of connected ports.
+    pub fn ports(text: impl fmt::Display) -> SetupError {
+        Message::Ports(text.to_string()).into()
+    }
+
     /// One message about the value of an argument.
     pub fn argument(keyword: impl fmt::Display, problem: impl fmt::Display) -> SetupError {
         SetupError {
             messages: alloc::vec![Message::Argument {
                 keyword: keyword.to_string(),
-                problem: problem.to_string()
+                problem: problem.to_string(),
+                value: None,
             }],
         }
+    }
+
+    /// One message about an argument that is written as `argument`: `text` with its number, `problem` without.
+    pub fn in_argument(
+        argument: impl fmt::Display,
+        text: impl fmt::Display,
+        problem: impl fmt::Display,
+    ) -> SetupError {
+        Message::in_argument(argument, text, problem).into()
     }
 
     /// One message about a location in a data file, `FILE:LINE`.

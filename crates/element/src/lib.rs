@@ -43,6 +43,7 @@ mod runtime;
 mod signal;
 mod tap;
 pub mod text;
+mod value_hint;
 mod waiting;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
@@ -75,6 +76,7 @@ pub use resources::{Resources, SetupRemark};
 pub use runtime::{Elements, HandlerTarget, Handlers, Ports, Runtime, Scheduler, Signals};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
+pub use value_hint::value_hint;
 pub use waiting::{QueueAge, Waiting};
 
 /// The imports of an element's file.

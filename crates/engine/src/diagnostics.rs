@@ -7,9 +7,14 @@ use core::fmt::Write;
 
 /// Converts diagnostics about the text called `file` for the mailbox, except for consequences of others.
 pub(crate) fn for_mailbox(diagnostics: &[Diagnostic], file: &str) -> Vec<boundary::Diagnostic> {
-    let shown = diagnostics.iter().filter(|diagnostic| !diagnostic.is_consequence);
-    shown.map(|diagnostic| convert(diagnostic, file)).collect()
+    let mut shown = click_lang::in_parts(diagnostics.to_vec());
+    shown.retain(|diagnostic| !diagnostic.is_consequence);
+    let shown = click_lang::limited(shown, MAX_DIAGNOSTICS);
+    shown.iter().map(|diagnostic| convert(diagnostic, file)).collect()
 }
+
+/// The maximum number of diagnostics in a reply. Stops: a hundred thousand elements with the same error.
+const MAX_DIAGNOSTICS: usize = 1000;
 
 fn convert(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {
     let mut message = String::new();

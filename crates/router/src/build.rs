@@ -8,16 +8,17 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use click_lang::{Diagnostic, Graph, Severity};
+use click_lang::{Diagnostic, Graph, Severity, nearest};
 use element::{
     Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Setup, SetupError,
-    SetupRemark,
+    SetupRemark, value_hint,
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
 use crate::account::Account;
+use crate::check::CompilerErrors;
 use crate::configure_order;
-use crate::diagnostics::{error, introduced, named};
+use crate::diagnostics::{did_you_mean, error, introduced, named};
 use crate::hookup::{Hookup, hook_up};
 use crate::node::{Node, Notifier, Port};
 use crate::options::Options;
@@ -117,14 +118,15 @@ impl RouterState {
     /// Creates all elements, then resolves the references between those that were created. The diagnostics of an
     /// element are kept together, in configuration order.
     fn configure(&mut self, problems: &mut Vec<Diagnostic>) {
-        let mut found = self.create(false);
+        let mut found = self.create(None);
         self.resolve(&mut found);
         found.sort_by_key(|(position, _)| *position);
         problems.extend(found.into_iter().map(|(_, problem)| problem));
     }
 
     /// Creates all elements; returns each diagnostic with the element's position in configuration order.
-    pub(crate) fn create(&mut self, checking: bool) -> Vec<(usize, Diagnostic)> {
+    /// In a check, errors that depend on errors of the compiler are marked as consequences.
+    pub(crate) fn create(&mut self, check: Option<&CompilerErrors>) -> Vec<(usize, Diagnostic)> {
         let mut found = Vec::new();
         let mut unbatched = false;
         for (position, index) in self.configure_order().into_iter().enumerate() {
@@ -138,19 +140,28 @@ impl RouterState {
                 &self.resources.names,
                 self.resources.environment.as_ref(),
             );
-            setup.checking = checking;
+            setup.checking = check.is_some();
             setup.threads = self.options.threads;
             let created = node.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
-            for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
-                for text in texts {
-                    let message = self.context("While configuring", index, &text);
-                    found.push((position, Diagnostic::new(severity, node.location.clone(), message)));
-                }
+            let notes = setup.notes.into_iter().map(|text| (Severity::Note, Message::Other(text)));
+            let warnings = setup.warnings.into_iter().map(|warning| (Severity::Warning, warning));
+            for (severity, remark) in warnings.chain(notes) {
+                let message = self.context("While configuring", index, &remark.to_string());
+                let mut diagnostic = Diagnostic::new(severity, node.location.clone(), message);
+                diagnostic.parts.extend(self.in_own_words(severity, index, &remark));
+                found.push((position, diagnostic));
             }
             match created {
                 Ok(object) => *node.object.borrow_mut() = Some(object),
-                Err(error) => found.push((position, self.problem("While configuring", index, &error))),
+                Err(error) => {
+                    let mut problem = self.problem("While configuring", index, &error);
+                    let element = self.graph.elements.get(index);
+                    if let Some((errors, element)) = check.zip(element) {
+                        errors.mark_consequences(element, &error.messages, &mut problem.parts);
+                    }
+                    found.push((position, problem));
+                }
             }
         }
         if unbatched {
@@ -205,11 +216,39 @@ impl RouterState {
             if problem.messages.is_empty() { "unspecified error".to_string() } else { problem.to_string() };
         let location = self.nodes.get(index).map(|node| node.location.clone());
         let Some(Message::InFile { location: data_location, is_named, .. }) = problem.messages.first() else {
-            return error(location, self.context(what, index, &text));
+            let mut diagnostic = error(location, self.context(what, index, &text));
+            let parts = problem.messages.iter();
+            let parts = parts.filter_map(|message| self.in_own_words(Severity::Error, index, message));
+            diagnostic.parts.extend(parts);
+            return diagnostic;
         };
         let subject = named(&self.graph, index);
         let subject = if *is_named { format!("{subject}({data_location})") } else { subject };
         error(location, introduced(what, &subject, &text)).with_data_location(Some(data_location.clone()))
+    }
+
+    /// A message about an element's arguments in our own words, at the argument.
+    fn in_own_words(&self, severity: Severity, index: usize, message: &Message) -> Option<Diagnostic> {
+        let element = self.graph.elements.get(index)?;
+        let class = self.nodes.get(index)?.class.info;
+        let found = message.subject().and_then(|subject| element.find_argument(subject));
+        let hint = match message {
+            Message::Unknown { keyword } => {
+                nearest(keyword, class.arguments().map(|argument| argument.keyword)).map(did_you_mean)
+            }
+            Message::InArgument { unknown: Some((word, known)), .. } => {
+                nearest(word, known.iter().copied()).map(did_you_mean)
+            }
+            _ => None,
+        };
+        let hint = hint.or_else(|| value_hint(message.subject()?).filter(|_| severity == Severity::Error));
+        let text = message.beside_subject();
+        // The name of an element without one says nothing that the class does not.
+        let is_named = !element.name.contains('@');
+        let name = if is_named { format!(" ‘{}’", element.name) } else { String::new() };
+        let text = format!("{}{name}: {text}", class.name);
+        let location = found.unwrap_or_else(|| element.location.clone());
+        Some(Diagnostic::new(severity, location, text).with_hint(hint))
     }
 
     fn context(&self, what: &str, index: usize, text: &str) -> String {

@@ -4,10 +4,11 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use click_lang::{Compiled, Diagnostic, Graph, Severity, limited};
-use element::Environment;
+use click_lang::{Compiled, Diagnostic, Element, Graph, Location, Severity, in_parts, limited};
+use element::{Environment, Message};
 
 use crate::diagnostics::named;
 use crate::hookup::{Hookup, hook_up_all};
@@ -20,20 +21,27 @@ use crate::state::RouterState;
 /// Elements are created but not initialised, so no file or device is opened. If errors
 /// kept parts of the text out of the graph, the problems of its ports and connections are marked as consequences.
 pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
-    let is_partial = compiled.is_partial;
-    let mut found = compiled.diagnostics;
-    let position = |problem: &Diagnostic| {
-        problem.location.clone().map(|location| (location.file, location.span.start, location.span.end))
+    let known = CompilerErrors {
+        is_partial: compiled.is_partial,
+        probably_meant: compiled.probably_meant.iter().map(key).collect(),
+        misread: compiled.misread,
     };
+    let mut found = in_parts(compiled.diagnostics);
+    let position = |problem: &Diagnostic| problem.location.as_ref().map(key);
     let errors = found.iter().filter(|known| known.severity == Severity::Error);
     let error_positions: BTreeSet<_> = errors.filter_map(position).collect();
     let mut messages: BTreeSet<String> = found.iter().map(|known| known.message.clone()).collect();
     // An undeclared name becomes an element of an unknown class.
     let undeclared = found.iter().filter_map(|known| known.message.strip_prefix("undeclared element "));
     messages.extend(undeclared.map(|name| format!("unknown element class {name}")));
-    for problem in check_graph(compiled.graph, is_partial, registry, environment) {
+    let mut seen = BTreeSet::new();
+    for mut problem in in_parts(check_graph(compiled.graph, &known, registry, environment)) {
+        problem.is_consequence |=
+            problem.location.as_ref().is_some_and(|location| known.is_misread(location));
         let is_reported = position(&problem).is_some_and(|position| error_positions.contains(&position));
-        if !is_reported && messages.insert(problem.message.clone()) {
+        let is_repeated = messages.contains(&problem.message)
+            || !seen.insert((position(&problem), problem.message.clone()));
+        if !is_reported && !is_repeated {
             found.push(problem);
         }
     }
@@ -44,9 +52,47 @@ pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environ
 /// The maximum number of diagnostics of a check. Stops: a hundred thousand elements with the same error.
 const MAX_DIAGNOSTICS: usize = 1000;
 
+/// A location that can be compared.
+type Key = (Arc<str>, usize, usize);
+
+fn key(location: &Location) -> Key {
+    (location.file.clone(), location.span.start, location.span.end)
+}
+
+/// What the compiler's errors say about other errors.
+pub(crate) struct CompilerErrors {
+    /// Whether parts of the text are not in the graph.
+    is_partial: bool,
+    /// The declarations of elements that an undeclared name probably means.
+    probably_meant: BTreeSet<Key>,
+    /// The rests of texts in which nothing is read as it was meant.
+    misread: Vec<Location>,
+}
+
+impl CompilerErrors {
+    fn is_misread(&self, location: &Location) -> bool {
+        let contains =
+            |rest: &Location| rest.file == location.file && rest.span.contains(&location.span.start);
+        self.misread.iter().any(contains)
+    }
+
+    /// Marks the errors of an element that depend on connections that are missing, or are in a text that is misread.
+    pub(crate) fn mark_consequences(
+        &self,
+        element: &Element,
+        messages: &[Message],
+        parts: &mut [Diagnostic],
+    ) {
+        let is_misread = element.config_location.as_ref().is_some_and(|location| self.is_misread(location));
+        for (part, message) in parts.iter_mut().zip(messages) {
+            part.is_consequence |= is_misread || (self.is_partial && message.may_follow());
+        }
+    }
+}
+
 fn check_graph(
     mut graph: Graph,
-    is_partial: bool,
+    known: &CompilerErrors,
     registry: Registry,
     environment: Rc<dyn Environment>,
 ) -> Vec<Diagnostic> {
@@ -54,9 +100,13 @@ fn check_graph(
     registry.name_classes(&mut graph);
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
-    problems.iter_mut().for_each(|problem| problem.is_consequence |= is_partial);
+    for problem in &mut problems {
+        let is_meant =
+            problem.location.as_ref().is_some_and(|location| known.probably_meant.contains(&key(location)));
+        problem.is_consequence |= known.is_partial || is_meant;
+    }
     let mut state = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
-    problems.extend(state.create(true).into_iter().map(|(_, problem)| problem));
+    problems.extend(state.create(Some(known)).into_iter().map(|(_, problem)| problem));
     problems
 }
 

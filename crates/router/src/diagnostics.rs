@@ -18,6 +18,11 @@ pub(crate) fn named(graph: &Graph, element: usize) -> String {
         .map_or_else(String::new, |element| format!("{} :: {}", element.name, element.class))
 }
 
+/// The hint on a misspelt name.
+pub(crate) fn did_you_mean(name: &str) -> String {
+    format!("did you mean ‘{name}’?")
+}
+
 /// A text below a line that names its subject.
 pub(crate) fn introduced(what: &str, subject: &str, text: &str) -> String {
     format!("{what} ‘{subject}’:\n  {}", text.replace('\n', "\n  "))

@@ -1,7 +1,12 @@
 //! Errors and warnings in rules.
 
 use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
+
+use super::vocabulary;
 
 /// A problem with one rule. `Display` prints it with the rule's number, in Click's wording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +119,43 @@ pub enum RuleDiagnosticKind {
     },
     /// Warning: the named primitive has no source and destination.
     DirectionIgnored(Box<str>),
+}
+
+/// The actions of a rule of `IPFilter`.
+const ACTIONS: [&str; 3] = ["allow", "deny", "drop"];
+
+impl RuleDiagnosticKind {
+    /// The word that has no meaning where it stands, and the words that have one.
+    #[must_use]
+    pub fn unknown_word(&self) -> Option<(&str, Vec<&'static str>)> {
+        match self {
+            Self::UnknownAction(word) => Some((word, ACTIONS.to_vec())),
+            Self::EmptyTerm(word) | Self::Garbage(word) => Some((word, vocabulary::words().collect())),
+            _ => None,
+        }
+    }
+
+    /// Whether the rule would be right if the element had more outputs.
+    #[must_use]
+    pub fn depends_on_ports(&self) -> bool {
+        matches!(self, Self::NoOutput | Self::OutputOutOfRange(_))
+    }
+
+    /// The problem for an output that shows the rule.
+    #[must_use]
+    pub fn explanation(&self) -> String {
+        match self {
+            Self::EmptyRule => "empty rule".into(),
+            Self::NoOutput => "‘allow’ needs an output, and the element has none".into(),
+            Self::OutputOutOfRange(output) => format!("there is no output {output}"),
+            Self::UnknownAction(word) => {
+                format!("unknown action ‘{word}’: ‘allow’, ‘deny’, ‘drop’ or an output is expected")
+            }
+            Self::EmptyTerm(word) => format!("‘{word}’ begins no condition"),
+            Self::Garbage(word) => format!("‘{word}’ is not expected here"),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for RuleDiagnosticKind {

@@ -70,6 +70,15 @@ const KINDS: &[(&str, Kind, &str)] = &[
     ("win", Kind::Field(Field { protocol: Some(TCP), offset: 112, length: 16 }), "tcp win"),
 ];
 
+/// The words of conditions besides [`KINDS`].
+const OTHER_WORDS: [&str; 14] =
+    ["all", "and", "any", "dst", "ether", "icmp", "ip", "not", "or", "src", "tcp", "true", "udp", "false"];
+
+/// The words of conditions.
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(name, ..)| *name).chain(OTHER_WORDS)
+}
+
 /// The kind that `word` names.
 pub(super) fn kind_named(word: &str) -> Option<Kind> {
     KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, _)| *kind)

@@ -1,10 +1,11 @@
 //! Chains: declares, looks up and connects elements.
 
 use super::level::Lowering;
-use crate::class::{ClassId, Link, Part, PartKind, SourceSpan};
+use crate::class::{ClassId, ConfigText, Link, Part, PartKind, SourceSpan};
 use crate::connect::{self, ConnectorSide};
 use crate::tree::{ClassUse, Connector, Item, Span, Step, Subject};
 use crate::{Diagnostic, Severity, lexer};
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::ToString;
@@ -20,11 +21,14 @@ struct Resolved<'t> {
     class: Option<ClassId>,
     /// The class after `::`.
     declared: Option<ClassId>,
-    config: Rc<str>,
+    config: ConfigText,
     /// A group's part index and port counts.
     group: Option<(usize, [usize; 2])>,
     span: SourceSpan,
 }
+
+/// The length from which on a similar name says that a name is misspelt.
+const MIN_MISSPELT: usize = 3;
 
 impl Lowering<'_, '_> {
     /// Lowers a chain that ends at `end`, by when `errors` syntax errors had been found; returns whether it ends at the
@@ -109,20 +113,18 @@ impl Lowering<'_, '_> {
             })),
             None => None,
         };
-        let config = item.config.map_or_else(
-            || Rc::from(""),
-            |span| {
-                if group.is_some() || self.level().names.contains_key(&name) {
-                    let span = self.source_span(item.span);
-                    self.compilation.error(span, "configuration string ignored on element reference");
-                }
-                let text = self.slice(span);
-                match lexer::config_text(&text) {
-                    alloc::borrow::Cow::Borrowed(_) => text,
-                    alloc::borrow::Cow::Owned(text) => text.into(),
-                }
-            },
-        );
+        let config = item.config.map_or_else(ConfigText::default, |config| {
+            if group.is_some() || self.level().names.contains_key(&name) {
+                let span = self.source_span(item.span);
+                self.compilation.error(span, "configuration string ignored on element reference");
+            }
+            let text = self.slice(config);
+            let span = Some(self.source_span(config));
+            match lexer::config_text(&text) {
+                Cow::Borrowed(_) => ConfigText { text, span, is_verbatim: true },
+                Cow::Owned(text) => ConfigText { text: text.into(), span, is_verbatim: false },
+            }
+        });
         Resolved { item, name, class, declared, config, group, span }
     }
 
@@ -166,9 +168,14 @@ impl Lowering<'_, '_> {
             }
             (None, Some(class)) => self.add_part(name.to_string(), PartKind::Element(class), config, span),
             (None, None) => {
-                let known = &self.levels[self.levels.len() - 1].names;
+                let level = &self.levels[self.levels.len() - 1];
                 let message = format!("undeclared element ‘{name}’");
-                self.compilation.unknown(span, message, &name, known.keys().map(|name| &**name));
+                let known = level.names.keys().map(|name| &**name);
+                let nearest = self.compilation.unknown(span, message, &name, known);
+                // The name of one or two letters is near to any other.
+                let nearest = nearest.filter(|_| name.len() >= MIN_MISSPELT);
+                let meant = nearest.and_then(|name| level.compound.parts.get(*level.names.get(name)?));
+                self.compilation.probably_meant.extend(meant.map(|part| part.span));
                 let class = self.unknown_class(name.clone());
                 let name = self.anonymous_name(&name);
                 self.add_part(name, PartKind::Element(class), config, span)

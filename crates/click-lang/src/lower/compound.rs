@@ -2,7 +2,7 @@
 
 use super::level::{Level, Lowering};
 use super::naming;
-use crate::class::{Class, ClassId, Compound, Parameter, PartKind, SourceSpan};
+use crate::class::{Class, ClassId, Compound, ConfigText, Parameter, PartKind, SourceSpan};
 use crate::tree::{self, Body, Formal, Statement};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -43,7 +43,7 @@ impl Lowering<'_, '_> {
         self.levels.push(Level::new(name.clone(), span, depth));
         let scope = self.compilation.classes.enter();
         for pseudo in ["input", "output"] {
-            self.add_part(pseudo.into(), PartKind::Pseudo, Rc::from(""), span);
+            self.add_part(pseudo.into(), PartKind::Pseudo, ConfigText::default(), span);
         }
         self.formals(&body.formals);
         self.statements(&body.statements);
@@ -93,10 +93,10 @@ impl Lowering<'_, '_> {
         name: String,
         span: SourceSpan,
     ) -> (usize, [usize; 2]) {
-        let group = self.add_part(name.clone(), PartKind::Group, Rc::from(""), span);
+        let group = self.add_part(name.clone(), PartKind::Group, ConfigText::default(), span);
         let parts = [("input", PartKind::GroupInput), ("output", PartKind::GroupOutput)];
         let outer = parts.map(|(pseudo, kind)| {
-            let part = self.add_part(format!("{name}/{pseudo}"), kind, Rc::from(""), span);
+            let part = self.add_part(format!("{name}/{pseudo}"), kind, ConfigText::default(), span);
             (pseudo, self.level().names.insert(pseudo.into(), part))
         });
         let links = self.level().compound.links.len();

@@ -1,6 +1,7 @@
 //! The compounds being lowered, from the top level inwards, and their parts.
 
-use crate::class::{Compound, Part, PartKind, SourceSpan};
+use crate::Diagnostic;
+use crate::class::{Compound, ConfigText, Part, PartKind, SourceSpan};
 use crate::compilation::Compilation;
 use crate::tree::{Span, SyntaxError};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,16 @@ pub(super) struct Lowering<'c, 'o> {
     pub(super) requiring: usize,
 }
 
+/// The symbol that a stray character is probably a part of.
+fn hint_on(stray: &str) -> Option<&'static str> {
+    match stray {
+        ":" => Some("::"),
+        "-" | ">" => Some("->"),
+        "=" => Some("=>"),
+        _ => None,
+    }
+}
+
 impl Lowering<'_, '_> {
     /// Reports syntax errors up to number `count`, so that all errors appear in the order in which a single-pass reader
     /// meets them.
@@ -64,7 +75,12 @@ impl Lowering<'_, '_> {
             && let Some(error) = self.errors.next()
         {
             self.reported += 1;
-            self.compilation.error(self.source_span(error.span), error.message);
+            let location = |span| self.compilation.location(self.source_span(span));
+            let hint = hint_on(self.compilation.slice(self.source_span(error.span)));
+            let mut diagnostic = Diagnostic::error(location(error.span), error.message);
+            diagnostic.printed = error.printed.map(location);
+            diagnostic.hint = hint.map(|meant| format!("did you mean ‘{meant}’?"));
+            self.compilation.diagnostics.push(diagnostic);
             self.compilation.diagnostics.set_partial();
         }
     }
@@ -102,7 +118,7 @@ impl Lowering<'_, '_> {
         &mut self,
         name: String,
         kind: PartKind,
-        config: Rc<str>,
+        config: ConfigText,
         span: SourceSpan,
     ) -> usize {
         let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

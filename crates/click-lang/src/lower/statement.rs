@@ -3,8 +3,10 @@
 use super::level::{Level, Lowering};
 use crate::class::{Class, ClassId, Compound, SourceSpan};
 use crate::compilation::Compilation;
-use crate::tree::{ClassUse, Span, Statement, StatementKind, TokenKind, Tree};
-use crate::{Requirement, config, lexer};
+use crate::tree::{
+    ClassUse, Span, Statement, StatementKind, Subject, SyntaxError, TokenKind, Tree, UNCLOSED_CONFIG,
+};
+use crate::{Requirement, config, lexer, suggest};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -56,6 +58,29 @@ fn segments(tree: &Tree<'_>) -> Vec<(Range<usize>, usize)> {
     found
 }
 
+/// The keyword before the name of a class.
+const CLASS_KEYWORD: &str = "elementclass";
+
+/// The keywords before parentheses.
+const CONFIG_KEYWORDS: [&str; 3] = ["define", "require", "provide"];
+
+/// The name, if a statement is nothing else.
+fn only_name(statement: &Statement) -> Option<Span> {
+    let StatementKind::Chain(steps) = &statement.kind else { return None };
+    match steps.first()?.items.as_slice() {
+        [item] if matches!(item.subject, Subject::Name) => Some(item.span),
+        _ => None,
+    }
+}
+
+/// The brace or parenthesis that is not closed. A configuration without its parenthesis takes the rest of the text, so
+/// that no brace before it is closed either; of braces, the first is taken.
+fn unclosed(errors: &[SyntaxError]) -> Option<Span> {
+    let unclosed = || errors.iter().filter(|error| error.printed.is_some());
+    let of_config = unclosed().find(|error| error.message == UNCLOSED_CONFIG);
+    of_config.or_else(|| unclosed().min_by_key(|error| error.span.start)).map(|error| error.span)
+}
+
 impl Lowering<'_, '_> {
     fn text(&mut self, name: &str, text: &str) {
         let tree = Tree::parse_within(text, &self.compilation.options.limits);
@@ -67,7 +92,13 @@ impl Lowering<'_, '_> {
         let file = self.compilation.sources[source as usize].name.clone();
         self.statements(tree.statements());
         self.syntax_errors(usize::MAX);
-        self.compilation.diagnostics.mark_segments(start, &file, &segments(&tree));
+        self.compilation.diagnostics.mark_segments(start, (&file, text), &segments(&tree));
+        if let Some(open) = unclosed(tree.errors()) {
+            let rest = Span { start: open.start, end: text.len() as u32 };
+            let misread = self.compilation.location(SourceSpan { source, span: rest });
+            self.compilation.diagnostics.mark_misread(start, &misread);
+            self.compilation.misread.push(misread);
+        }
         self.source = outer_source;
         self.errors = outer_errors;
         self.reported = outer_reported;
@@ -75,8 +106,20 @@ impl Lowering<'_, '_> {
 
     pub(super) fn statements(&mut self, statements: &[Statement]) {
         let mut ends_output = true;
-        for statement in statements {
+        // The statements that the parser found in a class whose keyword is misspelt.
+        let mut of_class = 0_usize;
+        for (index, statement) in statements.iter().enumerate() {
             self.syntax_errors(statement.errors.start);
+            let misspelt = self.misspelt_keyword(statement);
+            let start = self.compilation.diagnostics.len();
+            if let Some(keyword) = misspelt
+                && keyword == CLASS_KEYWORD
+                && let Some(name) = statements.get(index + 1).and_then(only_name)
+            {
+                of_class = 3;
+                let name = self.slice(name);
+                self.compilation.undefined_classes.insert((*name).into());
+            }
             match &statement.kind {
                 StatementKind::Chain(steps) => {
                     ends_output = self.chain(steps, ends_output, statement.end, statement.errors.end);
@@ -92,7 +135,30 @@ impl Lowering<'_, '_> {
                     self.compilation.graph.provisions.extend(provisions);
                 }
             }
+            if let Some(keyword) = misspelt {
+                self.compilation.diagnostics.explain_misspelt(start, keyword);
+            } else if of_class > 0 {
+                self.compilation.diagnostics.mark_consequences(start);
+            }
+            of_class = of_class.saturating_sub(1);
         }
+    }
+
+    /// The keyword that a statement of one undeclared name probably means.
+    fn misspelt_keyword(&mut self, statement: &Statement) -> Option<&'static str> {
+        let StatementKind::Chain(steps) = &statement.kind else { return None };
+        let [step] = steps.as_slice() else { return None };
+        let [item] = step.items.as_slice() else { return None };
+        if !matches!(item.subject, Subject::Name) || item.class.is_some() || item.outputs.is_some() {
+            return None;
+        }
+        let name = self.slice(item.span);
+        if self.level().names.contains_key(&name) || self.compilation.find_class(&name).is_some() {
+            return None;
+        }
+        // Of the keywords, only that of a class is followed by a name; the others have a configuration.
+        let keywords: &[_] = if item.config.is_some() { &CONFIG_KEYWORDS } else { &[CLASS_KEYWORD] };
+        suggest::nearest(&name, keywords.iter().copied())
     }
 
     fn element_class(&mut self, name: Option<Span>, class: Option<&ClassUse>) {

@@ -2,7 +2,7 @@
 
 use crate::Limits;
 use crate::lexer::{self, Lexer, Token, TokenKind, directive};
-use crate::tree::{Span, SyntaxError};
+use crate::tree::{Span, SyntaxError, UNCLOSED_CONFIG};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -139,7 +139,15 @@ impl<'t> Parser<'t> {
     pub(super) fn error(&mut self, span: Span, message: impl Into<String>) {
         // One more than is shown, so that the collection reports that there are more.
         if self.errors.len() <= self.limits.diagnostics {
-            self.errors.push(SyntaxError { span, message: message.into() });
+            self.errors.push(SyntaxError { span, printed: None, message: message.into() });
+        }
+    }
+
+    /// Records that a brace or parenthesis is not closed. Click reports the end of the text; the opening one says more.
+    pub(super) fn unclosed(&mut self, open: Span, message: &str) {
+        let end = self.peek().span;
+        if self.errors.len() <= self.limits.diagnostics {
+            self.errors.push(SyntaxError { span: open, printed: Some(end), message: message.into() });
         }
     }
 
@@ -154,7 +162,7 @@ impl<'t> Parser<'t> {
 
     /// Parses a configuration in parentheses; the next token is its `(`.
     pub(super) fn config(&mut self) -> Span {
-        self.next();
+        let open = self.next().span;
         debug_assert!(
             self.ahead.is_empty(),
             "a configuration is read before anything behind its parenthesis"
@@ -169,12 +177,15 @@ impl<'t> Parser<'t> {
                 && self.errors.len() <= self.limits.diagnostics
             {
                 let span = Span { start: at as u32, end: end as u32 };
-                self.errors.push(SyntaxError { span, message: "unknown preprocessor directive".into() });
+                self.errors.push(SyntaxError {
+                    span,
+                    printed: None,
+                    message: "unknown preprocessor directive".into(),
+                });
             }
         });
         if !self.take_character(")") {
-            let span = self.peek().span;
-            self.error(span, "expected ')'");
+            self.unclosed(open, UNCLOSED_CONFIG);
         }
         span
     }

@@ -14,8 +14,7 @@ impl Parser<'_> {
         let statements = self.statements(Context::Group);
         self.depth -= 1;
         if self.is(TokenKind::End) {
-            let span = self.peek().span;
-            self.error(span, "expected ‘)’");
+            self.unclosed(open, "expected ‘)’");
         }
         self.take_character(")");
         statements
@@ -43,8 +42,7 @@ impl Parser<'_> {
             let statements = self.statements(Context::Compound);
             let bar = self.take(TokenKind::DoubleBar);
             if bar.is_none() && !self.take_character("}") {
-                let span = self.peek().span;
-                self.error(span, "expected ‘}’");
+                self.unclosed(open, "expected ‘}’");
             }
             compound.bodies.push(Body { open, formals, statements, errors: self.errors.len() });
             match bar {

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use clap::Args;
 use click_lang::{Diagnostic, Element, Severity};
 
-use crate::argument_location;
 use crate::color;
 use crate::configuration::{self, registry};
 use crate::diagnostic_printer;
@@ -84,8 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic>) {
     let compiled = configuration::compile(text, parameters, &[]);
     let elements = compiled.graph.elements.len();
-    let missing: Vec<_> =
-        compiled.graph.elements.iter().flat_map(|element| missing_files(element, text)).collect();
+    let missing: Vec<_> = compiled.graph.elements.iter().flat_map(missing_files).collect();
     let mut found = router::check(compiled, registry(), Rc::new(ProcessEnvironment::new()));
     found.extend(missing);
     found.retain(|diagnostic| !diagnostic.is_consequence);
@@ -93,18 +91,16 @@ fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diag
 }
 
 /// One error for each file that an element reads and that does not exist.
-fn missing_files(element: &Element, text: &SourceText) -> Vec<Diagnostic> {
+fn missing_files(element: &Element) -> Vec<Diagnostic> {
     // A variable without a value keeps its name.
     let names = configuration::input_files(element).into_iter().filter(|name| !name.contains('$'));
     let missing = names.filter(|name| name != "-" && !Path::new(name).try_exists().unwrap_or(true));
     let error = |name: String| {
-        let declared = &element.location;
-        let is_here = *declared.file == *text.name;
-        let named = is_here.then(|| argument_location::find(&text.text, declared, &name)).flatten();
+        let named = element.find_argument(&name);
         let message = format!("the file ‘{name}’ does not exist");
         let hint = "relative paths start at the current folder";
         let hint = Path::new(&name).is_relative().then(|| hint.to_string());
-        Diagnostic::error(named.unwrap_or_else(|| declared.clone()), message).with_hint(hint)
+        Diagnostic::error(named.unwrap_or_else(|| element.location.clone()), message).with_hint(hint)
     };
     missing.map(error).collect()
 }

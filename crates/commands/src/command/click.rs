@@ -363,6 +363,8 @@ fn control_sockets(arguments: &Arguments, more: &str) -> Vec<Element> {
         class: "ControlSocket".into(),
         config: format!("{kind}, {address}{more}"),
         location: Location { file: "click".into(), line: 0, column: 0, span: 0..0 },
+        config_location: None,
+        is_verbatim: false,
     };
     all.enumerate().map(element).collect()
 }

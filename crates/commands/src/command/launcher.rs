@@ -13,7 +13,7 @@ use rustix::process::{getpid, setsid};
 use sd_notify::NotifyState;
 use serde::Serialize;
 
-use crate::error::{CommandError, FileError};
+use crate::error::{CommandError, FileError, FolderPurpose};
 use crate::output;
 
 /// The socket's name, in the folder of the daemon's default socket.
@@ -87,7 +87,10 @@ fn make_folder(socket: &Path) -> Result<(), CommandError> {
     match socket.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         Some(folder) => {
             let created = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-            created.map_err(|error| CommandError::Folder(FileError::new(folder, error)))
+            created.map_err(|error| CommandError::Folder {
+                error: FileError::new(folder, error),
+                purpose: FolderPurpose::Launcher,
+            })
         }
         None => Ok(()),
     }

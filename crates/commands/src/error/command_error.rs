@@ -61,8 +61,13 @@ pub(crate) enum CommandError {
     ListenVariable,
     /// There is no default socket to listen on.
     NoDefaultSocket,
-    /// A folder for the daemon's files can't be created.
-    Folder(FileError),
+    /// A folder can't be created.
+    Folder {
+        /// The folder, and why not.
+        error: FileError,
+        /// What it is for.
+        purpose: FolderPurpose,
+    },
     /// The daemon failed.
     Daemon(daemon::RunError),
     /// The launcher failed.
@@ -155,7 +160,7 @@ impl CommandError {
             | Self::SocketVariable(_)
             | Self::ListenVariable
             | Self::NoDefaultSocket
-            | Self::Folder(_)
+            | Self::Folder { .. }
             | Self::CapturePoint { .. }
             | Self::Port(_)
             | Self::Stack(_)
@@ -193,6 +198,15 @@ impl CommandError {
     }
 }
 
+/// What a folder is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FolderPurpose {
+    /// The socket or the store of a daemon.
+    Daemon,
+    /// The socket of a launcher.
+    Launcher,
+}
+
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -204,7 +218,7 @@ impl fmt::Display for CommandError {
             Self::SocketVariable(_) => write!(f, "{SOCKET_VARIABLE} is not an address"),
             Self::ListenVariable => write!(f, "{SOCKET_VARIABLE} is not the path of a socket"),
             Self::NoDefaultSocket => f.write_str("no default socket"),
-            Self::Folder(error) => write!(f, "can't create the folder {error}"),
+            Self::Folder { error, .. } => write!(f, "can't create the folder {error}"),
             Self::Daemon(error) => error.fmt(f),
             Self::Launcher(error) => error.fmt(f),
             Self::FabricEnd(error) => error.fmt(f),
@@ -238,7 +252,7 @@ impl Error for CommandError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Client(error) | Self::Misspelt { error, .. } => error.source(),
-            Self::File(error) | Self::Write(error) | Self::Folder(error) => error.source(),
+            Self::File(error) | Self::Write(error) | Self::Folder { error, .. } => error.source(),
             Self::Transfer { cause, .. } | Self::Completion(cause) => Some(cause),
             Self::SocketVariable(error) => Some(error),
             Self::Export(error) => Some(error),

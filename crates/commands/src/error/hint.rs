@@ -10,7 +10,7 @@ use api::{ApiError, ErrorCode, ErrorReason};
 use bench::MeasureError;
 use bench::engine::EXAMPLES;
 
-use super::command_error::CommandError;
+use super::command_error::{CommandError, FolderPurpose};
 use super::message::message;
 use crate::command::bench::BenchError;
 use crate::online::{ChainError, StackError, lines};
@@ -40,7 +40,10 @@ fn hint(error: &CommandError) -> Option<String> {
         CommandError::Client(error) => return of_call(error),
         CommandError::Terminal { .. } => "write it to a file with -w, or pipe it to another program".into(),
         CommandError::NoDefaultSocket => "choose one with --socket PATH".into(),
-        CommandError::Folder(_) => {
+        CommandError::Folder { purpose: FolderPurpose::Launcher, .. } => {
+            "choose another path with --socket, or start it as root".into()
+        }
+        CommandError::Folder { purpose: FolderPurpose::Daemon, .. } => {
             "choose other paths with --socket (or $CLICKBOX_SOCKET, which all commands use) and --store"
                 .into()
         }

@@ -5,6 +5,6 @@ mod file_error;
 mod hint;
 mod message;
 
-pub(crate) use command_error::{CommandError, EXIT_CODES};
+pub(crate) use command_error::{CommandError, EXIT_CODES, FolderPurpose};
 pub(crate) use file_error::FileError;
 pub(crate) use message::message;

@@ -46,6 +46,7 @@ fn local(diagnostic: &Diagnostic, text: &SourceText) -> click_lang::Diagnostic {
         printed: None,
         data_location: None,
         is_consequence: false,
+        parts: Vec::new(),
     }
 }
 

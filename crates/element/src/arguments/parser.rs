@@ -58,7 +58,7 @@ pub struct Arguments {
     given: Vec<Given>,
     errors: SetupError,
     /// The first error in a value whose syntax is valid.
-    later: Option<String>,
+    later: Option<Message>,
     /// Notes for the setup.
     notes: Vec<String>,
 }
@@ -195,23 +195,25 @@ impl Arguments {
 
     /// Parses the text of an argument; an error is recorded under its keyword.
     pub fn parsed<T: FromArgument>(&mut self, info: &ArgumentInfo, text: &str, setup: &Setup) -> Option<T> {
-        T::from_argument(text, setup).map_err(|problem| self.note(info, problem)).ok()
+        T::from_argument(text, setup).map_err(|problem| self.note(info, text, problem)).ok()
     }
 
     /// Records an error in the text of an argument.
     #[cold]
-    fn note(&mut self, info: &ArgumentInfo, problem: ArgumentError) {
+    fn note(&mut self, info: &ArgumentInfo, text: &str, problem: ArgumentError) {
         match problem {
-            ArgumentError::Semantic(text) => {
-                self.later.get_or_insert(text);
+            ArgumentError::Semantic(problem) => {
+                self.later.get_or_insert(Message::in_argument(text, &problem, &problem));
             }
-            ArgumentError::SemanticWithKeyword(text) => {
-                self.later.get_or_insert(alloc::format!("{} {text}", info.keyword));
+            ArgumentError::SemanticWithKeyword(problem) => {
+                let problem = alloc::format!("{} {problem}", info.keyword);
+                self.later.get_or_insert(Message::in_argument(text, &problem, &problem));
             }
-            problem => self
-                .errors
-                .messages
-                .push(Message::Argument { keyword: info.keyword.to_owned(), problem: problem.to_string() }),
+            problem => self.errors.messages.push(Message::Argument {
+                keyword: info.keyword.to_owned(),
+                problem: problem.to_string(),
+                value: Some(text.to_owned()),
+            }),
         }
     }
 
@@ -223,20 +225,21 @@ impl Arguments {
 
     /// All recorded errors, including one for each argument that was not taken.
     pub fn finish(mut self) -> SetupError {
-        let mut too_many = false;
+        let mut surplus = None;
         for given in self.given.iter().filter(|given| !given.used) {
             if given.keyword > 0 {
                 let keyword = given.text.get(..given.keyword).unwrap_or("").to_owned();
                 self.errors.messages.push(Message::Unknown { keyword });
             } else {
-                too_many = true;
+                surplus.get_or_insert(&given.text);
             }
         }
-        if too_many {
-            self.errors.messages.push(Message::TooMany);
+        if let Some(surplus) = surplus {
+            let message = Message::in_argument(surplus, Message::TooMany, Message::TooMany);
+            self.errors.messages.push(message);
         }
         if self.errors.messages.is_empty() {
-            self.errors.messages.extend(self.later.map(Message::Other));
+            self.errors.messages.extend(self.later);
         }
         self.errors
     }

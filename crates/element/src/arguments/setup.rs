@@ -4,6 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::environment::Environment;
+use crate::error::Message;
 use crate::names::Names;
 
 /// The environment of an element during its creation, before the other elements exist.
@@ -13,7 +14,7 @@ pub struct Setup<'a> {
     names: &'a Names,
     environment: &'a dyn Environment,
     /// Warnings, to be shown by the caller.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Message>,
     /// Notes, to be shown by the caller.
     pub notes: Vec<String>,
     /// Set by an element that acts on other elements while packets pass. The router then processes one packet at a
@@ -79,6 +80,11 @@ impl<'a> Setup<'a> {
 
     /// Adds a warning: text without the element's name.
     pub fn warn(&mut self, text: impl core::fmt::Display) {
-        self.warnings.push(text.to_string());
+        self.warnings.push(Message::Other(text.to_string()));
+    }
+
+    /// Adds a warning about an argument that is written as `argument`.
+    pub fn warn_about(&mut self, argument: &str, text: impl core::fmt::Display) {
+        self.warnings.push(Message::in_argument(argument, &text, &text));
     }
 }

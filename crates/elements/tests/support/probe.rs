@@ -59,6 +59,8 @@ pub(crate) fn insert(graph: &mut Graph) -> Vec<Connection> {
             class: "Probe".into(),
             config: number.to_string(),
             location: connection.location.clone(),
+            config_location: None,
+            is_verbatim: false,
         });
         let between = |from, to| Connection { from, to, location: connection.location.clone() };
         graph.connections.extend([between(connection.from, port), between(port, connection.to)]);

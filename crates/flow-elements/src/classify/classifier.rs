@@ -1,6 +1,6 @@
 //! `Classifier`: sends packets to the output of the first byte pattern that they match.
 
-use classify::{Columns, Headers, Layout, Program, pattern_rules};
+use classify::{Columns, Headers, Layout, PatternError, Program, pattern_rules};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::{Message, text};
@@ -64,11 +64,15 @@ impl Element for Classifier {
     fn new(args: ClassifierArgs, setup: &mut Setup) -> Result<Classifier, SetupError> {
         let count = setup.outputs();
         if args.patterns.len() != count {
-            return Err(SetupError::new(format_args!("need {count} arguments, one per output port")));
+            return Err(SetupError::ports(format_args!("need {count} arguments, one per output port")));
         }
         let texts: Vec<String> = args.patterns.iter().map(|pattern| text::unquote(&pattern.0)).collect();
         let (rules, problems) = pattern_rules(&texts);
-        let messages = problems.iter().map(|problem| Message::Other(problem.to_string())).collect();
+        let message = |problem: &PatternError| {
+            let pattern = args.patterns.get(problem.pattern).map_or("", |pattern| pattern.0.as_str());
+            Message::in_argument(pattern, problem, problem.kind)
+        };
+        let messages = problems.iter().map(message).collect();
         SetupError { messages }.into_result()?;
         let mut program = Program::new(rules, Layout::Bytes);
         warn_of_shadowed_rules(&program, &texts, setup);

@@ -77,11 +77,11 @@ impl IPClassifier {
     fn compile(patterns: Vec<Raw>, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
         let count = setup.outputs();
         if patterns.len() != count {
-            return Err(SetupError::new(format_args!("need {count} arguments, one per output port")));
+            return Err(SetupError::ports(format_args!("need {count} arguments, one per output port")));
         }
         let texts: Vec<String> = patterns.iter().map(|pattern| text::unquote(&pattern.0)).collect();
         let (rules, problems) = classifier_rules(&texts, &ElementNames(setup));
-        report(&problems, setup)?;
+        report(&problems, &patterns, setup)?;
         let program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
         Ok(IPClassifier { patterns, program, columns: Columns::default() })

@@ -74,7 +74,7 @@ impl Element for IPFilter {
     fn new(args: IPFilterArgs, setup: &mut Setup) -> Result<IPFilter, SetupError> {
         let texts: Vec<String> = args.rules.iter().map(|rule| text::unquote(&rule.0)).collect();
         let (rules, problems) = filter_rules(&texts, setup.outputs(), &ElementNames(setup));
-        report(&problems, setup)?;
+        report(&problems, &args.rules, setup)?;
         let mut program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
         program.discard_analysis();

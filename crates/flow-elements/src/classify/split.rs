@@ -1,9 +1,10 @@
 //! Splitting of batches by a decision program, and warnings about rules.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use classify::{Columns, Decision, Headers, Program, RuleDiagnostic, Unreachable};
+use element::arguments::Raw;
 use element::{Context, Message, Reason, Setup, SetupError};
 use packet::{Batch, Packet};
 
@@ -24,17 +25,34 @@ pub(super) fn split(
     }
 }
 
-/// Passes warnings on; the other problems are the error.
-pub(super) fn report(problems: &[RuleDiagnostic], setup: &mut Setup) -> Result<(), SetupError> {
-    let mut errors = SetupError::default();
-    for problem in problems {
-        if problem.is_warning() {
-            setup.warn(problem);
-        } else {
-            errors.messages.push(Message::Other(alloc::format!("{problem}")));
-        }
+/// Passes warnings on; the other problems are the error: one message for each rule. The texts are the rules', as written.
+pub(super) fn report(
+    problems: &[RuleDiagnostic],
+    texts: &[Raw],
+    setup: &mut Setup,
+) -> Result<(), SetupError> {
+    let text = |rule: usize| texts.get(rule).map_or("", |text| text.0.as_str());
+    for problem in problems.iter().filter(|problem| problem.is_warning()) {
+        setup.warn_about(text(problem.rule), problem);
     }
-    errors.into_result()
+    let problems: Vec<&RuleDiagnostic> = problems.iter().filter(|problem| !problem.is_warning()).collect();
+    let of_rule = |of_rule: &[&RuleDiagnostic]| {
+        let first = of_rule.first()?;
+        let lines: Vec<String> = of_rule.iter().map(|problem| problem.to_string()).collect();
+        let is_by_ports = |problem: &&RuleDiagnostic| problem.kind.depends_on_ports();
+        if of_rule.iter().all(is_by_ports) {
+            return Some(Message::Ports(lines.join("\n")));
+        }
+        let unknown = of_rule.iter().find_map(|problem| problem.kind.unknown_word());
+        Some(Message::InArgument {
+            argument: text(first.rule).into(),
+            text: lines.join("\n"),
+            problem: first.kind.explanation(),
+            unknown: unknown.map(|(word, known)| (word.into(), known)),
+        })
+    };
+    let messages = problems.chunk_by(|one, other| one.rule == other.rule).filter_map(of_rule).collect();
+    SetupError { messages }.into_result()
 }
 
 /// Names the rules that can never get a packet, where the configuration is only being checked. The texts are the
@@ -47,12 +65,14 @@ pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup:
     for (rule, why) in program.unreachable() {
         match why {
             Unreachable::Contradiction => {
-                setup.warn(format_args!("rule {rule} ‘{}’ contradicts itself", text(rule)));
+                setup.warn_about(text(rule), format_args!("rule {rule} ‘{}’ contradicts itself", text(rule)));
             }
             Unreachable::Shadowed(by) => {
                 let (one, other) = (text(rule), text(by));
-                setup
-                    .warn(format_args!("rule {rule} ‘{one}’ gets no packet: rule {by} ‘{other}’ takes them"));
+                setup.warn_about(
+                    one,
+                    format_args!("rule {rule} ‘{one}’ gets no packet: rule {by} ‘{other}’ takes them"),
+                );
             }
         }
     }

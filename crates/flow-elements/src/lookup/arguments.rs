@@ -43,19 +43,23 @@ pub(super) fn configure(
     let mut replaced = 0;
     store.defer_updates();
     for (number, argument) in (1..).zip(arguments) {
-        let problem = match RouteToAdd::from_argument(&argument.0, setup).map(|RouteToAdd(route)| route) {
-            Err(_) => format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’"),
-            Ok(route) if !has_port(&route, setup.outputs()) => format!("argument {number} bad OUTPUT"),
-            Ok(route) if store.get(route.prefix).is_some() => {
-                replaced += 1;
+        let route = match RouteToAdd::from_argument(&argument.0, setup) {
+            Ok(RouteToAdd(route)) => route,
+            Err(_) => {
+                let text = format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’");
+                let problem = "a route is ‘ADDR/MASK [GATEWAY] OUTPUT’";
+                errors.messages.push(Message::in_argument(&argument.0, text, problem));
                 continue;
             }
-            Ok(route) => match store.set(route) {
-                Ok(_) => continue,
-                Err(error) => format!("argument {number}: {error}"),
-            },
         };
-        errors.messages.push(Message::Other(problem));
+        if !has_port(&route, setup.outputs()) {
+            errors.messages.push(Message::Ports(format!("argument {number} bad OUTPUT")));
+        } else if store.get(route.prefix).is_some() {
+            replaced += 1;
+        } else if let Err(error) = store.set(route) {
+            let text = format!("argument {number}: {error}");
+            errors.messages.push(Message::in_argument(&argument.0, text, error));
+        }
     }
     store.apply_updates();
     if replaced > 0 {

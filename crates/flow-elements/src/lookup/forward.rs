@@ -27,7 +27,8 @@ pub(super) fn store_routes(
     for (number, argument) in (1..).zip(arguments) {
         let port = store(&argument.0, setup);
         if port.is_none() {
-            errors.messages.push(Message::Other(format!("argument {number} should be {form}")));
+            let text = format!("argument {number} should be {form}");
+            errors.messages.push(Message::in_argument(&argument.0, text, format!("a route is {form}")));
         }
         highest = highest.max(port);
     }
@@ -35,7 +36,7 @@ pub(super) fn store_routes(
     match highest {
         None => setup.warn("no routes"),
         Some(highest) if highest >= setup.outputs() => {
-            return Err(SetupError::new(format!("need {} or more output ports", highest + 1)));
+            return Err(SetupError::ports(format!("need {} or more output ports", highest + 1)));
         }
         Some(_) => {}
     }

@@ -270,7 +270,7 @@ impl<K: RewriterClass> Element for Rewriter<K> {
             return Err(SetupError::new("bad MAPPING_CAPACITY"));
         }
         if settings.inputs.len() != setup.inputs() {
-            return Err(SetupError::new(format!("need {} arguments, one per input port", setup.inputs())));
+            return Err(SetupError::ports(format!("need {} arguments, one per input port", setup.inputs())));
         }
         let mut problems = SetupError::default();
         let mut inputs = Vec::new();

@@ -98,7 +98,8 @@ impl Filter for ARPResponder {
             match parse(&argument.0, setup) {
                 Ok(parsed) => entries.extend(parsed),
                 Err(problem) => {
-                    errors.merge(SetupError::new(format!("argument {index}: {problem}")));
+                    let text = format!("argument {index}: {problem}");
+                    errors.merge(SetupError::in_argument(&argument.0, text, problem));
                 }
             }
         }

@@ -61,18 +61,16 @@ impl Filter for IP6NDAdvertiser {
                     prefixes.push(prefix.0);
                 } else if let Ok(address) = MacAddr::from_argument(&word, setup) {
                     if mac.replace(address).is_some() {
-                        let problem = format!("argument {index} has more than one Ethernet address");
-                        errors.merge(SetupError::new(problem));
+                        let problem = "has more than one Ethernet address";
+                        errors.merge(in_argument(index, argument, problem));
                     }
                 } else {
-                    let problem = format!("argument {index} should be `IP6/MASK ETHADDR'");
-                    errors.merge(SetupError::new(problem));
+                    errors.merge(in_argument(index, argument, "should be `IP6/MASK ETHADDR'"));
                     break;
                 }
             }
             if prefixes.is_empty() {
-                let problem = format!("argument {index} had no IP6 address and masks");
-                errors.merge(SetupError::new(problem));
+                errors.merge(in_argument(index, argument, "had no IP6 address and masks"));
             }
             let mac = mac.unwrap_or(MacAddr::ZERO);
             entries.extend(prefixes.into_iter().map(|prefix| (prefix, mac)));
@@ -99,4 +97,9 @@ impl IP6NDAdvertiser {
         let matching = self.entries.iter().filter(|(prefix, _)| prefix.contains(address));
         matching.max_by_key(|(prefix, _)| prefix.length).map(|(_, mac)| *mac)
     }
+}
+
+/// An error in the argument of this number.
+fn in_argument(index: usize, argument: &Raw, problem: &str) -> SetupError {
+    SetupError::in_argument(&argument.0, format!("argument {index} {problem}"), format!("an entry {problem}"))
 }

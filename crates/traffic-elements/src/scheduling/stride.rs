@@ -156,16 +156,24 @@ pub(crate) fn tickets(
     setup: &mut Setup,
 ) -> Result<Vec<i32>, SetupError> {
     if arguments.len() != ports {
-        return Err(SetupError::new(format!("need {ports} arguments, one per {side} port")));
+        return Err(SetupError::ports(format!("need {ports} arguments, one per {side} port")));
     }
     let mut errors = SetupError::default();
     let mut all = Vec::new();
     for (index, argument) in arguments.iter().enumerate() {
         match i32::from_argument(&argument.0, setup) {
-            Err(_) => errors
-                .merge(SetupError::new(format!("argument {index} should be number of tickets (integer)"))),
+            Err(_) => {
+                let text = format!("argument {index} should be number of tickets (integer)");
+                let problem = "the number of tickets is an integer";
+                errors.merge(SetupError::in_argument(&argument.0, text, problem));
+            }
             Ok(tickets) if tickets < 0 => {
-                errors.merge(SetupError::new(format!("argument {index} (number of tickets) must be >= 0")))
+                let text = format!("argument {index} (number of tickets) must be >= 0");
+                errors.merge(SetupError::in_argument(
+                    &argument.0,
+                    text,
+                    "the number of tickets is at least 0",
+                ));
             }
             Ok(tickets) => {
                 if tickets > MAX_TICKETS {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::paths::{default_store, launcher_socket};
 use super::stop;
 use crate::components;
-use crate::error::{CommandError, FileError};
+use crate::error::{CommandError, FileError, FolderPurpose};
 use crate::output;
 
 /// The option with which a daemon takes over from another one.
@@ -205,7 +205,10 @@ fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
     match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         Some(folder) => {
             let created = DirBuilder::new().recursive(true).mode(mode).create(folder);
-            created.map_err(|error| CommandError::Folder(FileError::new(folder, error)))
+            created.map_err(|error| CommandError::Folder {
+                error: FileError::new(folder, error),
+                purpose: FolderPurpose::Daemon,
+            })
         }
         None => Ok(()),
     }
