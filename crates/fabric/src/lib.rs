@@ -22,6 +22,7 @@ mod boxes;
 mod diagnostics;
 mod error;
 mod fair_lock;
+mod filter;
 mod history;
 mod lifecycle;
 mod limits;

@@ -1,11 +1,12 @@
 //! A fabric's process, from its start by a launcher to its end.
 
 use crate::Settings;
+use crate::filter;
 use crate::lifecycle::{Fabric, StartError};
 use crate::serve::{report, serve};
 use protocol::Channel;
 use protocol::launcher::{FabricEnd, MAX_REQUEST, ToFabric};
-use sandbox::KvmDevice;
+use sandbox::{Forker, HostSettings, KvmDevice};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -24,13 +25,19 @@ enum Event {
 }
 
 /// Runs a fabric until a daemon ends it, until it has neither boxes nor a daemon, or until neither a launcher nor a daemon
-/// is left. A new daemon takes the place of the one before.
+/// is left. A new daemon takes the place of the one before. This process must have no other thread; from then on it may
+/// make only the system calls that a fabric needs.
 ///
 /// # Errors
 ///
-/// The image was rejected, or a thread could not be created.
+/// The image was rejected, a thread could not be created, or the system call filter was refused.
 pub fn run(settings: &Settings, end: FabricEnd) -> Result<(), StartError> {
-    let fabric = Fabric::start(settings, KvmDevice::Given(end.kvm), end.store)?;
+    // What forks later has the filter too, and the spawner could not work with it.
+    let forker = Forker::fork()?;
+    let host = HostSettings { kvm: KvmDevice::Given(end.kvm), forker: Some(forker) };
+    let fabric = Fabric::start(settings, host, end.store)?;
+    // Nothing that a daemon or a box sent was read yet.
+    filter::program()?.install()?;
     let (sender, events) = channel();
     let listener = sender.clone();
     let launcher = end.launcher;

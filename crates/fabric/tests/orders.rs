@@ -10,7 +10,7 @@ use protocol::fabric::{
 };
 use protocol::{Channel, Hello, StoreIdentity};
 use random::Random;
-use sandbox::KvmDevice;
+use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -18,7 +18,12 @@ use std::thread::{self, JoinHandle};
 const STORE: StoreIdentity = [7; 16];
 
 fn fabric() -> Fabric {
-    Fabric::start(&Settings { image: image::PROBE, workers: 1 }, KvmDevice::Given(None), STORE).unwrap()
+    Fabric::start(
+        &Settings { image: image::PROBE, workers: 1 },
+        HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
+        STORE,
+    )
+    .unwrap()
 }
 
 /// A daemon's end of a connection, and the thread that serves it: why it was closed.

@@ -1,6 +1,7 @@
 //! What a launcher reports to its operator.
 
 use protocol::launcher::{FabricState, Shortfall};
+use rustix::process::Signal;
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -40,6 +41,9 @@ impl fmt::Display for Event {
                 write!(f, "fabric {number} (process {pid}) ")?;
                 match (status.code(), status.signal()) {
                     (Some(code), _) => write!(f, "ended with status {code}"),
+                    (_, Some(signal)) if signal == Signal::SYS.as_raw() => {
+                        f.write_str("was ended because it made a forbidden system call")
+                    }
                     (_, Some(signal)) => write!(f, "was ended by signal {signal}"),
                     _ => write!(f, "ended"),
                 }

@@ -116,6 +116,8 @@ pub enum SetupError {
     Spawner(std::io::Error),
     /// The spawner has ended, and its boxes with it. The next box gets another one.
     Gone,
+    /// The spawner did not reply in time. The next box gets another one.
+    NoReply,
 }
 
 impl fmt::Display for SetupError {
@@ -131,6 +133,7 @@ impl fmt::Display for SetupError {
             Self::Child { step, .. } => write!(f, "a box's process can't {step}"),
             Self::Spawner(_) => write!(f, "can't use the process spawner"),
             Self::Gone => write!(f, "the process spawner has ended, and its boxes with it; try again"),
+            Self::NoReply => write!(f, "the process spawner does not reply; try again"),
         }
     }
 }
@@ -140,7 +143,7 @@ impl std::error::Error for SetupError {
         match self {
             Self::Filter(error) => Some(error),
             Self::Clone(cause) | Self::Child { cause, .. } | Self::Spawner(cause) => Some(cause),
-            Self::FilterLength(_) | Self::Gone => None,
+            Self::FilterLength(_) | Self::Gone | Self::NoReply => None,
         }
     }
 }

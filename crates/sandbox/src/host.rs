@@ -5,7 +5,7 @@ use crate::error::{CreateError, HostError, SetupError};
 use crate::image::Image;
 use crate::mailbox::Mailbox;
 use crate::memory::{Arena, ArenaKind, Mapping};
-use crate::process::{self, Isolation, Program};
+use crate::process::{self, Forker, Isolation, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::shared_region::{Backing, HostPort, RegionPlan, SharedRegion};
@@ -30,6 +30,15 @@ pub enum Target<'a> {
     Process,
 }
 
+/// What other processes have prepared for a host.
+#[derive(Debug, Default)]
+pub struct HostSettings {
+    /// The device for virtual machines.
+    pub kvm: KvmDevice,
+    /// Starts the spawner of boxes in processes. Without it, a thread of the host does.
+    pub forker: Option<Forker>,
+}
+
 /// Creates boxes of one image.
 pub struct Host {
     hypervisor: Option<Arc<Hypervisor>>,
@@ -47,25 +56,25 @@ impl std::fmt::Debug for Host {
 impl Host {
     /// Verifies an image and prepares it to be run many times.
     pub fn new(image: &[u8]) -> Result<Self, HostError> {
-        Self::with_kvm(image, KvmDevice::Open)
+        Self::start(image, HostSettings::default())
     }
 
-    /// As [`new`](Self::new), with a `/dev/kvm` that another process may have opened.
-    pub fn with_kvm(image: &[u8], device: KvmDevice) -> Result<Self, HostError> {
+    /// As [`new`](Self::new), with what other processes have prepared.
+    pub fn start(image: &[u8], settings: HostSettings) -> Result<Self, HostError> {
         if let Some(feature) = cpu::missing() {
             return Err(HostError::Processor(feature));
         }
         let image = Arc::new(Image::parse(image)?);
         // Measured once here, so that the first box does not wait for it.
         cpu::tsc_hz();
-        let hypervisor = Hypervisor::new(&image, device)?.map(Arc::new);
+        let hypervisor = Hypervisor::new(&image, settings.kvm)?.map(Arc::new);
         Ok(Self {
             dense: match hypervisor.is_some() {
                 true => Arena::with_hugetlb(DENSE_SPACE)?,
                 false => Arena::new(DENSE_SPACE, ArenaKind::Dense)?,
             },
             hypervisor,
-            program: Arc::new(Program::new(&image)?),
+            program: Arc::new(Program::new(&image, settings.forker)?),
             sparse: Arena::new(SPARSE_SPACE, ArenaKind::Sparse)?,
         })
     }
@@ -75,7 +84,7 @@ impl Host {
     pub(crate) fn without_filter(image: &[u8]) -> Result<Self, HostError> {
         let mut host = Self::new(image)?;
         let image = host.program.image.clone();
-        host.program = Arc::new(Program::new(&image)?.without_filter());
+        host.program = Arc::new(Program::new(&image, None)?.without_filter());
         Ok(host)
     }
 

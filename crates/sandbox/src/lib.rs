@@ -48,11 +48,11 @@ pub mod fuzzing {
 pub use box_message::BoxMessage;
 pub use error::{CreateError, HostError, ImageError, SettingsError, SetupError, SystemError};
 pub use event_fd::EventFd;
-pub use host::{Host, Target};
+pub use host::{Host, HostSettings, Target};
 pub use lifecycle::{ControlHandle, Doorbell, ExitStatus, State, Usage};
 pub use mailbox::{CallError, Mailbox};
 pub use pool::PacketPool;
-pub use process::{Isolation, Layer, MissingLayer};
+pub use process::{Forker, Isolation, Layer, MissingLayer};
 pub use sandbox::{Events, Sandbox};
 pub use sandbox_kind::SandboxKind;
 pub use settings::{PortSettings, Settings};

@@ -24,8 +24,12 @@ fn create(host: &Host) -> Sandbox {
 }
 
 fn kill(process: i32) {
+    signal(process, libc::SIGKILL);
+}
+
+fn signal(process: i32, signal: i32) {
     // SAFETY: the process is a spawner or a box of this test, which was not reaped.
-    assert_eq!(unsafe { libc::kill(process, libc::SIGKILL) }, 0);
+    assert_eq!(unsafe { libc::kill(process, signal) }, 0);
 }
 
 /// The parent of a process, as the kernel reports it.
@@ -132,6 +136,22 @@ fn boxes_end_with_their_spawner_and_the_host_starts_another() {
     assert_eq!(children(std::process::id() as i32).iter().filter(|child| **child == spawner).count(), 0);
     sandbox.stop();
     assert_eq!(ended(&mut sandbox), ExitStatus::Stopped);
+}
+
+/// A spawner that was stopped blocks one box for a limited time, and no further one.
+#[test]
+fn a_stopped_spawner_is_replaced() {
+    let host = new_host();
+    let mut first = create(&host);
+    begin(&mut first, "mirror");
+    let spawner = parent(first.process_id().unwrap());
+    signal(spawner, libc::SIGSTOP);
+    let late = create(&host).control_handle().start();
+    assert!(matches!(late, Err(CreateError::Process(SetupError::NoReply))), "{late:?}");
+    let mut sandbox = create(&host);
+    begin(&mut sandbox, "mirror");
+    assert_ne!(parent(sandbox.process_id().unwrap()), spawner);
+    assert_eq!(ended(&mut first), ExitStatus::Vanished { status: -libc::SIGKILL });
 }
 
 /// The environment variable that makes a test run the host that another test kills.

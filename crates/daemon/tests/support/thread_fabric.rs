@@ -4,7 +4,7 @@ use daemon::Connector;
 use fabric::Fabric;
 use protocol::launcher::{LauncherError, PortDevice, Refusal, Shortfall, Step};
 use protocol::{Channel, StoreIdentity};
-use sandbox::KvmDevice;
+use sandbox::HostSettings;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ impl ThreadFabric {
 impl Connector for ThreadFabric {
     fn connect(&self, store: StoreIdentity) -> Result<Channel, LauncherError> {
         let mut fabric = self.fabric.lock().unwrap();
-        let start = || Fabric::start(&self.settings, KvmDevice::Open, store).unwrap();
+        let start = || Fabric::start(&self.settings, HostSettings::default(), store).unwrap();
         let fabric = fabric.get_or_insert_with(start).clone();
         // A test may use up all descriptors for a while.
         let failed = |error: std::io::Error| {

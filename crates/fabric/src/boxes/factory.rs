@@ -12,7 +12,7 @@ use crate::processors::{AffinityGuard, Processors};
 use boundary::Slots;
 use model::CreateBox;
 use sandbox::{
-    CreateError, EventFd, Host, KvmDevice, PortSettings, Sandbox, SandboxKind, Settings, Snapshot, Target,
+    CreateError, EventFd, Host, HostSettings, PortSettings, Sandbox, SandboxKind, Settings, Snapshot, Target,
     Worker,
 };
 use std::sync::Arc;
@@ -47,11 +47,11 @@ impl SandboxFactory {
     /// Verifies the image and starts the workers.
     pub(crate) fn new(
         settings: &crate::Settings,
-        kvm: KvmDevice,
+        host: HostSettings,
         cores: Arc<Processors>,
         exit_event: Arc<EventFd>,
     ) -> Result<Self, sandbox::HostError> {
-        let host = Host::with_kvm(settings.image, kvm)?;
+        let host = Host::start(settings.image, host)?;
         let wanted = match (host.has_vms(), settings.workers) {
             (false, _) => 0,
             (true, 0) => cores.count().saturating_sub(1).max(1),

@@ -1,12 +1,12 @@
 //! The files that a box writes (`ToDump` and similar elements), as stored on the host.
 //!
-//! The host's file has no name: it is created in a folder that the daemon opened, and unlinked at once. Nothing that a box sends
-//! becomes a path, and the files vanish with the box. The bytes of one box and of all boxes are limited; excess bytes
+//! The host's file never has a name: it is created without one (`O_TMPFILE`) in a folder that the daemon opened. Nothing
+//! that a box sends becomes a path, and the files vanish with the box. The bytes of one box and of all boxes are limited; excess bytes
 //! are dropped and counted.
 
 use crate::limits::{MAX_OUTPUT_BYTES, MAX_OUTPUT_FILES, MAX_TOTAL_OUTPUT_BYTES};
 use protocol::fabric::FileStatus;
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{Mode, OFlags, openat};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -22,8 +22,6 @@ pub(crate) struct OutputStore {
     folder: Arc<Mutex<Option<OwnedFd>>>,
     /// Bytes of all files.
     bytes: Arc<AtomicU64>,
-    /// The number of files created so far.
-    created: Arc<AtomicU64>,
 }
 
 impl OutputStore {
@@ -33,15 +31,12 @@ impl OutputStore {
     }
 
     /// Creates a file without a name.
-    fn create(&self) -> io::Result<File> {
+    pub(crate) fn create(&self) -> io::Result<File> {
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        let number = self.created.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".output-{}-{number}", std::process::id());
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = openat(folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
-        unlinkat(folder, &name, AtFlags::empty())?;
-        Ok(file.into())
+        // It cannot get a name later (EXCL). The system call filter permits files to write in this way only.
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
+        Ok(openat(folder, ".", flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
     /// Reserves `bytes` bytes, if the limit allows it.

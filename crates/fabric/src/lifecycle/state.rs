@@ -11,7 +11,8 @@ use crate::network::SwitchThread;
 use crate::processors::Processors;
 use model::{BoxName, Event, EventKind, Subject, Time};
 use protocol::StoreIdentity;
-use sandbox::{EventFd, HostError, KvmDevice, SystemError};
+use sandbox::{EventFd, HostError, HostSettings, SystemError};
+use seccomp::FilterError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,8 @@ pub enum StartError {
     Host(HostError),
     /// A thread or a descriptor could not be created.
     System(SystemError),
+    /// The system call filter was refused.
+    Filter(FilterError),
 }
 
 impl fmt::Display for StartError {
@@ -32,6 +35,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Host(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
+            Self::Filter(error) => error.fmt(f),
         }
     }
 }
@@ -42,6 +46,7 @@ impl std::error::Error for StartError {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Host(error) => error.source(),
             Self::System(error) => error.source(),
+            Self::Filter(error) => error.source(),
         }
     }
 }
@@ -49,6 +54,12 @@ impl std::error::Error for StartError {
 impl From<HostError> for StartError {
     fn from(error: HostError) -> Self {
         Self::Host(error)
+    }
+}
+
+impl From<FilterError> for StartError {
+    fn from(error: FilterError) -> Self {
+        Self::Filter(error)
     }
 }
 
@@ -163,7 +174,7 @@ impl Drop for FabricState {
 
 impl Fabric {
     /// Starts a fabric without boxes and switches, for the daemon of this store.
-    pub fn start(settings: &Settings, kvm: KvmDevice, store: StoreIdentity) -> Result<Self, StartError> {
+    pub fn start(settings: &Settings, host: HostSettings, store: StoreIdentity) -> Result<Self, StartError> {
         let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
         let system = |action| move |cause| SystemError { action, cause };
         let exit_events =
@@ -171,7 +182,7 @@ impl Fabric {
         let fabric = Self(Arc::new(FabricState {
             boxes: Mutex::default(),
             switches: SwitchThread::start(cores.clone())?,
-            factory: SandboxFactory::new(settings, kvm, cores, exit_event)?,
+            factory: SandboxFactory::new(settings, host, cores, exit_event)?,
             templates: Templates::default(),
             exit_events,
             checks: CheckSlots::new(MAX_CHECKS),

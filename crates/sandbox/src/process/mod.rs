@@ -14,6 +14,7 @@ mod spawner;
 pub use isolation::{Isolation, Layer, MissingLayer};
 pub(crate) use process_backend::ProcessBackend;
 pub(crate) use program::{Program, region_file};
+pub use spawner::Forker;
 
 #[cfg(test)]
 mod inside;

@@ -3,7 +3,7 @@
 use crate::error::{CreateError, HostError, SystemError};
 use crate::image::Image;
 use crate::process::filter;
-use crate::process::spawner::Spawner;
+use crate::process::spawner::{Forker, Spawner};
 use seccompiler::BpfProgram;
 use std::fs::File;
 use std::io::Write;
@@ -18,14 +18,14 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(image: &Arc<Image>) -> Result<Self, HostError> {
+    pub(crate) fn new(image: &Arc<Image>, forker: Option<Forker>) -> Result<Self, HostError> {
         // Its pages are shared by all processes that run it.
         let file = memory_file(c"box-image")?;
         let mut file = File::from(file);
         file.write_all(&image.file).map_err(|cause| SystemError { action: "store the box image", cause })?;
         let file = OwnedFd::from(file);
         seal(&file, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
-        let spawner = Spawner::start(&file)?;
+        let spawner = Spawner::start(&file, forker)?;
         Ok(Self { image: image.clone(), filter: filter::program()?, spawner })
     }
 

@@ -14,9 +14,10 @@ use std::sync::Arc;
 const BREAKPOINT: u8 = 0xcc;
 
 /// Where a host gets `/dev/kvm`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum KvmDevice {
     /// It opens it.
+    #[default]
     Open,
     /// Another process opened it; `None` if it could not.
     Given(Option<OwnedFd>),

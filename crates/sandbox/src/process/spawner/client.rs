@@ -4,6 +4,7 @@ use crate::error::{SetupError, SystemError};
 use crate::lock::lock;
 use crate::process::isolation::Isolation;
 use crate::process::spawner::box_process::BoxProcess;
+use crate::process::spawner::forker::Forker;
 use crate::process::spawner::launch::Helper;
 use crate::process::spawner::link::{Link, SpawnRequest};
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,7 +34,8 @@ pub(crate) struct Spawner {
 impl Spawner {
     /// Starts the helper. The thread that forks it lives as long as the spawner, because the kernel kills the helper when
     /// that thread ends.
-    pub(crate) fn start(image: &OwnedFd) -> Result<Self, SystemError> {
+    /// With a forker, the forker does that.
+    pub(crate) fn start(image: &OwnedFd, forker: Option<Forker>) -> Result<Self, SystemError> {
         let failed = |cause| SystemError { action: "start the process spawner", cause };
         let image = image.try_clone().map_err(failed)?;
         let (starts, orders) = mpsc::channel::<Sender<Started>>();
@@ -42,10 +44,14 @@ impl Spawner {
             let mut helper = None;
             while let Ok(answer) = orders.recv() {
                 drop(helper.take());
-                let started = Helper::start(image.as_fd()).map(|(started, link)| {
-                    helper = Some(started);
-                    Arc::new(link)
-                });
+                let started = match &forker {
+                    Some(forker) => forker.start(image.as_fd()),
+                    None => Helper::start(image.as_fd()).map(|(started, link)| {
+                        helper = Some(started);
+                        link
+                    }),
+                };
+                let started = started.map(Arc::new);
                 // If the receiver is gone, the host is being dropped.
                 let _ = answer.send(started);
             }

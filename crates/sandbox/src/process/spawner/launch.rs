@@ -6,6 +6,7 @@ use crate::process::spawner::cgroup::Cgroup;
 use crate::process::spawner::helper::{self, HelperSetup};
 use crate::process::spawner::layers::NOBODY;
 use crate::process::spawner::link::Link;
+use crate::process::spawner::step::Step;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -28,9 +29,9 @@ pub(super) struct Helper {
 
 /// A child process. Dropping it kills and reaps it.
 #[derive(Debug)]
-struct Process {
-    pid: libc::pid_t,
-    descriptor: OwnedFd,
+pub(super) struct Process {
+    pub(super) pid: libc::pid_t,
+    pub(super) descriptor: OwnedFd,
 }
 
 impl Helper {
@@ -46,7 +47,7 @@ impl Helper {
         let process = match fork(&setup) {
             Ok(process) => process,
             Err(error) => {
-                missing.push(refused(Layer::SpawnerNamespace, "enter a namespace", &error));
+                missing.push(refused(Layer::SpawnerNamespace, Step::EnterNamespace, &error));
                 setup.namespaces = 0;
                 fork(&setup).map_err(SetupError::Spawner)?
             }
@@ -62,14 +63,14 @@ impl Helper {
         // SAFETY: the call has no preconditions.
         if !changes_user && unsafe { libc::geteuid() } == 0 {
             let cause = io::Error::from_raw_os_error(libc::EPERM);
-            missing.push(refused(Layer::User, "reach processes of another user", &cause));
+            missing.push(refused(Layer::User, Step::ReachOthers, &cause));
         }
         let mut helper = Self { _process: process, _cgroup: None };
         let link = Link::new(host, changes_user, || {
             // It takes longer than all other layers together.
             match Cgroup::create(pid) {
                 Ok(cgroup) => helper._cgroup = Some(cgroup),
-                Err(error) => missing.push(refused(Layer::Cgroup, "create it", &error)),
+                Err(error) => missing.push(refused(Layer::Cgroup, Step::CreateCgroup, &error)),
             }
             missing
         })?;
@@ -91,8 +92,8 @@ impl Drop for Process {
     }
 }
 
-fn refused(layer: Layer, step: &'static str, error: &io::Error) -> MissingLayer {
-    MissingLayer { layer, step, errno: error.raw_os_error().unwrap_or(libc::EOPNOTSUPP) }
+fn refused(layer: Layer, step: Step, error: &io::Error) -> MissingLayer {
+    MissingLayer { layer, step: step.name(), errno: error.raw_os_error().unwrap_or(libc::EOPNOTSUPP) }
 }
 
 /// The capabilities of this thread, as bits.
@@ -111,7 +112,7 @@ fn map_user(child: libc::pid_t) -> io::Result<()> {
     fs::write(format!("/proc/{child}/gid_map"), format!("{NOBODY} {group} 1"))
 }
 
-fn socket_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
+pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
     let mut pair = [-1; 2];
     // SAFETY: the kernel writes two descriptors, which are owned by the returned values alone.
     unsafe {

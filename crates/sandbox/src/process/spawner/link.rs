@@ -5,16 +5,20 @@ use crate::event_fd::EventFd;
 use crate::lock::lock;
 use crate::process::isolation::{Isolation, Layer, MissingLayer};
 use crate::process::spawner::message::{LAYERS, Optional, Order, Reply};
-use crate::process::spawner::socket::{Received, close, receive, send};
+use crate::process::spawner::socket::{Received, close, limit_replies, receive, send};
 use crate::process::spawner::step::Step;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a thread that suspends a box waits for descriptors to become free.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+
+/// How long the helper may take for a reply. It makes a few system calls; a helper that takes longer was stopped. Without
+/// a limit, no box in a process could be created or ended any more.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The layers that the helper enters, in the order of its results.
 const LAYERS_OF_HELPER: [Layer; LAYERS] = [
@@ -64,13 +68,8 @@ impl Link {
         changes_user: bool,
         meanwhile: impl FnOnce() -> Vec<MissingLayer>,
     ) -> Result<Self, SetupError> {
-        let event = EventFd::new().map_err(|error| SetupError::Spawner(error.cause))?;
-        let mut link = Self {
-            socket: Mutex::new(socket),
-            ended: AtomicBool::new(false),
-            isolation: Isolation::default(),
-            events: Mutex::new(vec![event]),
-        };
+        limit_replies(socket.as_fd(), REPLY_TIMEOUT)?;
+        let mut link = Self::entered(socket, Isolation::default())?;
         let mut missing = Vec::new();
         let entered = link.order_and(Order::Enter { changes_user }, &[], || missing = meanwhile())?;
         let (Reply::Entered { results }, ..) = entered else { return Err(SetupError::Gone) };
@@ -81,6 +80,22 @@ impl Link {
         missing.extend(failed);
         link.isolation = Isolation::new(missing);
         Ok(link)
+    }
+
+    /// The link to a helper that has entered its isolation already.
+    pub(super) fn entered(socket: OwnedFd, isolation: Isolation) -> Result<Self, SetupError> {
+        let event = EventFd::new().map_err(|error| SetupError::Spawner(error.cause))?;
+        Ok(Self {
+            socket: Mutex::new(socket),
+            ended: AtomicBool::new(false),
+            isolation,
+            events: Mutex::new(vec![event]),
+        })
+    }
+
+    /// The socket and the isolation, for the process that asked for the helper.
+    pub(super) fn into_parts(self) -> (OwnedFd, Isolation) {
+        (self.socket.into_inner().unwrap_or_else(PoisonError::into_inner), self.isolation)
     }
 
     /// What isolates the helper's boxes.
@@ -116,6 +131,11 @@ impl Link {
         };
         let failed = |errno| match errno {
             libc::EPIPE | libc::ECONNRESET => ended(),
+            // A late reply would be taken for the next one, so this link is of no more use.
+            libc::EAGAIN => {
+                self.ended.store(true, Relaxed);
+                SetupError::NoReply
+            }
             errno => SetupError::Spawner(io::Error::from_raw_os_error(errno)),
         };
         send(socket.as_raw_fd(), &order.encode(), descriptors).map_err(failed)?;

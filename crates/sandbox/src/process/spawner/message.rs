@@ -1,9 +1,10 @@
 //! Messages between a host and its helper: a few words, and descriptors beside them.
 
+use crate::process::isolation::{Isolation, Layer, MissingLayer};
 use crate::process::spawner::step::{Failure, Step};
 
 /// Words of a message.
-pub(super) const WORDS: usize = 11;
+pub(super) const WORDS: usize = 13;
 
 /// Layers that the helper enters.
 pub(super) const LAYERS: usize = 10;
@@ -130,6 +131,31 @@ impl Reply {
     }
 }
 
+/// What isolates the boxes of a helper, as words: for each layer zero, or the step that failed and the error number.
+pub(super) fn encode_isolation(isolation: &Isolation) -> Words {
+    let mut words = [0; WORDS];
+    for (place, layer) in words.iter_mut().skip(1).zip(Layer::ALL) {
+        let missing = isolation.missing().iter().find(|missing| missing.layer == *layer);
+        *place = missing.map_or(0, |missing| {
+            let step = Step::named(missing.step).map_or(0, |step| step as u64);
+            (step + 1) << 32 | word(missing.errno)
+        });
+    }
+    words
+}
+
+/// The reverse of [`encode_isolation`].
+pub(super) fn decode_isolation(words: Words) -> Option<Isolation> {
+    let mut missing = Vec::new();
+    for (word, layer) in words.into_iter().skip(1).zip(Layer::ALL) {
+        if word >> 32 != 0 {
+            let step = Step::from_number((word >> 32) - 1)?.name();
+            missing.push(MissingLayer { layer: *layer, step, errno: number(word) });
+        }
+    }
+    Some(Isolation::new(missing))
+}
+
 fn words([kind, first, second]: [u64; 3]) -> Words {
     let mut words = [0; WORDS];
     words[..3].copy_from_slice(&[kind, first, second]);
@@ -148,6 +174,18 @@ fn number(word: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn isolation_is_read_as_it_was_written() {
+        assert!(Layer::ALL.len() < WORDS);
+        let missing = |layer: &Layer, step: Step| MissingLayer { layer: *layer, step: step.name(), errno: 7 };
+        let all = Layer::ALL.iter().zip([Step::CreateCgroup, Step::Execute].into_iter().cycle());
+        let none = Isolation::default();
+        for isolation in [none, Isolation::new(all.map(|(layer, step)| missing(layer, step)).collect())] {
+            assert_eq!(decode_isolation(encode_isolation(&isolation)), Some(isolation));
+        }
+        assert_eq!(decode_isolation([u64::MAX; WORDS]), None);
+    }
 
     #[test]
     fn messages_are_read_as_they_were_written() {

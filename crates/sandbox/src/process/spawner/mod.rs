@@ -4,12 +4,15 @@
 //! helper is forked from the host and runs [`helper`] only: system calls on its own stack, without allocation, locks or
 //! any other state of the host. It is the parent of its boxes and keeps a process that has ended until the host has asked
 //! how it ended, so the id of a box belongs to no other process before.
+//!
+//! A host whose own system calls are to be restricted forks a [`Forker`] before, which starts helpers in its place.
 
 mod box_process;
 mod capabilities;
 mod cgroup;
 mod client;
 mod exec;
+mod forker;
 mod helper;
 mod launch;
 mod layers;
@@ -23,4 +26,5 @@ mod stops;
 
 pub(crate) use box_process::{BoxProcess, Reaped};
 pub(crate) use client::Spawner;
+pub use forker::Forker;
 pub(crate) use link::SpawnRequest;

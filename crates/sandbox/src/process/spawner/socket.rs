@@ -1,9 +1,12 @@
 //! The socket between a host and its helper. Both ends use these functions, which allocate nothing.
 
+use crate::error::SetupError;
 use crate::process::spawner::message::{MAX_DESCRIPTORS, WORDS, Words};
 use crate::process::spawner::step::errno;
+use std::io;
 use std::mem::{size_of, size_of_val};
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
 /// Bytes for the control message that carries the descriptors, and its alignment.
 #[repr(C, align(8))]
@@ -114,6 +117,20 @@ pub(super) fn receive(socket: RawFd) -> Result<Option<Received>, i32> {
             Err(libc::EPROTO)
         }
     }
+}
+
+/// Limits the time that a call on a socket waits. A call that takes longer fails with `EAGAIN`.
+pub(super) fn limit_replies(socket: BorrowedFd<'_>, timeout: Duration) -> Result<(), SetupError> {
+    let limit = libc::timeval { tv_sec: timeout.as_secs() as libc::time_t, tv_usec: 0 };
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        let (pointer, size) = ((&raw const limit).cast(), size_of_val(&limit) as libc::socklen_t);
+        // SAFETY: the kernel reads a live value of this size.
+        let set = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, pointer, size) };
+        if set != 0 {
+            return Err(SetupError::Spawner(io::Error::last_os_error()));
+        }
+    }
+    Ok(())
 }
 
 /// Closes a descriptor.

@@ -43,11 +43,13 @@ pub(super) enum Step {
     NoNewPrivileges,
     FollowSpawner,
     Reap,
+    ReachOthers,
+    CreateCgroup,
     Execute,
 }
 
 impl Step {
-    const ALL: [Self; 25] = [
+    const ALL: [Self; 27] = [
         Self::SetOomScore,
         Self::EnterNamespace,
         Self::SeparateMounts,
@@ -72,12 +74,19 @@ impl Step {
         Self::NoNewPrivileges,
         Self::FollowSpawner,
         Self::Reap,
+        Self::ReachOthers,
+        Self::CreateCgroup,
         Self::Execute,
     ];
 
     /// The step with this number.
     pub(super) fn from_number(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|step| *step as u64 == number)
+    }
+
+    /// The step with this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.name() == name)
     }
 
     /// The result of a system call that is this step.
@@ -120,6 +129,8 @@ impl Step {
             Self::SetLimits => "set its limits",
             Self::NoNewPrivileges => "give up new privileges",
             Self::FollowSpawner => "be bound to the life of its spawner",
+            Self::ReachOthers => "reach processes of another user",
+            Self::CreateCgroup => "create it",
             Self::Execute => "run the box image",
         }
     }

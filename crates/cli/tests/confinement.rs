@@ -1,0 +1,89 @@
+//! What the daemon and its fabric may do: which system calls and capabilities they have.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+use support::{Daemon, TIMEOUT};
+
+const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n";
+
+/// The fields of `/proc/PID/task/TID/status` of each thread of a process.
+fn threads(process: u32) -> Vec<BTreeMap<String, String>> {
+    let fields = |text: String| -> BTreeMap<String, String> {
+        let pairs = text.lines().filter_map(|line| line.split_once(":\t"));
+        pairs.map(|(name, value)| (name.to_string(), value.trim().to_string())).collect()
+    };
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten();
+    tasks.filter_map(|task| Some(fields(fs::read_to_string(task.path().join("status")).ok()?))).collect()
+}
+
+/// The processes whose parent is this one.
+fn children(process: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let processes = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |process: u32| -> Option<u32> {
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        text.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    processes.filter(|child| parent(*child) == Some(process)).collect()
+}
+
+/// The descendant of a process that was started with this command.
+fn descendant(process: u32, command: &str) -> Option<u32> {
+    let arguments = |process: u32| fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    children(process).into_iter().find_map(|child| match arguments(child).split('\0').nth(1) {
+        Some(found) if found == command => Some(child),
+        _ => descendant(child, command),
+    })
+}
+
+/// Every thread of a process has a system call filter, no capabilities, and no way to new privileges.
+fn check_confined(process: u32) {
+    let threads = threads(process);
+    assert!(threads.len() > 1);
+    for thread in threads {
+        let field = |name: &str| thread.get(name).map_or("", String::as_str);
+        assert_eq!(field("Seccomp"), "2", "{thread:?}");
+        assert_eq!(field("NoNewPrivs"), "1", "{thread:?}");
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(field(set), "0000000000000000", "{set}: {thread:?}");
+        }
+    }
+}
+
+#[test]
+fn the_fabric_is_confined() {
+    let daemon = Daemon::start("confined");
+    let file = daemon.file("a.click", CONFIGURATION);
+    for sandbox in ["process", "auto"] {
+        daemon.check(&["create", sandbox, &file, "--sandbox", sandbox], 0, &[]);
+        daemon.until(&["read", &format!("{sandbox}/c.count")], "3");
+    }
+    check_confined(descendant(daemon.child.id(), "fabric").expect("a fabric"));
+}
+
+/// The fabric may not fork, so another process does it: boxes in processes can be created again when their spawner has
+/// ended, and boxes in virtual machines do not notice.
+#[test]
+fn a_filtered_fabric_gets_another_spawner() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let daemon = Daemon::start("respawn");
+    let file = daemon.file("a.click", CONFIGURATION);
+    daemon.check(&["create", "a", &file, "--sandbox", "process"], 0, &[]);
+    daemon.until(&["read", "a/c.count"], "3");
+    let fabric = descendant(daemon.child.id(), "fabric").expect("a fabric");
+    let forker = children(fabric)[0];
+    let spawner = children(forker)[0];
+    kill_process(Pid::from_raw(spawner.cast_signed()).expect("a process"), Signal::KILL).expect("a signal");
+    // A box with the default policy is not restarted.
+    let begin = Instant::now();
+    while daemon.run(&["start", "a"]).0 != 0 {
+        assert!(begin.elapsed() < TIMEOUT, "the box does not start");
+    }
+    daemon.until(&["read", "a/c.count"], "3");
+    assert_eq!(children(fabric), [forker]);
+    assert_ne!(children(forker), [spawner]);
+    check_confined(fabric);
+}
