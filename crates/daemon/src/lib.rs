@@ -25,6 +25,7 @@ extern crate self as daemon;
 
 mod error;
 mod fabric;
+mod filter;
 mod history;
 mod host;
 mod journal;
@@ -40,6 +41,7 @@ mod upgrade;
 pub use api::{Subject, escape::EscapedText};
 pub use error::{OperationError, PortError, RequestError};
 pub use fabric::{Connector, LauncherConnector};
+pub use filter::{ConfineError, confine};
 pub use server::{Address, ListenError, Listeners, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;

@@ -1,8 +1,8 @@
 //! A daemon's client of a launcher, against launchers that misbehave.
 
 use protocol::launcher::{
-    Client, FabricState, LauncherError, PortDevice, Refusal, Reply, Request, Shortfall, Step, ToFabric,
-    VERSION, start,
+    Client, FabricState, LauncherError, PortDevice, Refusal, Reply, Request, Shortfall, Starter, Step,
+    ToFabric, VERSION, serve_starts, start,
 };
 use protocol::{Channel, ChannelError, Hello, HelloError};
 use rustix::net::{
@@ -10,7 +10,7 @@ use rustix::net::{
 };
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,17 @@ fn greet(channel: &Channel) {
     channel.send(&Ok::<_, Refusal>(hello), &[]).expect("a client");
 }
 
+/// The variable that makes this program a starter, of this program.
+const PROGRAM: &str = "PROTOCOL_TEST_PROGRAM";
+
+/// Not a test: the starter of [`a_missing_launcher_is_an_error`].
+#[test]
+fn starter_process() {
+    if let Some(program) = std::env::var_os(PROGRAM) {
+        let _ = serve_starts(|| Command::new(&program));
+    }
+}
+
 #[test]
 fn a_missing_launcher_is_an_error() {
     let path = path("missing");
@@ -56,11 +67,28 @@ fn a_missing_launcher_is_an_error() {
     assert!(matches!(error, LauncherError::Connect(..)), "{error:?}");
     // A program that ends without listening, and none at all.
     let start_time = Instant::now();
-    let limit = Duration::from_millis(100);
-    let error = start(Command::new("true"), &path, STORE, limit).expect_err("nobody listens");
+    let starter = |program: &str| {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .args(["--exact", "starter_process", "--nocapture"])
+            .env(PROGRAM, program)
+            .stdout(Stdio::null());
+        Starter::spawn(command).expect("a starter")
+    };
+    let limit = Duration::from_secs(1);
+    let error = start(&starter("true"), &path, STORE, limit).expect_err("nobody listens");
     assert!(matches!(error, LauncherError::Connect(..)), "{error:?}");
-    let error = start(Command::new("/none-such"), &path, STORE, limit).expect_err("no program");
+    let starter = starter("/none-such");
+    for _ in 0..2 {
+        let error = start(&starter, &path, STORE, TIMEOUT).expect_err("no program");
+        assert!(matches!(error, LauncherError::Start(..)), "{error:?}");
+    }
+    let error = Starter::spawn(Command::new("/none-such")).expect_err("no program");
     assert!(matches!(error, LauncherError::Start(..)), "{error:?}");
+    // A starter that has ended.
+    let starter = Starter::spawn(Command::new("true")).expect("a program");
+    let error = start(&starter, &path, STORE, TIMEOUT).expect_err("no starter");
+    assert!(matches!(error, LauncherError::Channel(_)), "{error:?}");
     assert!(start_time.elapsed() < TIMEOUT);
 }
 

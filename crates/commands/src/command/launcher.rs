@@ -4,11 +4,12 @@ use std::fs::DirBuilder;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use api::client;
 use clap::Args;
 use launcher::{Event, RunError, Settings};
+use protocol::launcher::{LauncherError, serve_starts};
 use rustix::process::{getpid, setsid};
 use sd_notify::NotifyState;
 use serde::Serialize;
@@ -37,6 +38,10 @@ pub(crate) struct Arguments {
     /// Leave the terminal's session, and close standard input when ready: for programs that start a launcher.
     #[arg(long)]
     detached: bool,
+    /// Start a launcher with the other options for each request on standard input, until that closes: for the daemon,
+    /// which may not start programs itself.
+    #[arg(long, hide = true, requires = "socket")]
+    on_request: bool,
     /// Number of threads that run virtual machines in each fabric [default: one per CPU, except for one CPU, which runs
     /// the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -57,6 +62,9 @@ struct Ready<'a> {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    if arguments.on_request {
+        return start_on_request(arguments);
+    }
     if arguments.detached {
         // It fails only if this process leads a session or a process group already.
         let _ = setsid();
@@ -75,6 +83,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     };
     launcher::run(settings, &mut |event| report(arguments, &socket, event))
         .map_err(CommandError::Launcher)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts launchers for a daemon.
+fn start_on_request(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    // Ctrl-C in the daemon's terminal is not for this process. It fails only if it leads a process group already.
+    let _ = setsid();
+    let program = std::env::current_exe().map_err(|error| CommandError::Launcher(RunError::System(error)))?;
+    let command = || {
+        let mut command = Command::new(&program);
+        command.args(["launcher", "--detached"]).arg(format!("--workers={}", arguments.workers));
+        command.arg("--socket").args(&arguments.socket);
+        command
+    };
+    serve_starts(command).map_err(|error| CommandError::Starter(LauncherError::Channel(error)))?;
     Ok(ExitCode::SUCCESS)
 }
 

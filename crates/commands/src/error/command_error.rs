@@ -70,6 +70,10 @@ pub(crate) enum CommandError {
     },
     /// The daemon failed.
     Daemon(daemon::RunError),
+    /// The daemon cannot give up its privileges.
+    Confine(daemon::ConfineError),
+    /// The process that starts launchers cannot be started.
+    Starter(protocol::launcher::LauncherError),
     /// The launcher failed.
     Launcher(launcher::RunError),
     /// This process cannot become a fabric.
@@ -173,6 +177,8 @@ impl CommandError {
             | Self::Transfer { .. }
             | Self::Configuration
             | Self::Daemon(_)
+            | Self::Confine(_)
+            | Self::Starter(_)
             | Self::Launcher(_)
             | Self::FabricEnd(_)
             | Self::Fabric(_)
@@ -220,6 +226,8 @@ impl fmt::Display for CommandError {
             Self::NoDefaultSocket => f.write_str("no default socket"),
             Self::Folder { error, .. } => write!(f, "can't create the folder {error}"),
             Self::Daemon(error) => error.fmt(f),
+            Self::Confine(error) => error.fmt(f),
+            Self::Starter(error) => error.fmt(f),
             Self::Launcher(error) => error.fmt(f),
             Self::FabricEnd(error) => error.fmt(f),
             Self::Fabric(error) => error.fmt(f),
@@ -259,6 +267,8 @@ impl Error for CommandError {
             Self::HandlerPattern { cause, .. } => Some(cause),
             Self::HandlerPath(error) => Some(error),
             Self::Daemon(error) => error.source(),
+            Self::Confine(error) => error.source(),
+            Self::Starter(error) => error.source(),
             Self::Launcher(error) => error.source(),
             Self::FabricEnd(error) => error.source(),
             Self::Fabric(error) => error.source(),

@@ -1,12 +1,11 @@
 //! How a daemon gets a fabric, and the devices of its ports.
 
-use protocol::launcher::{self, Client, LauncherError, PortDevice};
+use protocol::launcher::{self, Client, LauncherError, PortDevice, Starter};
 use protocol::{Channel, StoreIdentity};
-use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,8 +47,8 @@ pub trait Connector: fmt::Debug + Send + Sync {
 pub struct LauncherConnector {
     /// The launcher's socket.
     path: PathBuf,
-    /// The program and its arguments that start a launcher. `None`: somebody else starts it.
-    command: Option<Vec<OsString>>,
+    /// Starts a launcher. `None`: somebody else does.
+    starter: Option<Starter>,
     state: Mutex<State>,
 }
 
@@ -60,9 +59,17 @@ struct State {
 }
 
 impl LauncherConnector {
-    /// The launcher at `path`, started by `command` if none listens there.
-    pub fn new(path: PathBuf, command: Option<Vec<OsString>>) -> Self {
-        Self { path, command, state: Mutex::default() }
+    /// The launcher at `path`. If none listens there, one is started by a process that is started now with `command`, which
+    /// calls [`serve_starts`](launcher::serve_starts).
+    pub fn new(path: PathBuf, command: Option<Command>) -> Result<Self, LauncherError> {
+        let start = |mut command: Command| {
+            // They are for this process only.
+            for name in SERVICE_VARIABLES {
+                command.env_remove(name);
+            }
+            Starter::spawn(command)
+        };
+        Ok(Self { path, starter: command.map(start).transpose()?, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -88,16 +95,8 @@ impl LauncherConnector {
     }
 
     fn reach(&self, store: StoreIdentity) -> Result<Client, LauncherError> {
-        match self.command.as_deref().and_then(<[OsString]>::split_first) {
-            Some((program, arguments)) => {
-                let mut command = Command::new(program);
-                command.args(arguments).stdout(Stdio::null());
-                // They are for this process only.
-                for name in SERVICE_VARIABLES {
-                    command.env_remove(name);
-                }
-                launcher::start(command, &self.path, store, TIMEOUT)
-            }
+        match &self.starter {
+            Some(starter) => launcher::start(starter, &self.path, store, TIMEOUT),
             None => Client::connect(&self.path, store, TIMEOUT),
         }
     }

@@ -8,13 +8,14 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 /// A process that starts the daemon's successor. It ends with this value.
 #[derive(Debug)]
 pub struct UpgradeHelper {
     channel: Mutex<Channel>,
+    process: Mutex<Child>,
     /// The program of this daemon: the path under which it was started.
     program: PathBuf,
     /// The arguments of this daemon, with one that makes it take over.
@@ -24,13 +25,12 @@ pub struct UpgradeHelper {
 impl UpgradeHelper {
     /// Starts a helper with a command that calls [`serve_upgrades`](super::serve_upgrades). The successor is started
     /// with these arguments, and inherits what the command has: environment, folder, standard output and standard error.
+    /// No thread is started: threads that run before [`confine`](crate::confine) would keep capabilities.
     pub fn spawn(mut command: Command, arguments: Vec<OsString>) -> io::Result<Self> {
         let (near, far) = Channel::pair()?;
         let program = PathBuf::from(command.get_program());
-        let mut child = command.stdin(Stdio::from(OwnedFd::from(far))).spawn()?;
-        // A helper that ends before the daemon would stay a zombie.
-        std::thread::Builder::new().name("helper".into()).spawn(move || child.wait())?;
-        Ok(Self { channel: Mutex::new(near), program, arguments })
+        let process = command.stdin(Stdio::from(OwnedFd::from(far))).spawn()?;
+        Ok(Self { channel: Mutex::new(near), process: Mutex::new(process), program, arguments })
     }
 
     /// The path under which this daemon's program was started.
@@ -68,12 +68,16 @@ impl UpgradeHelper {
     }
 
     fn ask(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<Reply, UpgradeError> {
-        let gone = |error: ChannelError| UpgradeError::Helper(Some(error));
+        let gone = |error: Option<ChannelError>| {
+            // One that has ended would stay a zombie.
+            let _ = self.process.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
+            UpgradeError::Helper(error)
+        };
         let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
-        channel.send(request, descriptors).map_err(gone)?;
-        match channel.receive(MAX_MESSAGE).map_err(gone)? {
+        channel.send(request, descriptors).map_err(|error| gone(Some(error)))?;
+        match channel.receive(MAX_MESSAGE).map_err(|error| gone(Some(error)))? {
             Some(Received { message, .. }) => Ok(message),
-            None => Err(UpgradeError::Helper(None)),
+            None => Err(gone(None)),
         }
     }
 }

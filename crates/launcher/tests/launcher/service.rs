@@ -1,6 +1,6 @@
 //! Who may connect, to which launcher, and what a hostile client can do.
 
-use super::support::{STORE, TIMEOUT, TestLauncher, command, folder, wait_for};
+use super::support::{STORE, TIMEOUT, TestLauncher, command, folder, starter, wait_for};
 use protocol::launcher::{Client, LauncherError, PortDevice, Refusal, Reply, Request, VERSION, start};
 use protocol::{Channel, ChannelError, Hello, HelloError};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -105,7 +105,7 @@ fn a_missing_launcher_is_started() {
         let starts: Vec<_> = (0..4)
             .map(|_| {
                 let socket = &socket;
-                scope.spawn(move || start(command(socket, &[]), socket, STORE, TIMEOUT))
+                scope.spawn(move || start(&starter(socket), socket, STORE, TIMEOUT))
             })
             .collect();
         starts.into_iter().map(|start| start.join().expect("no panic").expect("a launcher")).collect()

@@ -4,7 +4,9 @@
 //! says so.
 
 use launcher::{Settings, run};
-use protocol::launcher::{Client, ConnectedFabric, FabricEnd, ToFabric, become_fabric};
+use protocol::launcher::{
+    Client, ConnectedFabric, FabricEnd, Starter, ToFabric, become_fabric, serve_starts,
+};
 use protocol::{Channel, Received};
 use rustix::process::{Pid, Signal, getpgrp, getpid, getsid, kill_process, setpriority_process};
 use std::collections::BTreeMap;
@@ -75,6 +77,10 @@ fn helper_process() {
                 eprintln!("launcher: {error:?}");
                 std::process::exit(1);
             }
+        }
+        Ok("starter") => {
+            let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a socket"));
+            serve_starts(|| command(&socket, &[])).expect("a channel");
         }
         Ok("fabric") => fabric(&become_fabric().expect("a launcher that started this process")),
         _ => {}
@@ -159,6 +165,13 @@ pub(crate) fn command(socket: &Path, wrapper: &[&str]) -> Command {
     let mut command = helper("launcher", wrapper);
     command.env(SOCKET, socket);
     command
+}
+
+/// A process that starts launchers.
+pub(crate) fn starter(socket: &Path) -> Starter {
+    let mut command = helper("starter", &[]);
+    command.env(SOCKET, socket);
+    Starter::spawn(command).expect("a starter")
 }
 
 impl TestLauncher {

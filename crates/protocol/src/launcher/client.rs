@@ -171,7 +171,7 @@ impl Client {
     }
 }
 
-fn set_limit(socket: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> rustix::io::Result<()> {
+pub(super) fn set_limit(socket: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> rustix::io::Result<()> {
     // The system takes a limit of zero for none.
     let limit = Some(timeout.max(Duration::from_millis(1)));
     set_socket_timeout(socket, Timeout::Send, limit)?;

@@ -1,6 +1,5 @@
 //! `clickbox daemon`: runs the daemon that supervises boxes and switches.
 
-use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -29,7 +28,8 @@ const TAKE_OVER: &str = "--take-over";
 /// The commands for boxes, switches and stacks talk to the daemon. The boxes run in a process of their own, the fabric,
 /// which a launcher starts. SIGTERM, or a crash, ends the daemon only: boxes and traffic go on, and the next daemon with
 /// the same store adopts them. Ctrl-C, and `clickbox daemon stop --all`, end everything; the next daemon then starts all
-/// boxes again. Only tap devices and packet sockets need privileges, which only the launcher uses. Run `clickbox doctor`
+/// boxes again. Only tap devices and packet sockets need privileges, which only the launcher uses: the daemon gives up
+/// all capabilities, and all system calls that it does not need. Run `clickbox doctor`
 /// to see what is missing.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = "Example: clickbox daemon &")]
@@ -127,6 +127,8 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         ..Settings::new(Arc::new(connector), concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();
+    // The processes that start launchers and successors run already, and the sockets are open.
+    daemon::confine().map_err(CommandError::Confine)?;
     if arguments.until_input_ends {
         std::thread::spawn(end_with_input);
     }
@@ -165,11 +167,10 @@ fn connector(
 ) -> Result<LauncherConnector, CommandError> {
     let path = arguments.launcher.clone().unwrap_or_else(|| launcher_socket(store.unwrap_or(socket)));
     let program = std::env::current_exe().map_err(CommandError::OwnProgram)?;
-    let mut command: Vec<OsString> = vec![program.into()];
-    command.extend(["launcher", "--detached", "--socket"].map(OsString::from));
-    command.push(path.clone().into());
-    command.push(format!("--workers={}", arguments.workers).into());
-    Ok(LauncherConnector::new(path, Some(command)))
+    let mut command = Command::new(program);
+    command.args(["launcher", "--on-request", "--detached", "--socket"]).arg(&path);
+    command.arg(format!("--workers={}", arguments.workers));
+    LauncherConnector::new(path, Some(command)).map_err(CommandError::Starter)
 }
 
 fn sentence(ready: &Ready) -> String {
