@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 use support::{Daemon, TIMEOUT};
+use test_support::{Capability, require};
 
 const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n";
 
@@ -82,6 +83,40 @@ fn a_filtered_daemon_gets_another_launcher() {
     while daemon.run(&recording).0 != 0 {
         assert!(begin.elapsed() < TIMEOUT, "{:?}", daemon.run(&recording));
     }
+}
+
+/// The fabrics of root are another user, so that boxes have a user namespace of their own. They can store what boxes write,
+/// and read the memory of boxes to copy them.
+#[test]
+fn a_fabric_of_root_runs_boxes_as_another_user() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("clickbox-user-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let store = folder.join("store");
+    let daemon = Daemon::start_with("user", &["--store", store.to_str().expect("a plain path")]);
+    let text = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> ToDump(out.pcap, UNBUFFERED true);\n";
+    let file = daemon.file("a.click", text);
+    for name in ["a", "b", "c"] {
+        daemon.check(&["create", name, &file, "--sandbox", "process"], 0, &[]);
+        daemon.until(&["files", name], "out.pcap");
+    }
+    let fabric = descendant(daemon.child.id(), "fabric").expect("a fabric");
+    let user = |process: u32| threads(process)[0]["Uid"].clone();
+    assert_eq!(user(fabric), ["65533"; 4].join("\t"));
+    let forker = children(fabric)[0];
+    let boxes = children(children(forker)[0]);
+    assert_eq!(boxes.len(), 3);
+    let namespace = |process: u32| fs::read_link(format!("/proc/{process}/ns/user")).expect("a namespace");
+    for process in boxes {
+        assert_eq!(user(process), user(fabric));
+        assert_ne!(namespace(process), namespace(fabric));
+        assert_ne!(namespace(process), namespace(std::process::id()));
+    }
+    check_confined(fabric);
+    drop(daemon);
+    fs::remove_dir_all(&folder).expect("the folder");
 }
 
 /// The fabric may not fork, so another process does it: boxes in processes can be created again when their spawner has

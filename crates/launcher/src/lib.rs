@@ -22,6 +22,7 @@ mod error;
 mod event;
 mod fabric;
 mod listener;
+mod output_folder;
 mod privileges;
 mod run;
 mod service;

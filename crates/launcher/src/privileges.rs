@@ -41,6 +41,26 @@ pub(crate) fn prepare(changes_user: bool) -> Vec<Shortfall> {
     .collect()
 }
 
+/// Whether processes of this launcher can become this user and group. In a user namespace, or with few capabilities, root
+/// cannot.
+pub(crate) fn can_become(user: u32) -> bool {
+    let is_mapped = |map: &str| {
+        let text = fs::read_to_string(map).unwrap_or_default();
+        text.lines().any(|line| {
+            let mut numbers = line.split_ascii_whitespace().map_while(|word| word.parse::<u64>().ok());
+            let (first, _, count) = (numbers.next(), numbers.next(), numbers.next());
+            let user = u64::from(user);
+            first
+                .zip(count)
+                .is_some_and(|(first, count)| (first..first.saturating_add(count)).contains(&user))
+        })
+    };
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN | CapabilitySet::KILL;
+    is_mapped("/proc/self/uid_map")
+        && is_mapped("/proc/self/gid_map")
+        && capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
 /// The number of a system's error.
 pub(crate) fn number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())

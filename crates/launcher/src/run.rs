@@ -6,6 +6,7 @@ use crate::listener::Listener;
 use crate::privileges;
 use crate::service::Service;
 use crate::settings::Settings;
+use protocol::launcher::{Shortfall, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -30,8 +31,12 @@ pub fn run(settings: Settings, report: &mut dyn FnMut(&Event)) -> Result<(), Run
     signals.set_nonblocking(true)?;
     let listener = Listener::open(&settings.socket)?;
     let mut settings = settings;
-    settings.fabric_user = settings.fabric_user.filter(|_| geteuid().is_root());
-    let shortfalls = privileges::prepare(settings.fabric_user.is_some());
+    let wanted = settings.fabric_user.filter(|user| geteuid().is_root() && *user != 0);
+    settings.fabric_user = wanted.filter(|user| privileges::can_become(*user));
+    let mut shortfalls = privileges::prepare(settings.fabric_user.is_some());
+    if wanted != settings.fabric_user {
+        shortfalls.push(Shortfall { step: Step::ChangeUser, errno: Errno::PERM.raw_os_error() });
+    }
     if settings.closes_input {
         dup2_stdin(File::open("/dev/null")?)?;
     }

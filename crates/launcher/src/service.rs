@@ -5,6 +5,7 @@ use crate::client::{Client, Received};
 use crate::devices::Devices;
 use crate::event::Event;
 use crate::fabric::Fabric;
+use crate::output_folder::open_output_folder;
 use crate::settings::Settings;
 use protocol::launcher::{FabricState, Refusal, Reply, Request, Shortfall, Step, VERSION};
 use protocol::{Hello, StoreIdentity};
@@ -122,6 +123,10 @@ impl Service {
                 Err(refusal) => (Err(refusal), None),
             }),
             Request::Open(device) => Some(match self.devices.open(device) {
+                Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
+                Err(refusal) => (Err(refusal), None),
+            }),
+            Request::OpenFolder(path) => Some(match open_output_folder(&path, self.settings.fabric_user) {
                 Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
                 Err(refusal) => (Err(refusal), None),
             }),

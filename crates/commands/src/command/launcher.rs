@@ -20,6 +20,10 @@ use crate::output;
 /// The socket's name, in the folder of the daemon's default socket.
 const SOCKET_NAME: &str = "launcher.sock";
 
+/// The user of root's fabrics: the last of those that Debian's policy reserves, so that no distribution assigns it. The next
+/// one is that of nobody.
+const FABRIC_USER: u32 = 65_533;
+
 /// Run the process that starts fabrics and opens their devices.
 ///
 /// A fabric is a process that holds boxes and moves packets. It has no privileges: the launcher starts it, opens
@@ -46,6 +50,9 @@ pub(crate) struct Arguments {
     /// the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
+    /// User and group that fabrics become if the launcher is root. No file and no other process may be theirs. 0: root
+    #[arg(long, value_name = "UID", default_value_t = FABRIC_USER)]
+    fabric_user: u32,
     /// Print JSON when the launcher is ready: {"socket", "pid", "shortfalls"}.
     #[arg(long)]
     json: bool,
@@ -78,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let settings = Settings {
         stays: arguments.stay,
         closes_input: arguments.detached,
+        fabric_user: Some(arguments.fabric_user),
         arguments: vec!["fabric".into(), format!("--workers={}", arguments.workers).into()],
         ..Settings::new(socket.clone(), program)
     };
@@ -94,6 +102,7 @@ fn start_on_request(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let command = || {
         let mut command = Command::new(&program);
         command.args(["launcher", "--detached"]).arg(format!("--workers={}", arguments.workers));
+        command.arg(format!("--fabric-user={}", arguments.fabric_user));
         command.arg("--socket").args(&arguments.socket);
         command
     };

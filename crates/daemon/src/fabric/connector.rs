@@ -4,7 +4,7 @@ use protocol::launcher::{self, Client, LauncherError, PortDevice, Starter};
 use protocol::{Channel, StoreIdentity};
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +26,9 @@ pub trait Connector: fmt::Debug + Send + Sync {
 
     /// Opens the device or file of a port.
     fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError>;
+
+    /// Opens the folder for the files that boxes write. The path is absolute.
+    fn open_folder(&self, path: &Path) -> Result<OwnedFd, LauncherError>;
 
     /// The port of a device was removed.
     fn close(&self, device: PortDevice);
@@ -110,6 +113,10 @@ impl Connector for LauncherConnector {
 
     fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
         self.request(|client| client.open(device.clone()))
+    }
+
+    fn open_folder(&self, path: &Path) -> Result<OwnedFd, LauncherError> {
+        self.request(|client| client.open_folder(path.into()))
     }
 
     fn close(&self, device: PortDevice) {

@@ -14,7 +14,7 @@ use api::{
 use protocol::fabric::{BoxInventory, ConfigurationVersion, InventoryReply, Phase, SwitchInventory, orders};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 impl Supervisor {
@@ -61,11 +61,21 @@ impl Supervisor {
         Ok(accepted)
     }
 
+    /// The folder for the files that boxes write. The launcher opens the one beside the store, because the fabric may be
+    /// another user; everybody may write to the system's folder for temporary files.
+    fn output_folder(&self) -> Option<OwnedFd> {
+        let open = |folder| self.0.fabric.connector().open_folder(folder).ok();
+        match &self.0.output_folder {
+            Some(folder) => open(folder),
+            None => File::open(std::env::temp_dir()).ok().map(OwnedFd::from),
+        }
+    }
+
     /// Orders from the fabric what is missing, and has it remove what should not be there. What is as stored is adopted
     /// and not touched. Failures, such as a missing device, are recorded; they do not keep the daemon from starting.
     pub(super) fn reconcile(&self) -> Result<(), OperationError> {
         let _change = self.0.change();
-        if let Ok(folder) = File::open(&self.0.folder) {
+        if let Some(folder) = self.output_folder() {
             self.0.fabric.ask_with(orders::UseFolder {}, &[folder.as_fd()])?;
         }
         if self.0.ends_fabric {

@@ -106,8 +106,8 @@ pub(super) struct SupervisorState {
     change: Mutex<()>,
     /// Switch ports that are down, and why: their device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
-    /// The folder for the files that boxes write.
-    pub(super) folder: PathBuf,
+    /// The folder for the files that boxes write. `None`: the system's folder for temporary files.
+    pub(super) output_folder: Option<PathBuf>,
     /// Whether the fabric ends with this daemon.
     pub(super) ends_fabric: bool,
     /// Starts the program that replaces this one.
@@ -253,7 +253,7 @@ impl Supervisor {
             meter: Mutex::default(),
             claims: Claims::default(),
             change: Mutex::default(),
-            folder: folder(settings.store.as_deref()),
+            output_folder: settings.store.as_deref().and_then(output_folder),
             ends_fabric: settings.ends_fabric || settings.store.is_none(),
             upgrade_helper: settings.upgrade_helper.clone(),
             faults: Mutex::default(),
@@ -342,12 +342,9 @@ fn identity(store: &mut Store) -> Result<StoreIdentity, StoreError> {
     Ok(identity)
 }
 
-/// The folder for the files that boxes write: the store's, or else the system's folder for temporary files.
-fn folder(store: Option<&Path>) -> PathBuf {
-    let parent = store.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
-    match (store, parent) {
-        (Some(_), Some(parent)) => parent.to_path_buf(),
-        (Some(_), None) => PathBuf::from("."),
-        (None, _) => std::env::temp_dir(),
-    }
+/// The folder for the files that boxes write: beside the store.
+fn output_folder(store: &Path) -> Option<PathBuf> {
+    let mut path = std::path::absolute(store).ok()?.into_os_string();
+    path.push(".files");
+    Some(path.into())
 }

@@ -7,6 +7,7 @@ use protocol::{Channel, StoreIdentity};
 use sandbox::HostSettings;
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use switch::driver::{AfPacket, Tap};
 
@@ -56,6 +57,12 @@ impl Connector for ThreadFabric {
             let errno = error.raw_os_error().unwrap_or(0);
             LauncherError::Refused(Refusal::Failed(Shortfall { step, errno }))
         })
+    }
+
+    fn open_folder(&self, path: &Path) -> Result<OwnedFd, LauncherError> {
+        // A test may remove its folder early.
+        let _ = std::fs::create_dir(path);
+        File::open(path).map(OwnedFd::from).map_err(|error| LauncherError::Connect(path.into(), error))
     }
 
     fn close(&self, _: PortDevice) {}

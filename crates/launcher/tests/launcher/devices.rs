@@ -2,7 +2,7 @@
 
 use super::support::{TestLauncher, ask, kill, wait_for};
 use protocol::launcher::{Client, LauncherError, PortDevice, Refusal, Step};
-use rustix::process::Signal;
+use rustix::process::{Signal, geteuid};
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -135,4 +135,34 @@ fn captures_are_opened_by_absolute_paths() {
     assert_eq!(inode(client.open(recording()).expect("a file")), first);
     client.close(recording()).expect("an answer");
     assert_eq!(refusal(&mut client, recording()), (Step::CreateRecording, 17));
+}
+
+#[test]
+fn the_folder_for_files_belongs_to_the_fabrics() {
+    let launcher = TestLauncher::start();
+    let mut client = launcher.connect();
+    let path = launcher.folder.join("files");
+    let refused = client.open_folder("files".into());
+    assert!(matches!(refused, Err(LauncherError::Refused(Refusal::RelativePath))), "{refused:?}");
+    let open = |client: &mut Client| File::from(client.open_folder(path.clone()).expect("a folder"));
+    let first = open(&mut client).metadata().expect("a folder");
+    assert!(first.is_dir());
+    assert_eq!((first.mode() & 0o777, first.uid()), (0o700, geteuid().as_raw()));
+    assert_eq!(open(&mut client).metadata().expect("a folder").ino(), first.ino());
+    // A link to a folder could lead anywhere.
+    std::os::unix::fs::symlink("/", launcher.folder.join("link")).expect("a link");
+    assert!(client.open_folder(launcher.folder.join("link")).is_err());
+    if !require(Capability::Root) {
+        return;
+    }
+    // The next launcher's fabrics are another user: it gets a folder of its own, and gives no other one away.
+    const USER: u32 = 65_533;
+    let other = TestLauncher::start_with_user(USER);
+    let mut client = other.connect();
+    assert_eq!(open(&mut client).metadata().expect("a folder").uid(), USER);
+    let used = other.folder.join("used");
+    fs::create_dir(&used).expect("a folder");
+    fs::write(used.join("a file"), "kept").expect("a file");
+    client.open_folder(used.clone()).expect("a folder");
+    assert_eq!(fs::metadata(&used).expect("a folder").uid(), 0);
 }

@@ -103,6 +103,15 @@ impl Client {
         }
     }
 
+    /// The folder for the files that boxes write.
+    pub fn open_folder(&mut self, path: PathBuf) -> Result<OwnedFd, LauncherError> {
+        let received = self.request(&Request::OpenFolder(path), self.timeout)?;
+        match (received.message, one(received.descriptors)) {
+            (Reply::Opened, Some(descriptor)) => Ok(descriptor),
+            _ => Err(self.confused()),
+        }
+    }
+
     /// Lets the launcher forget a device. It is no error if the launcher does not know it.
     pub fn close(&mut self, device: PortDevice) -> Result<(), LauncherError> {
         self.done(&Request::Close(device), self.timeout)

@@ -30,6 +30,9 @@ pub enum Request {
     Connect(u32),
     /// A device or file, opened. The reply has one descriptor.
     Open(PortDevice),
+    /// The folder in which fabrics create the files that boxes write: made if it does not exist, and owned by the user of
+    /// the fabrics. The path must be absolute. The reply has one descriptor.
+    OpenFolder(PathBuf),
     /// Forget the launcher's duplicate of the descriptor. A tap disappears when no fabric has it either.
     Close(PortDevice),
     /// The fabrics that run.
@@ -69,7 +72,7 @@ pub enum Reply {
         /// It was started for this request. Otherwise it ran before.
         is_new: bool,
     },
-    /// The descriptor is the device or file.
+    /// The descriptor is the device, file or folder.
     Opened,
     /// The request was carried out.
     Done,

@@ -69,6 +69,10 @@ pub enum Step {
     MakeCgroup,
     /// Hand that control group to the fabric's user.
     DelegateCgroup,
+    /// Open the folder for the files that boxes write.
+    OpenFolder,
+    /// Run fabrics as a user other than root.
+    ChangeUser,
 }
 
 impl Shortfall {
@@ -124,6 +128,8 @@ impl fmt::Display for Step {
             Self::LowerOomScore => "lower the score for the end of processes without memory",
             Self::MakeCgroup => "make a control group",
             Self::DelegateCgroup => "delegate the control group",
+            Self::OpenFolder => "open the folder for the files of boxes",
+            Self::ChangeUser => "run fabrics as a user other than root",
         })
     }
 }
