@@ -92,7 +92,9 @@ impl Planes {
         let folder = self.path("");
         processes().find(|process| {
             let arguments = file_of(*process, "cmdline");
-            arguments.contains("\0launcher\0") && arguments.contains(&folder)
+            // The daemon's starter has the same arguments, and one more.
+            let is_launcher = arguments.contains("\0launcher\0") && !arguments.contains("\0--on-request\0");
+            is_launcher && arguments.contains(&folder)
         })
     }
 
