@@ -7,16 +7,19 @@ use model::{
 };
 use protocol::Channel;
 use protocol::fabric::{Client, Configuration, ConfigurationVersion, FabricError, PortStats, orders};
-use sandbox::KvmDevice;
+use sandbox::{HostSettings, KvmDevice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 fn fabric() -> Arc<Client> {
-    let fabric =
-        Fabric::start(&Settings { image: image::PROBE, workers: 1 }, KvmDevice::Given(None), [7; 16])
-            .unwrap();
+    let fabric = Fabric::start(
+        &Settings { image: image::PROBE, workers: 1 },
+        HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
+        [7; 16],
+    )
+    .unwrap();
     let (near, far) = Channel::pair().unwrap();
     thread::spawn(move || serve(&fabric, &Arc::new(far)));
     let (client, reader) = Client::connect(near, [7; 16]).unwrap();
