@@ -10,7 +10,8 @@ use crate::operation::{Entry, TABLE};
 use crate::{ErrorCode, ErrorReply};
 
 /// Errors that any operation can return.
-const COMMON_ERRORS: [ErrorCode; 3] = [ErrorCode::Invalid, ErrorCode::Forbidden, ErrorCode::Internal];
+const COMMON_ERRORS: [ErrorCode; 4] =
+    [ErrorCode::Invalid, ErrorCode::Forbidden, ErrorCode::Denied, ErrorCode::Internal];
 
 /// The document: OpenAPI 3.1.
 pub fn document() -> Value {
@@ -66,7 +67,11 @@ fn join_lines(value: &mut Value) {
 }
 
 fn operation(entry: &dyn Entry, generator: &mut SchemaGenerator) -> Value {
-    let mut operation = json!({ "operationId": entry.name(), "summary": entry.summary() });
+    let mut operation = json!({
+        "operationId": entry.name(),
+        "summary": entry.summary(),
+        "x-required-right": entry.right().name()
+    });
     let mut parameters: Vec<Value> = parameters(entry.path())
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
         .collect();

@@ -136,8 +136,10 @@ pub struct Operation<Q, I, O> {
     pub path: &'static str,
     /// What it does, in a sentence.
     pub summary: &'static str,
-    /// The error codes that it can return, in addition to those of any operation (`invalid`, `forbidden`, `internal`).
+    /// The error codes that it can return, in addition to those of any operation (`invalid`, `forbidden`, `denied`, `internal`).
     pub errors: &'static [ErrorCode],
+    /// The right that it needs.
+    pub right: Right,
     types: PhantomData<fn(Q, I) -> O>,
 }
 
@@ -153,6 +155,8 @@ pub trait Entry: Sync {
     fn summary(&self) -> &'static str;
     /// The error codes that it can return.
     fn errors(&self) -> &'static [ErrorCode];
+    /// The right that it needs.
+    fn right(&self) -> Right;
     /// The schema of the query.
     fn query(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
     /// Media type and schema of the request body.
@@ -182,6 +186,10 @@ impl<Q: Query, I: Body, O: Body> Entry for Operation<Q, I, O> {
         self.errors
     }
 
+    fn right(&self) -> Right {
+        self.right
+    }
+
     fn query(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
         Q::schema(generator)
     }
@@ -199,7 +207,7 @@ macro_rules! operations {
     ($(
         $(#[doc = $summary:literal])+
         $constant:ident: $name:literal $method:ident $path:literal,
-        $query:ty, $request:ty => $reply:ty, [$($error:ident)*];
+        $query:ty, $request:ty => $reply:ty, [$($error:ident)*], $right:ident;
     )*) => {
         $(
             $(#[doc = $summary])+
@@ -209,6 +217,7 @@ macro_rules! operations {
                 path: $path,
                 summary: concat!($($summary),+).trim_ascii_start(),
                 errors: &[$(ErrorCode::$error),*],
+                right: Right::$right,
                 types: PhantomData,
             };
         )*
@@ -221,177 +230,177 @@ macro_rules! operations {
 operations! {
     /// Returns the daemon's version and the capabilities of its host.
     HOST: "host" Get "/v1/host",
-        Nothing, Nothing => Json<HostStatus>, [];
+        Nothing, Nothing => Json<HostStatus>, [], Read;
     /// Ends the daemon after its answer. Boxes and traffic go on, unless the request ends everything or the daemon has no
     /// store.
     STOP_DAEMON: "stop_daemon" Post "/v1/daemon/stop",
-        StopQuery, Nothing => Json<StopReply>, [];
+        StopQuery, Nothing => Json<StopReply>, [], Administer;
     /// Replaces the daemon by another program, which it starts after its answer. Boxes and traffic go on. If the program
     /// does not become ready, the daemon goes on.
     UPGRADE_DAEMON: "upgrade_daemon" Post "/v1/daemon/upgrade",
-        Nothing, Json<Upgrade> => Json<UpgradeReply>, [Refused];
+        Nothing, Json<Upgrade> => Json<UpgradeReply>, [Refused], Administer;
     /// Refuses new boxes and starts, and lists the boxes that still run. It lasts until it is ended, or the fabric is
     /// restarted.
     DRAIN_FABRIC: "drain_fabric" Put "/v1/fabric/drain",
-        Nothing, Nothing => Json<DrainStatus>, [Busy Store];
+        Nothing, Nothing => Json<DrainStatus>, [Busy Store], Administer;
     /// Takes new boxes and starts them again.
     UNDRAIN_FABRIC: "undrain_fabric" Delete "/v1/fabric/drain",
-        Nothing, Nothing => Json<DrainStatus>, [Busy Store];
+        Nothing, Nothing => Json<DrainStatus>, [Busy Store], Administer;
     /// Stops all boxes, ends the fabric, starts another one, and brings everything back from the store. If boxes run, it
     /// is restarted only by force.
     RESTART_FABRIC: "restart_fabric" Post "/v1/fabric/restart",
-        RestartQuery, Nothing => Json<FabricRestart>, [Busy Store];
+        RestartQuery, Nothing => Json<FabricRestart>, [Busy Store], Administer;
     /// Returns the OpenAPI document of this API.
     OPENAPI: "openapi" Get "/v1/openapi.json",
-        Nothing, Nothing => Json<serde_json::Value>, [];
+        Nothing, Nothing => Json<serde_json::Value>, [], Read;
 
     /// Lists the boxes, by name.
     LIST_BOXES: "list_boxes" Get "/v1/boxes",
-        Nothing, Nothing => Json<Vec<BoxStatus>>, [];
+        Nothing, Nothing => Json<Vec<BoxStatus>>, [], Read;
     /// Creates a box and starts it.
     CREATE_BOX: "create_box" Post "/v1/boxes",
-        Nothing, Json<CreateBox> => Json<BoxDetail>, [Exists NotFound Refused TooLarge Limit Store Timeout];
+        Nothing, Json<CreateBox> => Json<BoxDetail>, [Exists NotFound Refused TooLarge Limit Store Timeout], Create;
     /// Returns all details of a box.
     SHOW_BOX: "show_box" Get "/v1/boxes/{box}",
-        Nothing, Nothing => Json<BoxDetail>, [NotFound];
+        Nothing, Nothing => Json<BoxDetail>, [NotFound], Read;
     /// Removes a box with its configurations, log and files. A box that is not stopped is removed only by force.
     REMOVE_BOX: "remove_box" Delete "/v1/boxes/{box}",
-        RemoveQuery, Nothing => Nothing, [NotFound Busy Store];
+        RemoveQuery, Nothing => Nothing, [NotFound Busy Store], Create;
     /// Starts a stopped box with its configurations.
     START_BOX: "start_box" Post "/v1/boxes/{box}/start",
-        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Limit Timeout];
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Limit Timeout], Operate;
     /// Stops a box gracefully. It stays stopped until it is started, regardless of its restart policy.
     STOP_BOX: "stop_box" Post "/v1/boxes/{box}/stop",
-        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Timeout];
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Timeout], Operate;
     /// Suspends a box. It keeps its state; packets for it are dropped once its rings are full.
     SUSPEND_BOX: "suspend_box" Post "/v1/boxes/{box}/suspend",
-        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy], Operate;
     /// Resumes a suspended box.
     RESUME_BOX: "resume_box" Post "/v1/boxes/{box}/resume",
-        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy], Operate;
     /// Kills a box as if it had crashed. Its restart policy decides whether it starts again.
     KILL_BOX: "kill_box" Post "/v1/boxes/{box}/kill",
-        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy], Operate;
     /// Stops a box and starts it again, with a fresh state.
     RESTART_BOX: "restart_box" Post "/v1/boxes/{box}/restart",
-        Nothing, Nothing => Json<BoxStatus>, [NotFound Limit Timeout];
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Limit Timeout], Operate;
     /// Returns the console log of a box, oldest line first.
     LOGS: "logs" Get "/v1/boxes/{box}/logs",
-        LogQuery, Nothing => Lines<LogLine>, [NotFound];
+        LogQuery, Nothing => Lines<LogLine>, [NotFound], Read;
     /// Returns the report of a box's last crash.
     CRASH: "crash" Get "/v1/boxes/{box}/crash",
-        Nothing, Nothing => Json<CrashReport>, [NotFound];
+        Nothing, Nothing => Json<CrashReport>, [NotFound], Read;
 
     /// Lists the files that a box has written, by name.
     FILES: "files" Get "/v1/boxes/{box}/files",
-        Nothing, Nothing => Json<Vec<WrittenFile>>, [NotFound];
+        Nothing, Nothing => Json<Vec<WrittenFile>>, [NotFound], Read;
     /// Returns the current contents of a file that a box writes.
     FILE: "file" Get "/v1/boxes/{box}/files/{file}",
-        Nothing, Nothing => Bytes, [NotFound];
+        Nothing, Nothing => Bytes, [NotFound], Read;
 
     /// Returns the text of a configuration.
     SHOW_CONFIGURATION: "show_configuration" Get "/v1/boxes/{box}/configurations/{configuration}",
-        Nothing, Nothing => Json<ConfigurationText>, [NotFound];
+        Nothing, Nothing => Json<ConfigurationText>, [NotFound], Read;
     /// Installs a configuration. It replaces the one of the same name, whose state it takes over.
     INSTALL: "install" Put "/v1/boxes/{box}/configurations/{configuration}",
-        Nothing, Json<Install> => Json<ConfigurationStatus>, [NotFound Refused Busy TooLarge Store Timeout Gone];
+        Nothing, Json<Install> => Json<ConfigurationStatus>, [NotFound Refused Busy TooLarge Store Timeout Gone], Create;
     /// Removes a configuration. The one named `main` can only be replaced.
     REMOVE_CONFIGURATION: "remove_configuration" Delete "/v1/boxes/{box}/configurations/{configuration}",
-        Nothing, Nothing => Nothing, [NotFound Busy Store Timeout Gone];
+        Nothing, Nothing => Nothing, [NotFound Busy Store Timeout Gone], Create;
     /// Checks a configuration without running it.
     CHECK: "check" Post "/v1/check",
-        Nothing, Json<Check> => Json<CheckReply>, [TooLarge Limit Timeout];
+        Nothing, Json<Check> => Json<CheckReply>, [TooLarge Limit Timeout], Create;
 
     /// Lists the handlers of a box, by configuration and element.
     LIST_HANDLERS: "list_handlers" Get "/v1/boxes/{box}/handlers",
-        Nothing, Nothing => Json<Vec<HandlerInfo>>, [NotFound Busy Timeout Gone];
+        Nothing, Nothing => Json<Vec<HandlerInfo>>, [NotFound Busy Timeout Gone], Read;
     /// Reads a handler.
     READ: "read_handler" Get "/v1/boxes/{box}/handlers/{handler}",
-        Nothing, Nothing => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone];
+        Nothing, Nothing => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone], Read;
     /// Reads a handler with an argument.
     ASK: "ask_handler" Post "/v1/boxes/{box}/handlers/{handler}",
-        Nothing, Json<HandlerArgument> => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone];
+        Nothing, Json<HandlerArgument> => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone], Read;
     /// Writes a handler.
     WRITE: "write_handler" Put "/v1/boxes/{box}/handlers/{handler}",
-        Nothing, Json<HandlerWrite> => Nothing, [NotFound Refused Busy TooLarge Timeout Gone];
+        Nothing, Json<HandlerWrite> => Nothing, [NotFound Refused Busy TooLarge Timeout Gone], Operate;
 
     /// Lists the switches, by name.
     LIST_SWITCHES: "list_switches" Get "/v1/switches",
-        Nothing, Nothing => Json<Vec<SwitchStatus>>, [];
+        Nothing, Nothing => Json<Vec<SwitchStatus>>, [], Read;
     /// Creates a switch.
     CREATE_SWITCH: "create_switch" Post "/v1/switches",
-        Nothing, Json<CreateSwitch> => Json<SwitchDetail>, [Exists NotFound Refused Limit Store];
+        Nothing, Json<CreateSwitch> => Json<SwitchDetail>, [Exists NotFound Refused Limit Store], Create;
     /// Returns all details of a switch.
     SHOW_SWITCH: "show_switch" Get "/v1/switches/{switch}",
-        Nothing, Nothing => Json<SwitchDetail>, [NotFound];
+        Nothing, Nothing => Json<SwitchDetail>, [NotFound], Read;
     /// Removes a switch and its ports. If boxes or other switches are attached, it is removed only by force: boxes keep
     /// running, and are attached again when a switch of this name is created.
     REMOVE_SWITCH: "remove_switch" Delete "/v1/switches/{switch}",
-        RemoveQuery, Nothing => Nothing, [NotFound Busy Store];
+        RemoveQuery, Nothing => Nothing, [NotFound Busy Store], Create;
     /// Adds a port to a switch.
     ADD_PORT: "add_port" Post "/v1/switches/{switch}/ports",
-        Nothing, Json<AddPort> => Json<SwitchPort>, [NotFound Exists Refused Limit Store];
+        Nothing, Json<AddPort> => Json<SwitchPort>, [NotFound Exists Refused Limit Store], Create;
     /// Removes a port from a switch. A port that connects a box or another switch is removed only by force.
     REMOVE_PORT: "remove_port" Delete "/v1/switches/{switch}/ports/{port}",
-        RemoveQuery, Nothing => Nothing, [NotFound Busy Store];
+        RemoveQuery, Nothing => Nothing, [NotFound Busy Store], Create;
     /// Lists the addresses that a switch knows.
     LIST_ADDRESSES: "list_addresses" Get "/v1/switches/{switch}/addresses",
-        Nothing, Nothing => Json<Vec<AddressEntry>>, [NotFound];
+        Nothing, Nothing => Json<Vec<AddressEntry>>, [NotFound], Read;
     /// Assigns an address to a port of a static switch.
     SET_ADDRESS: "set_address" Put "/v1/switches/{switch}/addresses/{mac}",
-        Nothing, Json<SetAddress> => Nothing, [NotFound Refused Limit Store];
+        Nothing, Json<SetAddress> => Nothing, [NotFound Refused Limit Store], Create;
     /// Removes an address from a static switch.
     REMOVE_ADDRESS: "remove_address" Delete "/v1/switches/{switch}/addresses/{mac}",
-        Nothing, Nothing => Nothing, [NotFound Refused Store];
+        Nothing, Nothing => Nothing, [NotFound Refused Store], Create;
 
     /// Returns the accounts of the places through which packets pass: ports, switches, pipes, rings and boxes. Each number
     /// is measured on its own.
     ACCOUNT: "account" Get "/v1/account",
-        AccountQuery, Nothing => Json<AccountReport>, [NotFound Timeout];
+        AccountQuery, Nothing => Json<AccountReport>, [NotFound Timeout], Read;
     /// Captures the packets that pass a port. Traffic never waits: if the caller is too slow, packets are left out.
     CAPTURE: "capture" Get "/v1/capture",
-        CaptureQuery, Nothing => Capture, [NotFound Limit];
+        CaptureQuery, Nothing => Capture, [NotFound Limit], Operate;
     /// Returns the events of the daemon, oldest first.
     EVENTS: "events" Get "/v1/events",
-        EventQuery, Nothing => Lines<Event>, [Limit];
+        EventQuery, Nothing => Lines<Event>, [Limit], Read;
 
     /// Lists the stacks, by name.
     LIST_STACKS: "list_stacks" Get "/v1/stacks",
-        Nothing, Nothing => Json<Vec<StackStatus>>, [];
+        Nothing, Nothing => Json<Vec<StackStatus>>, [], Read;
     /// Returns what applying a stack would change.
     DIFF_STACK: "diff_stack" Post "/v1/stacks/{stack}/diff",
-        Nothing, Json<Stack> => Json<Changes>, [Refused TooLarge Timeout];
+        Nothing, Json<Stack> => Json<Changes>, [Refused TooLarge Timeout], Read;
     /// Applies a stack as a whole or not at all: creates, changes and removes boxes and switches until they match its
     /// definition.
     APPLY_STACK: "apply_stack" Put "/v1/stacks/{stack}",
-        ApplyQuery, Json<Stack> => Json<Changes>, [Exists NotFound Refused Busy TooLarge Limit Store Timeout];
+        ApplyQuery, Json<Stack> => Json<Changes>, [Exists NotFound Refused Busy TooLarge Limit Store Timeout], Create;
     /// Confirms a stack that was applied with a time limit, which keeps it.
     CONFIRM_STACK: "confirm_stack" Post "/v1/stacks/{stack}/confirm",
-        Nothing, Nothing => Nothing, [Busy Store];
+        Nothing, Nothing => Nothing, [Busy Store], Create;
     /// Rolls back a stack that awaits confirmation to its previous definition.
     ROLL_BACK_STACK: "roll_back_stack" Post "/v1/stacks/{stack}/rollback",
-        Nothing, Nothing => Json<Changes>, [Exists NotFound Refused Busy Limit Store Timeout];
+        Nothing, Nothing => Json<Changes>, [Exists NotFound Refused Busy Limit Store Timeout], Create;
     /// Returns the definition of a stack as it is now, with all configurations and files.
     EXPORT_STACK: "export_stack" Get "/v1/stacks/{stack}",
-        Nothing, Nothing => Json<Stack>, [NotFound Store];
+        Nothing, Nothing => Json<Stack>, [NotFound Store], Read;
     /// Removes a stack's boxes and switches. If others use its switches, they are removed only by force.
     REMOVE_STACK: "remove_stack" Delete "/v1/stacks/{stack}",
-        RemoveQuery, Nothing => Json<Changes>, [NotFound Busy Store];
+        RemoveQuery, Nothing => Json<Changes>, [NotFound Busy Store], Create;
 
     /// Checks the store's whole file, and lists the entries that were set aside.
     CHECK_STORE: "check_store" Get "/v1/store",
-        Nothing, Nothing => Json<StoreStatus>, [Store];
+        Nothing, Nothing => Json<StoreStatus>, [Store], Administer;
     /// Returns a copy of the store with all acknowledged changes.
     BACK_STORE_UP: "back_store_up" Get "/v1/store/backup",
-        Nothing, Nothing => Bytes, [Store];
+        Nothing, Nothing => Bytes, [Store], Administer;
     /// Restores an entry of the store that was set aside. If that fails, it stays aside.
     RETRY_SET_ASIDE: "retry_set_aside" Post "/v1/store/set-aside/{entry}/retry",
-        Nothing, Nothing => Nothing, [NotFound Store];
+        Nothing, Nothing => Nothing, [NotFound Store], Administer;
     /// Deletes an entry of the store that was set aside.
     DROP_SET_ASIDE: "drop_set_aside" Delete "/v1/store/set-aside/{entry}",
-        Nothing, Nothing => Nothing, [NotFound Store];
+        Nothing, Nothing => Nothing, [NotFound Store], Administer;
 
     /// Returns all counters in the formats of Prometheus.
     METRICS: "metrics" Get "/metrics",
-        Nothing, Nothing => Metrics, [];
+        Nothing, Nothing => Metrics, [], Read;
 }

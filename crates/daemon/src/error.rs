@@ -3,8 +3,8 @@
 use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
-    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, Owner, PortName, StackName,
-    Subject, SwitchName,
+    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, Owner, PortName, Right,
+    StackName, Subject, SwitchName,
 };
 use protocol::fabric::{CreateFailure, FabricError};
 use protocol::launcher::{LauncherError, Refusal, Shortfall};
@@ -70,6 +70,8 @@ pub enum OperationError {
     Port(PortError),
     /// The request is too long: which part, its bytes, and the limit.
     TooLarge(&'static str, usize, usize),
+    /// The caller may not do this.
+    Denied(AccessError),
     /// A limit is reached: its object and its value.
     Limit(&'static str, usize),
     /// The fabric did not do as ordered.
@@ -115,6 +117,37 @@ pub enum RequestError {
     Ambiguous(String, Vec<Subject>),
     /// An account is of a box, a switch or a stack.
     NoAccount(Subject),
+}
+
+/// Why a user of a file of tokens may not do something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessError {
+    /// The token does not give the right.
+    Right(Right),
+    /// The request names another owner.
+    Owner {
+        /// The user's owner.
+        own: Owner,
+        /// The other one.
+        wanted: Owner,
+    },
+    /// The request names devices or files of the host, of this kind.
+    HostDevice(&'static str),
+    /// The request asks for more than the usual weight.
+    Weight,
+    /// A box would send from other addresses than its own.
+    Transparent,
+    /// The owner would have more than the quota.
+    Quota {
+        /// What is limited.
+        name: &'static str,
+        /// The quota.
+        limit: String,
+        /// How much the owner has.
+        used: String,
+        /// How much more the request needs.
+        more: String,
+    },
 }
 
 /// Why a port cannot be opened or attached.
@@ -173,7 +206,8 @@ impl OperationError {
             Self::Invalid(_) => ErrorCode::Invalid,
             Self::Refused(_) | Self::Port(_) | Self::Upgrade(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
-            Self::Limit(..) => ErrorCode::Limit,
+            Self::Denied(AccessError::Quota { .. }) | Self::Limit(..) => ErrorCode::Limit,
+            Self::Denied(_) => ErrorCode::Denied,
             Self::Fabric(error) => fabric_code(error),
             Self::Launcher(_) | Self::System(..) => ErrorCode::Internal,
             Self::Store(_) => ErrorCode::Store,
@@ -194,6 +228,8 @@ impl OperationError {
             Self::InUse(object, _) => (ErrorReason::InUse, object.clone()),
             Self::FabricInUse(_) => (ErrorReason::InUse, Subject::Daemon),
             Self::Draining => (ErrorReason::Draining, Subject::Daemon),
+            Self::Denied(AccessError::Quota { .. }) => (ErrorReason::Quota, Subject::Daemon),
+            Self::Denied(_) => (ErrorReason::NoRight, Subject::Daemon),
             Self::Fabric(FabricError::NoProcessor { .. }) => (ErrorReason::NoProcessor, Subject::Daemon),
             _ => return None,
         })
@@ -270,6 +306,7 @@ impl fmt::Display for OperationError {
                 }
             }
             Self::Port(error) => error.fmt(f),
+            Self::Denied(error) => error.fmt(f),
             Self::TooLarge(what, bytes, limit) => write!(f, "{what} has {bytes} bytes; the limit is {limit}"),
             Self::Limit(what, limit) => write!(f, "the limit of {limit} {what} is reached"),
             Self::Fabric(error) => error.fmt(f),
@@ -345,6 +382,43 @@ impl fmt::Display for RequestError {
 }
 
 impl Error for RequestError {}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Right(Right::Administer) => f.write_str("only administrators can do this"),
+            Self::Right(right) => {
+                write!(
+                    f,
+                    "the token does not give the right `{right}`: ask an administrator for one that does"
+                )
+            }
+            Self::Owner { own, wanted } => {
+                write!(f, "the token is for objects of {own}: it can't create objects of {wanted}")
+            }
+            Self::HostDevice(kind) => write!(f, "only administrators can connect {kind} of the host"),
+            Self::Weight => {
+                write!(f, "only administrators can give a weight above {}", api::Weight::default())
+            }
+            Self::Transparent => {
+                f.write_str("only administrators can let a box send from other addresses than its own")
+            }
+            Self::Quota { name, limit, used, more } => write!(
+                f,
+                "the quota for {name} is {limit}, of which {used} are used; the request needs {more} more: remove \
+                 something, or ask an administrator for a larger quota"
+            ),
+        }
+    }
+}
+
+impl Error for AccessError {}
+
+impl From<AccessError> for OperationError {
+    fn from(error: AccessError) -> Self {
+        Self::Denied(error)
+    }
+}
 
 impl fmt::Display for PortError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

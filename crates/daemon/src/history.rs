@@ -46,6 +46,13 @@ pub(crate) struct HistoryPage<T> {
     pub(crate) lost: u64,
 }
 
+impl<T> HistoryPage<T> {
+    /// Whether there is nothing to read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.lost == 0
+    }
+}
+
 impl<T: Clone> History<T> {
     /// An empty history whose first entry gets the number after `last`.
     #[cfg(test)]

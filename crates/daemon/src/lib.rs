@@ -23,6 +23,7 @@
 #[cfg(test)]
 extern crate self as daemon;
 
+mod caller;
 mod error;
 mod fabric;
 mod filter;
@@ -31,18 +32,25 @@ mod host;
 mod journal;
 mod limits;
 mod news;
+mod owners;
 mod server;
 mod settings;
 mod store;
 mod supervisor;
 mod symbols;
+#[cfg(test)]
+#[path = "../tests/support/thread_fabric.rs"]
+mod thread_fabric;
 mod upgrade;
 
 pub use api::{Subject, escape::EscapedText};
-pub use error::{OperationError, PortError, RequestError};
+pub use caller::{Caller, User};
+pub use error::{AccessError, OperationError, PortError, RequestError};
 pub use fabric::{Connector, LauncherConnector};
 pub use filter::{ConfineError, confine};
-pub use server::{Address, ListenError, Listeners, RunError, Tcp, TlsError, run};
+pub use server::{
+    Address, ListenError, Listeners, NewUser, RunError, Tcp, TlsError, TokensError, add_user, run, users,
+};
 pub use settings::Settings;
 pub use store::StoreError;
 pub use supervisor::{StartError, Supervisor};

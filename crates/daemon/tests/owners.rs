@@ -3,13 +3,22 @@
 mod support;
 
 use api::{
-    AddPort, Attachment, BoxDetail, CreateBox, CreateSwitch, ErrorCode, Limits, Owner, PortDriver, Stack,
-    StackName,
+    AccountQuery, AddPort, Attachment, BoxDetail, CreateBox, CreateSwitch, ErrorCode, EventQuery,
+    ExternalSwitch, Limits, Owner, PortDriver, Quota, Right, Size, Stack, StackName,
 };
-use support::{name, process, supervisor, switch};
+use daemon::{Caller, OperationError, Supervisor, User};
+use std::sync::Arc;
+use support::{name, supervisor, switch};
 
 fn owner(name: &str) -> Owner {
     name.parse().unwrap()
+}
+
+/// A box that sends from the addresses of its ports only, as users' boxes do.
+fn process(name: &str, command: &str, ports: &[&str]) -> CreateBox {
+    let mut made = support::process(name, command, ports);
+    made.ports.iter_mut().for_each(|port| port.limits = Limits::default());
+    made
 }
 
 fn box_of(name: &str, of: &str, ports: &[&str]) -> CreateBox {
@@ -116,4 +125,183 @@ fn a_stack_changes_with_whom_a_switch_is_shared() {
     stack.boxes.clear();
     let changes = supervisor.apply_stack(&edge, stack).unwrap().changes;
     assert!(changes.iter().any(|change| change.detail == "owner alice -> bob"), "{changes:?}");
+}
+
+/// A user's view of a daemon.
+fn user(supervisor: &Supervisor, of: &str, quota: Quota) -> Supervisor {
+    supervisor.for_caller(Caller::User(Arc::new(User {
+        name: of.parse().unwrap(),
+        owner: owner(of),
+        rights: Right::OF_TOKENS.into(),
+        quota,
+    })))
+}
+
+#[test]
+fn a_user_has_the_objects_of_one_owner() {
+    let supervisor = supervisor();
+    supervisor.create_box(box_of("his", "bob", &[])).unwrap();
+    supervisor.create_switch(switch_of("lan-b", "bob", &[])).unwrap();
+    supervisor.create_switch(switch_of("uplink", "bob", &["alice"])).unwrap();
+    let alice = user(&supervisor, "alice", Quota::default());
+    assert!(alice.boxes().unwrap().is_empty() && alice.switches().unwrap().is_empty());
+    assert!(alice.event_list(&EventQuery::default()).is_empty());
+    // A request without an owner is for the user's.
+    let made = alice.create_box(process("hers", "mirror", &["uplink"])).unwrap();
+    assert_eq!(made.status.owner, owner("alice"));
+    assert_eq!(alice.create_switch(CreateSwitch::new(switch("lan-a"))).unwrap().status.owner, owner("alice"));
+    let refused = |result: Result<BoxDetail, OperationError>| result.unwrap_err();
+    let denied = |error: OperationError| {
+        assert_eq!(error.code(), ErrorCode::Denied, "{error}");
+        error.to_string()
+    };
+    denied(refused(alice.create_box(box_of("x", "bob", &[]))));
+    let heavy = CreateBox { cpu_weight: 101.try_into().unwrap(), ..process("x", "mirror", &[]) };
+    denied(refused(alice.create_box(heavy)));
+    let mut spoofing = process("x", "mirror", &["lan-a"]);
+    spoofing.ports[0].limits.transparent = true;
+    denied(refused(alice.create_box(spoofing.clone())));
+    spoofing.ports[0].limits = Limits { source: Some(api::MacAddr::new([2; 6])), ..Limits::default() };
+    denied(refused(alice.create_box(spoofing)));
+    // What another owner has is not there, or taken.
+    let missing = |name: &str| format!("there is no switch {name}");
+    assert_eq!(refused(alice.create_box(process("x", "mirror", &["lan-b"]))).to_string(), missing("lan-b"));
+    assert_eq!(refused(alice.create_box(process("x", "mirror", &["lan-c"]))).to_string(), missing("lan-c"));
+    let taken = refused(alice.create_box(process("his", "mirror", &[])));
+    assert_eq!(taken.to_string(), "a box named his already exists");
+    // Neither devices nor files of the host.
+    let add =
+        |driver: PortDriver| alice.add_port(&switch("lan-a"), &port("p", driver)).map(drop).unwrap_err();
+    denied(add(PortDriver::Tap { device: None }));
+    denied(add(PortDriver::AfPacket { device: Some("lo".parse().unwrap()) }));
+    denied(add(PortDriver::Pcap { read: Some("/etc/passwd".into()), write: None, repeat: 1, rate: None }));
+    let pipe = |to: &str| PortDriver::Pipe { switch: switch(to), port: "in".parse().unwrap() };
+    assert_eq!(add(pipe("lan-b")).to_string(), missing("lan-b"));
+    assert_eq!(add(PortDriver::Box { name: name("his"), port: 0 }).to_string(), "there is no box his");
+    alice.add_port(&switch("lan-a"), &port("p", pipe("uplink"))).unwrap();
+    let with_tap = CreateSwitch {
+        ports: vec![port("t", PortDriver::Tap { device: None })],
+        ..CreateSwitch::new(switch("x"))
+    };
+    assert_eq!(alice.create_switch(with_tap.clone()).unwrap_err().code(), ErrorCode::Denied);
+    // The same holds in a stack, and nothing is made.
+    let edge: StackName = "edge".parse().unwrap();
+    let apply = |stack: Stack| alice.apply_stack(&edge, stack).unwrap_err();
+    denied(apply(Stack { switches: vec![with_tap], ..Stack::default() }));
+    denied(apply(Stack { boxes: vec![box_of("x", "bob", &[])], ..Stack::default() }));
+    denied(apply(Stack { owner: owner("bob"), ..Stack::default() }));
+    let external = |ports: Vec<AddPort>| Stack {
+        external: vec![ExternalSwitch { name: switch("uplink"), ports }],
+        boxes: vec![process("x", "mirror", &["uplink"])],
+        ..Stack::default()
+    };
+    assert_eq!(apply(external(vec![port("n", PortDriver::Null {})])).to_string(), missing("uplink"));
+    alice.apply_stack(&edge, external(Vec::new())).unwrap();
+    assert_eq!(alice.show_box(&name("x")).unwrap().status.owner, owner("alice"));
+    let names: Vec<_> = alice.boxes().unwrap().into_iter().map(|status| status.name).collect();
+    assert_eq!(names, [name("hers"), name("x")]);
+    assert_eq!(alice.stacks().unwrap().len(), 1);
+    let bob = user(&supervisor, "bob", Quota::default());
+    assert!(bob.stacks().unwrap().is_empty());
+    assert_eq!(bob.apply_stack(&edge, Stack::default()).unwrap_err().code(), ErrorCode::Exists);
+    assert_eq!(bob.remove_stack(&edge).unwrap_err().code(), ErrorCode::NotFound);
+    assert_eq!(bob.remove_box(&name("hers")).unwrap_err().to_string(), "there is no box hers");
+    // A stack of the administrator may have objects of several owners. A user changes only the user's own.
+    let mixed: StackName = "mixed".parse().unwrap();
+    let boxes = vec![box_of("m-a", "alice", &[]), box_of("m-b", "bob", &[])];
+    supervisor.apply_stack(&mixed, Stack { owner: owner("alice"), boxes, ..Stack::default() }).unwrap();
+    assert!(alice.remove_stack(&mixed).is_err());
+    assert!(supervisor.show_box(&name("m-a")).is_ok() && supervisor.show_box(&name("m-b")).is_ok());
+    // A switch that others use can be removed by its owner.
+    bob.remove_switch(&switch("uplink")).unwrap();
+    let seen = |view: &Supervisor| view.event_list(&EventQuery::default());
+    let owners: Vec<_> = seen(&alice).into_iter().map(|event| event.owner).collect();
+    assert!(!owners.is_empty() && owners.iter().all(|of| *of == Some(owner("alice"))), "{owners:?}");
+    assert!(seen(&bob).iter().any(|event| event.subject == "switch/uplink"));
+    assert!(seen(&supervisor).len() > seen(&alice).len() + seen(&bob).len());
+    assert_eq!(alice.host().unwrap().counts.boxes, 3);
+    // Accounts of packets show own places only.
+    let account = |view: &Supervisor, subject: Option<&str>| {
+        let query = AccountQuery { subject: subject.map(str::to_string), elements: false };
+        let places = view.account(&query)?.places;
+        Ok::<_, OperationError>(places.iter().map(|row| row.place.to_string()).collect::<Vec<_>>())
+    };
+    assert!(account(&supervisor, None).unwrap().iter().any(|place| place.contains("m-b")));
+    let own = account(&alice, None).unwrap();
+    assert!(own.iter().any(|place| place.contains("m-a")), "{own:?}");
+    assert!(!own.iter().any(|place| place.contains("m-b") || place.contains("his")), "{own:?}");
+    assert!(!account(&alice, Some("mixed")).unwrap().iter().any(|place| place.contains("m-b")));
+    for other in ["his", "box/his", "lan-b"] {
+        assert_eq!(account(&alice, Some(other)).unwrap_err().code(), ErrorCode::NotFound);
+    }
+}
+
+#[test]
+fn a_quota_holds_whatever_is_created_at_once() {
+    let supervisor = supervisor();
+    let quota =
+        Quota { boxes: Some(4), memory: Some(Size(5 << 20)), cpu: "3".parse().ok(), switches: Some(1) };
+    let alice = user(&supervisor, "alice", quota);
+    let small = |number: usize| CreateBox {
+        cpu_limit: "0.5".parse().ok(),
+        ..process(&format!("b{number}"), "mirror", &[])
+    };
+    let made: Vec<bool> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..12)
+            .map(|number| {
+                let (alice, small) = (&alice, &small);
+                scope.spawn(move || {
+                    let switch = CreateSwitch::new(switch(&format!("s{number}")));
+                    (alice.create_box(small(number)).is_ok(), alice.create_switch(switch).is_ok())
+                })
+            })
+            .collect();
+        let all: Vec<_> = all.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(all.iter().filter(|(_, switch)| *switch).count(), 1);
+        all.into_iter().map(|(made, _)| made).collect()
+    });
+    assert_eq!(made.iter().filter(|made| **made).count(), 4);
+    let error = alice.create_box(small(20)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Limit);
+    assert_eq!(
+        error.to_string(),
+        "the quota for boxes is 4, of which 4 are used; the request needs 1 more: remove something, \
+         or ask an administrator for a larger quota"
+    );
+    // What is removed, or fails, leaves room.
+    let first = name(&format!("b{}", made.iter().position(|made| *made).unwrap()));
+    alice.remove_box(&first).unwrap();
+    let large = CreateBox { memory: Size(3 << 20), ..small(20) };
+    assert!(alice.create_box(large).unwrap_err().to_string().contains("memory"));
+    let whole = CreateBox { cpu_limit: "1.6".parse().ok(), ..small(20) };
+    assert!(alice.create_box(whole).unwrap_err().to_string().contains("CPU"));
+    assert_eq!(
+        alice.create_box(CreateBox { configuration: "dance".into(), ..small(20) }).unwrap_err().code(),
+        ErrorCode::Refused
+    );
+    alice.create_box(small(20)).unwrap();
+    // A stack beyond the quota is refused before anything changes; one that replaces as much is not.
+    let edge: StackName = "edge".parse().unwrap();
+    for status in alice.boxes().unwrap() {
+        alice.remove_box(&status.name).unwrap();
+    }
+    let stack = |count: usize, limit: &str| Stack {
+        boxes: (0..count)
+            .map(|number| CreateBox { cpu_limit: limit.parse().ok(), ..small(number) })
+            .collect(),
+        ..Stack::default()
+    };
+    assert_eq!(alice.apply_stack(&edge, stack(5, "0.5")).unwrap_err().code(), ErrorCode::Limit);
+    assert!(alice.boxes().unwrap().is_empty());
+    alice.apply_stack(&edge, stack(4, "0.5")).unwrap();
+    let error = alice.apply_stack(&edge, stack(4, "1")).unwrap_err();
+    assert!(error.to_string().contains("3 CPUs, of which 2 CPUs"), "{error}");
+    alice.apply_stack(&edge, stack(3, "1")).unwrap();
+    let mut replaced = stack(3, "1");
+    replaced.boxes[0].ring = 64.try_into().unwrap();
+    alice.apply_stack(&edge, replaced).unwrap();
+    // The administrator is not bound.
+    supervisor.create_box(CreateBox { owner: owner("alice"), ..small(30) }).unwrap();
+    supervisor.create_box(CreateBox { owner: owner("alice"), ..small(31) }).unwrap();
+    assert_eq!(alice.create_box(small(32)).unwrap_err().code(), ErrorCode::Limit);
 }

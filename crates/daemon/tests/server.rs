@@ -6,9 +6,9 @@ use api::client::{Address, Client, ClientError, Credentials};
 use api::operation as op;
 use api::{
     BoxState, CaptureQuery, CreateBox, ErrorCode, ErrorReason, Event, EventKind, EventQuery, LogQuery,
-    PortRequest, RemoveQuery,
+    PortRequest, Quota, RemoveQuery, Right,
 };
-use daemon::{Listeners, Settings, Tcp};
+use daemon::{Listeners, NewUser, Settings, Tcp};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -34,7 +34,8 @@ fn run_as_daemon() {
         address: "127.0.0.1:0".parse().unwrap(),
         certificate: file("certificate"),
         key: file("key"),
-        token: file("token"),
+        token: Some(file("token")),
+        tokens: Some(file("tokens")).filter(|path| path.exists()),
     });
     let listeners = Listeners::open(&file("socket"), tcp.as_ref().map(|tcp| tcp.address), None);
     let run = |listeners| {
@@ -376,6 +377,68 @@ fn wrong_tokens_are_told_apart_throttled_and_counted() {
         let line = format!("clickbox_api_refused_requests_total{{reason=\"{reason}\"}} {count}\n");
         assert!(metrics.contains(&line), "{line}{metrics}");
     }
+}
+
+/// Users over TCP: rights, changes of the file while the daemon runs, and what follows a stream.
+#[test]
+fn users_have_the_rights_of_their_tokens() {
+    let folder = Folder::new("users");
+    let file = folder.file("tokens");
+    let user = |name: &str, rights: &[Right]| NewUser {
+        name: name.parse().unwrap(),
+        owner: name.parse().unwrap(),
+        rights: rights.iter().copied().collect(),
+        quota: Quota { boxes: Some(1), ..Quota::default() },
+    };
+    let alice = daemon::add_user(&file, &user("alice", &Right::OF_TOKENS)).unwrap();
+    let bob = daemon::add_user(&file, &user("bob", &[Right::Read])).unwrap();
+    let (daemon, with) = with_tcp(&folder);
+    let (alice, bob) = (with(Some(&alice)), with(Some(&bob)));
+    let create = |client: &Client, name: &str| {
+        client
+            .send(&op::CREATE_BOX, &[], &process(name, "mirror", &[]))
+            .map(|made| made.status.owner.to_string())
+    };
+    assert_eq!(create(&alice, "hers").unwrap(), "alice");
+    assert_eq!(code(create(&alice, "more")), ErrorCode::Limit);
+    assert_eq!(code(create(&bob, "his")), ErrorCode::Denied);
+    assert_eq!(bob.ask(&op::LIST_BOXES, &[]).unwrap().len(), 0);
+    assert_eq!(code(bob.ask(&op::SHOW_BOX, &["hers"])), ErrorCode::NotFound);
+    assert_eq!(code(alice.ask(&op::CHECK_STORE, &[])), ErrorCode::Denied);
+    assert_eq!(with(Some(TOKEN)).ask(&op::LIST_BOXES, &[]).unwrap().len(), 1);
+    // A follower gets the events of its own objects only.
+    let mut events = alice.call(&op::EVENTS, &[], &EventQuery { follow: true, since: Some(0) }, &()).unwrap();
+    create(&daemon.client(), "plain").unwrap();
+    alice.ask(&op::STOP_BOX, &["hers"]).unwrap();
+    let mut seen: Vec<Event> = Vec::new();
+    while !seen.iter().any(|event| event.kind == EventKind::BoxStopped) {
+        seen.push(events.next().unwrap().unwrap());
+    }
+    assert!(seen.iter().all(|event| event.subject == "box/hers"), "{seen:?}");
+    // A new user, and one whose entry is removed.
+    let carol = daemon::add_user(&file, &user("carol", &[Right::Read])).unwrap();
+    let carol = with(Some(&carol));
+    until("the new token is known", || {
+        std::thread::sleep(Duration::from_millis(200));
+        carol.ask(&op::HOST, &[]).is_ok()
+    });
+    let text = std::fs::read_to_string(&file).unwrap();
+    let start = text.find("[users.bob]").unwrap();
+    let end = text.find("[users.carol]").unwrap();
+    std::fs::write(&file, [&text[..start], &text[end..]].concat()).unwrap();
+    until("the token is refused", || bob.ask(&op::HOST, &[]).is_err());
+    let Err(ClientError::Api(error)) = bob.ask(&op::HOST, &[]) else { panic!("the token is known") };
+    assert_eq!(error.reason, Some(ErrorReason::WrongToken));
+    // A file that others can read is not used.
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let kinds = || {
+        let events = daemon.client().call(&op::EVENTS, &[], &EventQuery::default(), &()).unwrap();
+        let messages =
+            events.map(|event| event.unwrap()).filter(|event| event.kind == EventKind::TokensChanged);
+        messages.map(|event| event.message).collect::<Vec<_>>()
+    };
+    until("the change is reported", || kinds().iter().any(|message| message.contains("chmod 600")));
+    assert!(alice.ask(&op::HOST, &[]).is_ok());
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub enum ErrorCode {
     Busy,
     /// The token is missing or wrong. Status 401.
     Forbidden,
+    /// The token does not give the right that the request needs. Status 403.
+    Denied,
     /// The request is longer than the daemon accepts. Status 413.
     TooLarge,
     /// A limit of the daemon or of the host is reached. Status 429.
@@ -53,6 +55,7 @@ impl ErrorCode {
             Self::Invalid => 400,
             Self::Refused => 422,
             Self::Forbidden => 401,
+            Self::Denied => 403,
             Self::TooLarge => 413,
             Self::Limit => 429,
             Self::Store => 507,
@@ -63,13 +66,14 @@ impl ErrorCode {
     }
 
     /// All codes that a daemon sends.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NotFound,
         Self::Exists,
         Self::Invalid,
         Self::Refused,
         Self::Busy,
         Self::Forbidden,
+        Self::Denied,
         Self::TooLarge,
         Self::Limit,
         Self::Store,
@@ -109,8 +113,12 @@ pub enum ErrorReason {
     NoProcessor,
     /// The request has no token.
     NoToken,
-    /// The request has a token, but not the daemon's.
+    /// The request has a token that the daemon does not know.
     WrongToken,
+    /// The token does not give a right that the operation needs.
+    NoRight,
+    /// The owner would have more than the token's quota.
+    Quota,
     /// A reason that this version of the client does not know.
     #[serde(other)]
     Unknown,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::name::Owner;
 use crate::time::Time;
 
 /// An event in the daemon's journal.
@@ -16,6 +17,9 @@ pub struct Event {
     pub kind: EventKind,
     /// What the event is about: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `stack/NAME` or `daemon`.
     pub subject: String,
+    /// The owner of the object. Absent for the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
     /// A description in one sentence. Texts from boxes are escaped.
     pub message: String,
 }
@@ -91,6 +95,8 @@ pub enum EventKind {
     DaemonStopping,
     /// A client over TCP presented too many wrong tokens and must wait. Reported at most once a minute.
     WrongTokens,
+    /// The file of tokens was read again, or can't be used any more.
+    TokensChanged,
     /// Earlier events are no longer kept.
     EventsLost,
     /// A kind that this version of the client does not know.

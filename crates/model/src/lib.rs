@@ -30,6 +30,7 @@ mod switches;
 mod text;
 mod time;
 mod traffic;
+mod user;
 mod value;
 
 pub use account::{DiscardedPackets, LostPackets, PacketAccount, PacketPlaces, WaitingPackets};
@@ -51,7 +52,9 @@ pub use host::{
 };
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
-pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};
+pub use name::{
+    BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName, UserName,
+};
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
 pub use stack::{
@@ -65,4 +68,5 @@ pub use switches::{
 };
 pub use time::{Time, TimeError};
 pub use traffic::{Rates, Traffic};
+pub use user::{Quota, Right, RightError};
 pub use value::Value;

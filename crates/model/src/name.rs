@@ -83,6 +83,7 @@ names! {
     PortName "PortName" "The name of a port, unique in its switch."
     StackName "StackName" "The name of a stack, unique in its daemon."
     SwitchName "SwitchName" "The name of a switch, unique in its daemon."
+    UserName "UserName" "The name of a user of the API, unique in its file of tokens."
 }
 
 impl ConfigurationName {

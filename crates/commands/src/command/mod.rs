@@ -15,5 +15,6 @@ pub(crate) mod graph;
 pub(crate) mod launcher;
 pub(crate) mod online;
 pub(crate) mod run;
+pub(crate) mod token;
 pub(crate) mod upgrade;
 mod usage;

@@ -74,6 +74,10 @@ pub(crate) enum CommandError {
     Confine(daemon::ConfineError),
     /// The process that starts launchers cannot be started.
     Starter(protocol::launcher::LauncherError),
+    /// The file of tokens can't be used.
+    Tokens(daemon::TokensError),
+    /// An owner can't be the name of a user.
+    UserName(api::NameError),
     /// The launcher failed.
     Launcher(launcher::RunError),
     /// This process cannot become a fabric.
@@ -165,6 +169,8 @@ impl CommandError {
             | Self::ListenVariable
             | Self::NoDefaultSocket
             | Self::Folder { .. }
+            | Self::Tokens(_)
+            | Self::UserName(_)
             | Self::CapturePoint { .. }
             | Self::Port(_)
             | Self::Stack(_)
@@ -228,6 +234,8 @@ impl fmt::Display for CommandError {
             Self::Daemon(error) => error.fmt(f),
             Self::Confine(error) => error.fmt(f),
             Self::Starter(error) => error.fmt(f),
+            Self::Tokens(error) => error.fmt(f),
+            Self::UserName(error) => error.fmt(f),
             Self::Launcher(error) => error.fmt(f),
             Self::FabricEnd(error) => error.fmt(f),
             Self::Fabric(error) => error.fmt(f),
@@ -269,6 +277,8 @@ impl Error for CommandError {
             Self::Daemon(error) => error.source(),
             Self::Confine(error) => error.source(),
             Self::Starter(error) => error.source(),
+            Self::Tokens(error) => error.source(),
+            Self::UserName(error) => error.source(),
             Self::Launcher(error) => error.source(),
             Self::FabricEnd(error) => error.source(),
             Self::Fabric(error) => error.source(),
@@ -313,4 +323,5 @@ from!(
     BenchError => Bench,
     DemoError => Demo,
     toml::ser::Error => Export,
+    daemon::TokensError => Tokens,
 );

@@ -128,6 +128,7 @@ fn of_reply(error: &ApiError) -> Option<String> {
                 "`clickbox confirm {name}` keeps the new state, `clickbox rollback {name}` restores the old one"
             )
         }
+        ErrorReason::NoRight | ErrorReason::Quota => return None,
         ErrorReason::InUse if subject.starts_with("box/") => {
             format!("stop it first (`clickbox stop {name}`), or add --force")
         }

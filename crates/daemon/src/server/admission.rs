@@ -6,6 +6,7 @@
 //! - A new connection is always accepted. If there are too many, one of the client that has the most is closed.
 //! - A request that is being served is never aborted for another one.
 
+use api::UserName;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +19,14 @@ const MAX_NEW: usize = 256;
 const MAX_IDLE: usize = 256;
 
 /// Maximum concurrent requests of each listener.
-const MAX_REQUESTS: usize = 512;
+pub(super) const MAX_REQUESTS: usize = 512;
 
 /// Maximum concurrent requests of one client, so that one client cannot shut out the others.
 const MAX_CLIENT_REQUESTS: usize = 384;
+
+/// Maximum concurrent requests of one user of a file of tokens, so that a few users cannot shut out the others, nor the
+/// administrator.
+const MAX_USER_REQUESTS: usize = 64;
 
 /// Who a client is. Limits are shared between clients, not between connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +62,8 @@ enum Stage {
 struct Entry {
     peer: Peer,
     stage: Stage,
+    /// The user of the file of tokens whose request is being served.
+    user: Option<UserName>,
     evicted: Arc<Notify>,
 }
 
@@ -71,6 +78,12 @@ impl Table {
     fn count(&self, stage: Stage, peer: Option<Peer>) -> usize {
         let counted = |entry: &&Entry| entry.stage == stage && peer.is_none_or(|peer| entry.peer == peer);
         self.entries.values().filter(counted).count()
+    }
+
+    /// The requests of a user that are being served, whatever addresses they come from.
+    fn requests_of(&self, user: &UserName) -> usize {
+        let is_theirs = |entry: &&Entry| entry.stage == Stage::Busy && entry.user.as_ref() == Some(user);
+        self.entries.values().filter(is_theirs).count()
     }
 
     /// If more than `limit` connections are in a stage, closes the oldest one of the client that has the most.
@@ -109,7 +122,7 @@ impl Admission {
         let mut table = self.table();
         let (number, evicted) = (table.next, Arc::new(Notify::new()));
         table.next += 1;
-        table.entries.insert(number, Entry { peer, stage: Stage::New, evicted: evicted.clone() });
+        table.entries.insert(number, Entry { peer, stage: Stage::New, user: None, evicted: evicted.clone() });
         table.shrink(Stage::New, MAX_NEW);
         Arc::new(Connection { number, peer, evicted, admission: self.clone() })
     }
@@ -131,15 +144,16 @@ impl Connection {
     }
 
     /// Begins an authorised request. Returns `None` if too many are being served, or if the connection is being closed.
-    pub(super) fn begin(self: &Arc<Self>) -> Option<Serving> {
+    pub(super) fn begin(self: &Arc<Self>, user: Option<UserName>) -> Option<Serving> {
         let mut table = self.admission.table();
         let full = table.count(Stage::Busy, None) >= MAX_REQUESTS
-            || table.count(Stage::Busy, Some(self.peer)) >= MAX_CLIENT_REQUESTS;
+            || table.count(Stage::Busy, Some(self.peer)) >= MAX_CLIENT_REQUESTS
+            || user.as_ref().is_some_and(|user| table.requests_of(user) >= MAX_USER_REQUESTS);
         let entry = table.entries.get_mut(&self.number)?;
         if full {
             return None;
         }
-        entry.stage = Stage::Busy;
+        (entry.stage, entry.user) = (Stage::Busy, user);
         Some(Serving(self.clone()))
     }
 }
@@ -198,9 +212,9 @@ mod tests {
     fn silent_connections_take_no_room_from_requests() {
         let admission = Admission::default();
         let busy = admission.open(at("192.0.2.1"));
-        let serving = busy.begin().unwrap();
+        let serving = busy.begin(None).unwrap();
         let idle = admission.open(at("192.0.2.1"));
-        drop(idle.begin().unwrap());
+        drop(idle.begin(None).unwrap());
         let silent: Vec<_> = (0..2 * MAX_NEW).map(|_| admission.open(at("192.0.2.1"))).collect();
         assert!(!is_evicted(&busy) && !is_evicted(&idle));
         assert_eq!(silent.iter().filter(|connection| is_evicted(connection)).count(), MAX_NEW);
@@ -216,7 +230,7 @@ mod tests {
         let admission = Admission::default();
         let open = |peer| {
             let connection = admission.open(peer);
-            let serving = connection.begin();
+            let serving = connection.begin(None);
             (connection, serving)
         };
         let mut greedy: Vec<_> = (0..=MAX_CLIENT_REQUESTS).map(|_| open(at("2001:db8::1"))).collect();
@@ -231,5 +245,20 @@ mod tests {
         // The others' idle connections are closed when they are too many, the oldest first.
         let connections: Vec<_> = greedy.into_iter().map(|(connection, _)| connection).collect();
         assert!(is_evicted(&connections[0]) && !is_evicted(&connections[MAX_CLIENT_REQUESTS - 2]));
+    }
+
+    #[test]
+    fn one_user_cannot_occupy_all_requests_from_many_addresses() {
+        let admission = Admission::default();
+        let open = |number: u32, user: &str| {
+            let connection = admission.open(Peer::at(std::net::Ipv4Addr::from_bits(number).into()));
+            let serving = connection.begin(Some(user.parse().unwrap()));
+            (connection, serving)
+        };
+        let greedy: Vec<_> = (0..2 * MAX_USER_REQUESTS as u32).map(|number| open(number, "alice")).collect();
+        assert_eq!(greedy.iter().filter(|(_, serving)| serving.is_some()).count(), MAX_USER_REQUESTS);
+        assert!(open(0, "bob").1.is_some());
+        drop(greedy);
+        assert!(open(0, "alice").1.is_some());
     }
 }

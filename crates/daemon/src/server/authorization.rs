@@ -1,11 +1,11 @@
-//! Requests over TCP must have the daemon's token. Clients that present wrong ones are throttled.
+//! Requests over TCP must have a token that the daemon knows. It decides for whom the request is carried out. Clients that present wrong ones are throttled.
 //!
 //! A request with the token always passes, so clients behind one address cannot shut each other out. What keeps the
 //! token secret is its length; the throttle bounds the work that guessing causes, and makes it visible.
 
 use super::admission::{Connection, Peer};
 use super::respond::ErrorResponse;
-use super::tls::Token;
+use super::tokens::Tokens;
 use crate::supervisor::Supervisor;
 use api::{ApiError, ErrorCode, ErrorReason};
 use axum::extract::{Request, State};
@@ -90,15 +90,15 @@ impl Attempts {
 /// Checks the token of each request.
 #[derive(Clone, Debug)]
 pub(super) struct Authorization {
-    token: Token,
+    tokens: Tokens,
     attempts: Arc<Mutex<Attempts>>,
     counts: Arc<RefusalCounts>,
     supervisor: Supervisor,
 }
 
 impl Authorization {
-    pub(super) fn new(token: Token, counts: Arc<RefusalCounts>, supervisor: Supervisor) -> Self {
-        Self { token, attempts: Arc::default(), counts, supervisor }
+    pub(super) fn new(tokens: Tokens, counts: Arc<RefusalCounts>, supervisor: Supervisor) -> Self {
+        Self { tokens, attempts: Arc::default(), counts, supervisor }
     }
 
     /// The response to a wrong token.
@@ -109,7 +109,7 @@ impl Authorization {
         match verdict {
             Verdict::Wrong => {
                 self.counts.wrong_token.fetch_add(1, Ordering::Relaxed);
-                unauthorized(ErrorReason::WrongToken, "the token is not the daemon's")
+                unauthorized(ErrorReason::WrongToken, "the daemon does not know the token")
             }
             Verdict::Throttled { wait, report } => {
                 self.counts.throttled.fetch_add(1, Ordering::Relaxed);
@@ -117,8 +117,9 @@ impl Authorization {
                     self.supervisor.note_wrong_tokens(address);
                 }
                 let seconds = wait.as_secs() + 1;
-                let message =
-                    format!("the token is not the daemon's; after too many wrong ones, wait {seconds} s");
+                let message = format!(
+                    "the daemon does not know the token; after too many wrong ones, wait {seconds} s"
+                );
                 let error = ErrorResponse(ApiError {
                     reason: Some(ErrorReason::WrongToken),
                     ..ApiError::new(ErrorCode::Limit, message)
@@ -139,19 +140,20 @@ fn unauthorized(reason: ErrorReason, message: &str) -> Response {
     ([(WWW_AUTHENTICATE, "Bearer"), (CONNECTION, "close")], error).into_response()
 }
 
-/// Passes requests that have the token.
+/// Passes requests that have a token, with the caller whose token it is.
 pub(super) async fn with_token(
     State(authorization): State<Authorization>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let presented = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(presented) = presented.and_then(|presented| presented.strip_prefix(b"Bearer ")) else {
         authorization.counts.no_token.fetch_add(1, Ordering::Relaxed);
-        let message = "the request needs the daemon's token, as in `Authorization: Bearer TOKEN`";
+        let message = "the request needs a token, as in `Authorization: Bearer TOKEN`";
         return unauthorized(ErrorReason::NoToken, message);
     };
-    if authorization.token.matches(presented) {
+    if let Some(caller) = authorization.tokens.caller(presented) {
+        request.extensions_mut().insert(caller);
         return next.run(request).await;
     }
     let connection = request.extensions().get::<Arc<Connection>>();

@@ -3,6 +3,7 @@
 use super::admission::{Admission, Connection, Peer, Serving};
 use super::respond::ErrorResponse;
 use super::stream::{ShutdownSignal, wait_for_shutdown};
+use crate::caller::Caller;
 use api::ErrorCode;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
@@ -104,7 +105,11 @@ impl Connections {
 /// Passes requests, which must be authorised, unless too many are being served.
 pub(super) async fn admit(request: Request, next: Next) -> Response {
     let connection = request.extensions().get::<Arc<Connection>>();
-    let Some(serving) = connection.and_then(Connection::begin) else {
+    let user = match request.extensions().get::<Caller>() {
+        Some(Caller::User(user)) => Some(user.name.clone()),
+        Some(Caller::Administrator) | None => None,
+    };
+    let Some(serving) = connection.and_then(|connection| connection.begin(user)) else {
         let error =
             ErrorResponse::new(ErrorCode::Limit, "too many requests are being served; try again later");
         return ([(RETRY_AFTER, "1")], error).into_response();

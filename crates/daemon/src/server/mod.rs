@@ -15,6 +15,7 @@ mod service_manager;
 mod shutdown;
 mod stream;
 mod tls;
+mod tokens;
 mod write_timeout;
 
 pub use error::RunError;
@@ -22,3 +23,4 @@ pub use listen::ListenError;
 pub use listeners::Listeners;
 pub use run::{Address, run};
 pub use tls::{Tcp, TlsError};
+pub use tokens::{NewUser, TokensError, add_user, users};

@@ -7,19 +7,21 @@ use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
 use super::shutdown::{Shutdown, ShutdownSender};
 use super::stream::{self, ShutdownSignal};
+use crate::caller::Caller;
 use crate::supervisor::Supervisor;
-use api::operation;
+use api::operation::{self, Entry};
 use api::{
     AccountQuery, AccountReport, AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus,
     CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText,
     CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument,
     HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName,
     RemoveQuery, RestartQuery, SetAddress, Stack, StackName, StackStatus, StopQuery, StopReply, StoreStatus,
-    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
+    Subject, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
-use axum::extract::{FromRef, State};
+use axum::extract::{FromRef, RawPathParams, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Extension, Json, Router};
@@ -34,12 +36,6 @@ pub(super) struct ServerState {
     pub(super) ending: ShutdownSignal,
     pub(super) refused: Arc<RefusalCounts>,
     pub(super) shutdown: ShutdownSender,
-}
-
-impl FromRef<ServerState> for Supervisor {
-    fn from_ref(shared: &ServerState) -> Self {
-        shared.supervisor.clone()
-    }
 }
 
 impl FromRef<ServerState> for ShutdownSignal {
@@ -60,7 +56,8 @@ impl FromRef<ServerState> for ShutdownSender {
     }
 }
 
-type SupervisorArg = State<Supervisor>;
+/// The supervisor as the caller may use it, from [`authorize`].
+type SupervisorArg = Extension<Supervisor>;
 type EmptyResult = Result<StatusCode, ErrorResponse>;
 
 /// The route of an operation, by its name in the table.
@@ -128,10 +125,55 @@ pub(super) fn routes(shared: ServerState) -> Router {
     let mut router = Router::new();
     for entry in operation::TABLE {
         if let Some(route) = route(entry.name()) {
-            router = router.route(entry.path(), route);
+            let gate = Gate { supervisor: shared.supervisor.clone(), operation: *entry };
+            router = router.route(entry.path(), route.layer(from_fn_with_state(gate, authorize)));
         }
     }
     router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(shared)
+}
+
+/// What decides whether a request may pass to its operation.
+#[derive(Clone)]
+struct Gate {
+    supervisor: Supervisor,
+    operation: &'static dyn Entry,
+}
+
+/// Passes requests whose caller may use the operation and the objects in its path, with the supervisor as the caller may
+/// use it.
+async fn authorize(
+    State(Gate { supervisor, operation }): State<Gate>,
+    path: RawPathParams,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
+        let error = ErrorResponse::new(ErrorCode::Internal, "the request has no caller");
+        return error.into_response();
+    };
+    let supervisor = supervisor.for_caller(caller.clone());
+    if caller != Caller::Administrator {
+        let subjects = subjects(operation, &path);
+        let check = move |supervisor: &Supervisor| supervisor.authorize(operation.right(), &subjects);
+        if let Err(error) = wait(supervisor.clone(), check).await {
+            return error.into_response();
+        }
+    }
+    request.extensions_mut().insert(supervisor);
+    next.run(request).await
+}
+
+/// The objects in the path of a request that must exist. Invalid names are reported by the operation.
+fn subjects(operation: &dyn Entry, path: &RawPathParams) -> Vec<Subject> {
+    // These create the stack if there is none: a name that another owner uses is taken, not missing.
+    let may_create = ["apply_stack", "diff_stack"].contains(&operation.name());
+    let subject = |(kind, name): (&str, &str)| match kind {
+        "box" => name.parse().ok().map(Subject::Box),
+        "switch" => name.parse().ok().map(Subject::Switch),
+        "stack" if !may_create => name.parse().ok().map(Subject::Stack),
+        _ => None,
+    };
+    path.iter().filter_map(subject).collect()
 }
 
 async fn unknown(method: axum::http::Method, uri: axum::http::Uri) -> ErrorResponse {
@@ -139,12 +181,12 @@ async fn unknown(method: axum::http::Method, uri: axum::http::Uri) -> ErrorRespo
     ErrorResponse::new(ErrorCode::NotFound, message)
 }
 
-async fn host(State(supervisor): SupervisorArg) -> JsonResult<HostStatus> {
+async fn host(Extension(supervisor): SupervisorArg) -> JsonResult<HostStatus> {
     answer(supervisor, Supervisor::host).await
 }
 
 async fn stop_daemon(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     State(shutdown): State<ShutdownSender>,
     QueryParameters(query): QueryParameters<StopQuery>,
 ) -> JsonResult<StopReply> {
@@ -155,7 +197,7 @@ async fn stop_daemon(
 }
 
 async fn upgrade_daemon(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     State(shutdown): State<ShutdownSender>,
     Extension(connection): Extension<Arc<Connection>>,
     JsonBody(request): JsonBody<Upgrade>,
@@ -173,16 +215,16 @@ async fn upgrade_daemon(
     Ok(Json(reply))
 }
 
-async fn drain_fabric(State(supervisor): SupervisorArg) -> JsonResult<DrainStatus> {
+async fn drain_fabric(Extension(supervisor): SupervisorArg) -> JsonResult<DrainStatus> {
     answer(supervisor, |supervisor| supervisor.drain_fabric(true)).await
 }
 
-async fn undrain_fabric(State(supervisor): SupervisorArg) -> JsonResult<DrainStatus> {
+async fn undrain_fabric(Extension(supervisor): SupervisorArg) -> JsonResult<DrainStatus> {
     answer(supervisor, |supervisor| supervisor.drain_fabric(false)).await
 }
 
 async fn restart_fabric(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     QueryParameters(query): QueryParameters<RestartQuery>,
 ) -> JsonResult<FabricRestart> {
     answer(supervisor, move |supervisor| supervisor.restart_fabric(query.force)).await
@@ -192,26 +234,26 @@ async fn openapi() -> Json<serde_json::Value> {
     Json(api::openapi::document())
 }
 
-async fn list_boxes(State(supervisor): SupervisorArg) -> JsonResult<Vec<BoxStatus>> {
+async fn list_boxes(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<BoxStatus>> {
     answer(supervisor, Supervisor::boxes).await
 }
 
 async fn create_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     JsonBody(request): JsonBody<CreateBox>,
 ) -> JsonResult<BoxDetail> {
     answer(supervisor, |supervisor| supervisor.create_box(request)).await
 }
 
 async fn show_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<BoxDetail> {
     answer(supervisor, move |supervisor| supervisor.show_box(&name)).await
 }
 
 async fn remove_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
     QueryParameters(query): QueryParameters<RemoveQuery>,
 ) -> EmptyResult {
@@ -223,49 +265,49 @@ async fn remove_box(
 }
 
 async fn start_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.start_box(&name)).await
 }
 
 async fn stop_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.stop_box(&name)).await
 }
 
 async fn suspend_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.suspend_box(&name)).await
 }
 
 async fn resume_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.resume_box(&name)).await
 }
 
 async fn kill_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.kill_box(&name)).await
 }
 
 async fn restart_box(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.restart_box(&name)).await
 }
 
 async fn logs(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     State(ending): State<ShutdownSignal>,
     PathNames(name): PathNames<BoxName>,
     QueryParameters(query): QueryParameters<LogQuery>,
@@ -275,21 +317,21 @@ async fn logs(
 }
 
 async fn crash(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<CrashReport> {
     answer(supervisor, move |supervisor| supervisor.crash(&name)).await
 }
 
 async fn files(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<Vec<WrittenFile>> {
     answer(supervisor, move |supervisor| supervisor.files(&name)).await
 }
 
 async fn file(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     State(ending): State<ShutdownSignal>,
     PathNames((name, file)): PathNames<(BoxName, String)>,
 ) -> Result<Response, ErrorResponse> {
@@ -300,14 +342,14 @@ async fn file(
 type ConfigurationNames = (BoxName, ConfigurationName);
 
 async fn show_configuration(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames((name, configuration)): PathNames<ConfigurationNames>,
 ) -> JsonResult<ConfigurationText> {
     answer(supervisor, move |supervisor| supervisor.show_configuration(&name, &configuration)).await
 }
 
 async fn install(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames((name, configuration)): PathNames<ConfigurationNames>,
     JsonBody(request): JsonBody<Install>,
 ) -> JsonResult<ConfigurationStatus> {
@@ -315,21 +357,21 @@ async fn install(
 }
 
 async fn remove_configuration(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames((name, configuration)): PathNames<ConfigurationNames>,
 ) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_configuration(&name, &configuration)).await
 }
 
 async fn check(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     JsonBody(request): JsonBody<Check>,
 ) -> JsonResult<CheckReply> {
     answer(supervisor, move |supervisor| supervisor.check(&request)).await
 }
 
 async fn list_handlers(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<BoxName>,
 ) -> JsonResult<Vec<HandlerInfo>> {
     answer(supervisor, move |supervisor| supervisor.handlers(&name)).await
@@ -342,7 +384,7 @@ fn handler((name, handler): HandlerNames) -> Result<HandlerPath, ErrorResponse> 
 }
 
 async fn read_handler(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(names): PathNames<HandlerNames>,
 ) -> JsonResult<HandlerValue> {
     let path = handler(names)?;
@@ -350,7 +392,7 @@ async fn read_handler(
 }
 
 async fn ask_handler(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(names): PathNames<HandlerNames>,
     JsonBody(request): JsonBody<HandlerArgument>,
 ) -> JsonResult<HandlerValue> {
@@ -359,7 +401,7 @@ async fn ask_handler(
 }
 
 async fn write_handler(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(names): PathNames<HandlerNames>,
     JsonBody(request): JsonBody<HandlerWrite>,
 ) -> EmptyResult {
@@ -367,26 +409,26 @@ async fn write_handler(
     done(supervisor, move |supervisor| supervisor.write(&path, &request.value.0)).await
 }
 
-async fn list_switches(State(supervisor): SupervisorArg) -> JsonResult<Vec<SwitchStatus>> {
+async fn list_switches(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<SwitchStatus>> {
     answer(supervisor, Supervisor::switches).await
 }
 
 async fn create_switch(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     JsonBody(request): JsonBody<CreateSwitch>,
 ) -> JsonResult<SwitchDetail> {
     answer(supervisor, |supervisor| supervisor.create_switch(request)).await
 }
 
 async fn show_switch(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<SwitchName>,
 ) -> JsonResult<SwitchDetail> {
     answer(supervisor, move |supervisor| supervisor.show_switch(&name)).await
 }
 
 async fn remove_switch(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<SwitchName>,
     QueryParameters(query): QueryParameters<RemoveQuery>,
 ) -> EmptyResult {
@@ -398,7 +440,7 @@ async fn remove_switch(
 }
 
 async fn add_port(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<SwitchName>,
     JsonBody(request): JsonBody<AddPort>,
 ) -> JsonResult<SwitchPort> {
@@ -406,7 +448,7 @@ async fn add_port(
 }
 
 async fn remove_port(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames((name, port)): PathNames<(SwitchName, PortName)>,
     QueryParameters(query): QueryParameters<RemoveQuery>,
 ) -> EmptyResult {
@@ -418,14 +460,14 @@ async fn remove_port(
 }
 
 async fn list_addresses(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<SwitchName>,
 ) -> JsonResult<Vec<AddressEntry>> {
     answer(supervisor, move |supervisor| supervisor.addresses(&name)).await
 }
 
 async fn set_address(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames((name, mac)): PathNames<(SwitchName, MacAddr)>,
     JsonBody(request): JsonBody<SetAddress>,
 ) -> EmptyResult {
@@ -433,21 +475,21 @@ async fn set_address(
 }
 
 async fn remove_address(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames((name, mac)): PathNames<(SwitchName, MacAddr)>,
 ) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_address(&name, mac)).await
 }
 
 async fn account(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     QueryParameters(query): QueryParameters<AccountQuery>,
 ) -> JsonResult<AccountReport> {
     answer(supervisor, move |supervisor| supervisor.account(&query)).await
 }
 
 async fn capture(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     State(ending): State<ShutdownSignal>,
     QueryParameters(query): QueryParameters<CaptureQuery>,
 ) -> Result<Response, ErrorResponse> {
@@ -456,19 +498,19 @@ async fn capture(
 }
 
 async fn events(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     State(ending): State<ShutdownSignal>,
     QueryParameters(query): QueryParameters<EventQuery>,
 ) -> Response {
     stream::lines(supervisor.events(&query), ending)
 }
 
-async fn list_stacks(State(supervisor): SupervisorArg) -> JsonResult<Vec<StackStatus>> {
+async fn list_stacks(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<StackStatus>> {
     answer(supervisor, Supervisor::stacks).await
 }
 
 async fn diff_stack(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
     JsonBody(request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
@@ -476,7 +518,7 @@ async fn diff_stack(
 }
 
 async fn apply_stack(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
     QueryParameters(query): QueryParameters<ApplyQuery>,
     JsonBody(request): JsonBody<Stack>,
@@ -487,28 +529,28 @@ async fn apply_stack(
 }
 
 async fn confirm_stack(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
 ) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.confirm_stack(&name)).await
 }
 
 async fn roll_back_stack(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
 ) -> JsonResult<Changes> {
     answer(supervisor, move |supervisor| supervisor.roll_back_stack(&name)).await
 }
 
 async fn export_stack(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
 ) -> JsonResult<Stack> {
     answer(supervisor, move |supervisor| supervisor.export_stack(&name)).await
 }
 
 async fn remove_stack(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
     QueryParameters(query): QueryParameters<RemoveQuery>,
 ) -> JsonResult<Changes> {
@@ -519,35 +561,44 @@ async fn remove_stack(
     .await
 }
 
-async fn check_store(State(supervisor): SupervisorArg) -> JsonResult<StoreStatus> {
+async fn check_store(Extension(supervisor): SupervisorArg) -> JsonResult<StoreStatus> {
     answer(supervisor, Supervisor::check_store).await
 }
 
-async fn back_store_up(State(supervisor): SupervisorArg) -> Result<Response, ErrorResponse> {
+async fn back_store_up(Extension(supervisor): SupervisorArg) -> Result<Response, ErrorResponse> {
     let copy = wait(supervisor, |supervisor| supervisor.back_store_up()).await?;
     let media = <operation::Bytes as operation::Body>::MEDIA.unwrap_or_default();
     Ok(([(CONTENT_TYPE, media)], copy).into_response())
 }
 
-async fn retry_set_aside(State(supervisor): SupervisorArg, PathNames(entry): PathNames<i64>) -> EmptyResult {
+async fn retry_set_aside(
+    Extension(supervisor): SupervisorArg,
+    PathNames(entry): PathNames<i64>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.retry_set_aside(entry)).await
 }
 
-async fn drop_set_aside(State(supervisor): SupervisorArg, PathNames(entry): PathNames<i64>) -> EmptyResult {
+async fn drop_set_aside(
+    Extension(supervisor): SupervisorArg,
+    PathNames(entry): PathNames<i64>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.drop_set_aside(entry)).await
 }
 
 async fn metrics_text(
-    State(supervisor): SupervisorArg,
+    Extension(supervisor): SupervisorArg,
     State(refused): State<Arc<RefusalCounts>>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let figures = wait(supervisor, move |supervisor| {
+        // What concerns all owners is for administrators.
+        let is_administrator = supervisor.is_administrator();
+        let refused = if is_administrator { refused } else { Arc::default() };
         Ok(MetricsInput {
             host: supervisor.host()?,
             boxes: supervisor.boxes()?,
             switches: supervisor.switches()?,
-            capture_lost: supervisor.capture_lost()?,
+            capture_lost: if is_administrator { supervisor.capture_lost()? } else { 0 },
             refused,
         })
     });
@@ -557,11 +608,122 @@ async fn metrics_text(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::User;
+    use crate::settings::Settings;
+    use crate::thread_fabric::ThreadFabric;
+    use api::{Owner, Quota, Right};
+    use axum::body::{Body, to_bytes};
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+    use std::collections::BTreeSet;
+    use tokio::sync::watch;
 
     #[test]
     fn every_operation_of_the_table_has_a_route() {
         for entry in operation::TABLE {
             assert!(route(entry.name()).is_some(), "{}", entry.name());
+        }
+    }
+
+    fn user(owner: &str, rights: &[Right]) -> Caller {
+        Caller::User(Arc::new(User {
+            name: "somebody".parse().unwrap(),
+            owner: owner.parse().unwrap(),
+            rights: rights.iter().copied().collect(),
+            quota: Quota::default(),
+        }))
+    }
+
+    /// The status of a response, and its text.
+    async fn send(
+        shared: &ServerState,
+        caller: Option<Caller>,
+        entry: &dyn Entry,
+        object: &str,
+    ) -> (u16, String) {
+        let mut path = entry.path().to_string();
+        for parameter in ["{box}", "{switch}", "{stack}"] {
+            path = path.replace(parameter, object);
+        }
+        path = path.replace("{configuration}", "main").replace("{file}", "f").replace("{port}", "p");
+        path = path.replace("{handler}", "e.h").replace("{mac}", "02:00:00:00:00:01").replace("{entry}", "1");
+        if entry.name() == "capture" {
+            path = format!("{path}?port={object}/p");
+        }
+        let mut request = axum::http::Request::builder().method(entry.method().name()).uri(path);
+        if let Some(caller) = caller {
+            request = request.extension(caller);
+        }
+        let service = TowerToHyperService::new(routes(shared.clone()));
+        let response = service.call(request.body(Body::from("{}")).unwrap()).await.unwrap();
+        let status = response.status().as_u16();
+        let streams = ["logs", "events", "capture"].contains(&entry.name()) && status == 200;
+        let text =
+            if streams { Default::default() } else { to_bytes(response.into_body(), 1 << 20).await.unwrap() };
+        (status, String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// A token gives its rights only, and only to objects of its owner.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_operation_needs_its_right_and_own_objects() {
+        let supervisor = tokio::task::spawn_blocking(|| {
+            let supervisor =
+                Supervisor::start(&Settings::new(ThreadFabric::new(image::PROBE, 1), "probe")).unwrap();
+            let owner: Owner = "bob".parse().unwrap();
+            let switch =
+                CreateSwitch { owner: owner.clone(), ..CreateSwitch::new("theirs".parse().unwrap()) };
+            supervisor.create_switch(switch).unwrap();
+            let created = CreateBox {
+                owner: owner.clone(),
+                start: false,
+                ..CreateBox::new("theirs".parse().unwrap(), "drop")
+            };
+            supervisor.create_box(created).unwrap();
+            supervisor.apply_stack(&"theirs".parse().unwrap(), Stack { owner, ..Stack::default() }).unwrap();
+            supervisor
+        });
+        let supervisor = supervisor.await.unwrap();
+        let (_end, ending) = watch::channel(false);
+        let (shutdown, _requested) = ShutdownSender::channel();
+        let shared = ServerState { supervisor, ending, refused: Arc::default(), shutdown };
+        let all = [Right::Read, Right::Operate, Right::Create];
+        let mut seen = BTreeSet::new();
+        for entry in operation::TABLE {
+            seen.insert(entry.right());
+            let name = entry.name();
+            // Nobody: the server forgot to say who calls.
+            assert_eq!(send(&shared, None, *entry, "theirs").await.0, 500, "{name}");
+            // All rights but the one that is needed.
+            let others: Vec<Right> = all.into_iter().filter(|right| *right != entry.right()).collect();
+            let (status, text) = send(&shared, Some(user("bob", &others)), *entry, "theirs").await;
+            assert_eq!((status, text.contains("no_right")), (403, true), "{name}: {text}");
+            if entry.right() == Right::Administer {
+                continue;
+            }
+            // Another owner's objects are as if they were not there.
+            let alice = || Some(user("alice", &all));
+            if ["{box}", "{switch}", "{stack}"].iter().any(|kind| entry.path().contains(kind))
+                || name == "capture"
+            {
+                let theirs = send(&shared, alice(), *entry, "theirs").await;
+                if ["apply_stack", "diff_stack"].contains(&name) {
+                    assert_eq!(theirs.0, 409, "{name}: {}", theirs.1);
+                    assert!(theirs.1.contains("a stack named theirs already exists"), "{}", theirs.1);
+                    continue;
+                }
+                let missing = send(&shared, alice(), *entry, "nothing").await;
+                assert_eq!(theirs, (missing.0, missing.1.replace("nothing", "theirs")), "{name}");
+                assert_eq!(theirs.0, 404, "{name}: {}", theirs.1);
+            } else {
+                let (_, text) = send(&shared, alice(), *entry, "theirs").await;
+                assert!(!text.contains("theirs") && !text.contains("bob"), "{name}: {text}");
+            }
+        }
+        assert_eq!(seen.len(), 4);
+        for name in ["list_boxes", "list_switches", "list_stacks", "metrics"] {
+            let entry = *operation::TABLE.iter().find(|entry| entry.name() == name).unwrap();
+            let (_, text) = send(&shared, Some(user("bob", &all)), entry, "").await;
+            assert!(text.contains("theirs"), "{name}: {text}");
         }
     }
 }

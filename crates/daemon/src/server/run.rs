@@ -1,6 +1,6 @@
 //! Runs the daemon from start to shutdown.
 
-use super::admission::{Admission, Peer};
+use super::admission::{Admission, MAX_REQUESTS, Peer};
 use super::authorization::{Authorization, RefusalCounts, with_token};
 use super::connection::{Connections, accept, admit};
 use super::error::RunError;
@@ -8,8 +8,10 @@ use super::listeners::Listeners;
 use super::routes::{ServerState, routes};
 use super::service_manager;
 use super::shutdown::{Shutdown, ShutdownSender};
-use super::tls::{Tcp, Token, acceptor};
+use super::tls::{Tcp, TlsError, acceptor};
+use super::tokens::Tokens;
 use super::write_timeout::WriteTimeout;
+use crate::caller::Caller;
 use crate::settings::Settings;
 use crate::supervisor::Supervisor;
 use crate::upgrade::{Origin, UpgradeError};
@@ -32,6 +34,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Unanswered questions after which the connection is closed.
 const KEEPALIVE_PROBES: u32 = 4;
+
+/// How often the file of tokens is examined for changes.
+const TOKENS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The addresses of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +100,8 @@ fn run_once(
 ) -> Result<Shutdown, RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        // All requests of both listeners may wait at the same time, and streams read beside them.
+        .max_blocking_threads(4 * MAX_REQUESTS)
         .thread_name("api")
         .enable_all()
         .build()?;
@@ -126,7 +133,8 @@ async fn serve(
     let tls = match tcp.zip(listeners.tcp.as_ref()) {
         Some((tcp, listener)) => {
             let listener = TcpListener::from_std(listener.try_clone()?)?;
-            Some((listener, acceptor(tcp)?, Token::read(&tcp.token)?))
+            let tokens = Tokens::read(tcp.token.as_deref(), tcp.tokens.as_deref()).map_err(TlsError::from)?;
+            Some((listener, acceptor(tcp)?, tokens))
         }
         None => None,
     };
@@ -143,10 +151,12 @@ async fn serve(
         refused: refused.clone(),
         shutdown,
     };
-    let open = routes(state).layer(axum::middleware::from_fn(admit));
-    let guarded = tls.as_ref().map(|(.., token)| {
-        let authorization = Authorization::new(token.clone(), refused, supervisor.clone());
-        open.clone().layer(axum::middleware::from_fn_with_state(authorization, with_token))
+    let all = routes(state).layer(axum::middleware::from_fn(admit));
+    // Only this user can connect to the Unix socket.
+    let open = all.clone().layer(axum::Extension(Caller::Administrator));
+    let guarded = tls.as_ref().map(|(.., tokens)| {
+        let authorization = Authorization::new(tokens.clone(), refused, supervisor.clone());
+        all.layer(axum::middleware::from_fn_with_state(authorization, with_token))
     });
     let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
     if let Some(ready) = begin.ready {
@@ -161,6 +171,8 @@ async fn serve(
     let (near, far) = (Admission::default(), Admission::default());
     let mut end = std::pin::pin!(end);
     let what;
+    let mut refresh =
+        std::pin::pin!(refresh_tokens(tls.as_ref().map(|(.., tokens)| tokens.clone()), supervisor.clone()));
     let mut watchdog = std::pin::pin!(service_manager::run_watchdog(supervisor.clone()));
     loop {
         let over_tcp = async {
@@ -180,6 +192,7 @@ async fn serve(
                 break;
             }
             () = &mut watchdog => {}
+            () = &mut refresh => {}
             accepted = accept(unix.accept()) => {
                 if let Some((stream, _)) = accepted {
                     let peer = Peer::User(stream.peer_cred().ok().map(|credentials| credentials.uid()));
@@ -212,6 +225,26 @@ async fn serve(
     last.await.map_err(io::Error::other)?;
     tokio::task::spawn_blocking(move || supervisor.close_store()).await.map_err(io::Error::other)?;
     Ok(what)
+}
+
+/// Reads the file of tokens again when it changes, and at SIGHUP. Does not end.
+async fn refresh_tokens(tokens: Option<Tokens>, supervisor: Supervisor) {
+    let Some(tokens) = tokens.filter(Tokens::has_file) else { return pending().await };
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return pending().await };
+    loop {
+        let is_forced = tokio::select! {
+            asked = hangup.recv() => asked.is_some(),
+            () = tokio::time::sleep(TOKENS_INTERVAL) => false,
+        };
+        let (tokens, supervisor) = (tokens.clone(), supervisor.clone());
+        let refresh = move || {
+            if let Some(message) = tokens.refresh(is_forced) {
+                supervisor.note_tokens(message);
+            }
+        };
+        // A panic changes no token.
+        let _ = tokio::task::spawn_blocking(refresh).await;
+    }
 }
 
 /// Makes the kernel close a connection whose client has vanished without a word. A stream without events sends nothing,

@@ -1,5 +1,6 @@
 //! TCP, which is served only with TLS and a token.
 
+use super::tokens::TokensError;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -7,11 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subtle::ConstantTimeEq;
 use tokio_rustls::TlsAcceptor;
-
-/// Minimum bytes of a token: shorter ones can be guessed.
-const MIN_TOKEN_LENGTH: usize = 16;
 
 /// Settings for TCP.
 #[derive(Clone, Debug)]
@@ -22,19 +19,19 @@ pub struct Tcp {
     pub certificate: PathBuf,
     /// A PEM file with the private key.
     pub key: PathBuf,
-    /// A file with the token that clients must present, at least 16 bytes. Surrounding white space is ignored.
-    pub token: PathBuf,
+    /// A file with the administrator's token, at least 16 bytes. Surrounding white space is ignored.
+    pub token: Option<PathBuf>,
+    /// A file of tokens of users, which is read again when it changes and at SIGHUP.
+    pub tokens: Option<PathBuf>,
 }
 
 /// Why TCP cannot be served.
 #[derive(Debug)]
 pub enum TlsError {
-    /// A file cannot be read.
-    File(PathBuf, std::io::Error),
     /// A file contains no certificate or key.
     Pem(PathBuf, rustls::pki_types::pem::Error),
-    /// The token is too short.
-    Token(PathBuf),
+    /// The tokens can't be used.
+    Tokens(TokensError),
     /// The certificate and the key cannot be used.
     Tls(rustls::Error),
     /// The address cannot be bound.
@@ -44,53 +41,29 @@ pub enum TlsError {
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path, _) => write!(f, "can't read {}", path.display()),
             Self::Pem(path, _) => write!(f, "{} has no certificate or key in PEM", path.display()),
-            Self::Token(path) => write!(
-                f,
-                "the token in {} is too short: it must have at least {MIN_TOKEN_LENGTH} bytes",
-                path.display()
-            ),
+            Self::Tokens(error) => error.fmt(f),
             Self::Tls(_) => f.write_str("certificate and key can't be used"),
             Self::Bind(address, _) => write!(f, "can't listen at {address}"),
         }
     }
 }
 
+impl From<TokensError> for TlsError {
+    fn from(error: TokensError) -> Self {
+        Self::Tokens(error)
+    }
+}
+
 impl std::error::Error for TlsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::File(_, error) | Self::Bind(_, error) => Some(error),
+            Self::Bind(_, error) => Some(error),
             Self::Pem(_, error) => Some(error),
             Self::Tls(error) => Some(error),
-            Self::Token(_) => None,
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Tokens(error) => error.source(),
         }
-    }
-}
-
-/// The token that clients must present.
-#[derive(Clone)]
-pub(super) struct Token(Arc<[u8]>);
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token")
-    }
-}
-
-impl Token {
-    pub(super) fn read(path: &Path) -> Result<Self, TlsError> {
-        let bytes = std::fs::read(path).map_err(|error| TlsError::File(path.into(), error))?;
-        let token = bytes.trim_ascii();
-        match token.len() >= MIN_TOKEN_LENGTH {
-            true => Ok(Self(token.into())),
-            false => Err(TlsError::Token(path.into())),
-        }
-    }
-
-    /// Compares a client's token with this one in constant time.
-    pub(super) fn matches(&self, presented: &[u8]) -> bool {
-        self.0.ct_eq(presented).into()
     }
 }
 
@@ -109,18 +82,4 @@ pub(super) fn acceptor(tcp: &Tcp) -> Result<TlsAcceptor, TlsError> {
         .with_single_cert(certificates, key)
         .map_err(TlsError::Tls)?;
     Ok(TlsAcceptor::from(Arc::new(settings)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_compared_as_a_whole() {
-        let token = Token(Arc::from(&b"0123456789abcdef"[..]));
-        assert!(token.matches(b"0123456789abcdef"));
-        for wrong in [&b""[..], b"0123456789abcde", b"0123456789abcdeF", b"0123456789abcdef0"] {
-            assert!(!token.matches(wrong));
-        }
-    }
 }

@@ -58,6 +58,7 @@ mod tests {
             time: Time::now(),
             kind: EventKind::BoxCrashed,
             subject: "box/fw".into(),
+            owner: None,
             message: format!("the box crashed: {}", "x".repeat(100)),
         };
         let events: Vec<Event> = (1..=20).map(event).collect();

@@ -291,6 +291,7 @@ impl Simulation {
             time: Time::now(),
             kind: EventKind::BoxStarted,
             subject: "box/a".into(),
+            owner: None,
             message: String::new(),
         };
         self.events += 1;

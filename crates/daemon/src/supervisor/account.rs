@@ -25,7 +25,8 @@ impl Supervisor {
     /// The accounts of everything, or of a box, a switch or a stack.
     pub fn account(&self, query: &AccountQuery) -> Result<AccountReport, OperationError> {
         let Places { boxes, switches } = match query.subject.as_deref() {
-            None => Places::default(),
+            None if self.is_administrator() => Places::default(),
+            None => self.own_places(),
             Some(name) => self.places(name)?,
         };
         let (time, start) = (Time::now(), Instant::now());
@@ -47,6 +48,7 @@ impl Supervisor {
             Ok(subject) => subject,
             Err(_) => self.only_object(name)?,
         };
+        self.require_own(&subject)?;
         match subject {
             Subject::Box(name) => {
                 self.0.managed_box(&name)?;
@@ -63,15 +65,27 @@ impl Supervisor {
         }
     }
 
+    /// All boxes and switches that the caller may see.
+    fn own_places(&self) -> Places {
+        let mut boxes = self.0.all();
+        boxes.retain(|managed| self.sees(&managed.inner().definition.owner));
+        let switches = self.0.switches();
+        let own = switches.values().filter(|stored| self.sees(&stored.definition.owner));
+        Places {
+            boxes: Some(boxes.iter().map(|managed| managed.name.clone()).collect()),
+            switches: Some(own.map(|stored| stored.definition.name.clone()).collect()),
+        }
+    }
+
     fn only_object(&self, name: &str) -> Result<Subject, OperationError> {
         let mut found = Vec::new();
         if let Ok(name) = name.parse::<BoxName>()
-            && self.0.boxes().contains_key(&name)
+            && self.own_places().boxes.is_some_and(|own| own.contains(&name))
         {
             found.push(Subject::Box(name));
         }
         if let Ok(name) = name.parse::<SwitchName>()
-            && self.0.switches().contains_key(&name)
+            && self.own_places().switches.is_some_and(|own| own.contains(&name))
         {
             found.push(Subject::Switch(name));
         }
@@ -93,7 +107,12 @@ impl Supervisor {
     fn places_of_stack(&self, name: &StackName) -> Result<Places, OperationError> {
         let stack = self.stacks()?.into_iter().find(|stack| stack.name == *name);
         let stack = stack.ok_or_else(|| OperationError::NoStack(name.clone()))?;
-        Ok(Places { boxes: Some(stack.boxes), switches: Some(stack.switches) })
+        // An administrator's stack may have objects of several owners.
+        let own = self.own_places();
+        let (own_boxes, own_switches) = (own.boxes.unwrap_or_default(), own.switches.unwrap_or_default());
+        let boxes = stack.boxes.into_iter().filter(|name| own_boxes.contains(name)).collect();
+        let switches = stack.switches.into_iter().filter(|name| own_switches.contains(name)).collect();
+        Ok(Places { boxes: Some(boxes), switches: Some(switches) })
     }
 
     /// The accounts of the elements of a box, which it reports itself.

@@ -45,7 +45,8 @@ fn new_mac() -> MacAddr {
 
 impl Supervisor {
     /// Creates a box, and starts it. On failure the box does not exist.
-    pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, OperationError> {
+    pub fn create_box(&self, mut request: CreateBox) -> Result<BoxDetail, OperationError> {
+        self.adopt_box(&mut request)?;
         self.refuse_while_draining()?;
         if self.0.boxes().contains_key(&request.name) {
             return Err(OperationError::Exists(Subject::from(&request.name)));
@@ -109,6 +110,7 @@ impl Supervisor {
     fn unmake_box(&self, managed: &Arc<ManagedBox>) {
         managed.inner().removed = true;
         self.forget(managed);
+        self.0.journal.owners.remove(&Subject::from(&managed.name));
     }
 
     /// Reserves the name of a box.
@@ -123,6 +125,9 @@ impl Supervisor {
         if boxes.len() >= MAX_BOXES {
             return Err(OperationError::Limit("boxes", MAX_BOXES));
         }
+        let definition = managed.inner().definition.clone();
+        self.check_box_quota(boxes.values(), &definition)?;
+        self.0.journal.owners.set(&managed.name, definition.owner);
         boxes.insert(managed.name.clone(), managed.clone());
         Ok(())
     }

@@ -22,10 +22,11 @@ impl Supervisor {
     pub fn apply_stack_within(
         &self,
         name: &StackName,
-        stack: Stack,
+        mut stack: Stack,
         time: Option<Duration>,
         is_forced: bool,
     ) -> Result<Changes, OperationError> {
+        self.adopt_stack(name, &mut stack)?;
         let order = StackOrder { is_forced, ..StackOrder::new(Action::Apply) };
         let Some(time) = time else {
             self.refuse_unconfirmed(name)?;
@@ -123,9 +124,11 @@ impl Supervisor {
     ) -> Result<Changes, OperationError> {
         let confirmed = StoreChange::RemoveUnconfirmed(name.clone());
         let order = StackOrder { action: Action::RollBack, others: vec![confirmed.clone()], is_forced: true };
+        // A previous state is restored whatever the caller's quota is now.
+        let supervisor = self.unrestricted();
         let result = match before {
-            Some(before) => self.change_stack(order, name, before),
-            None => self.drop_stack(order, name),
+            Some(before) => supervisor.change_stack(order, name, before),
+            None => supervisor.drop_stack(order, name),
         };
         let message = match &result {
             Ok(_) => format!("stack {name} was rolled back: {why}"),

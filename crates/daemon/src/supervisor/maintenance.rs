@@ -37,6 +37,7 @@ impl Supervisor {
                     self.0.store().set_aside(kind, &name, api::with_causes(&failure))?;
                     return Err(failure);
                 }
+                self.0.journal.owners.set(&stored.definition.name, stored.definition.owner.clone());
                 let managed = load_box(stored);
                 self.0.boxes().insert(managed.name.clone(), managed.clone());
                 self.define_restored(&managed);
@@ -44,6 +45,7 @@ impl Supervisor {
             }
             EntryKind::Switch => {
                 let stored = self.0.store().read_switch(&name)?;
+                self.0.journal.owners.set(&stored.definition.name, stored.definition.owner.clone());
                 self.put_switch_back(&stored, Vec::new(), Vec::new());
             }
             // A stack is only its entry. An unconfirmed one is rolled back by the next daemon.

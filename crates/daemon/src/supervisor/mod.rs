@@ -1,5 +1,6 @@
 //! The operations of the daemon: each operation of the API is a method of [`Supervisor`].
 
+mod access;
 mod account;
 mod boxes;
 mod check;

@@ -3,6 +3,7 @@
 
 use super::rate_meter::Used;
 use super::state::Supervisor;
+use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::store::FABRIC_EVENTS;
 use api::{EventKind, Subject, with_causes};
@@ -65,7 +66,7 @@ impl Supervisor {
             if let Some(state) = state.upgrade()
                 && state.fabric.lost(&client)
             {
-                Self(state).replace_lost(why);
+                Self(state, Caller::Administrator).replace_lost(why);
             }
         };
         let thread = std::thread::Builder::new().name("fabric".into()).spawn(run);
@@ -131,7 +132,7 @@ impl Supervisor {
             loop {
                 news.wait(due);
                 let Some(state) = Weak::upgrade(&state) else { return };
-                let supervisor = Self(state);
+                let supervisor = Self(state, Caller::Administrator);
                 if supervisor.0.is_ending() {
                     return;
                 }

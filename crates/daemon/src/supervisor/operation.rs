@@ -133,6 +133,10 @@ impl Supervisor {
             .claims
             .take(&subject, CHANGE_TIMEOUT, claims)
             .map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
+        // Since the request was authorised, another owner's object may have taken the name.
+        if !matches!(action, Action::Create | Action::Apply) {
+            self.require_own(&subject)?;
+        }
         let id = self.0.store().begin(action, &subject)?;
         let mut operation = Operation {
             supervisor: self,

@@ -35,6 +35,16 @@ impl Supervisor {
             |stored| check_box(&stored.definition),
         )?;
         let named = |stored: StoredSwitch| (stored.definition.name.clone(), stored);
+        let owners = &self.0.journal.owners;
+        for stored in &switches {
+            owners.set(&stored.definition.name, stored.definition.owner.clone());
+        }
+        for stored in &boxes {
+            owners.set(&stored.definition.name, stored.definition.owner.clone());
+        }
+        for stored in self.0.store().stacks()? {
+            owners.set(&stored.name, stored.definition.owner);
+        }
         self.0.switches().extend(switches.into_iter().map(named));
         let named = |managed: Arc<ManagedBox>| (managed.name.clone(), managed);
         self.0.boxes().extend(boxes.into_iter().map(load_box).map(named));

@@ -2,11 +2,9 @@
 //! each other and with what was before. `CLICKBOX_TEST_SCHEDULES` is the number of operations, `CLICKBOX_TEST_SEED`
 //! repeats a run.
 
-#[path = "../../tests/support/thread_fabric.rs"]
-mod thread_fabric;
-
 use super::state::Supervisor;
 use crate::settings::Settings;
+use crate::thread_fabric::ThreadFabric;
 use api::{
     AddPort, CreateSwitch, ExternalSwitch, Limits, MacAddr, PortDriver, PortName, Stack, StackName,
     SwitchMode, SwitchName,
@@ -15,7 +13,6 @@ use protocol::fabric::orders;
 use random::Random;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime};
-use thread_fabric::ThreadFabric;
 
 /// Switches, and stacks.
 const NAMES: u32 = 4;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// One step of applying a stack.
 #[derive(Debug)]
-enum StackStep {
+pub(super) enum StackStep {
     MakeSwitch(api::CreateSwitch),
     RemoveSwitch(StoredSwitch),
     ShareSwitch(SwitchName, BTreeSet<Owner>),
@@ -52,10 +52,10 @@ impl StackOrder {
 
 /// The steps, and the changes that are reported.
 #[derive(Debug, Default)]
-struct StackPlan {
+pub(super) struct StackPlan {
     changes: Vec<Change>,
     left_alone: Vec<Subject>,
-    steps: Vec<StackStep>,
+    pub(super) steps: Vec<StackStep>,
     /// Ports that connect to other parts of the stack, and addresses, which are added once these exist.
     joins: Vec<StackStep>,
 }
@@ -81,7 +81,8 @@ impl StackPlan {
 impl Supervisor {
     /// Lists the stacks, by name.
     pub fn stacks(&self) -> Result<Vec<StackStatus>, OperationError> {
-        let stored = self.0.store().stacks()?;
+        let mut stored = self.0.store().stacks()?;
+        stored.retain(|stored| self.sees(&stored.definition.owner));
         let boxes = self.0.all();
         let status = |stored: StoredStack| {
             let of = |stack: &Option<StackName>| stack.as_ref() == Some(&stored.name);
@@ -110,13 +111,18 @@ impl Supervisor {
     /// The changes that applying a stack would make.
     pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, OperationError> {
         let _ = self.fetch_events();
-        let mut changes = self.plan(name, stack)?.changes();
+        let mut stack = stack.clone();
+        self.adopt_stack(name, &mut stack)?;
+        let plan = self.plan(name, &stack)?;
+        self.check_plan_access(&plan)?;
+        let mut changes = plan.changes();
         changes.drift = self.drift(stack.boxes.iter().map(|wanted| wanted.name.clone()))?;
         Ok(changes)
     }
 
     /// Applies a stack: all of it, or nothing if any part is rejected.
-    pub fn apply_stack(&self, name: &StackName, stack: Stack) -> Result<Changes, OperationError> {
+    pub fn apply_stack(&self, name: &StackName, mut stack: Stack) -> Result<Changes, OperationError> {
+        self.adopt_stack(name, &mut stack)?;
         self.change_stack(StackOrder::new(Action::Apply), name, stack)
     }
 
@@ -137,7 +143,9 @@ impl Supervisor {
             if makes_boxes && order.action == Action::Apply {
                 self.refuse_while_draining()?;
             }
+            self.check_plan_access(&plan)?;
             self.check_plan(&plan)?;
+            self.0.journal.owners.set(name, stack.owner.clone());
             has_begun = true;
             let changes = plan.changes();
             plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
@@ -197,6 +205,7 @@ impl Supervisor {
             }
             let plan = self.plan(name, &stack)?;
             self.refuse_use_by_others(&order, name, &plan)?;
+            self.check_plan_access(&plan)?;
             has_begun = true;
             let changes = plan.changes();
             plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
@@ -482,7 +491,7 @@ impl Supervisor {
             StackStep::Reload(managed, install) => {
                 drop(self.swap(operation, &managed, &ConfigurationName::main(), &install)?);
             }
-            StackStep::Alter(managed, wanted) => self.alter(operation, &managed, &wanted),
+            StackStep::Alter(managed, wanted) => self.alter(operation, &managed, &wanted)?,
         }
         Ok(())
     }
@@ -494,7 +503,12 @@ impl Supervisor {
     }
 
     /// Changes settings of a box that may be running.
-    fn alter(&self, operation: &mut Operation, managed: &Arc<ManagedBox>, wanted: &CreateBox) {
+    fn alter(
+        &self,
+        operation: &mut Operation,
+        managed: &Arc<ManagedBox>,
+        wanted: &CreateBox,
+    ) -> Result<(), OperationError> {
         let before = managed.inner().definition.clone();
         let mut definition = before.clone();
         definition.cpu_weight = wanted.cpu_weight;
@@ -503,10 +517,16 @@ impl Supervisor {
         definition.keep_writes = wanted.keep_writes;
         definition.labels = wanted.labels.clone();
         definition.start = wanted.start;
+        {
+            let boxes = self.0.boxes();
+            self.check_change_quota(boxes.values(), &definition)?;
+            managed.inner().definition = definition.clone();
+        }
         operation.add(StoreChange::DefineBox(Box::new(definition.clone())));
         self.set_definition(managed, definition);
         let altered = managed.clone();
         operation.undo_by(move |supervisor| supervisor.set_definition(&altered, before));
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use super::claims::Claims;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
+use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::fabric::FabricLink;
 use crate::journal::Journal;
@@ -84,9 +85,11 @@ struct SavedEvents {
 
 /// All boxes and switches as they are defined. Clones share them. What runs is in the fabric, which goes on without.
 ///
+/// A supervisor acts for a [`Caller`]; [`start`](Self::start) makes one for an administrator.
+///
 /// Lock order: claims, a box's `change` lock, then `change`, then one of the others, held briefly.
 #[derive(Clone, Debug)]
-pub struct Supervisor(pub(super) Arc<SupervisorState>);
+pub struct Supervisor(pub(super) Arc<SupervisorState>, pub(super) Caller);
 
 /// The shared state.
 #[derive(Debug)]
@@ -184,8 +187,8 @@ impl SupervisorState {
     /// Reserves event numbers when few are left.
     pub(super) fn reserve_events(&self) {
         let mut until = lock(&self.events_until);
-        if self.journal.0.last() + EVENT_BLOCK / 2 > *until {
-            let next = self.journal.0.last() + EVENT_BLOCK;
+        if self.journal.history.last() + EVENT_BLOCK / 2 > *until {
+            let next = self.journal.history.last() + EVENT_BLOCK;
             // If the disk is full, the remaining reserved numbers are used.
             if self.store().set_counter("events", next).is_ok() {
                 *until = next;
@@ -199,16 +202,18 @@ impl SupervisorState {
     pub(super) fn save_events(&self) {
         let fetched = *self.fetched();
         let mut saved = lock(&self.saved_events);
-        if saved.until == self.journal.0.last() || saved.retry.is_some_and(|retry| retry > Instant::now()) {
+        if saved.until == self.journal.history.last()
+            || saved.retry.is_some_and(|retry| retry > Instant::now())
+        {
             return;
         }
         let Ok(mut store) = self.store.try_lock() else { return };
         loop {
-            let page = self.journal.0.after(saved.until, SAVED_AT_ONCE);
+            let page = self.journal.history.after(saved.until, SAVED_AT_ONCE);
             let Some((last, _)) = page.entries.last() else { break };
             let last = *last;
             let events: Vec<Event> = page.entries.into_iter().map(|(_, event)| event).collect();
-            if store.save_events(&events, self.journal.0.first(), fetched).is_err() {
+            if store.save_events(&events, self.journal.history.first(), fetched).is_err() {
                 saved.retry = Some(Instant::now() + SAVE_RETRY_INTERVAL);
                 break;
             }
@@ -236,13 +241,13 @@ impl Supervisor {
         let (earlier, events) = (store.events()?, store.counter("events")?);
         let news = Arc::<News>::default();
         let journal = Journal::new(earlier, events, news.clone());
-        let events = journal.0.last();
+        let events = journal.history.last();
         let until = events + EVENT_BLOCK;
         // Detects now whether the store is writable.
         store.set_counter("events", until)?;
         let identity = identity(&mut store)?;
         let draining = store.counter(DRAINING)? > 0;
-        let supervisor = Self(Arc::new(SupervisorState {
+        let state = SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
@@ -265,7 +270,8 @@ impl Supervisor {
             saved_events: Mutex::new(SavedEvents { until: events, retry: None }),
             draining: AtomicBool::new(draining),
             ending: AtomicBool::new(false),
-        }));
+        };
+        let supervisor = Self(Arc::new(state), Caller::Administrator);
         for damage in damage {
             supervisor.0.note_damage(&damage);
         }

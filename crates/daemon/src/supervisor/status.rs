@@ -6,12 +6,12 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport,
-    PortStatus, Sandbox, Size, StopReply, Time, Usage,
+    PortStatus, Sandbox, Size, StopReply, SwitchName, Time, Usage,
 };
 use protocol::fabric::{
     Asked, BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,11 +65,13 @@ impl Supervisor {
         let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::All })?;
         let runtimes: BTreeMap<BoxName, BoxRuntime> =
             runtimes.into_iter().map(|runtime| (runtime.name.clone(), runtime)).collect();
+        let mut all = self.0.all();
+        all.retain(|managed| self.sees(&managed.inner().definition.owner));
         let status = |managed: &Arc<ManagedBox>| {
             // A box that is just being created or removed has no state yet, or no more.
             runtimes.get(&managed.name).map(|runtime| self.status_of(managed, runtime, &snapshot))
         };
-        Ok(self.0.all().iter().filter_map(status).collect())
+        Ok(all.iter().filter_map(status).collect())
     }
 
     /// All details of a box.
@@ -205,13 +207,22 @@ impl Supervisor {
     /// Facts about the daemon.
     pub(crate) fn facts(&self) -> Result<DaemonFacts, OperationError> {
         let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::None })?;
-        let states: Vec<_> = runtimes.iter().map(|runtime| state_to_api(runtime.phase)).collect();
+        let mut names: BTreeSet<BoxName> = BTreeSet::new();
+        let own = |managed: &Arc<ManagedBox>| self.sees(&managed.inner().definition.owner);
+        names.extend(self.0.all().iter().filter(|managed| own(managed)).map(|managed| managed.name.clone()));
+        let seen = runtimes.iter().filter(|runtime| names.contains(&runtime.name));
+        let states: Vec<_> = seen.map(|runtime| state_to_api(runtime.phase)).collect();
         let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let own = |name: &SwitchName| {
+            let switches = self.0.switches();
+            switches.get(name).is_some_and(|stored| self.sees(&stored.definition.owner))
+        };
+        let switches: Vec<_> = snapshot.switches.iter().filter(|(name, _)| own(name)).collect();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let counts = Counts {
-            switches: number(snapshot.switches.len()),
-            ports: number(snapshot.switches.values().map(BTreeMap::len).sum()),
-            stacks: number(self.0.store().stacks()?.len()),
+            switches: number(switches.len()),
+            ports: number(switches.iter().map(|(_, ports)| ports.len()).sum()),
+            stacks: number(self.stacks()?.len()),
             ..Self::count(&states)
         };
         Ok(DaemonFacts { image: self.0.image.clone(), fabric: self.0.fabric.ask(orders::Facts {})?, counts })

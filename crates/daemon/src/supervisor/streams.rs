@@ -1,6 +1,7 @@
 //! Streams: logs, events, files and captures.
 
 use super::state::Supervisor;
+use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::history::HistoryPage;
 use crate::limits::CAPTURE_QUEUE_LENGTH;
@@ -35,6 +36,8 @@ pub(crate) struct HistoryReader<T> {
     position: u64,
     /// Notifies of further entries. `None` if the reader does not follow.
     more: Option<HasMore>,
+    /// Whether the reader may see an entry.
+    is_visible: Box<dyn Fn(&T) -> bool + Send + Sync>,
 }
 
 /// Notifies of further entries.
@@ -63,20 +66,31 @@ impl<T> std::fmt::Debug for HistoryReader<T> {
 impl<T> HistoryReader<T> {
     /// The entries that are already available. `None` if there are none.
     fn available(&mut self) -> Option<Vec<T>> {
-        let page = (self.fetch)(self.position)?;
-        self.entries(page)
+        loop {
+            let page = (self.fetch)(self.position)?;
+            if page.is_empty() {
+                return None;
+            }
+            let found = self.entries(page);
+            if !found.is_empty() {
+                return Some(found);
+            }
+        }
     }
 
-    fn entries(&mut self, page: HistoryPage<T>) -> Option<Vec<T>> {
+    /// The entries of a page that the reader may see.
+    fn entries(&mut self, page: HistoryPage<T>) -> Vec<T> {
         let mut found = Vec::new();
         if page.lost > 0 {
-            found.push((self.lost_entry)(self.position + page.lost, page.lost));
+            self.position += page.lost;
+            found.push((self.lost_entry)(self.position, page.lost));
         }
         for (number, entry) in page.entries {
             self.position = number;
             found.push(entry);
         }
-        Some(found).filter(|found| !found.is_empty())
+        found.retain(|entry| (self.is_visible)(entry));
+        found
     }
 
     /// The next entries. Waits for some if the reader follows; `None` at the end.
@@ -87,8 +101,13 @@ impl<T> HistoryReader<T> {
         loop {
             let (fetch, position) = (self.fetch.clone(), self.position);
             let page = tokio::task::spawn_blocking(move || fetch(position)).await.ok()??;
-            if let Some(found) = self.entries(page) {
+            let is_empty = page.is_empty();
+            let found = self.entries(page);
+            if !found.is_empty() {
                 return Some(found);
+            }
+            if !is_empty {
+                continue;
             }
             self.more.as_mut()?.changed().await.ok()?;
         }
@@ -165,6 +184,7 @@ impl Supervisor {
             // Entries that were removed before the request do not count as lost.
             position: position.max(page.first.saturating_sub(1)),
             more,
+            is_visible: Box::new(|_| true),
         })
     }
 
@@ -201,7 +221,7 @@ impl Supervisor {
 
     /// A reader of the journal.
     pub(crate) fn events(&self, query: &EventQuery) -> HistoryReader<Event> {
-        let journal = &self.0.journal.0;
+        let journal = &self.0.journal.history;
         let (last, kept) = (journal.last(), journal.after(0, 1));
         let first = kept.entries.first().map_or(last, |(first, _)| first - 1);
         let position = match query.since {
@@ -210,20 +230,26 @@ impl Supervisor {
             None => first,
         };
         let more = query.follow.then(|| HasMore::Journal(journal.watch()));
-        let core = Arc::downgrade(&self.0);
+        let (core, caller) = (Arc::downgrade(&self.0), self.1.clone());
         HistoryReader {
             fetch: Arc::new(Box::new(move |position| {
-                Some(core.upgrade()?.journal.0.after(position, PAGE_ENTRIES))
+                Some(core.upgrade()?.journal.history.after(position, PAGE_ENTRIES))
             })),
             lost_entry: |sequence, lost| Event {
                 sequence,
                 time: Time::now(),
                 kind: EventKind::EventsLost,
                 subject: Subject::Daemon.to_string(),
+                owner: None,
                 message: format!("{lost} older events were discarded"),
             },
             position,
             more,
+            is_visible: Box::new(move |event| match (&caller, &event.owner) {
+                (Caller::Administrator, _) => true,
+                (_, None) => false,
+                (_, Some(owner)) => caller.sees(owner),
+            }),
         }
     }
 
@@ -258,6 +284,11 @@ impl Supervisor {
         self.0.journal.note(EventKind::WrongTokens, Subject::Daemon, message);
     }
 
+    /// Records that the file of tokens has changed.
+    pub(crate) fn note_tokens(&self, message: String) {
+        self.0.journal.note(EventKind::TokensChanged, Subject::Daemon, message);
+    }
+
     /// Packets that all captures dropped because their readers were too slow.
     pub(crate) fn capture_lost(&self) -> Result<u64, OperationError> {
         Ok(self.0.fabric.ask(orders::Facts {})?.capture_lost)
@@ -265,6 +296,7 @@ impl Supervisor {
 
     /// Captures the packets that pass a port, without delaying them.
     pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, OperationError> {
+        self.require_own_point(&query.port)?;
         if let CapturePoint::Box(name, _) = &query.port {
             self.0.managed_box(name)?;
         }

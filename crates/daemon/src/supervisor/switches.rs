@@ -70,7 +70,8 @@ fn both_ends(switch: &SwitchName, port: &PortName, driver: &PortDriver) -> Vec<(
 
 impl Supervisor {
     /// Creates a switch with its ports. On failure the switch does not exist.
-    pub fn create_switch(&self, request: CreateSwitch) -> Result<SwitchDetail, OperationError> {
+    pub fn create_switch(&self, mut request: CreateSwitch) -> Result<SwitchDetail, OperationError> {
+        self.adopt_switch(&mut request)?;
         let name = request.name.clone();
         let claims: Vec<Claim> =
             std::iter::once(Claim::change(&name)).chain(request.ports.iter().filter_map(far_end)).collect();
@@ -90,12 +91,16 @@ impl Supervisor {
         let name = request.name.clone();
         let _change = self.0.change();
         request.ports.iter().try_for_each(|port| self.check_far_owner(&request, port))?;
+        if !self.0.switches().contains_key(&name) {
+            self.check_switch_quota()?;
+        }
         self.0.fabric.ask(orders::AddSwitch { definition: alone(&request) })?;
         let made = name.clone();
         operation.undo_by(move |supervisor| {
             let _change = supervisor.0.change();
             supervisor.discard_switch(&made);
             supervisor.0.switches().remove(&made);
+            supervisor.0.journal.owners.remove(&Subject::from(&made));
         });
         let ports = request.ports.iter().map(|port| port.name.clone());
         let makers = stack.iter().flat_map(|stack| ports.clone().map(|port| (port, stack.clone()))).collect();
@@ -103,6 +108,7 @@ impl Supervisor {
             StoredSwitch { definition: request, addresses: Vec::new(), makers, stack, created: Time::now() };
         stored.definition.ports.iter().try_for_each(|port| self.join(&name, port))?;
         operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.journal.owners.set(&name, stored.definition.owner.clone());
         self.0.switches().insert(name.clone(), stored);
         self.attach_waiting_boxes(&name);
         let message = format!("switch {name} was created");
@@ -368,6 +374,7 @@ impl Supervisor {
 
     /// Adds a port to a switch.
     pub fn add_port(&self, switch: &SwitchName, request: &AddPort) -> Result<SwitchPort, OperationError> {
+        self.check_new_port(request)?;
         let claims = || std::iter::once(Claim::change(switch)).chain(far_end(request)).collect();
         self.operate(Action::Change, switch, &claims, |operation| {
             self.make_port(operation, switch, request, None)
@@ -652,7 +659,8 @@ impl Supervisor {
     /// Lists the switches, by name.
     pub fn switches(&self) -> Result<Vec<SwitchStatus>, OperationError> {
         let snapshot = self.0.fabric.ask(orders::Traffic {})?;
-        let stored: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        let mut stored: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        stored.retain(|stored| self.sees(&stored.definition.owner));
         Ok(stored.iter().map(|stored| self.switch_status(stored, &snapshot)).collect())
     }
 

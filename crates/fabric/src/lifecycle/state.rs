@@ -140,7 +140,7 @@ impl FabricState {
     /// Records an event. Texts from a box must already be escaped in `message`.
     pub(super) fn note(&self, kind: EventKind, subject: impl Into<Subject>, message: impl Into<String>) {
         let (subject, message, time) = (subject.into().to_string(), message.into(), Time::now());
-        self.events.push(|sequence| Event { sequence, time, kind, subject, message });
+        self.events.push(|sequence| Event { sequence, time, kind, subject, owner: None, message });
         self.announce(Vec::new());
     }
 

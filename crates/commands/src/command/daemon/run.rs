@@ -3,13 +3,13 @@
 use std::fs::DirBuilder;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use api::client;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use daemon::{Handover, LauncherConnector, Listeners, Settings, SymbolFile, Tcp, UpgradeHelper};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
@@ -32,7 +32,11 @@ const TAKE_OVER: &str = "--take-over";
 /// all capabilities, and all system calls that it does not need. Run `clickbox doctor`
 /// to see what is missing.
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "Example: clickbox daemon &")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Example: clickbox daemon &",
+    group = ArgGroup::new("access").multiple(true).args(["token", "tokens"])
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: Option<DaemonCommand>,
@@ -54,8 +58,8 @@ pub(crate) struct Arguments {
     /// without a store that of the socket, with .launcher appended]
     #[arg(long, value_name = "PATH")]
     launcher: Option<PathBuf>,
-    /// Also listen on this TCP address, with TLS and a token.
-    #[arg(long, value_name = "IP:PORT", requires_all = ["certificate", "key", "token"])]
+    /// Also listen on this TCP address, with TLS and tokens.
+    #[arg(long, value_name = "IP:PORT", requires_all = ["certificate", "key", "access"])]
     listen: Option<SocketAddr>,
     /// Certificate chain for TLS, in PEM.
     #[arg(long, value_name = "FILE", requires = "listen")]
@@ -63,9 +67,13 @@ pub(crate) struct Arguments {
     /// Private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "listen")]
     key: Option<PathBuf>,
-    /// File with the token that TCP clients must send: at least 16 characters.
+    /// File with the token of administrators over TCP: at least 16 characters.
     #[arg(long = "token-file", value_name = "FILE", requires = "listen", id = "token")]
     token: Option<PathBuf>,
+    /// File of tokens of users, which `clickbox token` makes. Each has rights to the objects of one owner. The file is
+    /// read again when it changes, and at SIGHUP.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    tokens: Option<PathBuf>,
     /// Exit when standard input closes, for programs that start their own daemon.
     #[arg(long)]
     until_input_ends: bool,
@@ -106,10 +114,14 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     for (path, mode) in [(Some(&socket), 0o755), (store.as_ref(), 0o700)] {
         make_folder(path.and_then(|path| path.parent()), mode)?;
     }
-    let tcp = match (arguments.listen, &arguments.certificate, &arguments.key, &arguments.token) {
-        (Some(address), Some(certificate), Some(key), Some(token)) => {
-            Some(Tcp { address, certificate: certificate.clone(), key: key.clone(), token: token.clone() })
-        }
+    let tcp = match (arguments.listen, &arguments.certificate, &arguments.key) {
+        (Some(address), Some(certificate), Some(key)) => Some(Tcp {
+            address,
+            certificate: certificate.clone(),
+            key: key.clone(),
+            token: arguments.token.clone(),
+            tokens: arguments.tokens.clone(),
+        }),
         _ => None,
     };
     let handover = arguments.take_over.then(Handover::receive).transpose().map_err(CommandError::TakeOver)?;
@@ -118,6 +130,9 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     // Boxes that end with the daemon can't outlive its upgrade.
     let upgrades = store.is_some() && !arguments.until_input_ends;
     let upgrade_helper = upgrades.then(upgrade_helper).transpose()?.map(Arc::new);
+    for secret in [&arguments.token, &arguments.key].into_iter().flatten() {
+        warn_if_shared(secret);
+    }
     let connector = connector(arguments, &socket, store.as_deref())?;
     let settings = Settings {
         store: store.clone(),
@@ -200,6 +215,15 @@ fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
         };
     }
     client::sockets().into_iter().next().ok_or(CommandError::NoDefaultSocket)
+}
+
+/// Prints a warning if other users of the host can use a file.
+fn warn_if_shared(file: &Path) {
+    // A missing file is reported when it is read.
+    let Ok(found) = std::fs::metadata(file) else { return };
+    if found.permissions().mode() & 0o077 != 0 {
+        eprintln!("clickbox: other users of this host can use {0}: run `chmod 600 {0}`", file.display());
+    }
 }
 
 fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
