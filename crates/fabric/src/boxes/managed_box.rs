@@ -4,6 +4,7 @@ use super::account;
 use super::cpu_budget::CpuBudget;
 use super::instance::Instance;
 use super::output_store::Outputs;
+use super::silence::Silence;
 use super::write_record::WriteRecord;
 use crate::fair_lock::FairLock;
 use crate::history::{History, HistoryLimits};
@@ -142,6 +143,8 @@ pub(crate) struct Inner {
     present_ports: [u64; 2],
     /// The processor time of the current instance when it was last asked for its counters.
     pub(crate) asked: Option<Duration>,
+    /// Whether the current instance answers.
+    pub(crate) silence: Silence,
     /// The remaining CPU time of the current instance, if it is limited.
     pub(crate) budget: Option<CpuBudget>,
 }
@@ -179,6 +182,7 @@ impl ManagedBox {
                 past_ports: [0; 2],
                 present_ports: [0; 2],
                 asked: None,
+                silence: Silence::default(),
                 budget: None,
             }),
         }
@@ -278,6 +282,7 @@ impl Inner {
         self.past = self.usage();
         self.present = Usage::default();
         self.budget = None;
+        self.silence = Silence::default();
         self.instance = None;
     }
 }

@@ -12,6 +12,7 @@ mod report;
 mod resources;
 mod sandbox_kind;
 mod share;
+mod silence;
 mod templates;
 mod write_record;
 

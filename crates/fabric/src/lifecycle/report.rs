@@ -14,6 +14,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl Fabric {
     /// The state of these boxes, or of all.
@@ -57,7 +58,7 @@ impl Fabric {
             let time = used.as_ref().map(|used| used.time);
             // A throttled box runs for its reply, beyond its limit.
             let is_held = instance.as_ref().is_some_and(|instance| instance.is_held());
-            let has_run = time != inner.asked && !is_held;
+            let has_run = time != inner.asked && !is_held && inner.silence.is_over(Instant::now());
             let is_asked = ask == Asked::All || ask == Asked::Active && has_run;
             if is_asked {
                 inner.asked = time;
@@ -66,6 +67,9 @@ impl Fabric {
         };
         let stats = instance.as_ref().filter(|_| asked).and_then(|instance| instance.stats());
         let mut inner = managed.inner();
+        if asked {
+            inner.silence.note(stats.is_some(), Instant::now());
+        }
         // The box may have a newer instance.
         let is_present = match (&inner.instance, &instance) {
             (Some(present), Some(asked)) => Arc::ptr_eq(present, asked),
