@@ -97,13 +97,13 @@ fn wait(client: &Client, before: u32, last: u64, deadline: Instant) -> Result<u3
             Ok(status) if status.pid != before => return Ok(status.pid),
             Ok(_) => {
                 let failed = |event: &Event| event.kind == EventKind::UpgradeFailed && event.sequence > last;
-                if let Some(event) = events(client)?.into_iter().find(failed) {
+                if let Some(event) = events(client).unwrap_or_default().into_iter().find(failed) {
                     return Err(CommandError::NotUpgraded(event.message));
                 }
             }
-            // The old daemon closed the connection.
-            Err(CommandError::Client(ClientError::Connection { .. } | ClientError::Unexpected { .. })) => {}
-            Err(error) => return Err(error),
+            Err(error @ CommandError::Client(ClientError::NoDaemon { .. })) => return Err(error),
+            // The old daemon refuses requests while it ends, and closes connections.
+            Err(_) => {}
         }
         if Instant::now() > deadline {
             return Err(CommandError::NotUpgraded("the new daemon does not answer in time".into()));
