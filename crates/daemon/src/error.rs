@@ -508,6 +508,7 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
         | FabricError::Attached(..)
         | FabricError::Table(_)
         | FabricError::Learning(_)
+        | FabricError::Unsupported
         | FabricError::Device(_)
         | FabricError::Create(CreateFailure::NoKvm, _) => ErrorCode::Refused,
         FabricError::NoDevice

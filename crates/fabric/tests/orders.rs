@@ -6,7 +6,8 @@ use model::{
     RecordedWrite, Sandbox, Size, SwitchName, Time, WriteEffect,
 };
 use protocol::fabric::{
-    Asked, Client, Configuration, ConfigurationVersion, FabricError, Phase, ToFabric, VERSION, orders,
+    Asked, Client, Configuration, ConfigurationVersion, FabricError, FromFabric, Phase, ToFabric, VERSION,
+    orders,
 };
 use protocol::{Channel, Hello, StoreIdentity};
 use random::Random;
@@ -219,4 +220,106 @@ fn random_orders_are_harmless() {
         .unwrap();
     let runtimes = client.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::All }).unwrap();
     assert_eq!(runtimes.iter().map(|runtime| runtime.phase).collect::<Vec<_>>(), [Phase::Running]);
+}
+
+/// The bytes that daemons of this version and the one before send.
+fn recorded(kind: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../protocol/tests/previous");
+    let mut found = Vec::new();
+    for version in VERSION.saturating_sub(1).max(1)..=VERSION {
+        let text = std::fs::read_to_string(format!("{folder}/{version}.txt")).unwrap();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [of, name, digits] = words[..] else { panic!("{line:?}") };
+            let bytes = (0..digits.len()).step_by(2);
+            let bytes = bytes.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect();
+            if of == kind {
+                found.push((format!("{version}: {name}"), bytes));
+            }
+        }
+    }
+    found
+}
+
+/// Sends encoded bytes as a message.
+fn send_bytes(near: &Channel, bytes: &[u8]) {
+    // A message that a channel sends inline begins with its form.
+    let message = [&[0], bytes].concat();
+    rustix::net::send(near, &message, rustix::net::SendFlags::NOSIGNAL).unwrap();
+}
+
+/// Every order of a daemon of the previous version is understood and answered.
+#[test]
+fn a_fabric_works_with_an_earlier_daemon() {
+    let orders = recorded("order");
+    assert!(orders.len() >= protocol::fabric::Order::NAMES.len());
+    for (name, bytes) in orders {
+        let fabric = fabric();
+        let (near, served) = connect(&fabric);
+        for (_, hello) in recorded("hello").iter().filter(|(name, _)| name.ends_with("daemon")).take(1) {
+            send_bytes(&near, hello);
+        }
+        let greeting = near.receive::<FromFabric>(1 << 20).unwrap().unwrap();
+        assert!(matches!(greeting.message, FromFabric::Hello(_)), "{name}");
+        send_bytes(&near, &bytes);
+        loop {
+            match near.receive::<FromFabric>(1 << 20).unwrap().expect(&name).message {
+                FromFabric::Reply(reply) => {
+                    let is_known =
+                        !matches!(reply.result, Err(FabricError::Unsupported | FabricError::Protocol(_)));
+                    assert!(is_known && reply.number == 1, "{name}: {:?}", reply.result);
+                    break;
+                }
+                FromFabric::Notice(_) => {}
+                FromFabric::Hello(_) => panic!("{name}: it greets twice"),
+            }
+        }
+        near.shut_down();
+        assert_eq!(served.join().unwrap(), None, "{name}");
+    }
+}
+
+/// An order of a later version is refused, and the conversation goes on.
+#[test]
+fn a_fabric_refuses_orders_of_a_later_daemon() {
+    #[derive(serde::Serialize)]
+    enum Later {
+        Hello(Hello),
+        Order { number: u64, order: LaterOrder },
+    }
+    #[derive(serde::Serialize)]
+    enum LaterOrder {
+        Paint { colour: &'static str },
+        DefineBox { definition: LaterBox, stopped: bool },
+        Ping { loudness: u8 },
+    }
+    #[derive(serde::Serialize)]
+    struct LaterBox {
+        name: &'static str,
+        configuration: &'static str,
+        colour: &'static str,
+    }
+    let fabric = fabric();
+    let (near, served) = connect(&fabric);
+    near.send(&Later::Hello(Hello { version: VERSION + 1, store: STORE }), &[]).unwrap();
+    let greeting = near.receive::<FromFabric>(1 << 20).unwrap().unwrap();
+    assert!(matches!(greeting.message, FromFabric::Hello(_)));
+    let definition = LaterBox { name: "fw", configuration: "", colour: "red" };
+    let orders = [
+        (LaterOrder::Paint { colour: "red" }, false),
+        // What the box needs is unknown, so there is none.
+        (LaterOrder::DefineBox { definition, stopped: false }, false),
+        (LaterOrder::Ping { loudness: 7 }, true),
+    ];
+    for (number, (order, is_known)) in (1..).zip(orders) {
+        near.send(&Later::Order { number, order }, &[]).unwrap();
+        let FromFabric::Reply(reply) = near.receive(1 << 20).unwrap().unwrap().message else { panic!() };
+        assert_eq!(
+            (reply.number, reply.result.err()),
+            (number, (!is_known).then_some(FabricError::Unsupported))
+        );
+    }
+    assert!(client(&fabric).ask(orders::Inventory {}).unwrap().boxes.is_empty());
+    near.shut_down();
+    let _ = served.join().unwrap();
 }

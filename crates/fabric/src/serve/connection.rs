@@ -4,7 +4,9 @@ use super::answer::answer;
 use crate::lifecycle::Fabric;
 use crate::limits::MAX_ORDER_THREADS;
 use model::with_causes;
-use protocol::fabric::{FromFabric, MAX_ORDER_BYTES, Notice, Reply, ToFabric, VERSION};
+use protocol::fabric::{
+    FabricError, FromFabric, MAX_ORDER_BYTES, Notice, Reply, ToFabric, UnknownToFabric, VERSION,
+};
 use protocol::{Channel, Hello, Received};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -72,13 +74,13 @@ impl Connection {
     fn run(self: &Arc<Self>, stay: bool) -> Option<String> {
         loop {
             self.waiting.fetch_add(1, Ordering::SeqCst);
-            let received = self.channel.receive::<ToFabric>(MAX_ORDER_BYTES);
+            let received = self.channel.receive_or::<ToFabric, UnknownToFabric>(MAX_ORDER_BYTES);
             // The last thread that waited starts another one before it carries out an order that may take long.
             if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
                 self.start_thread();
             }
             match received {
-                Ok(Some(Received { message: ToFabric::Order { number, order }, descriptors })) => {
+                Ok(Some(Received { message: Ok(ToFabric::Order { number, order }), descriptors })) => {
                     let (result, descriptors) = answer(&self.fabric, *order, descriptors);
                     let reply = FromFabric::Reply(Reply { number, result });
                     let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
@@ -86,7 +88,14 @@ impl Connection {
                         return None;
                     }
                 }
-                Ok(Some(Received { message: ToFabric::Hello(_), .. })) => {
+                // A daemon of a later version gives an order that this fabric cannot carry out.
+                Ok(Some(Received { message: Err(UnknownToFabric::Order { number }), .. })) => {
+                    let result = Err(FabricError::Unsupported);
+                    if self.channel.send(&FromFabric::Reply(Reply { number, result }), &[]).is_err() {
+                        return None;
+                    }
+                }
+                Ok(Some(Received { message: Ok(ToFabric::Hello(_)), .. })) => {
                     return Some("the daemon greets twice".into());
                 }
                 Ok(None) => return None,

@@ -97,16 +97,39 @@ impl Channel {
     /// Receives a message of at most `most` encoded bytes. Blocks; returns `None` if the other end is closed and all
     /// its messages are received. A message without any byte, which no channel sends, also counts as the end.
     pub fn receive<T: DeserializeOwned>(&self, most: usize) -> Result<Option<Received<T>>, ChannelError> {
-        BUFFER.with_borrow_mut(|buffer| {
-            buffer.resize(1 + MAX_INLINE, 0);
-            self.receive_in(buffer, most)
+        self.receive_with(most, whole)
+    }
+
+    /// Like [`receive`](Self::receive). A message that is no `T` may be an `E` instead: what can be told of a message of a
+    /// later version.
+    pub fn receive_or<T: DeserializeOwned, E: DeserializeOwned>(
+        &self,
+        most: usize,
+    ) -> Result<Option<Received<Result<T, E>>>, ChannelError> {
+        self.receive_with(most, |bytes| match whole(bytes) {
+            Err(ChannelError::Decode(error)) => {
+                whole(bytes).map(Err).map_err(|_| ChannelError::Decode(error))
+            }
+            result => result.map(Ok),
         })
     }
 
-    fn receive_in<T: DeserializeOwned>(
+    fn receive_with<T>(
+        &self,
+        most: usize,
+        decode: impl Fn(&[u8]) -> Result<T, ChannelError>,
+    ) -> Result<Option<Received<T>>, ChannelError> {
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(1 + MAX_INLINE, 0);
+            self.receive_in(buffer, most, decode)
+        })
+    }
+
+    fn receive_in<T>(
         &self,
         buffer: &mut [u8],
         most: usize,
+        decode: impl Fn(&[u8]) -> Result<T, ChannelError>,
     ) -> Result<Option<Received<T>>, ChannelError> {
         let Some((length, descriptors)) = self.receive_bytes(buffer)? else { return Ok(None) };
         let Some((form, payload)) = buffer.get(..length).and_then(<[u8]>::split_first) else {
@@ -116,14 +139,15 @@ impl Channel {
             INLINE if payload.len() > most => {
                 Err(ChannelError::TooLong { length: payload.len() as u64, most })
             }
-            INLINE => check_number(descriptors).and_then(|descriptors| received(payload, descriptors)),
+            INLINE => check_number(descriptors)
+                .and_then(|descriptors| Ok(Received { message: decode(payload)?, descriptors })),
             IN_MEMORY_FILE => {
                 let length = payload.try_into().map_err(|_| MemoryFileFault::WrongLength)?;
                 let mut descriptors = descriptors.into_iter();
                 let file = descriptors.next().ok_or(MemoryFileFault::Missing)?;
                 let descriptors = check_number(descriptors.collect())?;
                 let value = memory_file::read(file, u64::from_le_bytes(length), most)?;
-                received(&value, descriptors)
+                Ok(Received { message: decode(&value)?, descriptors })
             }
             form => Err(ChannelError::UnknownForm(form)),
         }
@@ -173,13 +197,11 @@ fn check_number(descriptors: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, ChannelError>
     }
 }
 
-fn received<T: DeserializeOwned>(
-    value: &[u8],
-    descriptors: Vec<OwnedFd>,
-) -> Result<Received<T>, ChannelError> {
+/// Decodes a message, after which nothing may follow.
+fn whole<T: DeserializeOwned>(value: &[u8]) -> Result<T, ChannelError> {
     let (message, rest) = codec::decode(value).map_err(ChannelError::Decode)?;
     match rest {
-        0 => Ok(Received { message, descriptors }),
+        0 => Ok(message),
         number => Err(ChannelError::TrailingBytes(number)),
     }
 }

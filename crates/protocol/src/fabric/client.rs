@@ -2,7 +2,7 @@
 
 use super::error::FabricError;
 use super::orders::Ask;
-use super::{FromFabric, MAX_REPLY_BYTES, Notice, Reply, ToFabric, VERSION};
+use super::{FromFabric, MAX_REPLY_BYTES, Notice, Reply, ToFabric, UnknownFromFabric, VERSION};
 use crate::channel::{Channel, ChannelError, Received};
 use crate::codec;
 use crate::hello::{Hello, StoreIdentity};
@@ -112,22 +112,31 @@ impl Client {
 }
 
 impl Reader {
+    /// Passes an outcome to the caller of an order.
+    fn answer(&self, number: u64, outcome: Outcome) {
+        let caller = self.0.waiting().callers.remove(&number);
+        if let Some(caller) = caller {
+            // The caller waits, and the queue has room for its one reply.
+            let _ = caller.try_send(outcome);
+        }
+    }
+
     /// Passes replies to their callers, and notices to `notice`, until the connection closes. Returns why it closed; `None`
     /// if the fabric has gone.
     pub fn run(self, mut notice: impl FnMut(Notice)) -> Option<String> {
         let why = loop {
-            match self.0.channel.receive(MAX_REPLY_BYTES) {
-                Ok(Some(Received { message: FromFabric::Reply(Reply { number, result }), descriptors })) => {
-                    let caller = self.0.waiting().callers.remove(&number);
-                    if let Some(caller) = caller {
-                        // The caller waits, and the queue has room for its one reply.
-                        let _ = caller.try_send((result, descriptors));
-                    }
+            match self.0.channel.receive_or(MAX_REPLY_BYTES) {
+                Ok(Some(Received { message: Ok(message), descriptors })) => match message {
+                    FromFabric::Reply(Reply { number, result }) => self.answer(number, (result, descriptors)),
+                    FromFabric::Notice(found) => notice(found),
+                    FromFabric::Hello(_) => break Some("it greets twice".to_string()),
+                },
+                // A fabric of a later version has more errors and notices. They concern one order, or none.
+                Ok(Some(Received { message: Err(UnknownFromFabric::Reply(reply)), .. })) => {
+                    let error = FabricError::Protocol("the reply is one of a later version".into());
+                    self.answer(reply.number, (Err(error), Vec::new()));
                 }
-                Ok(Some(Received { message: FromFabric::Notice(found), .. })) => notice(found),
-                Ok(Some(Received { message: FromFabric::Hello(_), .. })) => {
-                    break Some("it greets twice".to_string());
-                }
+                Ok(Some(Received { message: Err(UnknownFromFabric::Notice(_)), .. })) => {}
                 Ok(None) => break None,
                 // This process has no descriptors left for a long reply. It is unknown whose it was.
                 Err(ChannelError::Truncated) => {

@@ -87,6 +87,8 @@ pub enum FabricError {
     Disconnected,
     /// The fabric's message is not understood.
     Protocol(String),
+    /// The fabric has an earlier version, and does not know this order or a part of it.
+    Unsupported,
 }
 
 impl fmt::Display for FabricError {
@@ -144,6 +146,9 @@ impl fmt::Display for FabricError {
             }
             Self::Ending => f.write_str("the daemon is shutting down"),
             Self::Disconnected => f.write_str("the fabric has ended; it is being restarted"),
+            Self::Unsupported => f.write_str(
+                "the fabric has an earlier version, which can't do this: restart the fabric, which interrupts its boxes",
+            ),
             Self::Protocol(message) => write!(f, "the fabric's message is not understood: {message}"),
         }
     }

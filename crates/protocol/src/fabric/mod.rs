@@ -20,6 +20,7 @@ pub use model::{
 pub use orders::{Ask, Order};
 
 use crate::hello::Hello;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// The version of this conversation. Either side also speaks the one before.
@@ -63,6 +64,32 @@ pub struct Reply {
     pub number: u64,
     /// The encoded answer, whose type the order determines, or why there is none.
     pub result: Result<serde_bytes::ByteBuf, FabricError>,
+}
+
+/// What is known of a daemon's message whose contents are not: an order of a later version.
+#[derive(Debug, Deserialize)]
+pub enum UnknownToFabric {
+    /// An order.
+    Order {
+        /// Its number, which the reply repeats.
+        number: u64,
+    },
+}
+
+/// What is known of a fabric's message whose contents are not: one of a later version.
+#[derive(Debug, Deserialize)]
+pub(crate) enum UnknownFromFabric {
+    /// A reply with an unknown error.
+    Reply(UnknownReply),
+    /// Something happened.
+    Notice(IgnoredAny),
+}
+
+/// What is known of such a reply.
+#[derive(Debug, Deserialize)]
+pub(crate) struct UnknownReply {
+    /// The number of the order.
+    pub(crate) number: u64,
 }
 
 /// What the fabric tells without an order.

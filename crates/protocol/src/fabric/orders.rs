@@ -26,6 +26,11 @@ macro_rules! orders {
             $($(#[$doc])* $name($name),)*
         }
 
+        impl Order {
+            /// The names of all orders, as they are encoded.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+        }
+
         $(
             $(#[$doc])*
             #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,0 +1,235 @@
+//! An order of each kind with an answer, to record the bytes of a version of the protocol.
+
+use model::{
+    AccountRow, AddPort, AddressEntry, AddressKind, BoxName, ConfigurationName, CrashReport, CreateBox,
+    CreateSwitch, Diagnostic, Event, EventKind, File, Limits, LogLine, MacAddr, PortDriver, PortName,
+    PortRequest, Sandbox, Severity, SwitchName, Time, Value,
+};
+use protocol::fabric::{
+    Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
+    ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage, Phase,
+    PortInventory, PortStats, ResourceUsage, SandboxKind, Started, SwitchInventory, TrafficSnapshot,
+    WritesReply, orders,
+};
+use serde_bytes::ByteBuf;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Gets each sample.
+pub(crate) trait Visit {
+    fn visit<A: Ask>(&mut self, name: &'static str, order: A, answer: A::Answer);
+}
+
+fn name() -> BoxName {
+    "fw".parse().expect("a name")
+}
+
+fn switch() -> SwitchName {
+    "lan".parse().expect("a name")
+}
+
+fn port_name() -> PortName {
+    "uplink".parse().expect("a name")
+}
+
+fn mac() -> MacAddr {
+    "02:00:00:00:00:01".parse().expect("an address")
+}
+
+fn time() -> Time {
+    "2026-01-02T03:04:05Z".parse().expect("a time")
+}
+
+fn port(driver: PortDriver) -> AddPort {
+    AddPort { name: port_name(), driver, addresses: vec![mac()], default: true, limits: Limits::default() }
+}
+
+fn definition() -> CreateBox {
+    let attach = |text: &str| PortRequest {
+        attach: text.parse().expect("an attachment"),
+        mac: Some(mac()),
+        ..PortRequest::default()
+    };
+    CreateBox {
+        sandbox: Sandbox::Process,
+        ports: ["lan", "pipe:p", "-"].map(attach).to_vec(),
+        ..CreateBox::new(name(), "Idle -> Discard;")
+    }
+}
+
+fn version() -> ConfigurationVersion {
+    ConfigurationVersion { installed: time(), swaps: 2 }
+}
+
+fn configuration() -> Configuration {
+    Configuration {
+        name: ConfigurationName::main(),
+        version: version(),
+        text: "Idle -> Discard;".into(),
+        files: vec![File { name: "routes".into(), contents: Value(vec![1, 255]) }],
+    }
+}
+
+fn diagnostic() -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Warning,
+        file: None,
+        line: Some(1),
+        column: Some(2),
+        message: "a remark".into(),
+        hint: None,
+        related: Vec::new(),
+    }
+}
+
+fn state() -> ConfigurationState {
+    ConfigurationState {
+        name: ConfigurationName::main(),
+        version: version(),
+        diagnostics: vec![diagnostic()],
+    }
+}
+
+fn statistics() -> PortStats {
+    let drops = BTreeMap::from([("full".to_string(), 3)]);
+    let counters =
+        Counters { received_packets: 1, received_bytes: 64, sent_packets: 2, sent_bytes: 128, drops };
+    PortStats { counters, cost: Duration::from_micros(7), fault: Some("down".into()) }
+}
+
+fn runtime() -> BoxRuntime {
+    BoxRuntime {
+        name: name(),
+        phase: Phase::Running,
+        started: Some(time()),
+        uptime: Some(Duration::from_secs(5)),
+        boot: Some(Duration::from_millis(1)),
+        restarts: 1,
+        crash: Some(CrashReport {
+            time: time(),
+            cause: "panic".into(),
+            address: None,
+            function: None,
+            configuration: Some("main".into()),
+            element: Some("c".into()),
+            message: "a message".into(),
+            registers: Vec::new(),
+            packet: Some(Value(vec![1, 2, 3])),
+            batch: None,
+        }),
+        usage: ResourceUsage { time: Duration::from_millis(3), turns: 4, overruns: 0 },
+        drops: BTreeMap::from([("denied".to_string(), 9)]),
+        account: model::PacketAccount::default(),
+        places: model::PacketPlaces::default(),
+        stats: Some(BoxStats { heap_used: 1, heap_peak: 2, lost_events: 0 }),
+        process: Some(77),
+        processor: None,
+        sandbox: Some(SandboxKind::Process),
+        attachments: definition().ports.into_iter().map(|port| port.attach).collect(),
+        configurations: vec![state()],
+    }
+}
+
+fn inventory() -> InventoryReply {
+    let port = PortInventory { port: port(PortDriver::Null {}), implied: false };
+    InventoryReply {
+        boxes: vec![BoxInventory {
+            definition: definition(),
+            phase: Phase::Waiting,
+            configurations: vec![(ConfigurationName::main(), version())],
+            last_line: 12,
+            last_write: 0,
+        }],
+        switches: vec![SwitchInventory {
+            definition: CreateSwitch::new(switch()),
+            ports: vec![port],
+            addresses: vec![(mac(), port_name())],
+        }],
+        last_event: 34,
+    }
+}
+
+fn event() -> Event {
+    Event {
+        sequence: 34,
+        time: time(),
+        kind: EventKind::BoxCrashed,
+        subject: "box/fw".into(),
+        message: "box fw crashed".into(),
+    }
+}
+
+/// Passes a sample of each order and its answer.
+pub(crate) fn visit(visit: &mut impl Visit) {
+    macro_rules! samples {
+        ($($order:ident { $($field:ident: $value:expr),* } => $answer:expr;)*) => {
+            $(visit.visit(stringify!($order), orders::$order { $($field: $value),* }, $answer);)*
+        };
+    }
+    let main = ConfigurationName::main;
+    samples! {
+        Ping {} => ();
+        Inventory {} => inventory();
+        Facts {} => FabricFacts {
+            process: 7, version: "0.1.0".into(), started: time(), sandboxes: vec![SandboxKind::Vm],
+            cores: 4, workers: 3, capture_lost: 0
+        };
+        AddSwitch { definition: CreateSwitch::new(switch()) } => ();
+        RemoveSwitch { switch: switch() } => ();
+        CheckVacant { switch: switch(), port: port_name() } => ();
+        AddPort { switch: switch(), port: port(PortDriver::Tap { device: None }) } => ();
+        OpenLink { switch: switch(), port: port(PortDriver::Pipe { switch: switch(), port: port_name() }) } => ();
+        JoinLink { switch: switch(), port: port(PortDriver::Pipe { switch: switch(), port: port_name() }) } => ();
+        ReopenPort { switch: switch(), port: port(PortDriver::AfPacket { device: None }) } => ();
+        RemovePort { switch: switch(), port: port_name() } => ();
+        SetAddress { switch: switch(), mac: mac(), port: port_name() } => ();
+        RemoveAddress { switch: switch(), mac: mac() } => ();
+        SetDefault { switch: switch(), port: Some(port_name()) } => ();
+        Addresses { switch: switch() } => vec![AddressEntry {
+            mac: mac(), port: port_name(), kind: AddressKind::Learned, age_seconds: Some(3)
+        }];
+        Ports { switch: switch() } => inventory().switches.remove(0).ports;
+        Traffic {} => TrafficSnapshot {
+            switches: BTreeMap::from([(switch(), BTreeMap::from([(port_name(), statistics())]))]),
+            addresses: BTreeMap::from([(switch(), 5)]),
+            boxes: BTreeMap::from([(name(), BTreeMap::from([(1, statistics())]))])
+        };
+        Account { boxes: Some(vec![name()]), switches: None } => Vec::<AccountRow>::new();
+        Capture { point: "fw:0".parse().expect("a point"), snap: Some(64), count: None } => ();
+        DefineBox { definition: definition(), stopped: true } => ();
+        ForgetBox { name: name() } => ();
+        StartBox {
+            name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false
+        } => Started {
+            boot: Duration::from_millis(1), configurations: vec![state()]
+        };
+        StopBox { name: name(), graceful: true } => ();
+        SuspendBox { name: name() } => ();
+        ResumeBox { name: name() } => ();
+        KillBox { name: name() } => ();
+        ReattachBox { name: name(), number: 1, port: definition().ports.remove(0) } => true;
+        AlterBox { definition: definition() } => ();
+        Install { name: name(), configuration: configuration(), writes: None } => vec![diagnostic()];
+        RemoveConfiguration { name: name(), configuration: main() } => ();
+        ReadHandler {
+            name: name(), configuration: main(), handler: "c.count".into(),
+            argument: ByteBuf::from(vec![1]), timeout_ms: 500
+        } => ByteBuf::from(vec![55, 0, 255]);
+        WriteHandler {
+            name: name(), configuration: main(), handler: "c.reset".into(), value: ByteBuf::from(vec![2])
+        } => None;
+        Writes { name: name() } => WritesReply::default();
+        BoxRuntimes { names: vec![name()], ask: Asked::Active } => vec![runtime()];
+        Log { name: name(), after: 3, most: 100 } => LogPage {
+            lines: vec![(4, LogLine { time: time(), configuration: None, text: "hello".into(), lost: 0 })],
+            lost: 0, last: 4, first: 1
+        };
+        Files { name: name() } => vec![FileStatus { name: "out.pcap".into(), bytes: 24, lost: 0 }];
+        OpenFile { name: name(), file: "out.pcap".into() } => 24;
+        Check { configuration: configuration(), ports: 2 } => CheckOutcome::Rejected(vec![diagnostic()]);
+        Events { after: 33, most: 10 } => EventPage { events: vec![event()], lost: 0, talkative: vec![name()] };
+        UseFolder {} => ();
+        EndWithConnection {} => ();
+        End {} => ();
+    }
+}
