@@ -9,7 +9,7 @@ use crate::error::OperationError;
 use crate::limits::{ACCOUNT_TIMEOUT, ACCOUNTS_TIMEOUT};
 use crate::network::NetworkAccount;
 use boundary::Stats;
-use model::{AccountPlace, AccountRow, BoxName, PortDriver, SwitchName};
+use model::{AccountPlace, AccountRow, BoxName, SwitchName};
 use reason::{Name, Reason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Fabric {
                 words_before.get(name).is_some_and(|before| before.run == word.run)
             };
             if words.iter().all(same) || readings == MAX_READINGS {
-                let mut rows = self.network_rows(filter, &before, &after)?;
+                let mut rows = network_rows(filter, &before, &after);
                 for (name, word) in &words {
                     rows.extend(box_rows(name, [words_before.get(name), Some(word)], [&before, &after]));
                 }
@@ -87,48 +87,29 @@ impl Fabric {
         }
         (run, stats)
     }
+}
 
-    fn network_rows(
-        &self,
-        filter: AccountFilter,
-        before: &NetworkAccount,
-        after: &NetworkAccount,
-    ) -> Result<Vec<AccountRow>, OperationError> {
-        let has_switch = |name: &SwitchName| filter.switches.is_none_or(|switches| switches.contains(name));
-        let has_box = |name: &BoxName| filter.boxes.is_none_or(|boxes| boxes.contains(name));
-        // A port of a box that was asked for is shown without its switch.
-        let box_ports = self.box_ports()?;
-        let is_shown = |row: &AccountRow| match &row.place {
-            AccountPlace::Switch { switch } => has_switch(switch),
-            AccountPlace::Port { switch, port } => {
-                has_switch(switch) || box_ports.get(&(switch.clone(), port.clone())).is_some_and(&has_box)
-            }
-            AccountPlace::Link { switch, far_switch, .. } => has_switch(switch) || has_switch(far_switch),
-            AccountPlace::Pipe { ends, .. } => ends.iter().any(|(name, _)| has_box(name)),
-            _ => true,
-        };
-        let last: BTreeMap<&AccountPlace, &AccountRow> =
-            after.rows.iter().map(|row| (&row.place, row)).collect();
-        let row = |row: &AccountRow| {
-            let moved = last.get(&row.place).map_or(0, |last| passed(last).saturating_sub(passed(row)));
-            AccountRow { moved, ..row.clone() }.compare()
-        };
-        Ok(before.rows.iter().filter(|row| is_shown(row)).map(row).collect())
-    }
-
-    /// The ports of switches at which boxes are.
-    fn box_ports(&self) -> Result<BTreeMap<(SwitchName, model::PortName), BoxName>, OperationError> {
-        let inventory = self.0.switches.ask(|network| network.inventory())?;
-        let ports = inventory.into_iter().flat_map(|switch| {
-            let name = switch.definition.name;
-            switch.ports.into_iter().map(move |port| (name.clone(), port.port))
-        });
-        let of_box = ports.filter_map(|(switch, port)| match port.driver {
-            PortDriver::Box { name, .. } => Some(((switch, port.name), name)),
-            _ => None,
-        });
-        Ok(of_box.collect())
-    }
+/// The rows of ports, switches, links and pipes.
+fn network_rows(filter: AccountFilter, before: &NetworkAccount, after: &NetworkAccount) -> Vec<AccountRow> {
+    let has_switch = |name: &SwitchName| filter.switches.is_none_or(|switches| switches.contains(name));
+    let has_box = |name: &BoxName| filter.boxes.is_none_or(|boxes| boxes.contains(name));
+    // A port of a box that was asked for is shown without its switch.
+    let box_ports = &before.box_ports;
+    let is_shown = |row: &AccountRow| match &row.place {
+        AccountPlace::Switch { switch } => has_switch(switch),
+        AccountPlace::Port { switch, port } => {
+            has_switch(switch) || box_ports.get(&(switch.clone(), port.clone())).is_some_and(&has_box)
+        }
+        AccountPlace::Link { switch, far_switch, .. } => has_switch(switch) || has_switch(far_switch),
+        AccountPlace::Pipe { ends, .. } => ends.iter().any(|(name, _)| has_box(name)),
+        _ => true,
+    };
+    let last: BTreeMap<&AccountPlace, &AccountRow> = after.rows.iter().map(|row| (&row.place, row)).collect();
+    let row = |row: &AccountRow| {
+        let moved = last.get(&row.place).map_or(0, |last| passed(last).saturating_sub(passed(row)));
+        AccountRow { moved, ..row.clone() }.compare()
+    };
+    before.rows.iter().filter(|row| is_shown(row)).map(row).collect()
 }
 
 /// Packets that came into a place or were made there.

@@ -13,6 +13,8 @@ pub(crate) struct NetworkAccount {
     pub(crate) rows: Vec<AccountRow>,
     /// The rings of running boxes.
     pub(crate) rings: BTreeMap<(BoxName, u8), RingBooks>,
+    /// The boxes behind ports of switches.
+    pub(crate) box_ports: BTreeMap<(SwitchName, PortName), BoxName>,
     /// The rings of the boxes' earlier runs, of all ports together. What waits is what was lost.
     pub(crate) ended: BTreeMap<BoxName, RingBooks>,
 }
@@ -42,6 +44,9 @@ impl Network {
                 Endpoint::Switch { slot, .. } => slot.rings(),
                 Endpoint::Pipe { pipe, side, .. } => pipe.rings(*side),
             };
+            if let Endpoint::Switch { switch, port, .. } = &record.endpoint {
+                account.box_ports.insert((switch.clone(), port.clone()), name.clone());
+            }
             if let Some(rings) = rings {
                 account.rings.insert((name.clone(), *number), rings);
             }
