@@ -37,7 +37,10 @@ impl fmt::Display for ValueError {
             Self::Address(error) => error.fmt(f),
             Self::Prefix(error) => error.fmt(f),
             Self::PortSetting(text) => {
-                write!(f, "unexpected {text:?}: only mac=ADDRESS, bind-ip=ADDRESS and transparent may follow")
+                write!(
+                    f,
+                    "unexpected {text:?}: expected mac=, bind-ip=, transparent, max-frames=, max-bits=, max-broadcasts= or max-new-addresses="
+                )
             }
         }
     }

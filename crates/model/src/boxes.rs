@@ -277,6 +277,9 @@ pub struct PortStatus {
     pub attach: Attachment,
     /// The Ethernet address of the port.
     pub mac: MacAddr,
+    /// Limits on the frames that the box sends.
+    #[serde(default, skip_serializing_if = "Limits::is_default")]
+    pub limits: Limits,
     /// Traffic through the port.
     pub traffic: Traffic,
     /// Packets dropped at the port by reason, in both directions.

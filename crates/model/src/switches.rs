@@ -208,6 +208,14 @@ pub struct Limits {
     /// The maximum number of bits per second. The excess is dropped as `capped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<u64>,
+    /// The maximum number of frames to group addresses per second: broadcasts and multicasts. The excess is dropped as
+    /// `broadcasts_capped`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcasts: Option<u64>,
+    /// The maximum number of addresses per second that a learning switch learns from the port. Frames from more new ones are
+    /// dropped as `capped`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_addresses: Option<u64>,
     /// The only accepted source address. Absent: for a port of a box, the Ethernet address of that port; for others, any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<MacAddr>,

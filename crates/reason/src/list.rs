@@ -298,7 +298,7 @@ reasons! {
         "The frame claims an address of a sender that its port may not use, or that is assigned to another port.",
         "Let the box use the addresses of its port, or allow others on it: `bind_ip`, `source`, `transparent`.";
     CAPPED "capped":
-        "The port exceeded its rate limit.",
+        "The port exceeded its limit of frames, bits or new addresses per second.",
         "Raise the port's limit.";
     FAULTY "faulty":
         "The other side of the port wrote an invalid descriptor.",
@@ -318,4 +318,7 @@ reasons! {
     REMOVED "removed":
         "The packet waited where a change of the configuration left no room for it.",
         "Nothing to do: this was requested.";
+    BROADCASTS_CAPPED "broadcasts_capped":
+        "The port exceeded its limit of broadcasts and multicasts.",
+        "Look for a loop or a host that scans, or raise the port's limit.";
 }

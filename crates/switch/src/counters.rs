@@ -4,13 +4,14 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 11] = [
+pub const REASONS: [Reason; 12] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
     Reason::BAD_SOURCE,
     Reason::SPOOFED,
     Reason::CAPPED,
+    Reason::BROADCASTS_CAPPED,
     Reason::FULL,
     Reason::FAULTY,
     Reason::DOWN,

@@ -15,6 +15,9 @@ pub struct PortSettings {
     pub weight: u32,
     /// Limit on what the port may send.
     pub rate_limit: RateLimit,
+    /// Addresses per second that a learning bridge may learn from the port, or take over from another one; 0 means no limit.
+    /// As many as in a second may come at once.
+    pub new_addresses: u64,
     /// The only source address that the port may send from; `None` allows any.
     pub source: Option<MacAddr>,
     /// The IP addresses that the port may send from; `None` allows any.
@@ -24,6 +27,6 @@ pub struct PortSettings {
 impl Default for PortSettings {
     /// Weight 1, no limit, any source.
     fn default() -> Self {
-        Self { weight: 1, rate_limit: RateLimit::default(), source: None, guard: None }
+        Self { weight: 1, rate_limit: RateLimit::default(), new_addresses: 0, source: None, guard: None }
     }
 }

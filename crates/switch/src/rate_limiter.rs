@@ -1,4 +1,6 @@
-//! A limit on what a port may send, with two token buckets.
+//! Limits on what a port may send, with token buckets.
+
+use reason::Reason;
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
@@ -13,16 +15,20 @@ pub struct RateLimit {
     pub frames: u64,
     /// Bits per second, counted from the Ethernet header.
     pub bits: u64,
-    /// Bucket depth in nanoseconds at the full rate, at least a millisecond: how long a port may exceed its rate after
+    /// Frames to group addresses per second: broadcasts and multicasts. As many as in a second may come at once.
+    pub broadcasts: u64,
+    /// Bucket depth of frames and bits in nanoseconds at the full rate, at least a millisecond: how long a port may exceed its rate after
     /// it was idle.
     pub burst_ns: u64,
 }
 
-/// Two token buckets, one of frames and one of bits. A frame passes if both have enough tokens.
+/// Token buckets of frames, of bits, and of frames to group addresses. A frame passes if all that it concerns have enough
+/// tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct RateLimiter {
     frames: Bucket,
     bits: Bucket,
+    broadcasts: Bucket,
 }
 
 impl RateLimiter {
@@ -32,29 +38,42 @@ impl RateLimiter {
         Self {
             frames: Bucket::new(settings.frames, burst, 1, now),
             bits: Bucket::new(settings.bits, burst, LONGEST, now),
+            broadcasts: Bucket::per_second(settings.broadcasts, now),
         }
     }
 
-    /// Whether a frame of `bytes` bytes may pass now (nanoseconds of any monotonic clock). Takes its tokens if so.
+    /// Lets a frame of `bytes` bytes, to a group address or not, pass now (nanoseconds of any monotonic clock), and takes its
+    /// tokens.
+    ///
+    /// # Errors
+    ///
+    /// The reason of the limit that it exceeds.
     #[inline(always)]
-    pub fn allows(&mut self, bytes: usize, now: u64) -> bool {
-        self.frames.rate | self.bits.rate == 0 || self.pays(bytes, now)
+    pub fn admit(&mut self, bytes: usize, is_group: bool, now: u64) -> Result<(), Reason> {
+        match self.frames.rate | self.bits.rate | self.broadcasts.rate {
+            0 => Ok(()),
+            _ => self.pay(bytes, is_group, now),
+        }
     }
 
-    fn pays(&mut self, bytes: usize, now: u64) -> bool {
+    fn pay(&mut self, bytes: usize, is_group: bool, now: u64) -> Result<(), Reason> {
         let bits = bytes as u64 * 8;
-        let allowed = self.frames.has(1, now) && self.bits.has(bits, now);
-        if allowed {
-            self.frames.take(1);
-            self.bits.take(bits);
+        if is_group && !self.broadcasts.has(1, now) {
+            return Err(Reason::BROADCASTS_CAPPED);
         }
-        allowed
+        if !(self.frames.has(1, now) && self.bits.has(bits, now)) {
+            return Err(Reason::CAPPED);
+        }
+        self.frames.take(1);
+        self.bits.take(bits);
+        self.broadcasts.take(u64::from(is_group));
+        Ok(())
     }
 }
 
 /// A token bucket. Tokens are kept in units of 1 / SECOND, so that no fraction is lost.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bucket {
     rate: u64,
     most: u128,
     level: u128,
@@ -68,8 +87,13 @@ impl Bucket {
         Self { rate, most, level: most, then: now }
     }
 
+    /// A full bucket that holds the tokens of a second; without a rate, it always has enough.
+    pub(crate) fn per_second(rate: u64, now: u64) -> Self {
+        Self::new(rate, SECOND, 1, now)
+    }
+
     #[inline]
-    fn has(&mut self, tokens: u64, now: u64) -> bool {
+    pub(crate) fn has(&mut self, tokens: u64, now: u64) -> bool {
         if self.rate == 0 {
             return true;
         }
@@ -80,7 +104,7 @@ impl Bucket {
     }
 
     #[inline]
-    fn take(&mut self, tokens: u64) {
+    pub(crate) fn take(&mut self, tokens: u64) {
         if self.rate != 0 {
             self.level = self.level.saturating_sub(u128::from(tokens) * u128::from(SECOND));
         }
@@ -94,8 +118,9 @@ mod tests {
     /// Frames of `bytes` bytes that pass per second after the burst is used up, with a frame offered every microsecond.
     fn passed(settings: RateLimit, bytes: usize) -> u64 {
         let mut limiter = RateLimiter::new(settings, 0);
-        while limiter.allows(bytes, 0) {}
-        (0..1_000_000u64).map(|at| u64::from(limiter.allows(bytes, at * 1000))).sum()
+        while limiter.admit(bytes, false, 0).is_ok() {}
+        let admitted = |at: u64| limiter.admit(bytes, false, at * 1000).is_ok();
+        (0..1_000_000u64).map(admitted).map(u64::from).sum()
     }
 
     #[test]
@@ -103,17 +128,40 @@ mod tests {
         for (frames, bits, bytes, expected) in
             [(1000, 0, 64, 1000), (0, 8_000_000, 1000, 1000), (500, 8_000_000, 1000, 500), (7, 0, 64, 7)]
         {
-            let count = passed(RateLimit { frames, bits, burst_ns: 0 }, bytes);
+            let count = passed(RateLimit { frames, bits, ..RateLimit::default() }, bytes);
             assert!(count.abs_diff(expected) <= 1, "{frames} {bits}: {count}");
         }
+    }
+
+    /// Ten broadcasts a second of 20 that are offered, among other frames, which cost none; and all together at most 1000.
+    #[test]
+    fn broadcasts_have_a_rate_of_their_own() {
+        let settings = RateLimit { frames: 1000, broadcasts: 10, ..RateLimit::default() };
+        let mut limiter = RateLimiter::new(settings, 0);
+        let (mut capped, mut broadcasts_capped, mut passed) = (0, 0, [0, 0]);
+        for millisecond in 0..10_000u64 {
+            for is_group in [millisecond % 50 == 0, false] {
+                match limiter.admit(60, is_group, millisecond * 1_000_000) {
+                    Ok(()) => passed[usize::from(is_group)] += 1,
+                    Err(Reason::CAPPED) => capped += 1,
+                    Err(Reason::BROADCASTS_CAPPED) => broadcasts_capped += 1,
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+        }
+        // The bucket was full: ten more than the rate. In the last 50 ms there was half a token.
+        assert_eq!(passed[1] + broadcasts_capped, 200);
+        assert!((109..=110).contains(&passed[1]), "{passed:?}");
+        assert_eq!(passed[0] + passed[1], 10_000);
+        assert_eq!(capped, 20_000 - 10_000 - broadcasts_capped);
     }
 
     #[test]
     fn unlimited_rates_and_backward_clocks_are_handled() {
         let mut free = RateLimiter::new(RateLimit::default(), 5);
-        assert!((0..10_000).all(|_| free.allows(1500, 5)));
-        let mut limiter =
-            RateLimiter::new(RateLimit { frames: u64::MAX, bits: u64::MAX, burst_ns: u64::MAX }, u64::MAX);
-        assert!(limiter.allows(usize::MAX >> 3, 0));
+        assert!((0..10_000).all(|_| free.admit(1500, true, 5).is_ok()));
+        let most = RateLimit { frames: u64::MAX, bits: u64::MAX, broadcasts: u64::MAX, burst_ns: u64::MAX };
+        let mut limiter = RateLimiter::new(most, u64::MAX);
+        assert_eq!(limiter.admit(usize::MAX >> 3, true, 0), Ok(()));
     }
 }

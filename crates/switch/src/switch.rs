@@ -124,6 +124,7 @@ impl<F: Forward> Switch<F> {
             self.ports.push(None);
         }
         let limiter = RateLimiter::new(settings.rate_limit, now);
+        self.forward.limit_new_addresses(PortId(free as u16), settings.new_addresses, now);
         self.ports[free] = Some(Port { settings, limiter, counters: Counters::default(), planned: 0 });
         Ok(PortId(free as u16))
     }
@@ -144,9 +145,11 @@ impl<F: Forward> Switch<F> {
     /// Changes a port's settings; its rate limiter restarts with full buckets. Returns false if the port does not
     /// exist.
     pub fn set_port(&mut self, port: PortId, settings: PortSettings, now: u64) -> bool {
-        let Some(port) = self.port_mut(port) else { return false };
-        port.limiter = RateLimiter::new(settings.rate_limit, now);
-        port.settings = settings;
+        let Some(entry) = self.port_mut(port) else { return false };
+        entry.limiter = RateLimiter::new(settings.rate_limit, now);
+        let new_addresses = settings.new_addresses;
+        entry.settings = settings;
+        self.forward.limit_new_addresses(port, new_addresses, now);
         true
     }
 
@@ -231,6 +234,7 @@ impl<F: Forward> Switch<F> {
                 Decision::To(to) => plan.add(to, number),
                 Decision::Drop => port.counters.drop(Reason::NO_ROUTE, 1),
                 Decision::Spoofed => port.counters.drop(Reason::SPOOFED, 1),
+                Decision::Capped => port.counters.drop(Reason::CAPPED, 1),
                 Decision::BadSource => port.counters.drop(Reason::BAD_SOURCE, 1),
                 Decision::Flood => {
                     let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
@@ -289,10 +293,8 @@ impl Port {
         if let Some(guard) = &self.settings.guard {
             guard.check(head)?;
         }
-        match self.limiter.allows(length, now) {
-            true => Ok(addresses),
-            false => Err(Reason::CAPPED),
-        }
+        self.limiter.admit(length, addresses.pair()[0].is_group(), now)?;
+        Ok(addresses)
     }
 }
 
@@ -418,7 +420,7 @@ mod tests {
         let mut switch = Switch::new(table);
         let only = Some(MacAddr([2, 0, 0, 0, 0, 1]));
         let bits = 8 * 65_536;
-        let rate_limit = RateLimit { frames: 0, bits, burst_ns: 0 };
+        let rate_limit = RateLimit { bits, ..RateLimit::default() };
         switch.add_port(PortSettings { source: only, rate_limit, ..PortSettings::default() }, 0).unwrap();
         switch.add_port(PortSettings::default(), 0).unwrap();
         let frames: Vec<_> =
@@ -451,6 +453,48 @@ mod tests {
             expected.drop(Reason::BAD_SOURCE, 2);
             assert_eq!(switch.counters(PortId(0)), Some(&expected));
         }
+    }
+
+    /// Limits of new addresses and of broadcasts, over ten simulated seconds.
+    #[test]
+    fn quotas_of_a_port_are_exact() {
+        let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
+        let rate_limit = RateLimit { broadcasts: 3, ..RateLimit::default() };
+        switch.add_port(PortSettings { rate_limit, new_addresses: 5, ..PortSettings::default() }, 0).unwrap();
+        switch.add_port(PortSettings::default(), 0).unwrap();
+        let mut plan = ForwardingPlan::default();
+        let mut expected = Counters::default();
+        for second in 0..10u8 {
+            // Twelve new stations, one of which sends twice in a row, the known ones of this second, and five broadcasts.
+            let mut frames: Vec<_> = (0..12).map(|number| frame(250, 12 * second + number, 60)).collect();
+            frames.push(frames[11].clone());
+            frames.extend((0..5).map(|number| frame(250, 12 * second + number, 60)));
+            let mut all = frame(0, 12 * second, 60);
+            all[..6].fill(0xff);
+            frames.extend(vec![all; 5]);
+            switch.switch(&batch(&frames), PortId(0), u64::from(second) * 1_000_000_000, &mut plan);
+            let sent: Vec<u32> = (0..5).chain(13..18).chain(18..21).collect();
+            assert_eq!(plan.frames(PortId(1)), sent, "second {second}");
+            expected.received_frames += 23;
+            expected.received_bytes += 23 * 60;
+            expected.drop(Reason::CAPPED, 8);
+            expected.drop(Reason::BROADCASTS_CAPPED, 2);
+        }
+        assert_eq!(switch.counters(PortId(0)), Some(&expected));
+        // Other settings start with full buckets.
+        switch.set_port(
+            PortId(0),
+            PortSettings { new_addresses: 1, ..PortSettings::default() },
+            9_000_000_000,
+        );
+        let frames: Vec<_> = (200..210).map(|number| frame(250, number, 60)).collect();
+        switch.switch(&batch(&frames), PortId(0), 9_000_000_000, &mut plan);
+        assert_eq!(plan.frames(PortId(1)), [0]);
+        // A port that is added later in its place has its own.
+        switch.remove_port(PortId(0)).unwrap();
+        switch.add_port(PortSettings::default(), 9_000_000_000).unwrap();
+        switch.switch(&batch(&frames), PortId(0), 9_000_000_000, &mut plan);
+        assert_eq!(plan.frames(PortId(1)).len(), 10);
     }
 
     /// A frame from an address that is bound to another port is dropped, and moves nothing.

@@ -74,6 +74,12 @@ pub(crate) struct PortOptions {
     /// Limit of bits per second from this port into the switch.
     #[arg(long, value_name = "N")]
     max_bits: Option<u64>,
+    /// Limit of broadcasts and multicasts per second from this port into the switch.
+    #[arg(long, value_name = "N")]
+    max_broadcasts: Option<u64>,
+    /// Learning switch: limit of new addresses per second from this port.
+    #[arg(long, value_name = "N")]
+    max_new_addresses: Option<u64>,
     /// Accept only frames with this source address [default: any; for a box, the address of its port]
     #[arg(long, value_name = "MAC")]
     source: Option<MacAddr>,
@@ -173,6 +179,8 @@ impl PortOptions {
             weight: self.weight.unwrap_or_default(),
             frames: self.max_frames,
             bits: self.max_bits,
+            broadcasts: self.max_broadcasts,
+            new_addresses: self.max_new_addresses,
             source: self.source,
             transparent: self.transparent,
             bind_ip: bind_ip.map_err(|error| PortOptionsError::BindIp(name.clone(), error))?,

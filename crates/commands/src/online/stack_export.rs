@@ -66,6 +66,10 @@ struct PortEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_bits: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_broadcasts: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_new_addresses: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<MacAddr>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     transparent: bool,
@@ -141,6 +145,8 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
         weight: Some(port.limits.weight).filter(|weight| *weight != Weight::default()),
         max_frames: port.limits.frames,
         max_bits: port.limits.bits,
+        max_broadcasts: port.limits.broadcasts,
+        max_new_addresses: port.limits.new_addresses,
         source: port.limits.source,
         transparent: port.limits.transparent,
         bind_ip: port.limits.bind_ip,
@@ -208,6 +214,8 @@ mod tests {
             weight: 300.try_into().expect("a weight"),
             frames: Some(5),
             bits: Some(6),
+            broadcasts: Some(7),
+            new_addresses: Some(8),
             source: Some(address),
             transparent: false,
             bind_ip: bound.try_into().expect("a list"),

@@ -6,7 +6,7 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport,
-    PortStatus, Sandbox, Size, StopReply, SwitchName, Time, Usage,
+    PortDriver, PortStatus, Sandbox, Size, StopReply, SwitchName, Time, Usage,
 };
 use protocol::fabric::{
     Asked, BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
@@ -174,12 +174,20 @@ impl Supervisor {
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
         let definition = managed.inner().definition.clone();
         let (writes, omitted_writes) = self.present_writes(&managed.name)?;
+        // The definition of a port that was attached later is that of its switch.
+        let attached = |number: u8| {
+            let driver = PortDriver::Box { name: managed.name.clone(), port: number };
+            let switches = self.0.switches();
+            let mut ports = switches.values().flat_map(|stored| &stored.definition.ports);
+            ports.find(|port| port.driver == driver).map(|port| port.limits.clone())
+        };
         let port = |(number, (port, attachment)): (u8, (&api::PortRequest, Option<Attachment>))| {
             let stats = stats.get(&number).copied().cloned().unwrap_or_default();
             PortStatus {
                 number,
                 attach: attachment.unwrap_or_else(|| port.attach.clone()),
                 mac: port.mac.unwrap_or_default(),
+                limits: attached(number).unwrap_or_else(|| port.limits.clone()),
                 traffic: stats.box_traffic(),
                 drops: stats.counters.drops,
             }

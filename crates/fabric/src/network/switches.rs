@@ -45,12 +45,17 @@ fn settings(limits: &Limits, mac: Option<model::MacAddr>) -> PortSettings {
     let source = limits.source.or(assigned).map(|mac| mac.0);
     let bound = limits.bind_ip.iter().map(|prefix| (prefix.address(), prefix.length()));
     let guard = (!limits.bind_ip.is_empty()).then(|| SourceGuard::new(source, bound));
-    let rate_limit =
-        RateLimit { frames: limits.frames.unwrap_or(0), bits: limits.bits.unwrap_or(0), burst_ns: 0 };
+    let rate_limit = RateLimit {
+        frames: limits.frames.unwrap_or(0),
+        bits: limits.bits.unwrap_or(0),
+        broadcasts: limits.broadcasts.unwrap_or(0),
+        burst_ns: 0,
+    };
     PortSettings {
         // A weight of 100 is the default: one quantum per visit.
         weight: (u32::from(limits.weight) / 100).max(1),
         rate_limit,
+        new_addresses: limits.new_addresses.unwrap_or(0),
         source,
         guard,
     }

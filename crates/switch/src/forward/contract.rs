@@ -14,6 +14,8 @@ pub enum Decision {
     Drop,
     /// To no port, because the source address is bound to another port.
     Spoofed,
+    /// To no port, because the source address is new, and the port has taught as many as it may in this time.
+    Capped,
     /// To no port, because the source address is valid for no sender.
     BadSource,
 }
@@ -27,6 +29,10 @@ pub trait Forward: Send {
     /// Removes a port: no frame is sent to it any more.
     fn remove_port(&mut self, port: PortId);
 
+    /// Limits the addresses per second that are learned from a port; 0 means no limit. A method that learns none does
+    /// nothing. `now` is as in [`decide`](Self::decide).
+    fn limit_new_addresses(&mut self, _port: PortId, _per_second: u64, _now: u64) {}
+
     /// Forgets the addresses learned at a port that went down. Its assigned addresses stay. Callers may repeat it while
     /// the port is down, so it must be cheap when there is nothing to forget.
     fn flush_port(&mut self, _port: PortId) {}
@@ -39,6 +45,10 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn remove_port(&mut self, port: PortId) {
         (**self).remove_port(port);
+    }
+
+    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
+        (**self).limit_new_addresses(port, per_second, now);
     }
 
     fn flush_port(&mut self, port: PortId) {

@@ -7,6 +7,8 @@
 //! No port can take another's entries:
 //! - An address can be *bound* to a port. A bound address is never learned elsewhere and never expires. A frame that
 //!   another port sends from it is [`Decision::Spoofed`].
+//! - The number of addresses per second that a port teaches, or takes over from others, can be limited. A frame from one
+//!   more is [`Decision::Capped`].
 //! - The number of addresses that a port may teach is limited. A port at its limit teaches nothing new until some of
 //!   its addresses expire.
 //! - In a full bucket, an address replaces an expired entry or the oldest of its own port. If there is neither, it is
@@ -17,6 +19,7 @@
 use super::contract::{Decision, Forward};
 use super::static_table::TableError;
 use crate::port::PortId;
+use crate::rate_limiter::Bucket;
 use packet::MacAddr;
 
 /// Entries per bucket: two cache lines.
@@ -82,6 +85,8 @@ struct Taught {
     not_learned: u64,
     /// The port's expired entries are not searched for again before this time.
     reclaim_after: u64,
+    /// The addresses that the port may teach now.
+    quota: Bucket,
 }
 
 /// Minimum interval in nanoseconds between searches of the whole table for the expired entries of a port at its limit.
@@ -171,9 +176,13 @@ impl LearningBridge {
         &mut self.taught[index]
     }
 
-    /// Learns that an address is at a port. Returns false if it is bound to another one.
+    /// Learns that an address is at a port.
+    ///
+    /// # Errors
+    ///
+    /// The address is bound to another port, or new while the port's quota is used up.
     #[inline]
-    fn learn(&mut self, address: MacAddr, port: PortId, now: u64) -> bool {
+    fn learn(&mut self, address: MacAddr, port: PortId, now: u64) -> Result<(), Decision> {
         let key = address.to_u64();
         let whole = key | u64::from(port.0) << 48;
         let at = self.bucket(key);
@@ -186,18 +195,23 @@ impl LearningBridge {
                 // A bound entry stays bound.
                 let entry = &mut self.buckets[at][way];
                 entry.seen = entry.seen.max(seen);
-                return true;
+                return Ok(());
             }
-            Some(way) if self.buckets[at][way].seen == BOUND => return false,
+            Some(way) if self.buckets[at][way].seen == BOUND => return Err(Decision::Spoofed),
             known => known.or_else(|| self.victim(at, port, now)),
         };
         match way {
             Some(way) if self.taught(port).count < self.settings.port_limit || self.reclaim(port, now) => {
+                let quota = &mut self.taught(port).quota;
+                if !quota.has(1, now) {
+                    return Err(Decision::Capped);
+                }
+                quota.take(1);
                 self.replace(at, way, Entry { key: whole, seen });
             }
             _ => self.taught(port).not_learned += 1,
         }
-        true
+        Ok(())
     }
 
     /// Replaces an entry, and adjusts the counts of the learned entries of both ports.
@@ -247,8 +261,8 @@ impl Forward for LearningBridge {
     #[inline]
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
         let learnable = !source.is_group() && source != MacAddr::ZERO;
-        if learnable && !self.learn(source, from, now) {
-            return Decision::Spoofed;
+        if learnable && let Err(decision) = self.learn(source, from, now) {
+            return decision;
         }
         if destination.is_group() {
             return Decision::Flood;
@@ -266,6 +280,10 @@ impl Forward for LearningBridge {
             *entry = Entry::default();
         }
         *self.taught(port) = Taught::default();
+    }
+
+    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
+        self.taught(port).quota = Bucket::per_second(per_second, now);
     }
 
     fn flush_port(&mut self, port: PortId) {

@@ -30,6 +30,13 @@ impl Forward for ForwardingMode {
         }
     }
 
+    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
+        match self {
+            Self::Static(table) => table.limit_new_addresses(port, per_second, now),
+            Self::Learning(bridge) => bridge.limit_new_addresses(port, per_second, now),
+        }
+    }
+
     fn flush_port(&mut self, port: PortId) {
         match self {
             Self::Static(table) => table.flush_port(port),

@@ -57,7 +57,8 @@ pub(crate) struct Arguments {
     configuration: String,
     /// Add a port and attach it to a switch, to a pipe (pipe:NAME), or to nothing (-). Settings may follow, as in
     /// lan,mac=02:00:00:00:00:01: mac, the port's Ethernet address; bind-ip, an IP address or prefix that the box may send
-    /// from (may be repeated); transparent, which lets the box send from any Ethernet address, as bridges do.
+    /// from (may be repeated); transparent, which lets the box send from any Ethernet address, as bridges do; max-frames,
+    /// max-bits, max-broadcasts and max-new-addresses, which limit what the box sends per second.
     #[arg(
         long,
         value_name = "SWITCH|pipe:NAME|-",
@@ -114,16 +115,21 @@ pub(crate) struct Arguments {
     daemon: Connection,
 }
 
-/// `SWITCH|pipe:NAME|-[,mac=ADDRESS][,bind-ip=ADDRESS][,transparent]`.
+/// `SWITCH|pipe:NAME|-[,SETTING...]`.
 fn port(text: &str) -> Result<PortRequest, ValueError> {
     let mut parts = text.split(',');
     let attach: Attachment = parts.next().unwrap_or_default().parse()?;
     let mut port = PortRequest { attach, ..PortRequest::default() };
+    let number = |text: &str| text.parse().map_err(|_| ValueError::Form("a number per second"));
     let mut bound = Vec::new();
     for part in parts {
         match part.split_once('=') {
             None if part == "transparent" => port.limits.transparent = true,
             Some(("mac", mac)) => port.mac = Some(mac.parse::<MacAddr>()?),
+            Some(("max-frames", count)) => port.limits.frames = Some(number(count)?),
+            Some(("max-bits", count)) => port.limits.bits = Some(number(count)?),
+            Some(("max-broadcasts", count)) => port.limits.broadcasts = Some(number(count)?),
+            Some(("max-new-addresses", count)) => port.limits.new_addresses = Some(number(count)?),
             Some(("bind-ip", address)) => bound.push(address.parse::<IpPrefix>()?),
             _ => return Err(ValueError::PortSetting(part.into())),
         }
@@ -208,6 +214,10 @@ mod tests {
             bound.iter().map(|prefix| prefix.to_string()).collect::<Vec<_>>(),
             ["192.0.2.1", "2001:db8::/64"]
         );
+        let limits =
+            port("lan,max-frames=1,max-bits=2,max-broadcasts=3,max-new-addresses=4").expect("a port").limits;
+        let rates = [limits.frames, limits.bits, limits.broadcasts, limits.new_addresses];
+        assert_eq!(rates, [1, 2, 3, 4].map(Some));
         let bridge = port("lan,transparent").expect("a port");
         assert!(bridge.limits.transparent && bridge.mac.is_none() && !full.limits.transparent);
         for bad in [
@@ -218,6 +228,7 @@ mod tests {
             "lan,mac=1",
             "lan,transparent=1",
             "lan,bind-ip=",
+            "lan,max-frames=x",
             "lan,bind-ip=192.0.2.1/24",
             "lan,mac",
         ] {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use api::{
-    BoxDetail, BoxName, ConfigurationName, CrashReport, DiscardedPackets, LostPackets, PacketPlaces, Traffic,
-    WaitingPackets, operation,
+    BoxDetail, BoxName, ConfigurationName, CrashReport, DiscardedPackets, Limits, LostPackets, PacketPlaces,
+    Traffic, WaitingPackets, operation,
 };
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
@@ -105,6 +105,10 @@ fn text(detail: &BoxDetail) -> String {
             &format!("port {}", port.number),
             format!("{} {}: {}", port.attach, port.mac, traffic_text(&port.traffic)),
         );
+        let limits = limits_text(&port.limits);
+        if !limits.is_empty() {
+            line("", limits);
+        }
     }
     for installed in &detail.installed {
         line(
@@ -154,6 +158,22 @@ fn drift_text(detail: &BoxDetail) -> String {
         line("", online::drift(write));
     }
     text
+}
+
+/// The limits of a port, if there are any.
+fn limits_text(limits: &Limits) -> String {
+    let rate = |most: Option<u64>, what: &str| most.map(|most| format!("at most {} {what}/s", grouped(most)));
+    let bound: Vec<String> = limits.bind_ip.iter().map(|prefix| prefix.to_string()).collect();
+    let parts = [
+        rate(limits.frames, "frames"),
+        rate(limits.bits, "bits"),
+        rate(limits.broadcasts, "broadcasts"),
+        rate(limits.new_addresses, "new addresses"),
+        limits.source.map(|source| format!("sends from {source}")),
+        limits.transparent.then(|| "transparent".to_string()),
+        (!bound.is_empty()).then(|| format!("bound to {}", bound.join(", "))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// What became of the packets, and where.
