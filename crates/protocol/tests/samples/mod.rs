@@ -156,6 +156,7 @@ fn event() -> Event {
         kind: EventKind::BoxCrashed,
         subject: "box/fw".into(),
         message: "box fw crashed".into(),
+        owner: None,
     }
 }
 
