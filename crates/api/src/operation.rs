@@ -123,7 +123,17 @@ macro_rules! queries {
     )*};
 }
 
-queries!(AccountQuery, ApplyQuery, RemoveQuery, LogQuery, EventQuery, CaptureQuery, StopQuery, RestartQuery);
+queries!(
+    AccountQuery,
+    ApplyQuery,
+    RemoveQuery,
+    LogQuery,
+    EventQuery,
+    AuditQuery,
+    CaptureQuery,
+    StopQuery,
+    RestartQuery
+);
 
 /// An operation with its types: the query `Q`, the request body `I` and the reply body `O`.
 #[derive(Debug)]
@@ -363,6 +373,10 @@ operations! {
     /// Returns the events of the daemon, oldest first.
     EVENTS: "events" Get "/v1/events",
         EventQuery, Nothing => Lines<Event>, [Limit], Read;
+
+    /// Returns the audit log: requests that change something or that only administrators may make, oldest first.
+    AUDIT: "audit" Get "/v1/audit",
+        AuditQuery, Nothing => Lines<AuditEntry>, [], Administer;
 
     /// Lists the stacks, by name.
     LIST_STACKS: "list_stacks" Get "/v1/stacks",

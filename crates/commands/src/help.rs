@@ -40,7 +40,21 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Stacks (boxes and switches defined in one file)",
         &["up", "diff", "export", "confirm", "rollback", "down", "stacks"],
     ),
-    ("Setup", &["demo", "daemon", "upgrade", "fabric", "token", "store", "launcher", "doctor", "completion"]),
+    (
+        "Setup",
+        &[
+            "demo",
+            "daemon",
+            "upgrade",
+            "fabric",
+            "token",
+            "audit",
+            "store",
+            "launcher",
+            "doctor",
+            "completion",
+        ],
+    ),
 ];
 
 /// Width of the column of names.

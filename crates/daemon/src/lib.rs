@@ -23,6 +23,7 @@
 #[cfg(test)]
 extern crate self as daemon;
 
+mod audit;
 mod caller;
 mod error;
 mod fabric;
@@ -44,6 +45,7 @@ mod thread_fabric;
 mod upgrade;
 
 pub use api::{Subject, escape::EscapedText};
+pub use audit::AuditError;
 pub use caller::{Caller, User};
 pub use error::{AccessError, OperationError, PortError, RequestError};
 pub use fabric::{Connector, LauncherConnector};

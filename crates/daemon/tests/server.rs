@@ -5,8 +5,8 @@ mod support;
 use api::client::{Address, Client, ClientError, Credentials};
 use api::operation as op;
 use api::{
-    BoxState, CaptureQuery, CreateBox, ErrorCode, ErrorReason, Event, EventKind, EventQuery, LogQuery,
-    PortRequest, Quota, RemoveQuery, Right,
+    AuditEntry, AuditQuery, BoxState, CaptureQuery, CreateBox, ErrorCode, ErrorReason, Event, EventKind,
+    EventQuery, LogQuery, PortRequest, Quota, RemoveQuery, Right,
 };
 use daemon::{Listeners, NewUser, Settings, Tcp};
 use std::io::{Read, Write};
@@ -429,6 +429,30 @@ fn users_have_the_rights_of_their_tokens() {
     until("the token is refused", || bob.ask(&op::HOST, &[]).is_err());
     let Err(ClientError::Api(error)) = bob.ask(&op::HOST, &[]) else { panic!("the token is known") };
     assert_eq!(error.reason, Some(ErrorReason::WrongToken));
+    // Who changed what is in the file beside the store, and in its reader's order.
+    let entries = daemon.client().call(&op::AUDIT, &[], &AuditQuery::default(), &()).unwrap();
+    let entries: Vec<AuditEntry> = entries.map(|entry| entry.unwrap()).collect();
+    let of = |user: &str| {
+        let theirs = entries.iter().filter(|entry| entry.user == user);
+        theirs
+            .map(|entry| format!("{} {} {}", entry.operation, entry.object, entry.result))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("bob"), ["create_box  denied"]);
+    let made = [
+        "create_box box/hers done",
+        "create_box box/more limit",
+        "check_store  denied",
+        "stop_box box/hers done",
+    ];
+    assert_eq!(of("alice"), made);
+    assert!(entries.iter().any(|entry| entry.user == "administrator" && entry.peer.starts_with("uid ")));
+    assert!(entries.iter().any(|entry| entry.user == "alice" && entry.peer == "127.0.0.1"));
+    let file = folder.file("store.audit");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), entries.len());
+    assert_eq!(code(alice.call(&op::AUDIT, &[], &AuditQuery::default(), &()).map(drop)), ErrorCode::Denied);
+    let file = folder.file("tokens");
     // A file that others can read is not used.
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let kinds = || {

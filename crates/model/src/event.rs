@@ -97,6 +97,8 @@ pub enum EventKind {
     WrongTokens,
     /// The file of tokens was read again, or can't be used any more.
     TokensChanged,
+    /// Entries of the audit log can't be written to its file. Reported when it begins.
+    AuditFailed,
     /// Earlier events are no longer kept.
     EventsLost,
     /// A kind that this version of the client does not know.

@@ -11,6 +11,7 @@
 
 mod account;
 mod account_report;
+mod audit;
 mod boxes;
 mod configuration;
 mod error;
@@ -35,6 +36,7 @@ mod value;
 
 pub use account::{DiscardedPackets, LostPackets, PacketAccount, PacketPlaces, WaitingPackets};
 pub use account_report::{AccountPlace, AccountQuery, AccountReport, AccountRow};
+pub use audit::{AuditEntry, AuditQuery};
 pub use boxes::{
     BoxDetail, BoxState, BoxStatus, CrashBatch, CrashPacket, CrashReport, CreateBox, LogLine, LogQuery,
     PortRequest, PortStatus, Register, Restart, Sandbox, Usage, WrittenFile,

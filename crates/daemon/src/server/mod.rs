@@ -7,6 +7,7 @@ mod error;
 mod listen;
 mod listeners;
 mod metrics;
+mod record;
 mod request;
 mod respond;
 mod routes;

@@ -29,7 +29,11 @@ impl From<OperationError> for ErrorResponse {
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        (status, Json(ErrorReply { error: self.0 })).into_response()
+        let code = self.0.code;
+        let mut response = (status, Json(ErrorReply { error: self.0 })).into_response();
+        // For the audit log.
+        response.extensions_mut().insert(code);
+        response
     }
 }
 

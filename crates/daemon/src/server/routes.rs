@@ -3,6 +3,7 @@
 use super::admission::{Connection, Peer};
 use super::authorization::RefusalCounts;
 use super::metrics::{self, MetricsInput};
+use super::record::{Record, RecordNote};
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
 use super::shutdown::{Shutdown, ShutdownSender};
@@ -11,12 +12,13 @@ use crate::caller::Caller;
 use crate::supervisor::Supervisor;
 use api::operation::{self, Entry};
 use api::{
-    AccountQuery, AccountReport, AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus,
-    CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText,
-    CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument,
-    HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName,
-    RemoveQuery, RestartQuery, SetAddress, Stack, StackName, StackStatus, StopQuery, StopReply, StoreStatus,
-    Subject, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
+    AccountQuery, AccountReport, AddPort, AddressEntry, ApplyQuery, AuditQuery, BoxDetail, BoxName,
+    BoxStatus, CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus,
+    ConfigurationText, CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery,
+    FabricRestart, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus,
+    Install, LogQuery, MacAddr, PortName, RemoveQuery, RestartQuery, SetAddress, Stack, StackName,
+    StackStatus, StopQuery, StopReply, StoreStatus, Subject, SwitchDetail, SwitchName, SwitchPort,
+    SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
 use axum::extract::{FromRef, RawPathParams, Request, State};
 use axum::http::header::CONTENT_TYPE;
@@ -104,6 +106,7 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "account" => get(account),
         "capture" => get(capture),
         "events" => get(events),
+        "audit" => get(audit),
         "list_stacks" => get(list_stacks),
         "diff_stack" => post(diff_stack),
         "apply_stack" => put(apply_stack),
@@ -151,16 +154,28 @@ async fn authorize(
         let error = ErrorResponse::new(ErrorCode::Internal, "the request has no caller");
         return error.into_response();
     };
+    let peer = request.extensions().get::<Arc<Connection>>().map(|connection| connection.peer);
+    let record = Record::begin(&supervisor, operation, &path, &caller, peer);
+    request.extensions_mut().insert(record.as_ref().map(Record::note).unwrap_or_default());
     let supervisor = supervisor.for_caller(caller.clone());
+    let mut refusal = None;
     if caller != Caller::Administrator {
         let subjects = subjects(operation, &path);
         let check = move |supervisor: &Supervisor| supervisor.authorize(operation.right(), &subjects);
-        if let Err(error) = wait(supervisor.clone(), check).await {
-            return error.into_response();
-        }
+        refusal = wait(supervisor.clone(), check).await.err();
     }
-    request.extensions_mut().insert(supervisor);
-    next.run(request).await
+    let response = match refusal {
+        Some(refusal) => refusal.into_response(),
+        None => {
+            request.extensions_mut().insert(supervisor);
+            next.run(request).await
+        }
+    };
+    if let Some(record) = record {
+        let error = response.extensions().get::<ErrorCode>().copied();
+        record.finish(error).await;
+    }
+    response
 }
 
 /// The objects in the path of a request that must exist. Invalid names are reported by the operation.
@@ -240,8 +255,10 @@ async fn list_boxes(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<BoxS
 
 async fn create_box(
     Extension(supervisor): SupervisorArg,
+    Extension(note): Extension<RecordNote>,
     JsonBody(request): JsonBody<CreateBox>,
 ) -> JsonResult<BoxDetail> {
+    note.object("box", &request.name);
     answer(supervisor, |supervisor| supervisor.create_box(request)).await
 }
 
@@ -402,9 +419,11 @@ async fn ask_handler(
 
 async fn write_handler(
     Extension(supervisor): SupervisorArg,
+    Extension(note): Extension<RecordNote>,
     PathNames(names): PathNames<HandlerNames>,
     JsonBody(request): JsonBody<HandlerWrite>,
 ) -> EmptyResult {
+    note.detail(&request.value.0);
     let path = handler(names)?;
     done(supervisor, move |supervisor| supervisor.write(&path, &request.value.0)).await
 }
@@ -415,8 +434,10 @@ async fn list_switches(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<S
 
 async fn create_switch(
     Extension(supervisor): SupervisorArg,
+    Extension(note): Extension<RecordNote>,
     JsonBody(request): JsonBody<CreateSwitch>,
 ) -> JsonResult<SwitchDetail> {
+    note.object("switch", &request.name);
     answer(supervisor, |supervisor| supervisor.create_switch(request)).await
 }
 
@@ -441,9 +462,11 @@ async fn remove_switch(
 
 async fn add_port(
     Extension(supervisor): SupervisorArg,
+    Extension(note): Extension<RecordNote>,
     PathNames(name): PathNames<SwitchName>,
     JsonBody(request): JsonBody<AddPort>,
 ) -> JsonResult<SwitchPort> {
+    note.detail(format!("port {}", request.name).as_bytes());
     answer(supervisor, move |supervisor| supervisor.add_port(&name, &request)).await
 }
 
@@ -503,6 +526,14 @@ async fn events(
     QueryParameters(query): QueryParameters<EventQuery>,
 ) -> Response {
     stream::lines(supervisor.events(&query), ending)
+}
+
+async fn audit(
+    Extension(supervisor): SupervisorArg,
+    State(ending): State<ShutdownSignal>,
+    QueryParameters(query): QueryParameters<AuditQuery>,
+) -> Response {
+    stream::lines(supervisor.audit(&query), ending)
 }
 
 async fn list_stacks(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<StackStatus>> {
@@ -611,7 +642,7 @@ mod tests {
     use crate::caller::User;
     use crate::settings::Settings;
     use crate::thread_fabric::ThreadFabric;
-    use api::{Owner, Quota, Right};
+    use api::{AuditEntry, Owner, Quota, Right};
     use axum::body::{Body, to_bytes};
     use hyper::service::Service;
     use hyper_util::service::TowerToHyperService;
@@ -657,10 +688,53 @@ mod tests {
         let service = TowerToHyperService::new(routes(shared.clone()));
         let response = service.call(request.body(Body::from("{}")).unwrap()).await.unwrap();
         let status = response.status().as_u16();
-        let streams = ["logs", "events", "capture"].contains(&entry.name()) && status == 200;
+        let streams = ["logs", "events", "audit", "capture"].contains(&entry.name()) && status == 200;
         let text =
             if streams { Default::default() } else { to_bytes(response.into_body(), 1 << 20).await.unwrap() };
         (status, String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Who changed what, with refusals, and nothing that only reads.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn changes_are_recorded_with_their_callers() {
+        let start =
+            || Supervisor::start(&Settings::new(ThreadFabric::new(image::PROBE, 1), "probe")).unwrap();
+        let supervisor = tokio::task::spawn_blocking(start).await.unwrap();
+        let (_end, ending) = watch::channel(false);
+        let (shutdown, _requested) = ShutdownSender::channel();
+        let shared =
+            ServerState { supervisor: supervisor.clone(), ending, refused: Arc::default(), shutdown };
+        let entry = |name: &str| *operation::TABLE.iter().find(|entry| entry.name() == name).unwrap();
+        let all = Right::OF_TOKENS;
+        for (name, caller) in [
+            ("apply_stack", user("alice", &all)),
+            ("list_boxes", user("alice", &all)),
+            ("write_handler", user("alice", &all)),
+            ("remove_switch", user("bob", &[Right::Read])),
+            ("remove_stack", Caller::Administrator),
+        ] {
+            send(&shared, Some(caller), entry(name), "edge").await;
+        }
+        let mut reader = supervisor.audit(&AuditQuery::default());
+        let entries = reader.next().await.unwrap();
+        let shown: Vec<String> = entries
+            .iter()
+            .map(|entry| {
+                let owner = entry.owner.as_ref().map_or("-", |owner| owner.as_str());
+                let AuditEntry { user, operation, object, detail, result, .. } = entry;
+                format!("{user} {owner} {operation} {object} [{detail}] {result}")
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "somebody alice apply_stack stack/edge [] done",
+                "somebody alice write_handler box/edge [handler e.h] not_found",
+                "somebody bob remove_switch switch/edge [] denied",
+                "administrator - remove_stack stack/edge [] done",
+            ]
+        );
+        assert_eq!(entries.iter().map(|entry| entry.sequence).collect::<Vec<_>>(), [1, 2, 3, 4]);
     }
 
     /// A token gives its rights only, and only to objects of its owner.

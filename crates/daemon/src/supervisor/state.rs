@@ -4,6 +4,7 @@ use super::claims::Claims;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
+use crate::audit::{Audit, AuditError};
 use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::fabric::FabricLink;
@@ -39,6 +40,8 @@ const SAVE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 pub enum StartError {
     /// The store could not be opened or read.
     Store(StoreError),
+    /// The audit log could not be opened.
+    Audit(AuditError),
     /// There is no fabric, or the stored state could not be restored.
     Operation(OperationError),
 }
@@ -47,6 +50,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
+            Self::Audit(error) => error.fmt(f),
             Self::Operation(error) => error.fmt(f),
         }
     }
@@ -57,6 +61,7 @@ impl std::error::Error for StartError {
         match self {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Store(error) => error.source(),
+            Self::Audit(error) => error.source(),
             Self::Operation(error) => error.source(),
         }
     }
@@ -65,6 +70,12 @@ impl std::error::Error for StartError {
 impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<AuditError> for StartError {
+    fn from(error: AuditError) -> Self {
+        Self::Audit(error)
     }
 }
 
@@ -102,6 +113,7 @@ pub(super) struct SupervisorState {
     fetched: Mutex<u64>,
     pub(super) news: Arc<News>,
     pub(super) journal: Journal,
+    pub(crate) audit: Audit,
     pub(super) meter: Mutex<RateMeter>,
     /// The objects that operations in progress use.
     pub(super) claims: Claims,
@@ -255,6 +267,7 @@ impl Supervisor {
             fetched: Mutex::new(0),
             news,
             journal,
+            audit: Audit::open(settings.store.as_deref().map(audit_path).as_deref())?,
             meter: Mutex::default(),
             claims: Claims::default(),
             change: Mutex::default(),
@@ -346,6 +359,13 @@ fn identity(store: &mut Store) -> Result<StoreIdentity, StoreError> {
         half.copy_from_slice(&number.to_be_bytes());
     }
     Ok(identity)
+}
+
+/// The path of the audit log of a store.
+fn audit_path(store: &Path) -> PathBuf {
+    let mut path = store.as_os_str().to_owned();
+    path.push(".audit");
+    path.into()
 }
 
 /// The folder for the files that boxes write: beside the store.

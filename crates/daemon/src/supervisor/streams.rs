@@ -7,17 +7,17 @@ use crate::history::HistoryPage;
 use crate::limits::CAPTURE_QUEUE_LENGTH;
 use api::Subject;
 use api::{
-    BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time,
-    WrittenFile,
+    AuditEntry, AuditQuery, BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine,
+    LogQuery, Size, Time, WrittenFile,
 };
 use protocol::fabric::{FabricError, FileStatus, orders};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::{IpAddr, Shutdown};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Bytes per read of a file.
 const READ_SIZE: u64 = 64 << 10;
@@ -250,6 +250,51 @@ impl Supervisor {
                 (_, None) => false,
                 (_, Some(owner)) => caller.sees(owner),
             }),
+        }
+    }
+
+    /// A reader of the audit log.
+    pub(crate) fn audit(&self, query: &AuditQuery) -> HistoryReader<AuditEntry> {
+        let history = &self.0.audit.history;
+        let position = match query.since {
+            Some(since) => since.min(history.last()),
+            None if query.follow => history.last(),
+            None => history.first() - 1,
+        };
+        let core = Arc::downgrade(&self.0);
+        HistoryReader {
+            fetch: Arc::new(Box::new(move |position| {
+                Some(core.upgrade()?.audit.history.after(position, PAGE_ENTRIES))
+            })),
+            lost_entry: |sequence, lost| AuditEntry {
+                sequence,
+                time: Time::now(),
+                user: "daemon".into(),
+                owner: None,
+                peer: String::new(),
+                operation: "audit".into(),
+                object: String::new(),
+                detail: format!("{lost} older entries are no longer in memory; see the files of the log"),
+                result: String::new(),
+            },
+            position,
+            more: query.follow.then(|| HasMore::Journal(history.watch())),
+            is_visible: Box::new(|_| true),
+        }
+    }
+
+    /// Adds an entry to the audit log. The result arrives when it is on the disk.
+    pub(crate) fn record(&self, entry: AuditEntry) -> Option<oneshot::Receiver<io::Result<()>>> {
+        self.0.audit.record(entry)
+    }
+
+    /// Records whether entries of the audit log can be written. That they can't is reported when it begins.
+    pub(crate) fn note_recorded(&self, result: io::Result<()>) {
+        if self.0.audit.has_begun_to_fail(result.is_err())
+            && let Err(error) = result
+        {
+            let message = format!("the audit log can't be written: {error}");
+            self.0.journal.note(EventKind::AuditFailed, Subject::Daemon, message);
         }
     }
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    account, address, capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, port,
-    show, stack, store, switch, top,
+    account, address, audit, capture, create, doctor, events, files, handlers, install, lifecycle, list,
+    logs, port, show, stack, store, switch, top,
 };
 use crate::error::CommandError;
 use crate::online;
@@ -31,6 +31,7 @@ pub(crate) enum Command {
     Lifecycle(lifecycle::Command),
     Capture(capture::Arguments),
     Events(events::Arguments),
+    Audit(audit::Arguments),
     Switch(switch::Arguments),
     Port(port::Arguments),
     Address(address::Arguments),
@@ -65,6 +66,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Lifecycle(command) => lifecycle::run(command),
         Command::Capture(arguments) => capture::run(arguments),
         Command::Events(arguments) => events::run(arguments),
+        Command::Audit(arguments) => audit::run(arguments),
         Command::Switch(arguments) => switch::run(arguments),
         Command::Port(arguments) => port::run(arguments),
         Command::Address(arguments) => address::run(arguments),

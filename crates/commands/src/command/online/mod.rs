@@ -2,6 +2,7 @@
 
 mod account;
 mod address;
+mod audit;
 mod capture;
 mod create;
 mod dispatch;
