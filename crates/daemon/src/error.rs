@@ -168,6 +168,8 @@ pub enum PortError {
         /// The other owner.
         with: Owner,
     },
+    /// The box is in the fabric of another owner than the switch.
+    OtherFabric,
     /// Another port has the device or file.
     InUse(Subject),
     /// The capture file cannot be opened.
@@ -437,6 +439,10 @@ impl fmt::Display for PortError {
                 "switch {switch} belongs to {of} and is not shared with {with}: use a switch of {with}, or add {with} to \
                  shared_with of the switch"
             ),
+            Self::OtherFabric => f.write_str(
+                "the box and the switch are in the fabrics of different owners: remove the box, and create it with a \
+                 port that is attached to the switch",
+            ),
             Self::InUse(port) => write!(f, "{} {} has this device or file already", port.kind(), port.name()),
             Self::Capture(path, _) => write!(f, "can't open {}", path.display()),
         }
@@ -459,7 +465,7 @@ impl Error for PortError {
         match self {
             Self::Tap(_, error) | Self::Interface(_, error) => Some(error),
             Self::Capture(_, error) => Some(error),
-            Self::Name(_) | Self::InUse(_) | Self::NotShared { .. } => None,
+            Self::Name(_) | Self::InUse(_) | Self::OtherFabric | Self::NotShared { .. } => None,
         }
     }
 }

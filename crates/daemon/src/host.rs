@@ -1,8 +1,8 @@
 //! The host's capabilities.
 
 use crate::supervisor::{Supervisor, sandbox_to_api};
-use api::{BoxState, CgroupVersion, Counts, HostStatus, Kvm, Size};
-use protocol::fabric::SandboxKind;
+use api::{BoxState, CgroupVersion, Counts, FabricStatus, HostStatus, Kvm, Owner, Size};
+use protocol::fabric::{FabricFacts, SandboxKind};
 use std::path::Path;
 
 /// The cgroup version that offers limits of CPU time here.
@@ -34,12 +34,22 @@ fn memory(text: &str, name: &str) -> Size {
     Size(kilobytes.unwrap_or(0) << 10)
 }
 
+fn fabric_to_api((owner, facts): &(Option<Owner>, FabricFacts)) -> FabricStatus {
+    FabricStatus {
+        owner: owner.clone(),
+        pid: facts.process,
+        version: facts.version.clone(),
+        started: facts.started,
+    }
+}
+
 impl Supervisor {
     /// The status of the daemon and of its host.
     pub fn host(&self) -> Result<HostStatus, crate::OperationError> {
         let facts = self.facts()?;
+        let (_, first) = facts.fabrics.first().ok_or(protocol::fabric::FabricError::Disconnected)?;
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let has_vms = facts.fabric.sandboxes.contains(&SandboxKind::Vm);
+        let has_vms = first.sandboxes.contains(&SandboxKind::Vm);
         let reason = match has_vms {
             true => None,
             false => Some(match std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
@@ -68,11 +78,12 @@ impl Supervisor {
             image: facts.image,
             started: self.started(),
             pid: std::process::id(),
-            sandboxes: facts.fabric.sandboxes.into_iter().map(sandbox_to_api).collect(),
+            sandboxes: first.sandboxes.iter().copied().map(sandbox_to_api).collect(),
             kvm: Kvm { usable: has_vms, reason },
             cgroup: cgroup(),
-            cores: facts.fabric.cores,
-            workers: facts.fabric.workers,
+            cores: first.cores,
+            workers: facts.fabrics.iter().map(|(_, fabric)| fabric.workers).sum(),
+            fabrics: facts.fabrics.iter().map(fabric_to_api).collect(),
             memory: memory(&meminfo, "MemTotal"),
             memory_available: memory(&meminfo, "MemAvailable"),
             counts: facts.counts,

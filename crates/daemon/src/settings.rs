@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Settings of a daemon.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the daemon gets its fabric.
+    /// How the daemon gets its fabrics.
     pub connector: Arc<dyn Connector>,
     /// The name of the image that boxes run, for display.
     pub image_name: String,
@@ -23,6 +23,8 @@ pub struct Settings {
     pub ends_fabric: bool,
     /// Starts the program that replaces this one. `None`: the daemon cannot be replaced while it runs.
     pub upgrade_helper: Option<Arc<UpgradeHelper>>,
+    /// Whether each owner has a fabric of its own. Its share of the processors is the connector's concern.
+    pub fabric_per_owner: bool,
     /// Maximum 4 KB pages of the store. `None`: as many as the disk holds.
     pub store_pages: Option<u32>,
 }
@@ -37,6 +39,7 @@ impl Settings {
             store: None,
             ends_fabric: false,
             upgrade_helper: None,
+            fabric_per_owner: false,
             store_pages: None,
         }
     }

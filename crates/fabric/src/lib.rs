@@ -42,4 +42,6 @@ pub struct Settings {
     pub image: &'static [u8],
     /// Threads that run virtual machines. 0: one per processor, except one that the switches use.
     pub workers: usize,
+    /// Other fabrics use the same processors: idle threads sleep at once, instead of polling for packets for a moment.
+    pub shares_processors: bool,
 }

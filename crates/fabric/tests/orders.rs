@@ -20,7 +20,7 @@ const STORE: StoreIdentity = [7; 16];
 
 fn fabric() -> Fabric {
     Fabric::start(
-        &Settings { image: image::PROBE, workers: 1 },
+        &Settings { image: image::PROBE, workers: 1, shares_processors: false },
         HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
         STORE,
     )

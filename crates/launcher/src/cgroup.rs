@@ -12,6 +12,9 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// Controllers of version 1 whose groups limit and count, but do not change how processors are shared.
 const CONTROLLERS: &[&str] = &["memory", "pids"];
 
+/// The controller of version 1 that shares processors, used where fabrics have weights.
+const CPU: &str = "cpu";
+
 /// How long the removal of a group is tried, and the pause between two attempts.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
 const REMOVE_PAUSE: Duration = Duration::from_millis(5);
@@ -19,11 +22,12 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(5);
 /// How deep a fabric may nest groups of its own.
 const MAX_DEPTH: u32 = 4;
 
-/// Puts a process into new groups with this name. Returns the groups, and the first error if one can't be made.
-pub(crate) fn enter(name: &str, pid: u32) -> (Vec<PathBuf>, Option<io::Error>) {
+/// Puts a process into new groups with this name; with a weight, also into one that shares processors. Returns the
+/// groups, and the first error if one can't be made.
+pub(crate) fn enter(name: &str, pid: u32, weight: Option<u16>) -> (Vec<PathBuf>, Option<io::Error>) {
     let (mut groups, mut first) = (Vec::new(), None);
     let parents = match fs::read_to_string("/proc/self/cgroup") {
-        Ok(list) => own(&list, |path| path.exists()),
+        Ok(list) => own(&list, weight.is_some(), |path| path.exists()),
         Err(error) => return (groups, Some(error)),
     };
     if parents.is_empty() {
@@ -33,6 +37,8 @@ pub(crate) fn enter(name: &str, pid: u32) -> (Vec<PathBuf>, Option<io::Error>) {
         let group = parent.join(name);
         let entered =
             fs::create_dir(&group).and_then(|()| fs::write(group.join("cgroup.procs"), pid.to_string()));
+        let weighed = weight.map_or(Ok(()), |weight| weigh(&group, weight));
+        let entered = entered.and(weighed);
         match entered {
             Ok(()) => groups.push(group),
             Err(error) => {
@@ -42,6 +48,19 @@ pub(crate) fn enter(name: &str, pid: u32) -> (Vec<PathBuf>, Option<io::Error>) {
         }
     }
     (groups, first)
+}
+
+/// Sets the weight of a group, if it shares processors.
+fn weigh(group: &Path, weight: u16) -> io::Result<()> {
+    // Version 2 counts from 100, version 1 from 1024.
+    let files = [("cpu.weight", u32::from(weight)), ("cpu.shares", u32::from(weight) * 1024 / 100)];
+    for (file, value) in files {
+        let path = group.join(file);
+        if path.exists() {
+            fs::write(path, value.max(2).to_string())?;
+        }
+    }
+    Ok(())
 }
 
 /// Lets a user make groups below this one.
@@ -89,7 +108,7 @@ fn remove_below(group: &Path, depth: u32) {
 
 /// The launcher's own groups in the hierarchies that matter, from `/proc/self/cgroup`: lines of a number, controllers
 /// and a path. Version 2 has the number 0 and no controllers.
-fn own(list: &str, exists: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+fn own(list: &str, has_weight: bool, exists: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let group = |line: &str| {
         let mut words = line.splitn(3, ':');
         let (Some(number), Some(controllers), Some(path)) = (words.next(), words.next(), words.next()) else {
@@ -99,7 +118,10 @@ fn own(list: &str, exists: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         let mounts = match controllers {
             // Mounted alone, or beside the hierarchies of version 1.
             "" if number == "0" => vec![PathBuf::from(ROOT), Path::new(ROOT).join("unified")],
-            _ if controllers.split(',').any(|name| CONTROLLERS.contains(&name)) => {
+            _ if controllers
+                .split(',')
+                .any(|name| CONTROLLERS.contains(&name) || has_weight && name == CPU) =>
+            {
                 vec![Path::new(ROOT).join(controllers)]
             }
             _ => vec![],
@@ -119,7 +141,11 @@ mod tests {
         let check = |list: &str, existing: &[&str], expected: &[&str]| {
             let exists =
                 |path: &Path| existing.iter().any(|group| Path::new(group).join("cgroup.procs") == path);
-            assert_eq!(own(list, exists), expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{list}");
+            assert_eq!(
+                own(list, false, exists),
+                expected.iter().map(PathBuf::from).collect::<Vec<_>>(),
+                "{list}"
+            );
         };
         check(
             "0::/a.slice/b.service\n",

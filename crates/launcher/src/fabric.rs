@@ -3,11 +3,12 @@
 use crate::cgroup;
 use crate::privileges::number;
 use crate::settings::Settings;
-use protocol::launcher::{FabricState, Shortfall, Step, ToFabric};
+use protocol::launcher::{FabricState, Share, Shortfall, Step, ToFabric};
 use protocol::{Channel, StoreIdentity};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -36,6 +37,7 @@ impl Fabric {
     pub(crate) fn start(
         settings: &Settings,
         number: u32,
+        share: Option<&Share>,
         shortfalls: &[Shortfall],
     ) -> Result<Self, Shortfall> {
         let (channel, theirs) = Channel::pair().map_err(|error| failed(Step::MakeChannel, &error))?;
@@ -48,6 +50,9 @@ impl Fabric {
         for variable in OWN_VARIABLES {
             command.env_remove(variable);
         }
+        if share.is_some_and(|share| share.processors.is_empty()) {
+            command.arg("--shares-processors");
+        }
         let mut process = command.spawn().map_err(|error| failed(Step::StartFabric, &error))?;
         let pid = process.id();
         // The number stays this process's until it is reaped.
@@ -57,7 +62,8 @@ impl Fabric {
             .map_err(|error| failed(Step::StartFabric, &end(&mut process, error.into())))?;
         let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
         let mut fabric = Self { state, process, pidfd, channel, kill_at: None };
-        fabric.enter_cgroups(settings.fabric_user);
+        fabric.enter_cgroups(settings.fabric_user, share.map(|share| share.weight));
+        fabric.confine(share.map_or(&[], |share| &share.processors));
         Ok(fabric)
     }
 
@@ -71,15 +77,28 @@ impl Fabric {
     }
 
     /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.
-    fn enter_cgroups(&mut self, user: Option<u32>) {
+    fn enter_cgroups(&mut self, user: Option<u32>, weight: Option<u16>) {
         let name = format!("fabric-{}", self.state.pid);
-        let (groups, error) = cgroup::enter(&name, self.state.pid);
+        let (groups, error) = cgroup::enter(&name, self.state.pid, weight);
         self.state.cgroups = groups;
         self.state.shortfalls.extend(error.map(|error| failed(Step::MakeCgroup, &error)));
         let delegate = |user| self.state.cgroups.iter().try_for_each(|group| cgroup::delegate(group, user));
         if let Some(Err(error)) = user.map(delegate) {
             self.state.shortfalls.push(failed(Step::DelegateCgroup, &error));
         }
+    }
+
+    /// Keeps the fabric on these processors, if there are any. It has one thread yet.
+    fn confine(&mut self, processors: &[u16]) {
+        let mut set = CpuSet::new();
+        for number in processors.iter().map(|number| usize::from(*number)).filter(|n| *n < CpuSet::MAX_CPU) {
+            set.set(number);
+        }
+        if set.count() == 0 {
+            return;
+        }
+        let confined = sched_setaffinity(Pid::from_raw(self.state.pid.cast_signed()), &set);
+        self.state.shortfalls.extend(confined.err().map(|error| failed(Step::SetProcessors, &error.into())));
     }
 
     fn tell(&self, message: &ToFabric, descriptor: Option<OwnedFd>) -> Result<(), Shortfall> {

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::output_folder::open_output_folder;
 use crate::settings::Settings;
-use protocol::launcher::{FabricState, Refusal, Reply, Request, Shortfall, Step, VERSION};
+use protocol::launcher::{FabricState, Refusal, Reply, Request, Share, Shortfall, Step, VERSION};
 use protocol::{Hello, StoreIdentity};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -116,12 +116,8 @@ impl Service {
     ) -> Answer {
         let done = || Some((Ok(Reply::Done), None));
         match request {
-            Request::Connect(number) => Some(match self.connect(number, report) {
-                Ok((fabric, is_new, descriptor)) => {
-                    (Ok(Reply::Connected { fabric, is_new }), Some(descriptor))
-                }
-                Err(refusal) => (Err(refusal), None),
-            }),
+            Request::Connect(number) => Some(self.connected(number, None, report)),
+            Request::ConnectShare(number, share) => Some(self.connected(number, Some(&share), report)),
             Request::Open(device) => Some(match self.devices.open(device) {
                 Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
                 Err(refusal) => (Err(refusal), None),
@@ -164,10 +160,23 @@ impl Service {
         }
     }
 
+    fn connected(
+        &mut self,
+        number: u32,
+        share: Option<&Share>,
+        report: &mut dyn FnMut(&Event),
+    ) -> (Result<Reply, Refusal>, Option<OwnedFd>) {
+        match self.connect(number, share, report) {
+            Ok((fabric, is_new, descriptor)) => (Ok(Reply::Connected { fabric, is_new }), Some(descriptor)),
+            Err(refusal) => (Err(refusal), None),
+        }
+    }
+
     /// Connects the fabric with this number; starts it if it does not run.
     fn connect(
         &mut self,
         number: u32,
+        share: Option<&Share>,
         report: &mut dyn FnMut(&Event),
     ) -> Result<(FabricState, bool, OwnedFd), Refusal> {
         if let Some(place) = self.fabrics.iter().position(|fabric| fabric.state.number == number) {
@@ -194,7 +203,8 @@ impl Service {
         if self.fabrics.len() >= MAX_FABRICS {
             return Err(Refusal::TooMany);
         }
-        let mut fabric = Fabric::start(&self.settings, number, &self.shortfalls).map_err(Refusal::Failed)?;
+        let mut fabric =
+            Fabric::start(&self.settings, number, share, &self.shortfalls).map_err(Refusal::Failed)?;
         let connected = fabric.identify(self.settings.fabric_user, store).and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boxes::Sandbox;
-use crate::name::BoxName;
+use crate::name::{BoxName, Owner};
 use crate::size::Size;
 use crate::time::Time;
 
@@ -29,6 +29,9 @@ pub struct HostStatus {
     pub cores: u32,
     /// Number of workers, which run the virtual machines that have no CPU of their own.
     pub workers: u32,
+    /// The processes that hold boxes and switches: one, or one for each owner that has any.
+    #[serde(default)]
+    pub fabrics: Vec<FabricStatus>,
     /// Total memory of the host.
     pub memory: Size,
     /// Memory that is free or can be reclaimed.
@@ -38,6 +41,20 @@ pub struct HostStatus {
     /// Privileges and features that the daemon lacks: for each a sentence with the remedy.
     #[serde(default)]
     pub remarks: Vec<String>,
+}
+
+/// A process that holds boxes and switches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FabricStatus {
+    /// The owner whose boxes and switches it holds. Absent: it holds those of all owners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+    /// Its process ID.
+    pub pid: u32,
+    /// The version of its program.
+    pub version: String,
+    /// When it started.
+    pub started: Time,
 }
 
 /// What ends with the daemon.

@@ -1,16 +1,15 @@
-//! How a daemon gets a fabric, and the devices of its ports.
+//! How a daemon gets its fabrics, and the devices of its ports.
 
-use protocol::launcher::{self, Client, LauncherError, PortDevice, Starter};
+use api::Owner;
+use protocol::launcher::{self, Client, LauncherError, PortDevice, Share, Starter};
 use protocol::{Channel, StoreIdentity};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// The number of the fabric. One is the default; further ones are for owners that get fabrics of their own.
-const FABRIC: u32 = 0;
 
 /// How long the launcher may take for a request. Starting a fabric verifies the image.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,10 +18,16 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const SERVICE_VARIABLES: [&str; 5] =
     ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"];
 
-/// Gets a daemon its fabric and the devices of its ports.
+/// Gets a daemon its fabrics and the devices of its ports.
 pub trait Connector: fmt::Debug + Send + Sync {
-    /// A connection to the fabric of a store, which is started if it does not run.
-    fn connect(&self, store: StoreIdentity) -> Result<Channel, LauncherError>;
+    /// A connection to the fabric of a store with this number, which is started if it does not run. The default owner's
+    /// has the number 0. The owner is given where each owner has a fabric.
+    fn connect(
+        &self,
+        store: StoreIdentity,
+        number: u32,
+        owner: Option<&Owner>,
+    ) -> Result<Channel, LauncherError>;
 
     /// Opens the device or file of a port.
     fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError>;
@@ -38,8 +43,11 @@ pub trait Connector: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Ends the fabric and its boxes, and waits until it has ended. The launcher goes on.
-    fn end_fabric(&self);
+    /// Ends the fabric with this number and its boxes, and waits until it has ended. The launcher goes on.
+    fn end_fabric(&self, number: u32);
+
+    /// Ends all fabrics but those with these numbers, and their boxes.
+    fn retain(&self, numbers: &BTreeSet<u32>);
 
     /// Ends all fabrics with their boxes, and the launcher, unless it stays without them.
     fn end(&self);
@@ -52,6 +60,8 @@ pub struct LauncherConnector {
     path: PathBuf,
     /// Starts a launcher. `None`: somebody else does.
     starter: Option<Starter>,
+    /// What owners' fabrics get of the processors. The others get the default.
+    shares: BTreeMap<Owner, Share>,
     state: Mutex<State>,
 }
 
@@ -72,7 +82,13 @@ impl LauncherConnector {
             }
             Starter::spawn(command)
         };
-        Ok(Self { path, starter: command.map(start).transpose()?, state: Mutex::default() })
+        let starter = command.map(start).transpose()?;
+        Ok(Self { path, starter, shares: BTreeMap::new(), state: Mutex::default() })
+    }
+
+    /// The same, with shares of the processors for the fabrics of these owners.
+    pub fn with_shares(self, shares: BTreeMap<Owner, Share>) -> Self {
+        Self { shares, ..self }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -106,9 +122,21 @@ impl LauncherConnector {
 }
 
 impl Connector for LauncherConnector {
-    fn connect(&self, store: StoreIdentity) -> Result<Channel, LauncherError> {
+    fn connect(
+        &self,
+        store: StoreIdentity,
+        number: u32,
+        owner: Option<&Owner>,
+    ) -> Result<Channel, LauncherError> {
         self.state().store = store;
-        self.request(|client| client.connect_fabric(FABRIC)).map(|connected| connected.channel)
+        let connect = |client: &mut Client| match owner {
+            Some(owner) => {
+                let share = self.shares.get(owner).cloned().unwrap_or_default();
+                client.connect_fabric_with(number, share)
+            }
+            None => client.connect_fabric(number),
+        };
+        self.request(connect).map(|connected| connected.channel)
     }
 
     fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
@@ -128,9 +156,17 @@ impl Connector for LauncherConnector {
         self.state().client.as_ref().map(Client::peer_version)
     }
 
-    fn end_fabric(&self) {
+    fn end_fabric(&self, number: u32) {
         // A launcher that has gone has no fabric.
-        let _ = self.request(|client| client.stop(FABRIC));
+        let _ = self.request(|client| client.stop(number));
+    }
+
+    fn retain(&self, numbers: &BTreeSet<u32>) {
+        // A launcher that has gone has no fabric.
+        let Ok(fabrics) = self.request(Client::fabrics) else { return };
+        for fabric in fabrics.into_iter().filter(|fabric| !numbers.contains(&fabric.number)) {
+            self.end_fabric(fabric.number);
+        }
     }
 
     fn end(&self) {

@@ -1,23 +1,36 @@
-//! The connection to the fabric, which is made anew when the fabric has ended.
+//! The connection to a fabric, which is made anew when the fabric has ended.
 
 use super::connector::Connector;
 use crate::error::OperationError;
+use api::Owner;
 use protocol::StoreIdentity;
 use protocol::fabric::{Ask, Client, FabricError, Reader};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an order waits for a fabric that is being restarted.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The connection to the fabric.
+/// How long the first object of an owner may take to be created.
+const SETTLE_TIME: Duration = Duration::from_secs(60);
+
+/// The connection to a fabric.
 #[derive(Debug)]
 pub(crate) struct FabricLink {
     connector: Arc<dyn Connector>,
     store: StoreIdentity,
+    owner: Owner,
+    /// Its number at the launcher.
+    number: u32,
+    /// Each owner has a fabric.
+    is_one_of_many: bool,
+    /// The number of the last event that was fetched.
+    pub(crate) fetched: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
+    made: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -28,8 +41,24 @@ struct State {
 }
 
 impl FabricLink {
-    pub(crate) fn new(connector: Arc<dyn Connector>, store: StoreIdentity) -> Self {
-        Self { connector, store, state: Mutex::default(), changed: Condvar::new() }
+    pub(crate) fn new(
+        connector: Arc<dyn Connector>,
+        store: StoreIdentity,
+        owner: Owner,
+        number: u32,
+        is_one_of_many: bool,
+    ) -> Self {
+        Self {
+            connector,
+            store,
+            owner,
+            number,
+            is_one_of_many,
+            fetched: AtomicU64::new(0),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            made: Instant::now(),
+        }
     }
 
     /// The version of the protocol that the fabric speaks, if one is connected.
@@ -37,9 +66,24 @@ impl FabricLink {
         self.state().client.as_ref().map(|client| client.peer_version())
     }
 
-    /// Opens devices.
-    pub(crate) fn connector(&self) -> &dyn Connector {
-        &*self.connector
+    /// The owner whose objects it has.
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Its number at the launcher.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether it is so old that whatever it was made for exists.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.made.elapsed() > SETTLE_TIME
+    }
+
+    /// Whether a fabric is connected now.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.state().client.is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -48,7 +92,10 @@ impl FabricLink {
 
     /// Connects to the fabric. The caller runs the reader in a thread, and then calls [`lost`](Self::lost).
     pub(crate) fn connect(&self) -> Result<(Arc<Client>, Reader), OperationError> {
-        let channel = self.connector.connect(self.store).map_err(OperationError::Launcher)?;
+        let channel = self
+            .connector
+            .connect(self.store, self.number, self.is_one_of_many.then_some(&self.owner))
+            .map_err(OperationError::Launcher)?;
         Ok(Client::connect(channel, self.store)?)
     }
 
@@ -94,6 +141,27 @@ impl FabricLink {
             None if state.closed => Err(OperationError::Ending),
             None => Err(FabricError::Disconnected.into()),
         }
+    }
+
+    /// Whether the daemon has closed the connection.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// Sends an order, if a fabric is connected, and waits for its answer.
+    pub(crate) fn ask_now<A: Ask>(&self, order: A) -> Result<A::Answer, OperationError> {
+        let client = self.state().client.clone();
+        Ok(client.ok_or(FabricError::Disconnected)?.ask(order)?)
+    }
+
+    /// Like [`ask_now`](Self::ask_now), with descriptors in both directions.
+    pub(crate) fn ask_with_now<A: Ask>(
+        &self,
+        order: A,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(A::Answer, Vec<OwnedFd>), OperationError> {
+        let client = self.state().client.clone();
+        Ok(client.ok_or(FabricError::Disconnected)?.ask_with(order, descriptors)?)
     }
 
     /// Sends an order and waits for its answer.

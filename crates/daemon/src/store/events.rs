@@ -4,9 +4,6 @@ use super::error::StoreError;
 use super::schema::{Store, Synchronous};
 use api::Event;
 
-/// The counter of the last event that was fetched from the fabric.
-pub(crate) const FABRIC_EVENTS: &str = "fabric_events";
-
 impl Store {
     /// The stored events, by number. Those that cannot be read are left out.
     pub(crate) fn events(&self) -> Result<Vec<Event>, StoreError> {
@@ -15,13 +12,13 @@ impl Store {
         Ok(texts.flatten().filter_map(|text| serde_json::from_str(&text).ok()).collect())
     }
 
-    /// Stores events, and removes those with numbers below `first`. `fetched` is the number of the last event of the
-    /// fabric among all so far. Does not wait for the disk.
+    /// Stores events, and removes those with numbers below `first`. `fetched` has counters and their new values: the
+    /// numbers of the fabrics' last events among all so far. Does not wait for the disk.
     pub(crate) fn save_events(
         &mut self,
         events: &[Event],
         first: u64,
-        fetched: u64,
+        fetched: &[(String, u64)],
     ) -> Result<(), StoreError> {
         self.set_synchronous(Synchronous::Normal)?;
         // Unlike the changes of an operation, this is not tried again after a checkpoint: operations must not wait for
@@ -35,7 +32,10 @@ impl Store {
             }
             transaction.prepare_cached("DELETE FROM events WHERE sequence < ?1")?.execute([number(first)])?;
             let order = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
-            transaction.prepare_cached(order)?.execute((FABRIC_EVENTS, number(fetched)))?;
+            let mut set = transaction.prepare_cached(order)?;
+            for (name, value) in fetched {
+                set.execute((name, number(*value)))?;
+            }
         }
         Ok(transaction.commit()?)
     }
@@ -62,8 +62,8 @@ mod tests {
             message: format!("the box crashed: {}", "x".repeat(100)),
         };
         let events: Vec<Event> = (1..=20).map(event).collect();
-        store.save_events(&events[..12], 1, 0).unwrap();
-        store.save_events(&events[12..], 6, 0).unwrap();
+        store.save_events(&events[..12], 1, &[]).unwrap();
+        store.save_events(&events[12..], 6, &[]).unwrap();
         assert_eq!(store.events().unwrap(), events[5..]);
         store.connection.execute("UPDATE events SET event = '{' WHERE sequence = 7", []).unwrap();
         store.connection.execute("UPDATE events SET event = x'ff' WHERE sequence = 9", []).unwrap();

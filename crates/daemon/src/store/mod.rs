@@ -21,5 +21,4 @@ pub(crate) use change::{Action, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};
 pub(crate) use entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
 pub use error::StoreError;
-pub(crate) use events::FABRIC_EVENTS;
 pub(crate) use schema::{DRAINING, SCHEMA_VERSION, Store};

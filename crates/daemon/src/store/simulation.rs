@@ -295,7 +295,7 @@ impl Simulation {
             message: String::new(),
         };
         self.events += 1;
-        self.store.save_events(&[event], self.events.saturating_sub(20), 0).unwrap();
+        self.store.save_events(&[event], self.events.saturating_sub(20), &[]).unwrap();
         self.written(false);
     }
 

@@ -7,7 +7,7 @@ use api::{
     AccountPlace, AccountQuery, AccountReport, AccountRow, BoxName, ConfigurationName, HandlerPath,
     StackName, Subject, SwitchName, Time, escape,
 };
-use protocol::fabric::{Asked, orders};
+use protocol::fabric::Asked;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ impl Supervisor {
         };
         let (time, start) = (Time::now(), Instant::now());
         let mut places = Vec::new();
-        for row in self.0.fabric.ask(orders::Account { boxes, switches })? {
+        for row in self.0.fabrics.account(boxes.as_deref(), switches.as_deref())? {
             let name = running_box(&row).filter(|_| query.elements).cloned();
             places.push(row);
             if let Some(name) = name {

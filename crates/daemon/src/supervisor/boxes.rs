@@ -74,6 +74,8 @@ impl Supervisor {
             port.mac.get_or_insert_with(new_mac);
         }
         let managed = Arc::new(ManagedBox::new(request.clone(), stack.clone(), Time::now(), request.start));
+        // A new fabric gets the boxes that there are.
+        self.fabric_of(&request.owner)?;
         let _change = managed.change.lock();
         // From here on the name is reserved.
         self.reserve(&managed)?;
@@ -143,7 +145,8 @@ impl Supervisor {
     /// Defines a box in the fabric, which attaches its ports.
     pub(super) fn attach_box(&self, definition: &CreateBox) -> Result<(), OperationError> {
         let _change = self.0.change();
-        self.0.fabric.ask(orders::DefineBox { definition: definition.clone(), stopped: false })
+        self.add_proxies(definition)?;
+        self.0.fabrics.ask(orders::DefineBox { definition: definition.clone(), stopped: false })
     }
 
     /// Removes all traces of a box but those in the store.
@@ -151,9 +154,10 @@ impl Supervisor {
         {
             let _change = self.0.change();
             // If the fabric has ended, it has no box.
-            let _ = self.0.fabric.ask(orders::ForgetBox { name: managed.name.clone() });
+            let _ = self.0.fabrics.ask(orders::ForgetBox { name: managed.name.clone() });
         }
         self.0.boxes().remove(&managed.name);
+        self.remove_unused_proxies();
     }
 
     /// Removes a box that is stopped, with everything that is stored about it.

@@ -3,7 +3,7 @@
 use super::lifecycle::with_source;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
-use api::{Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, Severity, Time};
+use api::{Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, Owner, Severity, Time};
 use protocol::fabric::{CheckOutcome, Configuration, ConfigurationVersion, orders};
 
 impl Supervisor {
@@ -15,7 +15,8 @@ impl Supervisor {
             return Err(RequestError::TooManyPorts(ports).into());
         }
         let source = request.source.as_deref();
-        let diagnostics = self.check_in_box(&request.configuration, &request.files, ports, source)?;
+        let diagnostics =
+            self.check_in_box(&Owner::default(), (&request.configuration, &request.files), ports, source)?;
         Ok(CheckReply { diagnostics })
     }
 
@@ -27,7 +28,8 @@ impl Supervisor {
         files: &[File],
     ) -> Result<(), OperationError> {
         let ports = definition.ports.len();
-        let found = self.check_in_box(text, files, ports, definition.source.as_deref())?;
+        let source = definition.source.as_deref();
+        let found = self.check_in_box(&definition.owner, (text, files), ports, source)?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(OperationError::Refused(found)),
             false => Ok(()),
@@ -38,8 +40,8 @@ impl Supervisor {
     /// diagnostic.
     fn check_in_box(
         &self,
-        text: &str,
-        files: &[File],
+        owner: &Owner,
+        (text, files): (&str, &[File]),
         ports: usize,
         source: Option<&str>,
     ) -> Result<Vec<Diagnostic>, OperationError> {
@@ -50,7 +52,7 @@ impl Supervisor {
             files: files.to_vec(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
-        let found = match self.0.fabric.ask(orders::Check { configuration, ports })? {
+        let found = match self.fabric_of(owner)?.ask(orders::Check { configuration, ports })? {
             CheckOutcome::Accepted(found) | CheckOutcome::Rejected(found) => found,
             CheckOutcome::Failed(message) => vec![Diagnostic {
                 severity: Severity::Error,

@@ -128,7 +128,7 @@ impl Supervisor {
             files: files.to_vec(),
         };
         let source = stored.source.as_deref();
-        match self.0.fabric.ask(orders::Install { name: name.clone(), configuration, writes }) {
+        match self.0.fabrics.ask(orders::Install { name: name.clone(), configuration, writes }) {
             Ok(found) => Ok(with_source(found, source)),
             Err(failure) => Err(in_source(failure, source)),
         }
@@ -151,7 +151,7 @@ impl Supervisor {
             // The box may not have it at all, so errors are ignored.
             None => {
                 let (name, configuration) = (name.clone(), configuration.clone());
-                let _ = self.0.fabric.ask(orders::RemoveConfiguration { name, configuration });
+                let _ = self.0.fabrics.ask(orders::RemoveConfiguration { name, configuration });
                 Ok(())
             }
         };
@@ -189,7 +189,7 @@ impl Supervisor {
                 orders::RemoveConfiguration { name: name.clone(), configuration: configuration.clone() };
             let writes = self.writes_to(name, configuration);
             let has_writes = !writes.is_empty();
-            self.0.fabric.ask(order)?;
+            self.0.fabrics.ask(order)?;
             let (changed, what) = (managed.clone(), configuration.clone());
             operation.undo_by(move |supervisor| supervisor.take_back(&changed, &what, before, writes));
             if has_writes {

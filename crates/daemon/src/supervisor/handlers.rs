@@ -23,7 +23,7 @@ impl Supervisor {
         argument: &[u8],
         timeout: Duration,
     ) -> Result<Vec<u8>, OperationError> {
-        let value = self.0.fabric.ask(orders::ReadHandler {
+        let value = self.0.fabrics.ask(orders::ReadHandler {
             name: path.name.clone(),
             configuration: path.configuration.clone(),
             handler: path.handler.clone(),

@@ -55,7 +55,7 @@ impl Supervisor {
         let writes = self.0.store().writes(&name)?;
         let has_writes = !writes.is_empty();
         let Boot { restore, replay } = how;
-        let started = self.0.fabric.ask(orders::StartBox { name, configurations, restore, writes, replay });
+        let started = self.0.fabrics.ask(orders::StartBox { name, configurations, restore, writes, replay });
         if has_writes && started.is_ok() {
             self.store_writes(&managed.name);
         }
@@ -96,14 +96,14 @@ impl Supervisor {
     /// Ends a box on request, in any phase.
     pub(super) fn bring_down(&self, name: &BoxName, graceful: bool) {
         // An error means that it does not run.
-        let _ = self.0.fabric.ask(orders::StopBox { name: name.clone(), graceful });
+        let _ = self.0.fabrics.ask(orders::StopBox { name: name.clone(), graceful });
     }
 
     /// Suspends a box.
     pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let managed = self.0.managed_box(name)?;
         let _change = lock_for_change(&managed)?;
-        self.0.fabric.ask(orders::SuspendBox { name: name.clone() })?;
+        self.0.fabrics.ask(orders::SuspendBox { name: name.clone() })?;
         self.status(&managed)
     }
 
@@ -111,14 +111,14 @@ impl Supervisor {
     pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let managed = self.0.managed_box(name)?;
         let _change = lock_for_change(&managed)?;
-        self.0.fabric.ask(orders::ResumeBox { name: name.clone() })?;
+        self.0.fabrics.ask(orders::ResumeBox { name: name.clone() })?;
         self.status(&managed)
     }
 
     /// Kills a box as if it had crashed: its restart policy decides what follows.
     pub fn kill_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let managed = self.0.managed_box(name)?;
-        self.0.fabric.ask(orders::KillBox { name: name.clone() })?;
+        self.0.fabrics.ask(orders::KillBox { name: name.clone() })?;
         self.status(&managed)
     }
 

@@ -1,20 +1,19 @@
 //! The monitor: fetches events from the fabric, measures rates, and carries out what is due. A second thread keeps the
 //! connection to the fabric.
 
+use super::fabrics::Counter;
 use super::rate_meter::Used;
 use super::state::Supervisor;
 use crate::caller::Caller;
 use crate::error::OperationError;
-use crate::store::FABRIC_EVENTS;
+use crate::fabric::FabricLink;
 use api::{EventKind, Subject, with_causes};
 use protocol::fabric::{Asked, BoxRuntime, Client, FabricError, Reader, ResourceUsage, orders};
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, UNIX_EPOCH};
-
-/// The counter in the store that tells which fabric's events were fetched: when it started.
-const FABRIC_STARTED: &str = "fabric_started";
 
 /// Interval between measurements.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
@@ -30,54 +29,62 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Connects to the fabric, and brings it to the stored state.
-    pub(super) fn connect(&self) -> Result<(), OperationError> {
-        let (client, reader) = self.0.fabric.connect()?;
-        self.start_reader(&client, reader)?;
-        self.0.fabric.set(client.clone());
-        self.find_fetched().and_then(|()| self.reconcile()).inspect_err(|_| {
+    /// Connects to a fabric, and brings it to the stored state.
+    pub(super) fn connect(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
+        let (client, reader) = link.connect()?;
+        self.start_reader(link, &client, reader)?;
+        link.set(client.clone());
+        self.find_fetched(link).and_then(|()| self.reconcile(link)).inspect_err(|_| {
             // Its reader then does not connect again, because the caller does.
-            self.0.fabric.lost(&client);
+            link.lost(&client);
         })
     }
 
     /// Finds out which events of this fabric were fetched, possibly by an earlier daemon.
-    fn find_fetched(&self) -> Result<(), OperationError> {
-        let started = self.0.fabric.ask(orders::Facts {})?.started;
+    fn find_fetched(&self, link: &FabricLink) -> Result<(), OperationError> {
+        let started = link.ask(orders::Facts {})?.started;
         let started = started.system().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = u64::try_from(started.as_millis()).unwrap_or(u64::MAX);
-        let mut fetched = self.0.fetched();
+        let (events, start) = (Counter::Events.name(link.number()), Counter::Started.name(link.number()));
+        let _fetching = self.0.fetching();
         let mut store = self.0.store();
-        *fetched = match store.counter(FABRIC_STARTED)? == started {
-            true => store.counter(FABRIC_EVENTS)?,
+        let fetched = match store.counter(&start)? == started {
+            true => store.counter(&events)?,
             false => {
-                store.set_counter(FABRIC_EVENTS, 0)?;
-                store.set_counter(FABRIC_STARTED, started)?;
+                store.set_counter(&events, 0)?;
+                store.set_counter(&start, started)?;
                 0
             }
         };
+        link.fetched.store(fetched, Ordering::Relaxed);
         Ok(())
     }
 
-    fn start_reader(&self, client: &Arc<Client>, reader: Reader) -> Result<(), OperationError> {
+    fn start_reader(
+        &self,
+        link: &Arc<FabricLink>,
+        client: &Arc<Client>,
+        reader: Reader,
+    ) -> Result<(), OperationError> {
         let (state, news, client) = (Arc::downgrade(&self.0), self.0.news.clone(), client.clone());
+        let link = link.clone();
         let run = move || {
             let why = reader.run(|_| news.announce());
             if let Some(state) = state.upgrade()
-                && state.fabric.lost(&client)
+                && link.lost(&client)
             {
-                Self(state, Caller::Administrator).replace_lost(why);
+                Self(state, Caller::Administrator).replace_lost(&link, why);
             }
         };
         let thread = std::thread::Builder::new().name("fabric".into()).spawn(run);
         thread.map(drop).map_err(|error| OperationError::system("watch the fabric", error))
     }
 
-    /// Connects to the fabric at the start of the daemon.
-    pub(super) fn connect_first(&self) -> Result<(), OperationError> {
+    /// Connects to a fabric that may be just ending.
+    pub(super) fn connect_first(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         let start = Instant::now();
         loop {
-            match self.connect() {
+            match self.connect(link) {
                 // A fabric that ends with the daemon before may still be there.
                 Err(OperationError::Fabric(FabricError::Disconnected)) if start.elapsed() < FIRST_TIMEOUT => {
                     std::thread::sleep(MIN_PAUSE);
@@ -88,25 +95,26 @@ impl Supervisor {
     }
 
     /// Starts another fabric after one has ended.
-    fn replace_lost(&self, why: Option<String>) {
-        if self.0.is_ending() {
+    fn replace_lost(&self, link: &Arc<FabricLink>, why: Option<String>) {
+        if self.0.is_ending() || link.is_closed() {
             return;
         }
-        let why = why.map_or("the fabric has ended".to_string(), |why| {
-            format!("the fabric violated the protocol: {why}")
-        });
+        let name = self.fabric_name(link);
+        let why =
+            why.map_or(format!("{name} has ended"), |why| format!("{name} violated the protocol: {why}"));
         self.0.journal.note(EventKind::FabricLost, Subject::Daemon, why);
-        self.reconnect();
+        self.reconnect(link);
     }
 
     /// Starts another fabric, again and again until one runs.
-    pub(super) fn reconnect(&self) {
+    pub(super) fn reconnect(&self, link: &Arc<FabricLink>) {
+        let name = self.fabric_name(link);
         let (start, mut pause) = (Instant::now(), MIN_PAUSE);
-        while !self.0.is_ending() {
-            match self.connect() {
+        while !self.0.is_ending() && !link.is_closed() {
+            match self.connect(link) {
                 Ok(()) => {
                     let message = format!(
-                        "the fabric was restarted with all boxes in {:.1} ms",
+                        "{name} was restarted with all boxes in {:.1} ms",
                         start.elapsed().as_secs_f64() * 1e3
                     );
                     self.0.journal.note(EventKind::FabricRestarted, Subject::Daemon, message);
@@ -114,7 +122,7 @@ impl Supervisor {
                 }
                 Err(failure) => {
                     if pause == MAX_PAUSE / 2 {
-                        let message = format!("the fabric can't be restarted: {}", with_causes(&failure));
+                        let message = format!("{name} can't be restarted: {}", with_causes(&failure));
                         self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
                     }
                     std::thread::sleep(pause);
@@ -136,13 +144,13 @@ impl Supervisor {
                 if supervisor.0.is_ending() {
                     return;
                 }
-                // If the fabric has ended, its events are lost, and another one starts.
-                let _ = supervisor.fetch_events();
+                supervisor.fetch_events();
                 supervisor.0.save_events();
                 if due <= Instant::now() {
                     due = Instant::now() + MEASURE_INTERVAL;
                     let _ = supervisor.measure();
                     supervisor.roll_back_due();
+                    supervisor.retire_fabrics();
                     supervisor.0.reserve_events();
                 }
             }
@@ -150,17 +158,25 @@ impl Supervisor {
         std::thread::Builder::new().name("events".into()).spawn(run).map(drop)
     }
 
-    /// Fetches the fabric's new events into the journal.
-    pub(super) fn fetch_events(&self) -> Result<(), OperationError> {
-        let mut fetched = self.0.fetched();
+    /// Fetches the fabrics' new events into the journal.
+    pub(super) fn fetch_events(&self) {
+        let _fetching = self.0.fetching();
+        for link in self.0.fabrics.all() {
+            // If the fabric has ended, its events are lost, and another one starts.
+            let _ = self.fetch_events_of(&link);
+        }
+    }
+
+    fn fetch_events_of(&self, link: &FabricLink) -> Result<(), OperationError> {
         loop {
-            let page = self.0.fabric.ask(orders::Events { after: *fetched, most: MAX_EVENTS })?;
+            let after = link.fetched.load(Ordering::Relaxed);
+            let page = link.ask_now(orders::Events { after, most: MAX_EVENTS })?;
             if self.0.is_ending() {
                 // The journal is complete. The next daemon fetches them.
                 return Ok(());
             }
             if page.lost > 0 {
-                let message = format!("{} events of the fabric were discarded", page.lost);
+                let message = format!("{} events of {} were discarded", page.lost, self.fabric_name(link));
                 self.0.journal.note(EventKind::EventsLost, Subject::Daemon, message);
             }
             for name in page.talkative {
@@ -169,7 +185,7 @@ impl Supervisor {
                 }
             }
             let Some(last) = page.events.last() else { return Ok(()) };
-            *fetched = last.sequence;
+            link.fetched.store(last.sequence, Ordering::Relaxed);
             self.store_lost_writes(&page.events);
             page.events.into_iter().for_each(|event| self.0.journal.forward(event));
         }
@@ -177,8 +193,8 @@ impl Supervisor {
 
     /// Measures traffic and processor time of everything.
     fn measure(&self) -> Result<(), OperationError> {
-        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
-        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::Active })?;
+        let snapshot = self.0.fabrics.traffic()?;
+        let runtimes = self.0.fabrics.runtimes(Asked::Active)?;
         let used = |runtime: BoxRuntime| {
             let ResourceUsage { time, .. } = runtime.usage;
             (runtime.name, Used { time, lost: runtime.drops.values().sum() })

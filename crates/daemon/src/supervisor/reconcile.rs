@@ -2,14 +2,16 @@
 
 use super::boxes::check_box;
 use super::lifecycle::{Boot, version};
+use super::links::ports_of;
 use super::managed_box::{ManagedBox, load_box};
 use super::state::Supervisor;
 use super::switches::alone;
 use crate::error::OperationError;
+use crate::fabric::FabricLink;
 use crate::store::{EntryKind, StoredBox, StoredSwitch};
 use api::{
-    AddPort, Attachment, BoxName, ConfigurationName, EventKind, MacAddr, PortDriver, PortName, SwitchMode,
-    SwitchName, with_causes,
+    AddPort, Attachment, BoxName, ConfigurationName, EventKind, MacAddr, Owner, PortDriver, PortName,
+    SwitchMode, SwitchName, with_causes,
 };
 use protocol::fabric::{BoxInventory, ConfigurationVersion, InventoryReply, Phase, SwitchInventory, orders};
 use std::collections::BTreeMap;
@@ -37,10 +39,14 @@ impl Supervisor {
         let named = |stored: StoredSwitch| (stored.definition.name.clone(), stored);
         let owners = &self.0.journal.owners;
         for stored in &switches {
-            owners.set(&stored.definition.name, stored.definition.owner.clone());
+            let CreateSwitch { name, owner, .. } = &stored.definition;
+            owners.set(name, owner.clone());
+            self.0.fabrics.note_switch(name, owner);
         }
         for stored in &boxes {
-            owners.set(&stored.definition.name, stored.definition.owner.clone());
+            let CreateBox { name, owner, .. } = &stored.definition;
+            owners.set(name, owner.clone());
+            self.0.fabrics.note_box(name, owner);
         }
         for stored in self.0.store().stacks()? {
             owners.set(&stored.name, stored.definition.owner);
@@ -74,7 +80,7 @@ impl Supervisor {
     /// The folder for the files that boxes write. The launcher opens the one beside the store, because the fabric may be
     /// another user; everybody may write to the system's folder for temporary files.
     fn output_folder(&self) -> Option<OwnedFd> {
-        let open = |folder| self.0.fabric.connector().open_folder(folder).ok();
+        let open = |folder| self.0.fabrics.connector().open_folder(folder).ok();
         match &self.0.output_folder {
             Some(folder) => open(folder),
             None => File::open(std::env::temp_dir()).ok().map(OwnedFd::from),
@@ -83,26 +89,33 @@ impl Supervisor {
 
     /// Orders from the fabric what is missing, and has it remove what should not be there. What is as stored is adopted
     /// and not touched. Failures, such as a missing device, are recorded; they do not keep the daemon from starting.
-    pub(super) fn reconcile(&self) -> Result<(), OperationError> {
+    pub(super) fn reconcile(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         let _change = self.0.change();
         if let Some(folder) = self.output_folder() {
-            self.0.fabric.ask_with(orders::UseFolder {}, &[folder.as_fd()])?;
+            link.ask_with(orders::UseFolder {}, &[folder.as_fd()])?;
         }
         if self.0.ends_fabric {
-            self.0.fabric.ask(orders::EndWithConnection {})?;
+            link.ask(orders::EndWithConnection {})?;
         }
-        let there = self.0.fabric.ask(orders::Inventory {})?;
-        let there = self.drop_strangers(there)?;
-        let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        let there = link.ask(orders::Inventory {})?;
+        let ports_there = ports_of(&there);
+        let there = self.drop_strangers(link, there)?;
+        let is_here = |owner: &Owner| self.0.fabrics.keeper(owner) == *link.owner();
+        let switches: Vec<StoredSwitch> = {
+            let switches = self.0.switches();
+            switches.values().filter(|stored| is_here(&stored.definition.owner)).cloned().collect()
+        };
         for stored in &switches {
             let name = &stored.definition.name;
             if !there.switches.contains_key(name) {
-                self.0.fabric.ask(orders::AddSwitch { definition: alone(&stored.definition) })?;
+                self.0.fabrics.ask(orders::AddSwitch { definition: alone(&stored.definition) })?;
             }
         }
+        self.restore_proxies(link, |switch| there.switches.contains_key(switch))?;
         let is_box = |port: &AddPort| matches!(port.driver, PortDriver::Box { .. });
         self.restore_missing_ports(&switches, &there, |port| !is_box(port));
-        let boxes = self.0.all();
+        let boxes: Vec<Arc<ManagedBox>> =
+            self.0.all().into_iter().filter(|managed| is_here(&managed.inner().definition.owner)).collect();
         for managed in boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)) {
             self.define_restored(managed);
         }
@@ -116,9 +129,10 @@ impl Supervisor {
             for (mac, port) in of_ports.chain(stored.addresses.clone()) {
                 let switch = stored.definition.name.clone();
                 // An address at a removed port has no effect.
-                let _ = self.0.fabric.ask(orders::SetAddress { switch, mac, port });
+                let _ = self.0.fabrics.ask(orders::SetAddress { switch, mac, port });
             }
         }
+        self.restore_links(link, &ports_there);
         for managed in boxes {
             let found = there.boxes.get(&managed.name);
             if found.is_some_and(|found| found.last_write > 0) {
@@ -132,6 +146,8 @@ impl Supervisor {
     /// Defines a box in the fabric. Ports whose switch was removed are attached to nothing; they wait for a new switch of
     /// that name. A box whose ports cannot be attached is attached to nothing, but can be inspected and removed.
     pub(super) fn define_restored(&self, managed: &ManagedBox) {
+        // If it fails, so does the order.
+        let _ = self.add_proxies(&managed.inner().definition.clone());
         let (wanted, stopped) = {
             let inner = managed.inner();
             (inner.definition.clone(), !inner.running)
@@ -142,39 +158,46 @@ impl Supervisor {
                 port.attach = Attachment::Nothing;
             }
         }
-        if let Err(failure) = self.0.fabric.ask(orders::DefineBox { definition: definition.clone(), stopped })
+        if let Err(failure) =
+            self.0.fabrics.ask(orders::DefineBox { definition: definition.clone(), stopped })
         {
             let message =
                 format!("box {}: its ports could not be attached: {}", managed.name, with_causes(&failure));
             self.0.journal.note(EventKind::PortFailed, &managed.name, message);
             definition.ports.iter_mut().for_each(|port| port.attach = Attachment::Nothing);
             // If this fails too, the fabric has ended, and the next one gets the box.
-            let _ = self.0.fabric.ask(orders::DefineBox { definition: definition.clone(), stopped });
+            let _ = self.0.fabrics.ask(orders::DefineBox { definition: definition.clone(), stopped });
         }
         if definition != wanted {
-            let _ = self.0.fabric.ask(orders::AlterBox { definition: wanted });
+            let _ = self.0.fabrics.ask(orders::AlterBox { definition: wanted });
         }
     }
 
     /// Removes the boxes, switches and ports of the fabric that are not as stored.
-    fn drop_strangers(&self, there: InventoryReply) -> Result<Adopted, OperationError> {
+    fn drop_strangers(&self, link: &FabricLink, there: InventoryReply) -> Result<Adopted, OperationError> {
+        let is_here = |owner: &Owner| self.0.fabrics.keeper(owner) == *link.owner();
         let mut adopted = Adopted::default();
         for found in there.boxes {
             let name = found.definition.name.clone();
-            match self.is_as_stored(&found)? {
+            match is_here(&found.definition.owner) && self.is_as_stored(&found)? {
                 true => drop(adopted.boxes.insert(name, found)),
-                false => self.0.fabric.ask(orders::ForgetBox { name })?,
+                false => link.ask(orders::ForgetBox { name })?,
             }
         }
         for found in there.switches {
             let name = found.definition.name.clone();
+            if self.is_proxy(link.owner(), &found.definition) {
+                adopted.switches.insert(name, Vec::new());
+                continue;
+            }
             let stored = self.0.switches().get(&name).cloned();
+            let stored = stored.filter(|stored| is_here(&stored.definition.owner));
             match stored.filter(|stored| alone(&stored.definition) == found.definition) {
                 Some(stored) => {
                     let ports = self.drop_strange_ports(&stored, &found)?;
                     adopted.switches.insert(name, ports);
                 }
-                None => self.0.fabric.ask(orders::RemoveSwitch { switch: name })?,
+                None => link.ask(orders::RemoveSwitch { switch: name })?,
             }
         }
         Ok(adopted)
@@ -207,7 +230,7 @@ impl Supervisor {
             let is_stored = stored.definition.ports.iter().any(|port| is_same_port(port, &found.port));
             match found.implied || is_stored {
                 true => stay.push(port),
-                false => match self.0.fabric.ask(orders::RemovePort { switch: switch.clone(), port }) {
+                false => match self.0.fabrics.ask(orders::RemovePort { switch: switch.clone(), port }) {
                     // It went with the other end of its pipe.
                     Ok(()) | Err(OperationError::NoPort(..)) => {}
                     Err(failure) => return Err(failure),
@@ -239,7 +262,7 @@ impl Supervisor {
             |port: &PortName| found.ports.iter().any(|found| found.implied && found.port.name == *port);
         for (mac, port) in &found.addresses {
             if !is_wanted(mac, port) && !is_implied(port) {
-                match self.0.fabric.ask(orders::RemoveAddress { switch: switch.clone(), mac: *mac }) {
+                match self.0.fabrics.ask(orders::RemoveAddress { switch: switch.clone(), mac: *mac }) {
                     // It went with a port that was removed.
                     Ok(()) | Err(OperationError::NoAddress(..)) => {}
                     Err(failure) => return Err(failure),
@@ -251,7 +274,7 @@ impl Supervisor {
             if !is_set {
                 // It fails if the port is yet to be added, which makes it the default.
                 let order = orders::SetDefault { switch: switch.clone(), port: Some(port.name.clone()) };
-                let _ = self.0.fabric.ask(order);
+                let _ = self.0.fabrics.ask(order);
             }
         }
         Ok(())
@@ -271,8 +294,9 @@ impl Supervisor {
         for stored in switches {
             let name = &stored.definition.name;
             let adopted = there.switches.get(name).map_or(&[][..], Vec::as_slice);
-            let missing =
-                stored.definition.ports.iter().filter(|port| which(port) && !adopted.contains(&port.name));
+            let ports = stored.definition.ports.iter();
+            let missing = ports
+                .filter(|port| which(port) && !adopted.contains(&port.name) && !self.is_link(name, port));
             for port in missing {
                 if let Err(failure) = self.restore_port(name, port) {
                     let message = format!(
@@ -298,7 +322,7 @@ impl Supervisor {
                 Ok(())
             }
             (false, Some(Phase::Booting | Phase::Running | Phase::Suspended | Phase::Waiting)) => {
-                self.0.fabric.ask(orders::StopBox { name: managed.name.clone(), graceful: true })
+                self.0.fabrics.ask(orders::StopBox { name: managed.name.clone(), graceful: true })
             }
             _ => Ok(()),
         };

@@ -92,8 +92,8 @@ fn views(supervisor: &Supervisor) -> Views {
     let stored: BTreeMap<_, _> = supervisor.0.store().switches().unwrap().iter().map(describe).collect();
     let real = held.keys().map(|name| {
         let name: SwitchName = name.parse().unwrap();
-        let described = supervisor.0.fabric.ask(orders::Ports { switch: name.clone() }).unwrap();
-        let addresses = supervisor.0.fabric.ask(orders::Addresses { switch: name.clone() }).unwrap();
+        let described = supervisor.0.fabrics.ask(orders::Ports { switch: name.clone() }).unwrap();
+        let addresses = supervisor.0.fabrics.ask(orders::Addresses { switch: name.clone() }).unwrap();
         let lines = described.into_iter().map(|port| format!("{port:?}"));
         let addresses = addresses.into_iter().map(|entry| format!("{} {}", entry.mac, entry.port));
         (name.to_string(), lines.chain(addresses).collect())

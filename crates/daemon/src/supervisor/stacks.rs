@@ -499,7 +499,7 @@ impl Supervisor {
     fn set_definition(&self, managed: &ManagedBox, definition: CreateBox) {
         managed.inner().definition = definition.clone();
         // A fabric that has ended gets the definition with its next start.
-        let _ = self.0.fabric.ask(orders::AlterBox { definition });
+        let _ = self.0.fabrics.ask(orders::AlterBox { definition });
     }
 
     /// Changes settings of a box that may be running.

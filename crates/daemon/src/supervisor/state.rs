@@ -1,13 +1,15 @@
 //! The supervisor's state, its start and its shutdown.
 
 use super::claims::Claims;
+use super::fabrics::Counter;
+use super::links::Links;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
 use crate::audit::{Audit, AuditError};
 use crate::caller::Caller;
 use crate::error::OperationError;
-use crate::fabric::FabricLink;
+use crate::fabric::{FabricLink, Fabrics};
 use crate::journal::Journal;
 use crate::news::News;
 use crate::settings::Settings;
@@ -94,7 +96,7 @@ struct SavedEvents {
     retry: Option<Instant>,
 }
 
-/// All boxes and switches as they are defined. Clones share them. What runs is in the fabric, which goes on without.
+/// All boxes and switches as they are defined. Clones share them. What runs is in the fabrics, which go on without.
 ///
 /// A supervisor acts for a [`Caller`]; [`start`](Self::start) makes one for an administrator.
 ///
@@ -108,9 +110,12 @@ pub(super) struct SupervisorState {
     boxes: Mutex<BTreeMap<BoxName, Arc<ManagedBox>>>,
     switches: Mutex<BTreeMap<SwitchName, StoredSwitch>>,
     store: Mutex<Store>,
-    pub(super) fabric: FabricLink,
-    /// The number of the last event that was fetched from the fabric.
-    fetched: Mutex<u64>,
+    pub(super) fabrics: Fabrics,
+    /// Held while the fabric of another owner is added.
+    adding_fabric: Mutex<()>,
+    links: Mutex<Links>,
+    /// Held while events are fetched from the fabrics.
+    fetching: Mutex<()>,
     pub(super) news: Arc<News>,
     pub(super) journal: Journal,
     pub(crate) audit: Audit,
@@ -123,7 +128,7 @@ pub(super) struct SupervisorState {
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
     /// The folder for the files that boxes write. `None`: the system's folder for temporary files.
     pub(super) output_folder: Option<PathBuf>,
-    /// Whether the fabric ends with this daemon.
+    /// Whether the fabrics end with this daemon.
     pub(super) ends_fabric: bool,
     /// Starts the program that replaces this one.
     pub(super) upgrade_helper: Option<Arc<UpgradeHelper>>,
@@ -165,8 +170,16 @@ impl SupervisorState {
         lock(&self.meter)
     }
 
-    pub(super) fn fetched(&self) -> MutexGuard<'_, u64> {
-        lock(&self.fetched)
+    pub(super) fn fetching(&self) -> MutexGuard<'_, ()> {
+        lock(&self.fetching)
+    }
+
+    pub(super) fn links(&self) -> MutexGuard<'_, Links> {
+        lock(&self.links)
+    }
+
+    pub(super) fn adding_fabric(&self) -> MutexGuard<'_, ()> {
+        lock(&self.adding_fabric)
     }
 
     pub(super) fn faults(&self) -> MutexGuard<'_, BTreeMap<(SwitchName, PortName), String>> {
@@ -212,7 +225,14 @@ impl SupervisorState {
 impl SupervisorState {
     /// Stores new events. If the store is in use, or its disk is full, the events wait: nothing waits for them.
     pub(super) fn save_events(&self) {
-        let fetched = *self.fetched();
+        let fetched = {
+            let _fetching = self.fetching();
+            let links = self.fabrics.all();
+            let fetched = |link: &Arc<FabricLink>| {
+                (Counter::Events.name(link.number()), link.fetched.load(Ordering::Relaxed))
+            };
+            links.iter().map(fetched).collect::<Vec<_>>()
+        };
         let mut saved = lock(&self.saved_events);
         if saved.until == self.journal.history.last()
             || saved.retry.is_some_and(|retry| retry > Instant::now())
@@ -225,7 +245,7 @@ impl SupervisorState {
             let Some((last, _)) = page.entries.last() else { break };
             let last = *last;
             let events: Vec<Event> = page.entries.into_iter().map(|(_, event)| event).collect();
-            if store.save_events(&events, self.journal.history.first(), fetched).is_err() {
+            if store.save_events(&events, self.journal.history.first(), &fetched).is_err() {
                 saved.retry = Some(Instant::now() + SAVE_RETRY_INTERVAL);
                 break;
             }
@@ -236,14 +256,14 @@ impl SupervisorState {
 
 impl Drop for SupervisorState {
     fn drop(&mut self) {
-        self.fabric.close();
+        self.fabrics.close();
     }
 }
 
 impl Supervisor {
-    /// Whether the thread that moves packets responds. Blocks until it does.
+    /// Whether the threads that move packets respond. Blocks until they do.
     pub(crate) fn is_responsive(&self) -> bool {
-        self.0.fabric.ask(orders::Ping {}).is_ok()
+        self.0.fabrics.are_responsive()
     }
 
     /// Starts a supervisor: restores the stored boxes and switches, and starts the boxes that ran.
@@ -263,8 +283,10 @@ impl Supervisor {
             boxes: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
-            fabric: FabricLink::new(settings.connector.clone(), identity),
-            fetched: Mutex::new(0),
+            fabrics: Fabrics::new(settings.connector.clone(), identity, settings.fabric_per_owner),
+            adding_fabric: Mutex::default(),
+            links: Mutex::default(),
+            fetching: Mutex::default(),
             news,
             journal,
             audit: Audit::open(settings.store.as_deref().map(audit_path).as_deref())?,
@@ -293,7 +315,7 @@ impl Supervisor {
             supervisor.0.journal.note(EventKind::OperationInterrupted, interrupted.subject, message);
         }
         supervisor.load()?;
-        supervisor.connect_first()?;
+        supervisor.connect_all()?;
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
         supervisor.roll_back_unconfirmed()?;
         if settings.store.is_some() {
@@ -308,24 +330,26 @@ impl Supervisor {
     pub fn end(&self) {
         {
             // Events that are being fetched come before the last one.
-            let _fetched = self.0.fetched();
+            let _fetching = self.0.fetching();
             if self.0.ending.swap(true, Ordering::SeqCst) {
                 return;
             }
         }
         self.0.journal.note(EventKind::DaemonStopping, Subject::Daemon, "the daemon is shutting down");
-        self.0.fabric.close();
+        self.0.fabrics.close();
     }
 
-    /// Ends all boxes and the fabric too. The store is unchanged, so that the next daemon starts them again.
+    /// Ends all boxes and the fabrics too. The store is unchanged, so that the next daemon starts them again.
     pub fn end_all(&self) {
         let ending = self.0.is_ending();
         if !ending {
             // An error means that the fabric has ended already.
-            let _ = self.0.fabric.ask(orders::End {});
+            for link in self.0.fabrics.all() {
+                let _ = link.ask(orders::End {});
+            }
         }
         self.end();
-        self.0.fabric.connector().end();
+        self.0.fabrics.connector().end();
     }
 
     /// Writes all definitions into the store's file, without a write-ahead log beside it. Call it after

@@ -5,12 +5,10 @@ use super::managed_box::ManagedBox;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use api::{
-    Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport,
+    Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport, Owner,
     PortDriver, PortStatus, Sandbox, Size, StopReply, SwitchName, Time, Usage,
 };
-use protocol::fabric::{
-    Asked, BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
-};
+use protocol::fabric::{Asked, BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +18,8 @@ use std::time::Duration;
 pub(crate) struct DaemonFacts {
     /// The image's name.
     pub(crate) image: String,
-    /// What the fabric can run.
-    pub(crate) fabric: FabricFacts,
+    /// What the fabrics can run: that of the default owner first.
+    pub(crate) fabrics: Vec<(Option<Owner>, FabricFacts)>,
     /// Numbers of boxes, switches, ports and stacks.
     pub(crate) counts: Counts,
 }
@@ -61,8 +59,8 @@ fn resident(process: i32) -> Option<u64> {
 impl Supervisor {
     /// Lists the boxes, by name.
     pub fn boxes(&self) -> Result<Vec<BoxStatus>, OperationError> {
-        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
-        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::All })?;
+        let snapshot = self.0.fabrics.traffic()?;
+        let runtimes = self.0.fabrics.runtimes(Asked::All)?;
         let runtimes: BTreeMap<BoxName, BoxRuntime> =
             runtimes.into_iter().map(|runtime| (runtime.name.clone(), runtime)).collect();
         let mut all = self.0.all();
@@ -100,13 +98,12 @@ impl Supervisor {
 
     /// The state of a box.
     pub(super) fn runtime(&self, name: &BoxName, ask: Asked) -> Result<BoxRuntime, OperationError> {
-        let found = self.0.fabric.ask(orders::BoxRuntimes { names: vec![name.clone()], ask })?;
-        found.into_iter().next().ok_or_else(|| OperationError::NoBox(name.clone()))
+        self.0.fabrics.runtime(name, ask)?.ok_or_else(|| OperationError::NoBox(name.clone()))
     }
 
     pub(super) fn status(&self, managed: &ManagedBox) -> Result<BoxStatus, OperationError> {
         let runtime = self.runtime(&managed.name, Asked::All)?;
-        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let snapshot = self.0.fabrics.traffic()?;
         Ok(self.status_of(managed, &runtime, &snapshot))
     }
 
@@ -169,7 +166,7 @@ impl Supervisor {
 
     pub(super) fn detail(&self, managed: &ManagedBox) -> Result<BoxDetail, OperationError> {
         let runtime = self.runtime(&managed.name, Asked::All)?;
-        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let snapshot = self.0.fabrics.traffic()?;
         let status = self.status_of(managed, &runtime, &snapshot);
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
         let definition = managed.inner().definition.clone();
@@ -214,13 +211,13 @@ impl Supervisor {
 
     /// Facts about the daemon.
     pub(crate) fn facts(&self) -> Result<DaemonFacts, OperationError> {
-        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::None })?;
+        let runtimes = self.0.fabrics.runtimes(Asked::None)?;
         let mut names: BTreeSet<BoxName> = BTreeSet::new();
         let own = |managed: &Arc<ManagedBox>| self.sees(&managed.inner().definition.owner);
         names.extend(self.0.all().iter().filter(|managed| own(managed)).map(|managed| managed.name.clone()));
         let seen = runtimes.iter().filter(|runtime| names.contains(&runtime.name));
         let states: Vec<_> = seen.map(|runtime| state_to_api(runtime.phase)).collect();
-        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let snapshot = self.0.fabrics.traffic()?;
         let own = |name: &SwitchName| {
             let switches = self.0.switches();
             switches.get(name).is_some_and(|stored| self.sees(&stored.definition.owner))
@@ -233,7 +230,7 @@ impl Supervisor {
             stacks: number(self.stacks()?.len()),
             ..Self::count(&states)
         };
-        Ok(DaemonFacts { image: self.0.image.clone(), fabric: self.0.fabric.ask(orders::Facts {})?, counts })
+        Ok(DaemonFacts { image: self.0.image.clone(), fabrics: self.0.fabrics.facts()?, counts })
     }
 
     /// What a daemon that is told to end leaves.

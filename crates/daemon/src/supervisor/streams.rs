@@ -162,7 +162,7 @@ impl Supervisor {
     ) -> Result<HistoryReader<LogLine>, OperationError> {
         let managed = self.0.managed_box(name)?;
         let more = query.follow.then(|| HasMore::Log(managed.log.subscribe()));
-        let page = self.0.fabric.ask(orders::Log { name: name.clone(), after: 0, most: 0 })?;
+        let page = self.0.fabrics.ask(orders::Log { name: name.clone(), after: 0, most: 0 })?;
         let position = query.lines.map_or(0, |lines| page.last.saturating_sub(u64::from(lines)));
         // A reader does not keep the log of a removed box alive.
         let (state, box_name) = (Arc::downgrade(&self.0), name.clone());
@@ -170,7 +170,7 @@ impl Supervisor {
         let fetch = move |position| {
             let (state, _box) = (state.upgrade()?, of.upgrade()?);
             let order = orders::Log { name: box_name.clone(), after: position, most: PAGE_ENTRIES as u32 };
-            let page = state.fabric.ask(order).ok()?;
+            let page = state.fabrics.ask(order).ok()?;
             Some(HistoryPage { entries: page.lines, lost: page.lost })
         };
         Ok(HistoryReader {
@@ -196,14 +196,14 @@ impl Supervisor {
             bytes: Size(file.bytes),
             lost: Size(file.lost),
         };
-        Ok(self.0.fabric.ask(orders::Files { name: name.clone() })?.into_iter().map(file).collect())
+        Ok(self.0.fabrics.ask(orders::Files { name: name.clone() })?.into_iter().map(file).collect())
     }
 
     /// The current contents of a file that a box writes.
     pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, OperationError> {
         self.0.managed_box(name)?;
         let order = orders::OpenFile { name: name.clone(), file: file.into() };
-        let (end, descriptors) = self.0.fabric.ask_with(order, &[])?;
+        let (end, descriptors) = self.0.fabrics.ask_with(order, &[])?;
         let missing = || FabricError::Protocol("a file comes without a descriptor".into());
         let descriptor = descriptors.into_iter().next().ok_or_else(missing)?;
         Ok(Contents { file: descriptor.into(), at: 0, end })
@@ -336,7 +336,7 @@ impl Supervisor {
 
     /// Packets that all captures dropped because their readers were too slow.
     pub(crate) fn capture_lost(&self) -> Result<u64, OperationError> {
-        Ok(self.0.fabric.ask(orders::Facts {})?.capture_lost)
+        Ok(self.0.fabrics.facts()?.iter().map(|(_, facts)| facts.capture_lost).sum())
     }
 
     /// Captures the packets that pass a port, without delaying them.
@@ -346,7 +346,7 @@ impl Supervisor {
             self.0.managed_box(name)?;
         }
         let order = orders::Capture { point: query.port.clone(), snap: query.snap, count: query.count };
-        let ((), descriptors) = self.0.fabric.ask_with(order, &[])?;
+        let ((), descriptors) = self.0.fabrics.ask_with(order, &[])?;
         let missing = || FabricError::Protocol("a capture comes without a descriptor".into());
         let mut source = UnixStream::from(descriptors.into_iter().next().ok_or_else(missing)?);
         let closer = source

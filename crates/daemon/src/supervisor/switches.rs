@@ -89,12 +89,13 @@ impl Supervisor {
         stack: Option<StackName>,
     ) -> Result<(), OperationError> {
         let name = request.name.clone();
+        self.fabric_of(&request.owner)?;
         let _change = self.0.change();
         request.ports.iter().try_for_each(|port| self.check_far_owner(&request, port))?;
         if !self.0.switches().contains_key(&name) {
             self.check_switch_quota()?;
         }
-        self.0.fabric.ask(orders::AddSwitch { definition: alone(&request) })?;
+        self.0.fabrics.ask(orders::AddSwitch { definition: alone(&request) })?;
         let made = name.clone();
         operation.undo_by(move |supervisor| {
             let _change = supervisor.0.change();
@@ -126,8 +127,10 @@ impl Supervisor {
             }
             for (number, port) in (0u8..).zip(&definition.ports).filter(|(_, port)| port.attach == at_switch)
             {
+                // If it fails, so does the order.
+                let _ = self.add_proxies(&definition);
                 let (name, port) = (managed.name.clone(), port.clone());
-                let attached = self.0.fabric.ask(orders::ReattachBox { name, number, port });
+                let attached = self.0.fabrics.ask(orders::ReattachBox { name, number, port });
                 let message = match attached {
                     Ok(false) => continue,
                     Ok(true) => format!(
@@ -146,22 +149,26 @@ impl Supervisor {
     }
 
     fn discard_switch(&self, name: &SwitchName) {
+        self.unlink_switch(name);
         // If the fabric has ended, nothing needs removing. The switch was just created, so it exists.
-        let _ = self.0.fabric.ask(orders::RemoveSwitch { switch: name.clone() });
+        let _ = self.0.fabrics.ask(orders::RemoveSwitch { switch: name.clone() });
     }
 
     /// Opens a port and adds it to its switch.
     pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
         let vacant = orders::CheckVacant { switch: switch.clone(), port: port.name.clone() };
-        self.0.fabric.ask(vacant)?;
+        self.0.fabrics.ask(vacant)?;
         if let Some(user) = self.user_of_device(switch, port) {
             return Err(PortError::InUse(user).into());
         }
-        let devices = Devices::open(self.0.fabric.connector(), port)?;
+        if self.join_by_link(switch, port)? {
+            return Ok(());
+        }
+        let devices = Devices::open(self.0.fabrics.connector(), port)?;
         let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
-        self.0.fabric.ask_with(order, &devices.descriptors()).map(drop).inspect_err(|_| {
+        self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop).inspect_err(|_| {
             drop(devices);
-            Devices::close(self.0.fabric.connector(), port);
+            Devices::close(self.0.fabrics.connector(), port);
         })
     }
 
@@ -171,7 +178,8 @@ impl Supervisor {
             PortDriver::Pipe { switch, .. } if *switch != near.name => self.check_owner(switch, &near.owner),
             PortDriver::Box { name, .. } => {
                 let owner = self.0.managed_box(name)?.inner().definition.owner.clone();
-                require_admission(near, &owner)
+                require_admission(near, &owner)?;
+                self.check_fabric_of_box(&near.owner, &owner)
             }
             _ => Ok(()),
         }
@@ -218,12 +226,12 @@ impl Supervisor {
 
     /// Like [`join`](Self::join), for a restored port: if its device is missing, the port waits for it.
     pub(super) fn restore_port(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
-        let devices = Devices::open(self.0.fabric.connector(), port).unwrap_or_else(|failure| {
+        let devices = Devices::open(self.0.fabrics.connector(), port).unwrap_or_else(|failure| {
             self.fail(switch, &port.name, with_causes(&failure));
             Devices::default()
         });
         let order = orders::AddPort { switch: switch.clone(), port: port.clone() };
-        self.0.fabric.ask_with(order, &devices.descriptors()).map(drop)
+        self.0.fabrics.ask_with(order, &devices.descriptors()).map(drop)
     }
 
     fn fail(&self, switch: &SwitchName, port: &PortName, why: String) {
@@ -258,12 +266,12 @@ impl Supervisor {
                 continue;
             };
             // The device is another one than before, although it has the same name.
-            Devices::close(self.0.fabric.connector(), port);
-            let Ok(devices) = Devices::open(self.0.fabric.connector(), port) else { continue };
+            Devices::close(self.0.fabrics.connector(), port);
+            let Ok(devices) = Devices::open(self.0.fabrics.connector(), port) else { continue };
             let subject = Subject::from((switch, &port.name));
             let message = format!("port {} of switch {switch} works again", port.name);
             let order = orders::ReopenPort { switch: switch.clone(), port: port.clone() };
-            if self.0.fabric.ask_with(order, &devices.descriptors()).is_ok() {
+            if self.0.fabrics.ask_with(order, &devices.descriptors()).is_ok() {
                 self.0.faults().remove(&key);
                 self.0.journal.note(EventKind::PortRecovered, subject, message);
             }
@@ -300,8 +308,9 @@ impl Supervisor {
 
     /// The boxes and other switches that are attached to a switch.
     pub(super) fn users_of_switch(&self, name: &SwitchName) -> Result<Vec<Subject>, OperationError> {
-        let described = self.0.fabric.ask(orders::Ports { switch: name.clone() })?;
+        let described = self.0.fabrics.ask(orders::Ports { switch: name.clone() })?;
         let users = described.into_iter().filter_map(|found| user_of(&found.port.driver));
+        let users = users.chain(self.boxes_at_proxies(name));
         let users: BTreeSet<Subject> = users.filter(|user| *user != Subject::from(name)).collect();
         Ok(users.into_iter().collect())
     }
@@ -342,11 +351,14 @@ impl Supervisor {
     pub(super) fn take_down_switch(&self, name: &SwitchName) {
         let _change = self.0.change();
         self.discard_switch(name);
-        let mut switches = self.0.switches();
-        switches.remove(name);
-        for stored in switches.values_mut() {
-            stored.remove_ports(|port| leads_to(port, name));
+        {
+            let mut switches = self.0.switches();
+            switches.remove(name);
+            for stored in switches.values_mut() {
+                stored.remove_ports(|port| leads_to(port, name));
+            }
         }
+        self.remove_unused_proxies();
     }
 
     /// Undoes the removal of a switch, and of the pipes to it from other switches.
@@ -359,15 +371,16 @@ impl Supervisor {
         let _change = self.0.change();
         let name = stored.definition.name.clone();
         // If the fabric has ended, the next one gets the switch.
-        let _ = self.0.fabric.ask(orders::AddSwitch { definition: alone(&stored.definition) });
+        let _ = self.0.fabrics.ask(orders::AddSwitch { definition: alone(&stored.definition) });
         self.0.switches().insert(name.clone(), stored.clone());
         self.restore_ports(std::slice::from_ref(stored), |_| true);
         for (mac, port) in stored.addresses.clone() {
-            let _ = self.0.fabric.ask(orders::SetAddress { switch: name.clone(), mac, port });
+            let _ = self.0.fabrics.ask(orders::SetAddress { switch: name.clone(), mac, port });
         }
         self.restore_ports(&joined, |port| leads_to(port, &name));
         let joined = joined.into_iter().map(|stored| (stored.definition.name.clone(), stored));
         self.0.switches().extend(joined);
+        self.relink_switch(&name);
         self.attach_waiting_boxes(&name);
         forwarding.into_iter().for_each(|before| self.restore_forwarding(before));
     }
@@ -454,7 +467,7 @@ impl Supervisor {
 
     /// The driver of a switch's port.
     fn described_port(&self, switch: &SwitchName, port: &PortName) -> Result<PortDriver, OperationError> {
-        let described = self.0.fabric.ask(orders::Ports { switch: switch.clone() })?;
+        let described = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
         let found = described.into_iter().find(|found| found.port.name == *port);
         found
             .map(|found| found.port.driver)
@@ -496,8 +509,9 @@ impl Supervisor {
     pub(super) fn take_down_port(&self, switch: &SwitchName, port: &PortName) {
         let _change = self.0.change();
         let Ok(driver) = self.described_port(switch, port) else { return };
+        self.unlink_port(switch, port, &driver);
         // If the fabric has ended, there is no port.
-        let _ = self.0.fabric.ask(orders::RemovePort { switch: switch.clone(), port: port.clone() });
+        let _ = self.0.fabrics.ask(orders::RemovePort { switch: switch.clone(), port: port.clone() });
         let definition = AddPort {
             name: port.clone(),
             driver: driver.clone(),
@@ -505,7 +519,7 @@ impl Supervisor {
             default: false,
             limits: Limits::default(),
         };
-        Devices::close(self.0.fabric.connector(), &definition);
+        Devices::close(self.0.fabrics.connector(), &definition);
         self.0.faults().remove(&(switch.clone(), port.clone()));
         let mut is_found = false;
         for (at, port) in both_ends(switch, port, &driver) {
@@ -525,7 +539,7 @@ impl Supervisor {
                 inner.definition.clone()
             };
             // A fabric that has ended gets the definition with its next start.
-            let _ = self.0.fabric.ask(orders::AlterBox { definition });
+            let _ = self.0.fabrics.ask(orders::AlterBox { definition });
         }
     }
 
@@ -544,7 +558,7 @@ impl Supervisor {
 
     /// The address table of a switch.
     pub fn addresses(&self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
-        self.0.fabric.ask(orders::Addresses { switch: switch.clone() })
+        self.0.fabrics.ask(orders::Addresses { switch: switch.clone() })
     }
 
     /// Assigns an address to a port of a static switch.
@@ -591,14 +605,14 @@ impl Supervisor {
 
     /// The addresses and the default port of a switch.
     fn forwarding(&self, switch: &SwitchName) -> Result<Forwarding, OperationError> {
-        let described = self.0.fabric.ask(orders::Ports { switch: switch.clone() })?;
+        let described = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
         let default = described.into_iter().find(|found| found.port.default).map(|found| found.port.name);
         Ok(Forwarding { switch: switch.clone(), addresses: self.addresses(switch)?, default })
     }
 
     /// The addresses and the default ports of a switch and of those at the other ends of its pipes.
     pub(super) fn forwarding_around(&self, switch: &SwitchName) -> Result<Vec<Forwarding>, OperationError> {
-        let described = self.0.fabric.ask(orders::Ports { switch: switch.clone() })?;
+        let described = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
         let far_ends = described.into_iter().filter_map(|found| match found.port.driver {
             PortDriver::Pipe { switch, .. } => Some(switch),
             _ => None,
@@ -622,15 +636,15 @@ impl Supervisor {
         for entry in known {
             let _ = self.assign(switch, entry.mac, &entry.port);
         }
-        let _ = self.0.fabric.ask(orders::SetDefault { switch: switch.clone(), port: before.default });
+        let _ = self.0.fabrics.ask(orders::SetDefault { switch: switch.clone(), port: before.default });
     }
 
     fn assign(&self, switch: &SwitchName, mac: MacAddr, port: &PortName) -> Result<(), OperationError> {
-        self.0.fabric.ask(orders::SetAddress { switch: switch.clone(), mac, port: port.clone() })
+        self.0.fabrics.ask(orders::SetAddress { switch: switch.clone(), mac, port: port.clone() })
     }
 
     fn unset(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
-        self.0.fabric.ask(orders::RemoveAddress { switch: switch.clone(), mac })
+        self.0.fabrics.ask(orders::RemoveAddress { switch: switch.clone(), mac })
     }
 
     /// Removes an address from a static switch.
@@ -658,7 +672,7 @@ impl Supervisor {
 
     /// Lists the switches, by name.
     pub fn switches(&self) -> Result<Vec<SwitchStatus>, OperationError> {
-        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let snapshot = self.0.fabrics.traffic()?;
         let mut stored: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
         stored.retain(|stored| self.sees(&stored.definition.owner));
         Ok(stored.iter().map(|stored| self.switch_status(stored, &snapshot)).collect())
@@ -688,8 +702,8 @@ impl Supervisor {
     /// All details of a switch.
     pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, OperationError> {
         let stored = self.stored_switch(name)?;
-        let described = self.0.fabric.ask(orders::Ports { switch: name.clone() })?;
-        let snapshot = self.0.fabric.ask(orders::Traffic {})?;
+        let described = self.0.fabrics.ask(orders::Ports { switch: name.clone() })?;
+        let snapshot = self.0.fabrics.traffic()?;
         let none = PortStats::default();
         let ports = snapshot.switches.get(name);
         let port = |PortInventory { port: definition, .. }: PortInventory| {

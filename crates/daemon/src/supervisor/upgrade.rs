@@ -43,13 +43,11 @@ impl Supervisor {
             return Err(UpgradeError::Store(new.store_format, SCHEMA_VERSION));
         }
         let is_apart = |version: u16, running: u16| version.abs_diff(running) > 1;
-        match self.0.fabric.peer_version() {
-            Some(running) if is_apart(new.fabric_protocol, running) => {
-                return Err(UpgradeError::Fabric(new.fabric_protocol, running));
-            }
-            _ => {}
+        let running = self.0.fabrics.all().into_iter().filter_map(|link| link.peer_version());
+        if let Some(running) = running.into_iter().find(|running| is_apart(new.fabric_protocol, *running)) {
+            return Err(UpgradeError::Fabric(new.fabric_protocol, running));
         }
-        match self.0.fabric.connector().launcher_version() {
+        match self.0.fabrics.connector().launcher_version() {
             Some(running) if is_apart(new.launcher_protocol, running) => {
                 Err(UpgradeError::Launcher(new.launcher_protocol, running))
             }

@@ -28,7 +28,7 @@ impl Supervisor {
             .claims
             .take(&Subject::from(name), CHANGE_TIMEOUT, &claims)
             .map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
-        let written = self.0.fabric.ask(orders::WriteHandler {
+        let written = self.0.fabrics.ask(orders::WriteHandler {
             name: name.clone(),
             configuration: path.configuration.clone(),
             handler: path.handler.clone(),
@@ -60,7 +60,7 @@ impl Supervisor {
 
     /// What the fabric knows of the writes to a box, as a change of the store.
     pub(super) fn reported_writes(&self, name: &BoxName) -> Result<StoreChange, OperationError> {
-        let WritesReply { writes, last, .. } = self.0.fabric.ask(orders::Writes { name: name.clone() })?;
+        let WritesReply { writes, last, .. } = self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
         Ok(StoreChange::ReplaceWrites(name.clone(), writes, last))
     }
 
@@ -90,7 +90,7 @@ impl Supervisor {
             return Ok((stored, 0));
         }
         // A fabric that has not started the box does not know of them.
-        let reported = self.0.fabric.ask(orders::Writes { name: name.clone() })?;
+        let reported = self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
         Ok(if reported.last > 0 { (reported.writes, reported.omitted) } else { (stored, 0) })
     }
 

@@ -1,42 +1,76 @@
 //! A fabric for tests, which needs no launcher.
 
+use api::Owner;
 use daemon::Connector;
 use fabric::Fabric;
 use protocol::launcher::{LauncherError, PortDevice, Refusal, Shortfall, Step};
 use protocol::{Channel, StoreIdentity};
 use sandbox::HostSettings;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use switch::driver::{AfPacket, Tap};
 
 /// A fabric in threads of the test, and devices that the test opens itself.
 #[derive(Debug)]
 pub(crate) struct ThreadFabric {
     settings: fabric::Settings,
-    fabric: Mutex<Option<Fabric>>,
+    fabrics: Mutex<BTreeMap<u32, Fabric>>,
+    /// The fabrics' ends of the connections.
+    connections: Mutex<Vec<(u32, Weak<Channel>)>>,
 }
 
 impl ThreadFabric {
     pub(crate) fn new(image: &'static [u8], workers: usize) -> Arc<Self> {
-        Arc::new(Self { settings: fabric::Settings { image, workers }, fabric: Mutex::default() })
+        Arc::new(Self {
+            settings: fabric::Settings { image, workers, shares_processors: false },
+            fabrics: Mutex::default(),
+            connections: Mutex::default(),
+        })
+    }
+}
+
+#[allow(dead_code, reason = "each test program uses its part")]
+impl ThreadFabric {
+    /// The numbers of the fabrics that run.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.fabrics.lock().unwrap().keys().copied().collect()
+    }
+
+    /// Ends a fabric as if it had crashed.
+    pub(crate) fn kill(&self, number: u32) {
+        let fabric = self.fabrics.lock().unwrap().remove(&number);
+        fabric.unwrap().end();
+        let is_its = |connection: &mut (u32, Weak<Channel>)| connection.0 == number;
+        for (_, end) in self.connections.lock().unwrap().extract_if(.., is_its) {
+            if let Some(end) = end.upgrade() {
+                end.shut_down();
+            }
+        }
     }
 }
 
 impl Connector for ThreadFabric {
-    fn connect(&self, store: StoreIdentity) -> Result<Channel, LauncherError> {
-        let mut fabric = self.fabric.lock().unwrap();
+    fn connect(
+        &self,
+        store: StoreIdentity,
+        number: u32,
+        _: Option<&Owner>,
+    ) -> Result<Channel, LauncherError> {
         let start = || Fabric::start(&self.settings, HostSettings::default(), store).unwrap();
-        let fabric = fabric.get_or_insert_with(start).clone();
+        let fabric = self.fabrics.lock().unwrap().entry(number).or_insert_with(start).clone();
         // A test may use up all descriptors for a while.
         let failed = |error: std::io::Error| {
             let errno = error.raw_os_error().unwrap_or(0);
             LauncherError::Refused(Refusal::Failed(Shortfall { step: Step::MakeChannel, errno }))
         };
         let (near, far) = Channel::pair().map_err(failed)?;
+        let far = Arc::new(far);
+        self.connections.lock().unwrap().push((number, Arc::downgrade(&far)));
         std::thread::spawn(move || {
-            if let Some(why) = fabric::serve(&fabric, &Arc::new(far)) {
+            if let Some(why) = fabric::serve(&fabric, &far) {
                 println!("the fabric closed a connection: {why}");
             }
         });
@@ -67,11 +101,18 @@ impl Connector for ThreadFabric {
 
     fn close(&self, _: PortDevice) {}
 
-    fn end_fabric(&self) {
-        self.end();
+    fn end_fabric(&self, number: u32) {
+        self.fabrics.lock().unwrap().remove(&number);
+    }
+
+    fn retain(&self, numbers: &BTreeSet<u32>) {
+        self.numbers()
+            .into_iter()
+            .filter(|number| !numbers.contains(number))
+            .for_each(|number| self.kill(number));
     }
 
     fn end(&self) {
-        *self.fabric.lock().unwrap() = None;
+        self.fabrics.lock().unwrap().clear();
     }
 }

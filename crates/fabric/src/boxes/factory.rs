@@ -57,7 +57,8 @@ impl SandboxFactory {
             (true, 0) => cores.count().saturating_sub(1).max(1),
             (true, workers) => workers,
         };
-        let workers: Vec<_> = (0..wanted).map(|_| SharedWorker::start()).collect::<Result<_, _>>()?;
+        let start = |_| SharedWorker::start(settings.shares_processors);
+        let workers: Vec<_> = (0..wanted).map(start).collect::<Result<_, _>>()?;
         let share = |shared: &Arc<SharedWorker>| {
             let shared = shared.clone();
             cores.subscribe(move |processors| shared.worker.pin(processors))

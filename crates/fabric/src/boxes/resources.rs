@@ -13,9 +13,10 @@ pub(super) struct SharedWorker {
 }
 
 impl SharedWorker {
-    /// Starts a worker without boxes.
-    pub(super) fn start() -> Result<Arc<Self>, SystemError> {
-        Ok(Arc::new(Self { worker: Worker::start()?, boxes: AtomicUsize::new(0) }))
+    /// Starts a worker without boxes. `is_considerate`: it sleeps at once when it has no work.
+    pub(super) fn start(is_considerate: bool) -> Result<Arc<Self>, SystemError> {
+        let worker = if is_considerate { Worker::start_considerate()? } else { Worker::start()? };
+        Ok(Arc::new(Self { worker, boxes: AtomicUsize::new(0) }))
     }
 
     /// The number of boxes that use it.

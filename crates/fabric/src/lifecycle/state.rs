@@ -18,6 +18,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Why a fabric cannot start.
 #[derive(Debug)]
@@ -172,16 +173,20 @@ impl Drop for FabricState {
     }
 }
 
+/// How long the idle thread of the switches polls for packets before it sleeps, where it shares no processor.
+const SPIN_TIME: Duration = Duration::from_micros(50);
+
 impl Fabric {
     /// Starts a fabric without boxes and switches, for the daemon of this store.
     pub fn start(settings: &Settings, host: HostSettings, store: StoreIdentity) -> Result<Self, StartError> {
         let (cores, exit_event) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
+        let spin_time = if settings.shares_processors { Duration::ZERO } else { SPIN_TIME };
         let system = |action| move |cause| SystemError { action, cause };
         let exit_events =
             ExitEvents::new(exit_event.clone()).map_err(system("watch for the end of boxes"))?;
         let fabric = Self(Arc::new(FabricState {
             boxes: Mutex::default(),
-            switches: SwitchThread::start(cores.clone())?,
+            switches: SwitchThread::start(cores.clone(), spin_time)?,
             factory: SandboxFactory::new(settings, host, cores, exit_event)?,
             templates: Templates::default(),
             exit_events,
@@ -256,7 +261,7 @@ impl Fabric {
     }
 
     /// Ends all boxes, and refuses to start others.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         if self.0.ending.swap(true, Ordering::SeqCst) {
             return;
         }

@@ -10,9 +10,6 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the idle thread polls for packets before it sleeps.
-const SPIN_TIME: Duration = Duration::from_micros(50);
-
 /// Maximum sleep. Its only use is to recover if a box's process loses a wake-up.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -28,8 +25,9 @@ pub(crate) struct SwitchThread {
 }
 
 impl SwitchThread {
-    /// Starts the thread on the unreserved processors.
-    pub(crate) fn start(cores: Arc<Processors>) -> Result<Self, SystemError> {
+    /// Starts the thread on the unreserved processors. When it is idle, it polls for packets for `spin_time` before it
+    /// sleeps.
+    pub(crate) fn start(cores: Arc<Processors>, spin_time: Duration) -> Result<Self, SystemError> {
         let system = |cause| SystemError { action: "start the switch's thread", cause };
         let wake_event = Arc::new(EventFd::new()?);
         let (commands, received) = mpsc::channel();
@@ -37,7 +35,7 @@ impl SwitchThread {
         let own = wake_event.clone();
         let run = move || {
             let _sharer = cores.confine_current_thread();
-            run(&mut network, &own, &received);
+            run(&mut network, &own, &received, spin_time);
         };
         let thread = std::thread::Builder::new().name("switch".into()).spawn(run).map_err(system)?;
         Ok(Self { wake_event, commands: Some(commands), thread: Some(thread) })
@@ -79,7 +77,7 @@ impl Drop for SwitchThread {
     }
 }
 
-fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>) {
+fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>, spin_time: Duration) {
     let mut idle = Instant::now();
     loop {
         loop {
@@ -91,7 +89,7 @@ fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>
         }
         if network.runners.iter_mut().map(switch::SwitchRunner::step).sum::<usize>() > 0 {
             idle = Instant::now();
-        } else if idle.elapsed() >= SPIN_TIME {
+        } else if idle.elapsed() >= spin_time {
             switch::wait(&mut network.runners, Some(wake_event.as_fd()), MAX_WAIT);
             idle = Instant::now();
         } else {

@@ -1,6 +1,6 @@
 //! A daemon's end of the conversation with a launcher.
 
-use super::messages::{FabricState, MAX_REPLY, PortDevice, Reply, Request, VERSION};
+use super::messages::{FabricState, MAX_REPLY, PortDevice, Reply, Request, Share, VERSION};
 use super::refusal::Refusal;
 use crate::channel::{Channel, ChannelError, Received};
 use crate::hello::{Hello, HelloError, StoreIdentity};
@@ -85,7 +85,20 @@ impl Client {
     /// A connection to the fabric with this number. It is started if it does not run. The channel to a fabric that is
     /// just ending closes at once: ask again.
     pub fn connect_fabric(&mut self, number: u32) -> Result<ConnectedFabric, LauncherError> {
-        let received = self.request(&Request::Connect(number), self.timeout)?;
+        self.connected(&Request::Connect(number), number)
+    }
+
+    /// Like [`connect_fabric`](Self::connect_fabric), for one of several fabrics, which gets this share if it is started.
+    pub fn connect_fabric_with(
+        &mut self,
+        number: u32,
+        share: Share,
+    ) -> Result<ConnectedFabric, LauncherError> {
+        self.connected(&Request::ConnectShare(number, share), number)
+    }
+
+    fn connected(&mut self, request: &Request, number: u32) -> Result<ConnectedFabric, LauncherError> {
+        let received = self.request(request, self.timeout)?;
         match (received.message, one(received.descriptors)) {
             (Reply::Connected { fabric: state, is_new }, Some(descriptor)) if state.number == number => {
                 Ok(ConnectedFabric { state, is_new, channel: Channel::from(descriptor) })

@@ -35,6 +35,8 @@ pub enum Request {
     OpenFolder(PathBuf),
     /// Forget the launcher's duplicate of the descriptor. A tap disappears when no fabric has it either.
     Close(PortDevice),
+    /// Like [`Connect`](Self::Connect), for one of several fabrics. If it is started, it gets this share.
+    ConnectShare(u32, Share),
     /// The fabrics that run.
     Fabrics,
     /// End the fabric with this number. The reply comes when it has ended.
@@ -44,6 +46,22 @@ pub enum Request {
     /// End all fabrics and the launcher. There is no reply: the connection closes when they have ended. A launcher that
     /// stays without clients takes it for [`StopAll`](Self::StopAll).
     End,
+}
+
+/// What a fabric gets of the processors when there are several fabrics.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Its weight when fabrics compete for a processor: 1 to 10,000.
+    pub weight: u16,
+    /// The numbers of the processors that it has to itself. None: all processors, which it shares.
+    pub processors: Vec<u16>,
+}
+
+impl Default for Share {
+    /// The same as every other fabric has.
+    fn default() -> Self {
+        Self { weight: 100, processors: Vec::new() }
+    }
 }
 
 /// A device or file behind a port. It is named by its kind and its name.

@@ -9,6 +9,8 @@ mod start;
 
 pub use client::{Client, ConnectedFabric, LauncherError};
 pub use fabric_end::{FabricEnd, FabricEndError, become_fabric};
-pub use messages::{FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, ToFabric, VERSION};
+pub use messages::{
+    FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, Share, ToFabric, VERSION,
+};
 pub use refusal::{Refusal, Shortfall, Step};
 pub use start::{Starter, serve_starts, start};

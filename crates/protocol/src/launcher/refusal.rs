@@ -67,6 +67,8 @@ pub enum Step {
     LowerOomScore,
     /// Put a fabric in a control group of its own.
     MakeCgroup,
+    /// Keep a fabric on its own processors.
+    SetProcessors,
     /// Hand that control group to the fabric's user.
     DelegateCgroup,
     /// Open the folder for the files that boxes write.
@@ -127,6 +129,7 @@ impl fmt::Display for Step {
             Self::RaiseFileLimit => "raise the limit of open files",
             Self::LowerOomScore => "lower the score for the end of processes without memory",
             Self::MakeCgroup => "make a control group",
+            Self::SetProcessors => "keep a fabric on its processors",
             Self::DelegateCgroup => "delegate the control group",
             Self::OpenFolder => "open the folder for the files of boxes",
             Self::ChangeUser => "run fabrics as a user other than root",

@@ -43,17 +43,22 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker.
+    /// Starts a worker. It polls for work for a moment before it sleeps.
     pub fn start() -> Result<Self, SystemError> {
-        Self::begin(false)
+        Self::begin(false, true)
+    }
+
+    /// Starts a worker that sleeps at once when it has no work, because others need the processor.
+    pub fn start_considerate() -> Result<Self, SystemError> {
+        Self::begin(false, false)
     }
 
     /// Starts a worker for one machine with a reserved processor, which may run without a limit.
     pub fn dedicated() -> Result<Self, SystemError> {
-        Self::begin(true)
+        Self::begin(true, true)
     }
 
-    fn begin(dedicated: bool) -> Result<Self, SystemError> {
+    fn begin(dedicated: bool, spins: bool) -> Result<Self, SystemError> {
         kick::install()?;
         let (sender, receiver) = mpsc::channel();
         let run = move || {
@@ -65,6 +70,7 @@ impl Worker {
                     preempt: AtomicBool::new(false),
                     thread: VcpuThread::this_thread(),
                     dedicated,
+                    spins,
                 });
                 (state, timer)
             });
@@ -137,7 +143,7 @@ impl WorkerState<VcpuTask> {
     /// The next task; waits for one without a limit. `None` when the worker must end.
     fn next(&self, timer: &PreemptionTimer) -> Option<(Arc<VcpuTask>, TaskClass)> {
         let since = Instant::now();
-        while self.waiting.load(Ordering::Acquire) == 0 && since.elapsed() < SPIN_TIME {
+        while self.spins && self.waiting.load(Ordering::Acquire) == 0 && since.elapsed() < SPIN_TIME {
             std::hint::spin_loop();
         }
         let mut queue = lock(&self.queue);

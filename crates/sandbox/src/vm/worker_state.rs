@@ -24,6 +24,8 @@ pub(super) struct WorkerState<T> {
     pub(super) thread: VcpuThread,
     /// Whether its only machine has a reserved processor.
     pub(super) dedicated: bool,
+    /// Poll for work for a moment before sleeping.
+    pub(super) spins: bool,
 }
 
 impl<T> WorkerState<T> {

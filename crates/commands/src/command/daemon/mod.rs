@@ -2,6 +2,7 @@
 
 mod paths;
 mod run;
+mod share;
 mod stop;
 
 pub(crate) use run::{Arguments, run};

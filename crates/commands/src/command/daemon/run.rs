@@ -15,6 +15,7 @@ use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process,
 use serde::Serialize;
 
 use super::paths::{default_store, launcher_socket};
+use super::share::FabricShare;
 use super::stop;
 use crate::components;
 use crate::error::{CommandError, FileError, FolderPurpose};
@@ -58,6 +59,15 @@ pub(crate) struct Arguments {
     /// without a store that of the socket, with .launcher appended]
     #[arg(long, value_name = "PATH")]
     launcher: Option<PathBuf>,
+    /// Give each owner of boxes and switches a fabric, a process of its own. If it crashes, only this owner's boxes are
+    /// away. It costs processor time: fabrics that share a processor sleep when they are idle, and boxes at another owner's
+    /// switch reach it through a copy.
+    #[arg(long)]
+    fabric_per_owner: bool,
+    /// What the fabric of an owner gets of the processors when it starts: a weight, 100 by default, and perhaps processors
+    /// of its own, such as alice=200 or bob=100@2-3. May be repeated.
+    #[arg(long = "fabric-share", value_name = "OWNER=WEIGHT[@CPUS]", requires = "fabric_per_owner")]
+    fabric_shares: Vec<FabricShare>,
     /// Also listen on this TCP address, with TLS and tokens.
     #[arg(long, value_name = "IP:PORT", requires_all = ["certificate", "key", "access"])]
     listen: Option<SocketAddr>,
@@ -139,6 +149,7 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         symbols: symbols(),
         ends_fabric: arguments.until_input_ends,
         upgrade_helper,
+        fabric_per_owner: arguments.fabric_per_owner,
         ..Settings::new(Arc::new(connector), concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();
@@ -185,7 +196,9 @@ fn connector(
     let mut command = Command::new(program);
     command.args(["launcher", "--on-request", "--detached", "--socket"]).arg(&path);
     command.arg(format!("--workers={}", arguments.workers));
-    LauncherConnector::new(path, Some(command)).map_err(CommandError::Starter)
+    let shares = arguments.fabric_shares.iter().map(|of| (of.owner.clone(), of.share.clone())).collect();
+    let connector = LauncherConnector::new(path, Some(command)).map_err(CommandError::Starter)?;
+    Ok(connector.with_shares(shares))
 }
 
 fn sentence(ready: &Ready) -> String {

@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// Number of threads that run virtual machines [default: one per CPU, except for one CPU, which runs the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     workers: usize,
+    /// Sleep when idle: other fabrics use the same processors.
+    #[arg(long)]
+    shares_processors: bool,
 }
 
 /// Runs it.
@@ -34,7 +37,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         return control::run(control);
     }
     let end = become_fabric().map_err(CommandError::FabricEnd)?;
-    let settings = Settings { image: components::get().box_image, workers: arguments.workers };
+    let settings = Settings {
+        image: components::get().box_image,
+        workers: arguments.workers,
+        shares_processors: arguments.shares_processors,
+    };
     fabric::run(&settings, end).map_err(CommandError::Fabric)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,14 +1,15 @@
-//! Drains and restarts the fabric.
+//! Drains and restarts the fabrics.
 
 use super::claims::{Claim, Conflict};
 use super::state::Supervisor;
 use crate::error::OperationError;
+use crate::fabric::FabricLink;
 use crate::limits::CHANGE_TIMEOUT;
 use crate::store::DRAINING;
 use api::{BoxName, DrainStatus, EventKind, FabricRestart, Subject, with_causes};
 use protocol::fabric::{Asked, Phase, orders};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Threads that stop boxes at the same time: each waits for its box.
@@ -50,7 +51,7 @@ impl Supervisor {
 
     /// The boxes that run, are suspended, or are about to run.
     fn boxes_in_fabric(&self) -> Result<Vec<BoxName>, OperationError> {
-        let runtimes = self.0.fabric.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::None })?;
+        let runtimes = self.0.fabrics.runtimes(Asked::None)?;
         let is_up = |phase| !matches!(phase, Phase::Created | Phase::Stopped | Phase::Crashed);
         let up = runtimes.into_iter().filter(|runtime| is_up(runtime.phase));
         Ok(up.map(|runtime| runtime.name).collect())
@@ -80,8 +81,8 @@ impl Supervisor {
         let start = Instant::now();
         self.stop_boxes(&running);
         // What the old fabric reports is lost with it.
-        let _ = self.fetch_events();
-        let result = self.replace_fabric();
+        self.fetch_events();
+        let result = self.0.fabrics.all().iter().try_for_each(|link| self.replace_fabric(link));
         let away = start.elapsed();
         self.0.draining.store(was_draining, Ordering::SeqCst);
         result?;
@@ -111,18 +112,19 @@ impl Supervisor {
         });
     }
 
-    /// Ends the fabric, and connects to another one.
-    fn replace_fabric(&self) -> Result<(), OperationError> {
+    /// Ends a fabric, and connects to another one.
+    fn replace_fabric(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         // An error means that the fabric has ended already.
-        let _ = self.0.fabric.ask(orders::End {});
-        self.0.fabric.disconnect();
-        self.0.fabric.connector().end_fabric();
-        self.connect_first().inspect_err(|failure| {
-            let message = format!("the fabric can't be restarted: {}", with_causes(failure));
+        let _ = link.ask(orders::End {});
+        link.disconnect();
+        self.0.fabrics.connector().end_fabric(link.number());
+        self.connect_first(link).inspect_err(|failure| {
+            let message = format!("{} can't be restarted: {}", self.fabric_name(link), with_causes(failure));
             self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
-            let supervisor = self.clone();
+            let (supervisor, link) = (self.clone(), link.clone());
             // Without a thread, the next attempt is made when the daemon is started again.
-            let _ = std::thread::Builder::new().name("fabric".into()).spawn(move || supervisor.reconnect());
+            let _ =
+                std::thread::Builder::new().name("fabric".into()).spawn(move || supervisor.reconnect(&link));
         })
     }
 }

@@ -1,0 +1,237 @@
+//! The fabrics of a daemon: one, or one for each owner. Each order goes to the fabric that has its box or switch.
+
+use super::connector::Connector;
+use super::link::FabricLink;
+use super::route::{Place, Route};
+use crate::error::OperationError;
+use api::{AccountRow, BoxName, Owner, SwitchName};
+use protocol::StoreIdentity;
+use protocol::fabric::{Asked, BoxRuntime, FabricError, FabricFacts, TrafficSnapshot, orders};
+use std::collections::BTreeMap;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The fabrics of a daemon.
+#[derive(Debug)]
+pub(crate) struct Fabrics {
+    connector: Arc<dyn Connector>,
+    store: StoreIdentity,
+    /// Each owner has a fabric. Otherwise all have the default owner's.
+    per_owner: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    links: BTreeMap<Owner, Arc<FabricLink>>,
+    /// The owners of all boxes and switches, also of those that are being created or removed.
+    boxes: BTreeMap<BoxName, Owner>,
+    switches: BTreeMap<SwitchName, Owner>,
+    /// The daemon is ending: no other fabric will come.
+    closed: bool,
+}
+
+impl Fabrics {
+    pub(crate) fn new(connector: Arc<dyn Connector>, store: StoreIdentity, per_owner: bool) -> Self {
+        Self { connector, store, per_owner, state: Mutex::default() }
+    }
+
+    /// Opens devices, and ends fabrics.
+    pub(crate) fn connector(&self) -> &dyn Connector {
+        &*self.connector
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The owner whose fabric has the objects of this owner.
+    pub(crate) fn keeper(&self, owner: &Owner) -> Owner {
+        if self.per_owner { owner.clone() } else { Owner::default() }
+    }
+
+    /// The owner whose fabric has, or had, a switch.
+    pub(crate) fn keeper_of(&self, switch: &SwitchName) -> Option<Owner> {
+        let owner = self.state().switches.get(switch).cloned();
+        owner.map(|owner| self.keeper(&owner))
+    }
+
+    /// Whether each owner has a fabric.
+    pub(crate) fn are_several(&self) -> bool {
+        self.per_owner
+    }
+
+    /// Whether objects of these owners are in one fabric.
+    pub(crate) fn share(&self, one: &Owner, other: &Owner) -> bool {
+        !self.per_owner || one == other
+    }
+
+    /// The fabric of an owner, if it has one.
+    pub(crate) fn of(&self, owner: &Owner) -> Option<Arc<FabricLink>> {
+        self.state().links.get(&self.keeper(owner)).cloned()
+    }
+
+    /// All fabrics, that of the default owner first.
+    pub(crate) fn all(&self) -> Vec<Arc<FabricLink>> {
+        let state = self.state();
+        let default = Owner::default();
+        let others = state.links.iter().filter(|(owner, _)| **owner != default).map(|(_, link)| link);
+        state.links.get(&default).into_iter().chain(others).cloned().collect()
+    }
+
+    /// Adds the fabric of an owner, with this number at the launcher.
+    pub(crate) fn add(&self, owner: &Owner, number: u32) -> Result<Arc<FabricLink>, OperationError> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(OperationError::Ending);
+        }
+        let owner = self.keeper(owner);
+        let new = || {
+            let connector = self.connector.clone();
+            Arc::new(FabricLink::new(connector, self.store, owner.clone(), number, self.per_owner))
+        };
+        Ok(state.links.entry(owner.clone()).or_insert_with(new).clone())
+    }
+
+    /// Removes the fabric of an owner without boxes and switches, and closes the connection to it.
+    pub(crate) fn remove(&self, owner: &Owner) -> Option<Arc<FabricLink>> {
+        let link = self.state().links.remove(owner)?;
+        link.close();
+        Some(link)
+    }
+
+    /// Closes the connections. The fabrics go on.
+    pub(crate) fn close(&self) {
+        let links: Vec<Arc<FabricLink>> = {
+            let mut state = self.state();
+            state.closed = true;
+            state.links.values().cloned().collect()
+        };
+        links.iter().for_each(|link| link.close());
+    }
+
+    /// Records the owner of a box.
+    pub(crate) fn note_box(&self, name: &BoxName, owner: &Owner) {
+        self.state().boxes.insert(name.clone(), owner.clone());
+    }
+
+    /// Records the owner of a switch.
+    pub(crate) fn note_switch(&self, name: &SwitchName, owner: &Owner) {
+        self.state().switches.insert(name.clone(), owner.clone());
+    }
+
+    /// The fabric that has what an order is about.
+    fn link(&self, place: &Place<'_>) -> Result<Arc<FabricLink>, OperationError> {
+        let default = Owner::default();
+        let mut state = self.state();
+        if state.closed {
+            return Err(OperationError::Ending);
+        }
+        match place {
+            Place::NewBox(name, owner) => drop(state.boxes.insert((*name).clone(), (*owner).clone())),
+            Place::NewSwitch(name, owner) => drop(state.switches.insert((*name).clone(), (*owner).clone())),
+            Place::Box(_) | Place::Switch(_) => {}
+        }
+        let owner = match place {
+            Place::NewBox(_, owner) | Place::NewSwitch(_, owner) => owner,
+            // The default fabric reports that it does not exist.
+            Place::Box(name) => state.boxes.get(*name).unwrap_or(&default),
+            Place::Switch(name) => state.switches.get(*name).unwrap_or(&default),
+        };
+        // The fabric of an owner without objects was ended.
+        let found = state.links.get(&self.keeper(owner)).cloned();
+        found.ok_or_else(|| FabricError::Disconnected.into())
+    }
+
+    /// Sends an order to the fabric that it concerns, and waits for its answer.
+    pub(crate) fn ask<A: Route>(&self, order: A) -> Result<A::Answer, OperationError> {
+        self.link(&order.place())?.ask(order)
+    }
+
+    /// Like [`ask`](Self::ask), with descriptors in both directions.
+    pub(crate) fn ask_with<A: Route>(
+        &self,
+        order: A,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(A::Answer, Vec<OwnedFd>), OperationError> {
+        self.link(&order.place())?.ask_with(order, descriptors)
+    }
+
+    /// The answers of all fabrics. One that is being restarted is left out if there are others.
+    fn each<T>(
+        &self,
+        ask: impl Fn(&FabricLink) -> Result<T, OperationError>,
+    ) -> Result<Vec<T>, OperationError> {
+        let links = self.all();
+        let alone = links.len() == 1;
+        links.iter().filter(|link| alone || link.is_connected()).map(|link| ask(link)).collect()
+    }
+
+    /// The counters of all ports.
+    pub(crate) fn traffic(&self) -> Result<TrafficSnapshot, OperationError> {
+        let mut whole = TrafficSnapshot::default();
+        let of_link = |link: &FabricLink| Ok((link.owner().clone(), link.ask(orders::Traffic {})?));
+        for (owner, part) in self.each(of_link)? {
+            // A switch of another owner is a proxy.
+            let is_own =
+                |switch: &SwitchName| !self.per_owner || self.keeper_of(switch).as_ref() == Some(&owner);
+            whole.switches.extend(part.switches.into_iter().filter(|(switch, _)| is_own(switch)));
+            whole.addresses.extend(part.addresses.into_iter().filter(|(switch, _)| is_own(switch)));
+            whole.boxes.extend(part.boxes);
+        }
+        Ok(whole)
+    }
+
+    /// The accounts of boxes and switches; `None` means all. A proxy of another owner's switch has an account of its own.
+    pub(crate) fn account(
+        &self,
+        boxes: Option<&[BoxName]>,
+        switches: Option<&[SwitchName]>,
+    ) -> Result<Vec<AccountRow>, OperationError> {
+        let rows = self.each(|link| {
+            let is_here =
+                |owner: Option<&Owner>| owner.is_some_and(|owner| self.keeper(owner) == *link.owner());
+            let order = {
+                let state = self.state();
+                let boxes = boxes.map(|names| {
+                    names.iter().filter(|name| is_here(state.boxes.get(*name))).cloned().collect::<Vec<_>>()
+                });
+                let switches = switches.map(|names| {
+                    names
+                        .iter()
+                        .filter(|name| is_here(state.switches.get(*name)))
+                        .cloned()
+                        .collect::<Vec<_>>()
+                });
+                orders::Account { boxes, switches }
+            };
+            link.ask(order)
+        })?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// The state of all boxes.
+    pub(crate) fn runtimes(&self, ask: Asked) -> Result<Vec<BoxRuntime>, OperationError> {
+        let parts = self.each(|link| link.ask(orders::BoxRuntimes { names: Vec::new(), ask }))?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    /// The state of a box.
+    pub(crate) fn runtime(&self, name: &BoxName, ask: Asked) -> Result<Option<BoxRuntime>, OperationError> {
+        let order = orders::BoxRuntimes { names: vec![name.clone()], ask };
+        Ok(self.link(&Place::Box(name))?.ask(order)?.into_iter().next())
+    }
+
+    /// What the fabrics can run, and where, with their owners if each has one. That of the default owner comes first.
+    pub(crate) fn facts(&self) -> Result<Vec<(Option<Owner>, FabricFacts)>, OperationError> {
+        self.each(|link| {
+            let owner = self.per_owner.then(|| link.owner().clone());
+            Ok((owner, link.ask(orders::Facts {})?))
+        })
+    }
+
+    /// Whether the threads that move packets respond. Blocks until they do.
+    pub(crate) fn are_responsive(&self) -> bool {
+        self.each(|link| link.ask(orders::Ping {})).is_ok()
+    }
+}
