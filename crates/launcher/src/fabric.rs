@@ -37,6 +37,7 @@ impl Fabric {
     pub(crate) fn start(
         settings: &Settings,
         number: u32,
+        user: Option<u32>,
         share: Option<&Share>,
         shortfalls: &[Shortfall],
     ) -> Result<Self, Shortfall> {
@@ -62,7 +63,7 @@ impl Fabric {
             .map_err(|error| failed(Step::StartFabric, &end(&mut process, error.into())))?;
         let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
         let mut fabric = Self { state, process, pidfd, channel, kill_at: None };
-        fabric.enter_cgroups(settings.fabric_user, share.map(|share| share.weight));
+        fabric.enter_cgroups(user, share.map(|share| share.weight));
         fabric.confine(share.map_or(&[], |share| &share.processors));
         Ok(fabric)
     }

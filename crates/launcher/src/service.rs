@@ -122,10 +122,13 @@ impl Service {
                 Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
                 Err(refusal) => (Err(refusal), None),
             }),
-            Request::OpenFolder(path) => Some(match open_output_folder(&path, self.settings.fabric_user) {
-                Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
-                Err(refusal) => (Err(refusal), None),
-            }),
+            Request::OpenFolder(path, number) => {
+                let opened = self.user_of(number).and_then(|user| open_output_folder(&path, user));
+                Some(match opened {
+                    Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
+                    Err(refusal) => (Err(refusal), None),
+                })
+            }
             Request::Close(device) => {
                 self.devices.close(&device);
                 done()
@@ -203,9 +206,10 @@ impl Service {
         if self.fabrics.len() >= MAX_FABRICS {
             return Err(Refusal::TooMany);
         }
-        let mut fabric =
-            Fabric::start(&self.settings, number, share, &self.shortfalls).map_err(Refusal::Failed)?;
-        let connected = fabric.identify(self.settings.fabric_user, store).and_then(|()| fabric.connect());
+        let user = self.user_of(number)?;
+        let started = Fabric::start(&self.settings, number, user, share, &self.shortfalls);
+        let mut fabric = started.map_err(Refusal::Failed)?;
+        let connected = fabric.identify(user, store).and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();
             self.ended_groups.add(std::mem::take(&mut fabric.state.cgroups), Instant::now());
@@ -215,6 +219,12 @@ impl Service {
         self.fabrics.push(fabric);
         report(&Event::Started(state.clone()));
         Ok((state, true, descriptor))
+    }
+
+    /// The user that the fabric with this number becomes: each has its own, below that of the first.
+    fn user_of(&self, number: u32) -> Result<Option<u32>, Refusal> {
+        let below = |user: u32| user.checked_sub(number).filter(|user| *user > 0).ok_or(Refusal::TooMany);
+        self.settings.fabric_user.map(below).transpose()
     }
 
     /// Removes the fabrics that have ended, and answers the clients that wait for them.

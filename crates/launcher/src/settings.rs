@@ -13,7 +13,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// The arguments of that program.
     pub arguments: Vec<OsString>,
-    /// The user and the group that fabrics become if the launcher is root. No file and no other process may be theirs.
+    /// The user and the group that fabrics become if the launcher is root. No file and no other process may be theirs. A fabric
+    /// with another number than 0 becomes the user whose number is lower by its own.
     ///
     /// Root without capabilities cannot map itself into a user namespace, so boxes in processes would lack one, and
     /// would run as root. Without this setting, fabrics run as the launcher's user.

@@ -33,7 +33,7 @@ pub trait Connector: fmt::Debug + Send + Sync {
     fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError>;
 
     /// Opens the folder for the files that boxes write. The path is absolute.
-    fn open_folder(&self, path: &Path) -> Result<OwnedFd, LauncherError>;
+    fn open_folder(&self, path: &Path, fabric: u32) -> Result<OwnedFd, LauncherError>;
 
     /// The port of a device was removed.
     fn close(&self, device: PortDevice);
@@ -143,8 +143,8 @@ impl Connector for LauncherConnector {
         self.request(|client| client.open(device.clone()))
     }
 
-    fn open_folder(&self, path: &Path) -> Result<OwnedFd, LauncherError> {
-        self.request(|client| client.open_folder(path.into()))
+    fn open_folder(&self, path: &Path, fabric: u32) -> Result<OwnedFd, LauncherError> {
+        self.request(|client| client.open_folder(path.into(), fabric))
     }
 
     fn close(&self, device: PortDevice) {

@@ -10,13 +10,14 @@ use crate::error::OperationError;
 use crate::fabric::FabricLink;
 use crate::store::{EntryKind, StoredBox, StoredSwitch};
 use api::{
-    AddPort, Attachment, BoxName, ConfigurationName, EventKind, MacAddr, Owner, PortDriver, PortName,
-    SwitchMode, SwitchName, with_causes,
+    AddPort, Attachment, BoxName, ConfigurationName, CreateBox, CreateSwitch, EventKind, MacAddr, Owner,
+    PortDriver, PortName, SwitchMode, SwitchName, with_causes,
 };
 use protocol::fabric::{BoxInventory, ConfigurationVersion, InventoryReply, Phase, SwitchInventory, orders};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 impl Supervisor {
@@ -79,10 +80,15 @@ impl Supervisor {
 
     /// The folder for the files that boxes write. The launcher opens the one beside the store, because the fabric may be
     /// another user; everybody may write to the system's folder for temporary files.
-    fn output_folder(&self) -> Option<OwnedFd> {
-        let open = |folder| self.0.fabrics.connector().open_folder(folder).ok();
+    fn output_folder(&self, fabric: &FabricLink) -> Option<OwnedFd> {
         match &self.0.output_folder {
-            Some(folder) => open(folder),
+            Some(folder) => {
+                let mut path = folder.clone().into_os_string();
+                if fabric.number() > 0 {
+                    path.push(format!(".{}", fabric.number()));
+                }
+                self.0.fabrics.connector().open_folder(Path::new(&path), fabric.number()).ok()
+            }
             None => File::open(std::env::temp_dir()).ok().map(OwnedFd::from),
         }
     }
@@ -91,7 +97,7 @@ impl Supervisor {
     /// and not touched. Failures, such as a missing device, are recorded; they do not keep the daemon from starting.
     pub(super) fn reconcile(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         let _change = self.0.change();
-        if let Some(folder) = self.output_folder() {
+        if let Some(folder) = self.output_folder(link) {
             link.ask_with(orders::UseFolder {}, &[folder.as_fd()])?;
         }
         if self.0.ends_fabric {

@@ -93,7 +93,7 @@ impl Connector for ThreadFabric {
         })
     }
 
-    fn open_folder(&self, path: &Path) -> Result<OwnedFd, LauncherError> {
+    fn open_folder(&self, path: &Path, _: u32) -> Result<OwnedFd, LauncherError> {
         // A test may remove its folder early.
         let _ = std::fs::create_dir(path);
         File::open(path).map(OwnedFd::from).map_err(|error| LauncherError::Connect(path.into(), error))

@@ -142,16 +142,16 @@ fn the_folder_for_files_belongs_to_the_fabrics() {
     let launcher = TestLauncher::start();
     let mut client = launcher.connect();
     let path = launcher.folder.join("files");
-    let refused = client.open_folder("files".into());
+    let refused = client.open_folder("files".into(), 0);
     assert!(matches!(refused, Err(LauncherError::Refused(Refusal::RelativePath))), "{refused:?}");
-    let open = |client: &mut Client| File::from(client.open_folder(path.clone()).expect("a folder"));
+    let open = |client: &mut Client| File::from(client.open_folder(path.clone(), 0).expect("a folder"));
     let first = open(&mut client).metadata().expect("a folder");
     assert!(first.is_dir());
     assert_eq!((first.mode() & 0o777, first.uid()), (0o700, geteuid().as_raw()));
     assert_eq!(open(&mut client).metadata().expect("a folder").ino(), first.ino());
     // A link to a folder could lead anywhere.
     std::os::unix::fs::symlink("/", launcher.folder.join("link")).expect("a link");
-    assert!(client.open_folder(launcher.folder.join("link")).is_err());
+    assert!(client.open_folder(launcher.folder.join("link"), 0).is_err());
     if !require(Capability::Root) {
         return;
     }
@@ -163,6 +163,6 @@ fn the_folder_for_files_belongs_to_the_fabrics() {
     let used = other.folder.join("used");
     fs::create_dir(&used).expect("a folder");
     fs::write(used.join("a file"), "kept").expect("a file");
-    client.open_folder(used.clone()).expect("a folder");
+    client.open_folder(used.clone(), 0).expect("a folder");
     assert_eq!(fs::metadata(&used).expect("a folder").uid(), 0);
 }

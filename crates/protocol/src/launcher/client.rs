@@ -117,8 +117,8 @@ impl Client {
     }
 
     /// The folder for the files that boxes write.
-    pub fn open_folder(&mut self, path: PathBuf) -> Result<OwnedFd, LauncherError> {
-        let received = self.request(&Request::OpenFolder(path), self.timeout)?;
+    pub fn open_folder(&mut self, path: PathBuf, fabric: u32) -> Result<OwnedFd, LauncherError> {
+        let received = self.request(&Request::OpenFolder(path, fabric), self.timeout)?;
         match (received.message, one(received.descriptors)) {
             (Reply::Opened, Some(descriptor)) => Ok(descriptor),
             _ => Err(self.confused()),

@@ -30,9 +30,9 @@ pub enum Request {
     Connect(u32),
     /// A device or file, opened. The reply has one descriptor.
     Open(PortDevice),
-    /// The folder in which fabrics create the files that boxes write: made if it does not exist, and owned by the user of
-    /// the fabrics. The path must be absolute. The reply has one descriptor.
-    OpenFolder(PathBuf),
+    /// The folder in which the fabric with this number creates the files that boxes write: made if it does not exist, and
+    /// owned by the user of the fabric. The path must be absolute. The reply has one descriptor.
+    OpenFolder(PathBuf, u32),
     /// Forget the launcher's duplicate of the descriptor. A tap disappears when no fabric has it either.
     Close(PortDevice),
     /// Like [`Connect`](Self::Connect), for one of several fabrics. If it is started, it gets this share.

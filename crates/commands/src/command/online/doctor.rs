@@ -49,6 +49,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 [] => CheckResult::good("daemon", found),
                 remarks => CheckResult::limited("daemon", found, remarks.join("; ")),
             });
+            findings.extend(status.fabrics.iter().map(|fabric| {
+                let of = fabric.owner.as_ref().map_or(String::new(), |owner| format!(" of owner {owner}"));
+                CheckResult::good("fabric", format!("{} in process {}{of}", fabric.version, fabric.pid))
+            }));
             Some(status)
         }
         Err(error @ CommandError::Client(ClientError::NoDaemon { .. })) => {
