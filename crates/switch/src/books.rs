@@ -55,3 +55,64 @@ impl AddAssign for RingBooks {
         self.waiting_from_box += other.waiting_from_box;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::batch::Batch;
+    use crate::forward::{LearningBridge, LearningSettings};
+    use crate::port::{PortId, PortSettings};
+    use crate::rate_limiter::RateLimit;
+    use crate::switch::{ForwardingPlan, Switch};
+    use packet::MacAddr;
+    use random::Random;
+    use reason::Reason;
+
+    /// Frames of random lengths between few addresses, through ports with limits that come and go: each frame and each
+    /// copy is planned or dropped.
+    #[test]
+    fn what_a_switch_receives_and_copies_is_planned_or_dropped() {
+        for seed in 0..20 {
+            let mut random = Random::new(seed);
+            let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
+            let mut plan = ForwardingPlan::default();
+            let mut seen = Vec::new();
+            for round in 0..300 {
+                if random.below(8) == 0 {
+                    let _ = switch.remove_port(PortId(random.below(6) as u16));
+                }
+                if random.below(4) == 0 {
+                    let mut limit = || if random.below(3) == 0 { u64::from(random.below(100)) } else { 0 };
+                    let rate_limit =
+                        RateLimit { frames: limit(), bits: limit(), broadcasts: limit(), burst_ns: 0 };
+                    let new_addresses = limit();
+                    let source = (random.below(6) == 0).then_some(MacAddr([2, 0, 0, 0, 0, 1]));
+                    let settings =
+                        PortSettings { rate_limit, new_addresses, source, ..PortSettings::default() };
+                    let _ = switch.add_port(settings, 0);
+                }
+                let mut batch = Batch::new(32);
+                for _ in 0..random.below(33) {
+                    let mut frame = vec![0; random.below(80) as usize];
+                    for (at, byte) in frame.iter_mut().take(12).enumerate() {
+                        let last = if at % 6 == 5 { random.below(5) as u8 } else { 0 };
+                        // Some addresses are those of groups.
+                        *byte = if at % 6 == 0 { 2 + u8::from(random.below(5) == 0) } else { last };
+                    }
+                    batch.push(&frame);
+                }
+                let from = PortId(random.below(6) as u16);
+                switch.switch(&batch, from, round * 1_000_000, &mut plan);
+                let books = switch.books();
+                let lost: u64 = books.counters.drops.iter().sum();
+                let received = books.counters.received_frames;
+                assert_eq!(received + books.copied, books.planned + lost, "seed {seed}, round {round}");
+                seen = vec![books.copied, books.planned];
+                seen.extend(
+                    [Reason::TOO_SHORT, Reason::NO_ROUTE, Reason::SPOOFED, Reason::CAPPED]
+                        .map(|reason| books.counters.dropped(reason)),
+                );
+            }
+            assert!(seen.iter().all(|count| *count > 0), "seed {seed}: {seen:?}");
+        }
+    }
+}
