@@ -4,6 +4,8 @@
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
 
+#[path = "../../crates/switch/tests/hostile/link.rs"]
+pub mod link;
 #[path = "../../crates/boundary/tests/hostile/mailbox.rs"]
 pub mod mailbox;
 #[path = "../../crates/boundary/tests/hostile/memory.rs"]
@@ -12,8 +14,8 @@ mod memory;
 pub mod pages;
 #[path = "../../crates/boundary/tests/hostile/ring.rs"]
 pub mod ring;
-#[path = "../../crates/switch/tests/hostile/link.rs"]
-pub mod link;
+#[path = "../../crates/switch/tests/hostile/source_guard.rs"]
+pub mod source_guard;
 
 pub mod control;
 

@@ -7,6 +7,7 @@ mod link;
 #[allow(dead_code, reason = "links have real memory")]
 #[path = "../../../boundary/tests/hostile/memory.rs"]
 mod memory;
+mod source_guard;
 
 use random::Random;
 
@@ -22,4 +23,16 @@ fn check(count: u64, survive: impl Fn(&[u8])) {
 #[test]
 fn a_link_survives_a_peer_that_writes_anything() {
     check(2_000, link::peer);
+}
+
+/// Random bytes, which start as a frame of one of the types that are examined.
+#[test]
+fn frames_of_any_bytes_have_a_bound_source_or_are_dropped() {
+    check(20_000, |input| {
+        source_guard::frame(input);
+        let types: [&[u8]; 3] = [&[8, 0, 0x45], &[8, 6, 0, 1, 8, 0, 6, 4], &[0x86, 0xdd, 0x60]];
+        for start in types {
+            source_guard::frame(&[&[2; 12], start, input].concat());
+        }
+    });
 }
