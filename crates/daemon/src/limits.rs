@@ -9,7 +9,8 @@ pub(crate) const MAX_BOXES: usize = 4096;
 pub(crate) const MAX_CONFIGURATIONS: usize = 64;
 
 /// Bytes of a configuration: the size of a request in a box's mailbox, less its framing.
-pub(crate) const MAX_CONFIGURATION_BYTES: usize = boundary::limits::MAX_REQUEST - (64 << 10);
+pub(crate) const MAX_CONFIGURATION_BYTES: usize = api::File::MAX_BYTES;
+const _: () = assert!(MAX_CONFIGURATION_BYTES == boundary::limits::MAX_REQUEST - (64 << 10));
 
 /// Bytes of all files of an installation.
 pub(crate) const MAX_FILE_BYTES: usize = 256 << 20;

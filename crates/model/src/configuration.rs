@@ -18,6 +18,11 @@ pub struct File {
     pub contents: Value,
 }
 
+impl File {
+    /// Maximum bytes of a file with its name, and of the text of a configuration: what a request to a box can hold.
+    pub const MAX_BYTES: usize = (64 << 20) - (64 << 10);
+}
+
 /// A configuration to install. It replaces the configuration of the same name and takes over its state.
 ///
 /// The daemon checks it first. If it is rejected, nothing changes.

@@ -9,8 +9,9 @@ use serde::de::Error;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Any bytes. The daemon writes them as a JSON string if they are UTF-8, else as `{"base64": "..."}`. Requests may use
-/// either form.
+/// Any bytes. They are written as a JSON string if they are UTF-8 text, else as `{"base64": "..."}`. Text with control
+/// characters other than tabs and line breaks is written as base64 too, because JSON writes each as six characters.
+/// Requests may use either form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Value(pub Vec<u8>);
 
@@ -39,14 +40,19 @@ impl From<Vec<u8>> for Value {
     }
 }
 
+/// Whether JSON writes a byte of a text as six characters.
+fn is_escaped(byte: u8) -> bool {
+    byte < b' ' && !b"\t\n\r".contains(&byte)
+}
+
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !serializer.is_human_readable() {
             return serializer.serialize_bytes(&self.0);
         }
         match std::str::from_utf8(&self.0) {
-            Ok(text) => serializer.serialize_str(text),
-            Err(_) => {
+            Ok(text) if !text.bytes().any(is_escaped) => serializer.serialize_str(text),
+            _ => {
                 let mut map = serializer.serialize_map(Some(1))?;
                 map.serialize_entry("base64", &STANDARD.encode(&self.0))?;
                 map.end()
@@ -87,7 +93,7 @@ impl JsonSchema for Value {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Any bytes: a string if they are valid UTF-8, else base64.",
+            "description": "Any bytes: a string if they are valid UTF-8 without control characters, else base64.",
             "oneOf": [
                 { "type": "string" },
                 {
@@ -107,8 +113,12 @@ mod tests {
 
     #[test]
     fn bytes_survive_the_wire() {
-        let cases: [(&[u8], &str); 3] =
-            [(b"", "\"\""), (b"10 packets\n", "\"10 packets\\n\""), (b"\xff\0", "{\"base64\":\"/wA=\"}")];
+        let cases: [(&[u8], &str); 4] = [
+            (b"", "\"\""),
+            (b"10 packets\n", "\"10 packets\\n\""),
+            (b"\xff\0", "{\"base64\":\"/wA=\"}"),
+            (b"\0\0", "{\"base64\":\"AAA=\"}"),
+        ];
         for (bytes, wire) in cases {
             let value = Value(bytes.to_vec());
             assert_eq!(serde_json::to_string(&value).expect("JSON"), wire);

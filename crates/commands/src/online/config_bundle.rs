@@ -17,13 +17,6 @@ use crate::value::{self, ValueError};
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Limit of the size of an unpacked file: more than a box accepts. Keeps a small compressed file from filling the memory.
-const MAX_UNPACKED: u64 = 256 << 20;
-
-/// Longest text in which file names are searched for. Daemons refuse longer texts; compiling one here would take
-/// gigabytes of memory.
-const MAX_SEARCHED_TEXT: usize = 64 << 20;
-
 /// A configuration and its files.
 pub(crate) struct ConfigBundle {
     /// The text, with its name in diagnostics.
@@ -43,11 +36,16 @@ impl ConfigBundle {
         let path_or_stdin =
             if path == "-" { path.to_string() } else { folder.join(path).to_string_lossy().into_owned() };
         let is_stdin = path == "-";
+        if !is_stdin {
+            // Before the file is read, because it may not fit the memory. Other errors are those of reading.
+            let length = std::fs::metadata(&path_or_stdin).map_or(0, |found| found.len());
+            check_length(length).map_err(|error| FileError::new(Path::new(path), error))?;
+        }
         let text = Source::File(path_or_stdin).read();
         let text = text.map_err(|error| if is_stdin { error } else { error.with_path(Path::new(path)) })?;
         let text = SourceText { name: if is_stdin { text.name } else { path.to_string() }, ..text };
         let mut bundle = ConfigBundle { text, files: BTreeMap::new() };
-        bundle.add_named_files(folder);
+        bundle.add_named_files(folder)?;
         for (name, path) in extra_files {
             let contents = read(&folder.join(path)).map_err(|error| FileError::new(path, error))?;
             bundle.files.insert(name.clone(), contents);
@@ -60,21 +58,25 @@ impl ConfigBundle {
         ConfigBundle { text, files: files.into_iter().map(|(name, contents)| (name, contents.0)).collect() }
     }
 
-    fn add_named_files(&mut self, folder: &Path) {
-        if self.text.text.len() > MAX_SEARCHED_TEXT {
-            return;
+    fn add_named_files(&mut self, folder: &Path) -> Result<(), FileError> {
+        // The daemon refuses the text, and compiling it here would take gigabytes of memory.
+        if self.text.text.len() > File::MAX_BYTES {
+            return Ok(());
         }
         let libraries = RefCell::new(BTreeMap::new());
         let graph = compile(&self.text, folder, &libraries).graph;
         self.files = libraries.into_inner();
         for name in graph.elements.iter().flat_map(input_files) {
             let path = folder.join(&name);
-            if path.is_file()
-                && let Ok(contents) = read(&path)
-            {
-                self.files.insert(name, contents);
+            match read(&path) {
+                Ok(contents) => drop(self.files.insert(name, contents)),
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    return Err(FileError::new(&path, error));
+                }
+                Err(_) => {}
             }
         }
+        Ok(())
     }
 
     /// The request that creates a box with it.
@@ -102,14 +104,36 @@ impl ConfigBundle {
 }
 
 /// Reads a file, and unpacks it if it is compressed by gzip, which a box can't do itself.
+///
+/// # Errors
+///
+/// A file that is longer than a box accepts is not read: it may not fit the memory.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let contents = std::fs::read(path)?;
-    if !contents.starts_with(&GZIP) {
-        return Ok(contents);
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
-    let mut unpacked = Vec::new();
-    MultiGzDecoder::new(contents.as_slice()).take(MAX_UNPACKED).read_to_end(&mut unpacked)?;
-    Ok(unpacked)
+    check_length(found.len())?;
+    let limit = File::MAX_BYTES as u64 + 1;
+    let mut contents = Vec::new();
+    // The file may grow meanwhile.
+    std::fs::File::open(path)?.take(limit).read_to_end(&mut contents)?;
+    if contents.starts_with(&GZIP) {
+        let mut unpacked = Vec::new();
+        MultiGzDecoder::new(contents.as_slice()).take(limit).read_to_end(&mut unpacked)?;
+        contents = unpacked;
+    }
+    check_length(contents.len() as u64)?;
+    Ok(contents)
+}
+
+/// Returns an error if a file is longer than a box accepts.
+fn check_length(bytes: u64) -> io::Result<()> {
+    if bytes > File::MAX_BYTES as u64 {
+        let message = format!("it has at least {bytes} bytes, and a box accepts {} bytes", File::MAX_BYTES);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(())
 }
 
 /// Compiles a configuration to find its files. Keeps the libraries that it requires.
@@ -144,6 +168,26 @@ pub(crate) fn file(text: &str) -> (String, PathBuf) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_no_box_accepts_are_not_read() {
+        let folder = std::env::temp_dir().join(format!("clickbox-large-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("a.click"), "FromDump(in.dump, STOP true) -> Discard;").expect("a file");
+        // A terabyte without contents.
+        for name in ["in.dump", "large.click"] {
+            std::fs::File::create(folder.join(name)).and_then(|file| file.set_len(1 << 40)).expect("a file");
+        }
+        let refusal = |path: &str, extra: &[(String, PathBuf)]| {
+            let error = ConfigBundle::read(path, &folder, extra).err().expect("an error");
+            api::with_causes(&error)
+        };
+        let large = ("x".to_string(), PathBuf::from("in.dump"));
+        for message in [refusal("a.click", &[]), refusal("large.click", &[]), refusal("a.click", &[large])] {
+            assert!(message.contains("a box accepts 67043328 bytes"), "{message}");
+        }
+        std::fs::remove_dir_all(&folder).expect("the folder goes");
+    }
 
     #[test]
     fn files_named_by_a_configuration_are_bundled() {

@@ -1,6 +1,7 @@
 //! Extracts names in the path, the query and the body from a request, each within limits.
 
 use super::respond::ErrorResponse;
+use crate::caller::Caller;
 use api::ErrorCode;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -20,6 +21,9 @@ const SMALL_BODY: usize = 1 << 20;
 /// The bytes that all buffers of bodies may have beyond [`SMALL_BODY`] each. A buffer takes from it as it grows, so a
 /// client that announces a large body and sends nothing takes nothing from others.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(2 * MAX_BODY);
+
+/// The same for users of a file of tokens, whose bodies take nothing from those of administrators.
+static LARGE_BODIES_OF_USERS: Semaphore = Semaphore::const_new(2 * MAX_BODY);
 
 /// Time limit for a body, from the request's header to its last byte: a client that sends nothing must not occupy a
 /// connection or memory.
@@ -65,7 +69,11 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
             Some(length) if length > MAX_BODY => return Err(too_large(length)),
             _ => {}
         }
-        let mut buffer = BodyBuffer::new(&LARGE_BODIES);
+        let shared = match request.extensions().get::<Caller>() {
+            Some(Caller::User(_)) => &LARGE_BODIES_OF_USERS,
+            Some(Caller::Administrator) | None => &LARGE_BODIES,
+        };
+        let mut buffer = BodyBuffer::new(shared);
         let read = tokio::time::timeout(BODY_TIMEOUT, buffer.read(request.into_body()));
         let bytes = match read.await {
             Ok(Ok(())) => &buffer.bytes,
