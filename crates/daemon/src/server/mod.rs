@@ -4,6 +4,7 @@ mod admission;
 mod authorization;
 mod connection;
 mod error;
+mod gate;
 mod listen;
 mod listeners;
 mod metrics;

@@ -2,28 +2,28 @@
 
 use super::admission::{Connection, Peer};
 use super::authorization::RefusalCounts;
+use super::gate::{Gate, authorize};
 use super::metrics::{self, MetricsInput};
-use super::record::{Record, RecordNote};
+use super::record::RecordNote;
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
 use super::shutdown::{Shutdown, ShutdownSender};
 use super::stream::{self, ShutdownSignal};
-use crate::caller::Caller;
 use crate::supervisor::Supervisor;
-use api::operation::{self, Entry};
+use api::operation;
 use api::{
     AccountQuery, AccountReport, AddPort, AddressEntry, ApplyQuery, AuditQuery, BoxDetail, BoxName,
     BoxStatus, CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus,
     ConfigurationText, CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery,
     FabricRestart, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus,
     Install, LogQuery, MacAddr, PortName, RemoveQuery, RestartQuery, SetAddress, Stack, StackName,
-    StackStatus, StopQuery, StopReply, StoreStatus, Subject, SwitchDetail, SwitchName, SwitchPort,
-    SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
+    StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus,
+    Upgrade, UpgradeReply, WrittenFile,
 };
-use axum::extract::{FromRef, RawPathParams, Request, State};
+use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Extension, Json, Router};
@@ -133,62 +133,6 @@ pub(super) fn routes(shared: ServerState) -> Router {
         }
     }
     router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(shared)
-}
-
-/// What decides whether a request may pass to its operation.
-#[derive(Clone)]
-struct Gate {
-    supervisor: Supervisor,
-    operation: &'static dyn Entry,
-}
-
-/// Passes requests whose caller may use the operation and the objects in its path, with the supervisor as the caller may
-/// use it.
-async fn authorize(
-    State(Gate { supervisor, operation }): State<Gate>,
-    path: RawPathParams,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-        let error = ErrorResponse::new(ErrorCode::Internal, "the request has no caller");
-        return error.into_response();
-    };
-    let peer = request.extensions().get::<Arc<Connection>>().map(|connection| connection.peer);
-    let record = Record::begin(&supervisor, operation, &path, &caller, peer);
-    request.extensions_mut().insert(record.as_ref().map(Record::note).unwrap_or_default());
-    let supervisor = supervisor.for_caller(caller.clone());
-    let mut refusal = None;
-    if caller != Caller::Administrator {
-        let subjects = subjects(operation, &path);
-        let check = move |supervisor: &Supervisor| supervisor.authorize(operation.right(), &subjects);
-        refusal = wait(supervisor.clone(), check).await.err();
-    }
-    let response = match refusal {
-        Some(refusal) => refusal.into_response(),
-        None => {
-            request.extensions_mut().insert(supervisor);
-            next.run(request).await
-        }
-    };
-    if let Some(record) = record {
-        let error = response.extensions().get::<ErrorCode>().copied();
-        record.finish(error).await;
-    }
-    response
-}
-
-/// The objects in the path of a request that must exist. Invalid names are reported by the operation.
-fn subjects(operation: &dyn Entry, path: &RawPathParams) -> Vec<Subject> {
-    // These create the stack if there is none: a name that another owner uses is taken, not missing.
-    let may_create = ["apply_stack", "diff_stack"].contains(&operation.name());
-    let subject = |(kind, name): (&str, &str)| match kind {
-        "box" => name.parse().ok().map(Subject::Box),
-        "switch" => name.parse().ok().map(Subject::Switch),
-        "stack" if !may_create => name.parse().ok().map(Subject::Stack),
-        _ => None,
-    };
-    path.iter().filter_map(subject).collect()
 }
 
 async fn unknown(method: axum::http::Method, uri: axum::http::Uri) -> ErrorResponse {
@@ -639,9 +583,10 @@ async fn metrics_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caller::User;
+    use crate::caller::{Caller, User};
     use crate::settings::Settings;
     use crate::thread_fabric::ThreadFabric;
+    use api::operation::Entry;
     use api::{AuditEntry, Owner, Quota, Right};
     use axum::body::{Body, to_bytes};
     use hyper::service::Service;
