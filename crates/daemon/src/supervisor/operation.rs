@@ -97,7 +97,7 @@ impl Operation<'_> {
             act(self.supervisor);
         }
         // What the fabric did comes before the sentence that it is done.
-        let _ = self.supervisor.fetch_events();
+        self.supervisor.fetch_events();
         for (kind, subject, message) in std::mem::take(&mut self.events) {
             state.journal.note(kind, subject, message);
         }

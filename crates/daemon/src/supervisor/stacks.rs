@@ -110,7 +110,7 @@ impl Supervisor {
 
     /// The changes that applying a stack would make.
     pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, OperationError> {
-        let _ = self.fetch_events();
+        self.fetch_events();
         let mut stack = stack.clone();
         self.adopt_stack(name, &mut stack)?;
         let plan = self.plan(name, &stack)?;
