@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::Model;
+use super::model::{Element, Model};
 use super::picture::{ElementBox, Line, Picture, draw};
 use super::ports::Processing;
 
@@ -15,26 +15,32 @@ const PORT: f64 = 4.0;
 /// How far a line that leads back swings out, and the height difference below which two points are level.
 const TURN: f64 = 22.0;
 const LEVEL: f64 = 0.5;
-/// Colours of the element groups: border and background of a box.
+/// Colours of the element groups: border and background of a box. No two are equal.
 const COLOURS: &[(&str, &str, &str)] = &[
-    ("sources", "#2f855a", "#f0fff4"),
-    ("devices", "#2f855a", "#f0fff4"),
-    ("trace", "#2f855a", "#f0fff4"),
-    ("changing", "#718096", "#ffffff"),
-    ("counting", "#4a5568", "#f7fafc"),
-    ("storing", "#b7791f", "#fffff0"),
-    ("shaping", "#c05621", "#fffaf0"),
-    ("scheduling", "#c05621", "#fffaf0"),
-    ("switching", "#6b46c1", "#faf5ff"),
-    ("classify", "#6b46c1", "#faf5ff"),
-    ("lookup", "#6b46c1", "#faf5ff"),
-    ("ethernet", "#2b6cb0", "#ebf8ff"),
-    ("ip", "#2c7a7b", "#e6fffa"),
-    ("icmp", "#2c7a7b", "#e6fffa"),
-    ("transport", "#2c7a7b", "#e6fffa"),
-    ("rewriting", "#b83280", "#fff5f7"),
-    ("aggregation", "#b83280", "#fff5f7"),
+    ("sources", "#2f855a", "#e9f9ef"),
+    (SINKS, "#9b2c2c", "#fff0f0"),
+    ("devices", "#1a365d", "#e6edf7"),
+    ("trace", "#0987a0", "#e3f8fc"),
+    ("changing", "#718096", "#f7fafc"),
+    ("counting", "#4a5568", "#edf2f7"),
+    ("storing", "#b7791f", "#fffbe6"),
+    ("shaping", "#c05621", "#fff3e8"),
+    ("scheduling", "#8b5e34", "#f7efe6"),
+    ("switching", "#6b46c1", "#f3edff"),
+    ("classify", "#9f3fbf", "#faebff"),
+    ("lookup", "#3c366b", "#eaeafc"),
+    ("ethernet", "#2b6cb0", "#e6f2fd"),
+    ("ip", "#2c7a7b", "#e0f7f5"),
+    ("icmp", "#d53f8c", "#ffeaf4"),
+    ("transport", "#5a8f00", "#f2fbe0"),
+    ("rewriting", "#97266d", "#fbe6f3"),
+    ("aggregation", "#7b341e", "#fbe9e3"),
+    ("information", "#a0aec0", "#fbfcfe"),
+    ("control", "#1a202c", "#f4f4f5"),
+    ("testing", "#c9a400", "#fffde0"),
 ];
+/// The group of elements such as `Discard`, which the reference lists beside the sources but where packets end.
+const SINKS: &str = "sinks";
 /// The colours of other groups.
 const OTHER: (&str, &str) = ("#4a5568", "#ffffff");
 const STYLE: &str = "\
@@ -87,7 +93,7 @@ fn item_width(name: &str) -> f64 {
 
 /// The groups and the kinds of ports that occur, with their symbols.
 fn legend(model: &Model) -> Vec<(String, String)> {
-    let mut groups: Vec<&str> = model.elements.iter().map(|element| element.group).collect();
+    let mut groups: Vec<&str> = model.elements.iter().map(group).collect();
     groups.sort_unstable();
     groups.dedup();
     let mark = |(border, ground): (&str, &str)| {
@@ -103,6 +109,12 @@ fn legend(model: &Model) -> Vec<(String, String)> {
     let ports = ports.into_iter().map(|(name, processing)| (name.to_string(), output(2.0, 0.0, processing)));
     let groups = groups.into_iter().filter(|group| !group.is_empty());
     groups.map(|group| (group.to_string(), mark(colours(group)))).chain(ports).collect()
+}
+
+/// The group of an element in the picture.
+fn group(element: &Element) -> &'static str {
+    let is_sink = element.ports.outputs.is_empty() && !element.ports.inputs.is_empty();
+    if element.group == "sources" && is_sink { SINKS } else { element.group }
 }
 
 fn colours(group: &str) -> (&'static str, &'static str) {
@@ -157,7 +169,7 @@ fn draw_line(line: &Line, out: &mut String) {
 fn draw_box(model: &Model, element: &ElementBox, out: &mut String) {
     let Some(described) = model.elements.get(element.element) else { return };
     let ((x, y), (width, height)) = (element.at, element.size);
-    let (border, ground) = colours(described.group);
+    let (border, ground) = colours(group(described));
     let name = described.name.as_deref().unwrap_or("");
     let tip = format!("{name} :: {}({})", described.class, described.config);
     let _ = writeln!(
@@ -220,4 +232,22 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::registry;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_group_has_its_own_colours() {
+        let groups: BTreeSet<&str> = registry().classes().map(|class| class.info.group).collect();
+        for group in groups {
+            assert!(COLOURS.iter().any(|(name, ..)| *name == group), "{group}");
+        }
+        let borders: BTreeSet<&str> = COLOURS.iter().map(|(_, border, _)| *border).collect();
+        let grounds: BTreeSet<&str> = COLOURS.iter().map(|(.., ground)| *ground).collect();
+        assert_eq!((borders.len(), grounds.len()), (COLOURS.len(), COLOURS.len()));
+    }
 }
