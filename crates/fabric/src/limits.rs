@@ -80,8 +80,14 @@ pub(crate) const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Boxes: a loop of creations must not use up the host's processes.
 pub(crate) const MAX_BOXES: usize = 4096;
 
-/// Concurrent checks: each needs a box.
-pub(crate) const MAX_CHECKS: usize = 4;
+/// Concurrent checks that have run for less than `SLOW_CHECK`: each needs a box and a CPU.
+pub(crate) const MAX_QUICK_CHECKS: usize = 4;
+
+/// All concurrent checks. Those that run for a minute must not delay others, nor take all memory.
+pub(crate) const MAX_CHECKS: usize = 16;
+
+/// The time after which a check no longer delays others: nearly all take milliseconds.
+pub(crate) const SLOW_CHECK: Duration = Duration::from_millis(500);
 
 /// How long an operation waits for another change of the same box: an installation into a box in an endless loop takes
 /// its full timeout.

@@ -6,7 +6,7 @@ use crate::Settings;
 use crate::boxes::{ManagedBox, OutputStore, SandboxFactory, Templates};
 use crate::error::OperationError;
 use crate::history::{History, HistoryLimits, HistoryPage};
-use crate::limits::{MAX_CHECKS, MAX_EVENT_BYTES, MAX_EVENTS};
+use crate::limits::{MAX_CHECKS, MAX_EVENT_BYTES, MAX_EVENTS, MAX_QUICK_CHECKS, SLOW_CHECK};
 use crate::network::SwitchThread;
 use crate::processors::Processors;
 use model::{BoxName, Event, EventKind, Subject, Time};
@@ -190,7 +190,7 @@ impl Fabric {
             factory: SandboxFactory::new(settings, host, cores, exit_event)?,
             templates: Templates::default(),
             exit_events,
-            checks: CheckSlots::new(MAX_CHECKS),
+            checks: CheckSlots::new(MAX_QUICK_CHECKS, MAX_CHECKS, SLOW_CHECK),
             output_store: OutputStore::default(),
             captures: Arc::default(),
             capture_lost: Arc::default(),
