@@ -317,6 +317,10 @@ operations! {
     /// Removes a configuration. The one named `main` can only be replaced.
     REMOVE_CONFIGURATION: "remove_configuration" Delete "/v1/boxes/{box}/configurations/{configuration}",
         Nothing, Nothing => Nothing, [NotFound Busy Store Timeout Gone], Create;
+    /// Makes writes to handlers part of the text of a configuration, as far as it can express them. For a box of a stack,
+    /// only tells what the text would be.
+    SAVE: "save" Post "/v1/boxes/{box}/configurations/{configuration}/save",
+        Nothing, Json<Save> => Json<Saved>, [NotFound Refused Busy TooLarge Store Timeout Gone], Create;
     /// Checks a configuration without running it.
     CHECK: "check" Post "/v1/check",
         Nothing, Json<Check> => Json<CheckReply>, [TooLarge Limit Timeout], Create;

@@ -149,3 +149,53 @@ fn written_rules_survive_kills() {
         daemon.check(&["rm", "--force", name], 0, &[]);
     }
 }
+
+#[test]
+fn written_rules_are_saved() {
+    let daemon = Daemon::start("save");
+    let file = daemon.file("fw.click", FIREWALL);
+    daemon.check(&["create", "fw", &file, "--sandbox", "process"], 0, &[]);
+    daemon.check(&["save", "fw"], 0, &["nothing to save"]);
+    daemon.check(&["write", "fw/filter.rules", "deny tcp, allow all"], 0, &[]);
+    let preview =
+        ["-Idle -> filter :: IPFilter(allow all)", "+Idle -> filter :: IPFilter(deny tcp, allow all)"];
+    daemon.check(&["save", "fw", "--preview"], 0, &preview);
+    daemon.check(&["show", "fw", "--configuration"], 0, &["IPFilter(allow all)"]);
+    let copy = daemon.folder.join("copy.click");
+    let copy = copy.to_str().expect("a plain path");
+    daemon.check(&["save", "fw", "--to", copy], 0, &["fw is saved, with filter.rules"]);
+    let expected = FIREWALL.replace("allow all", "deny tcp, allow all");
+    assert_eq!(std::fs::read_to_string(copy).expect("a file"), expected);
+    assert_eq!(daemon.check(&["show", "fw", "--configuration"], 0, &[]), expected);
+    daemon.check(&["restart", "fw"], 0, &[]);
+    daemon.check(&["read", "fw/filter.rules"], 0, &["deny tcp, allow all"]);
+    daemon.check(&["write", "fw/routes.add", "11.0.0.0/8 0"], 0, &[]);
+    daemon.check(
+        &["save", "fw"],
+        1,
+        &["routes.add can't be saved: the arguments of its element don't show it"],
+    );
+    daemon.check(&["save", "fw", "--configuration", "other"], 4, &["other"]);
+    daemon.check(&["events"], 0, &["1 write to handlers became part of configuration main of box fw"]);
+    daemon.check(&["stop", "fw"], 0, &[]);
+    daemon.check(&["start", "fw"], 0, &[]);
+    daemon.check(&["events"], 0, &["without 1 earlier write to its handlers: routes.add"]);
+
+    // The definition of a box in a stack is the file.
+    let stack =
+        daemon.file("edge.toml", "[boxes.gate]\nconfiguration = \"fw.click\"\nsandbox = \"process\"\n");
+    daemon.check(&["up", &stack], 0, &["gate"]);
+    daemon.check(&["diff", &stack], 0, &["nothing to change"]);
+    daemon.check(&["write", "gate/filter.rules", "deny tcp, allow all"], 0, &[]);
+    daemon.check(&["diff", &stack], 1, &["* written  box/gate: filter.rules = deny tcp, allow all"]);
+    let saved = daemon.check(&["save", "gate"], 0, &["belongs to stack edge", "fw.click"]);
+    assert!(saved.contains(preview[1]), "{saved}");
+    daemon.file("fw.click", &expected);
+    daemon.check(&["diff", &stack], 1, &["reload", "* written"]);
+    daemon.check(&["up", &stack], 0, &["reload"]);
+    daemon.check(&["diff", &stack], 0, &["nothing to change"]);
+    daemon.check(&["read", "gate/filter.rules"], 0, &["deny tcp, allow all"]);
+    for name in ["fw", "gate"] {
+        daemon.check(&["rm", "--force", name], 0, &[]);
+    }
+}

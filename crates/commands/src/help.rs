@@ -26,6 +26,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "install",
             "reload",
             "uninstall",
+            "save",
             "start",
             "stop",
             "suspend",

@@ -4,7 +4,7 @@ mod support;
 
 use api::{
     BoxState, ConfigurationName, CreateBox, EventKind, EventQuery, Install, RecordedWrite, Restart, Sandbox,
-    Stack, StackName, WriteEffect,
+    Save, Stack, StackName, WriteEffect,
 };
 use daemon::{Settings, Supervisor};
 use std::path::Path;
@@ -238,4 +238,64 @@ fn writes_are_drift_of_a_stack() {
     let never = CreateBox { restart: Restart::Never, ..firewall(true) };
     supervisor.apply_stack(&edge, Stack { boxes: vec![never], ..Stack::default() }).unwrap();
     assert!(is_changed(&supervisor));
+}
+
+#[test]
+fn saved_writes_are_the_definition() {
+    let folder = Folder::new("saved-writes");
+    let store = folder.file("store");
+    let fabric = fabric();
+    let supervisor = start(&fabric, Some(&store));
+    supervisor.create_box(firewall(false)).unwrap();
+    let (fw, main) = (name("fw"), ConfigurationName::main());
+    let text = |supervisor: &Supervisor| supervisor.show_configuration(&fw, &main).unwrap().configuration;
+    // There is nothing to save yet.
+    let none = supervisor.save(&fw, &main, &Save::default()).unwrap();
+    assert_eq!((none.configuration.as_str(), none.stored, none.saved.len()), (FIREWALL, false, 0));
+    change(&supervisor);
+    write(&supervisor, "fw/s.switch", "1");
+    let expected = FIREWALL.replace("allow all", "allow udp").replace("Switch(0)", "Switch(1)");
+    let preview = supervisor.save(&fw, &main, &Save { preview: true }).unwrap();
+    assert_eq!((preview.configuration, preview.stored), (expected.clone(), false));
+    assert_eq!((text(&supervisor).as_str(), texts(&supervisor).len()), (FIREWALL, 4));
+    let saved = supervisor.save(&fw, &main, &Save::default()).unwrap();
+    assert_eq!((saved.configuration.as_str(), saved.stored), (expected.as_str(), true));
+    assert_eq!(saved.saved, ["f.rules", "s.switch"]);
+    let left: Vec<_> = saved.left.iter().map(|left| (left.handler.as_str(), left.reason.as_str())).collect();
+    assert_eq!(left, [("r.add", "the arguments of its element don't show it"); 2]);
+    assert_eq!(text(&supervisor), expected);
+    // The box goes on undisturbed, with what could not be saved.
+    assert!(is_changed(&supervisor));
+    assert_eq!(texts(&supervisor), CHANGED[..2]);
+    // A new daemon finds the box as it is stored.
+    let status = supervisor.show_box(&fw).unwrap();
+    supervisor.end();
+    drop(supervisor);
+    let supervisor = start(&fabric, Some(&store));
+    assert_eq!(supervisor.show_box(&fw).unwrap().status.pid, status.status.pid);
+    assert!(is_changed(&supervisor));
+    crash(&supervisor);
+    assert_eq!(read(&supervisor, "fw/f.config"), "allow udp");
+    assert_eq!(read(&supervisor, "fw/s.switch"), "1");
+    until("the rest is reported", || lost(&supervisor).len() == 1);
+    assert!(lost(&supervisor)[0].ends_with("without 2 earlier writes to its handlers: r.add (2 times)"));
+}
+
+#[test]
+fn a_box_of_a_stack_is_saved_in_its_file() {
+    let supervisor = start(&fabric(), None);
+    let edge: StackName = "edge".parse().unwrap();
+    let mut stack = Stack { boxes: vec![firewall(false)], ..Stack::default() };
+    supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    write(&supervisor, "fw/f.rules", "deny all");
+    let saved = supervisor.save(&name("fw"), &ConfigurationName::main(), &Save::default()).unwrap();
+    assert_eq!((saved.stored, saved.stack.as_ref()), (false, Some(&edge)));
+    assert_eq!(saved.configuration, FIREWALL.replace("allow all", "deny all"));
+    assert_eq!(texts(&supervisor), ["f.rules deny all"]);
+    // The changed file ends the drift.
+    stack.boxes[0].configuration = saved.configuration;
+    supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    let found = supervisor.diff_stack(&edge, &stack).unwrap();
+    assert_eq!((found.changes.len(), found.drift.len()), (0, 0));
+    assert_eq!(read(&supervisor, "fw/f.config"), "deny all");
 }

@@ -26,6 +26,15 @@ pub(crate) fn file(name: &str) -> &str {
 
 /// Compiles a text. Libraries that it requires are looked up among the box's files.
 pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled {
+    with_options(context, file, |options| click_lang::compile(text, options))
+}
+
+/// The options with which the box's configurations are compiled.
+pub(crate) fn with_options<R>(
+    context: &BoxContext,
+    file: &str,
+    run: impl FnOnce(&click_lang::Options) -> R,
+) -> R {
     let is_class = |name: &str| context.registry.contains(name);
     let names: Vec<&str> = context.registry.classes().map(|class| class.info.name).collect();
     let reader = |name: &str, _: &str| {
@@ -36,7 +45,7 @@ pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled 
     let mut options = click_lang::Options::new(file, &is_class);
     options.class_names = &names;
     options.reader = Some(&reader);
-    click_lang::compile(text, &options)
+    run(&options)
 }
 
 impl Configuration {

@@ -1,6 +1,6 @@
 //! Serves the requests in the mailbox.
 
-use crate::configuration::{Configuration, compile, file};
+use crate::configuration::{Configuration, compile, file, with_options};
 use crate::diagnostics;
 use crate::engine::Engine;
 use crate::environment::BoxEnvironment;
@@ -10,7 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_PREPARED_WRITES;
 use boundary::{DecodeError, RefusedWrite, Reply, Request, Stats, WriteEffect, Written};
-use click_lang::Diagnostic;
+use click_lang::{Diagnostic, RewriteError};
 use core::fmt;
 use element::{HandlerError, Reason};
 
@@ -24,6 +24,8 @@ enum RequestError {
     NotText,
     /// No further write can be prepared.
     TooManyPrepared,
+    /// The text can't give an element other arguments.
+    Rewrite(RewriteError),
     /// A handler can't be called, or rejected the call.
     Handler(HandlerError),
     /// The configuration was rejected.
@@ -39,7 +41,7 @@ impl RequestError {
             | Self::Handler(HandlerError::NoElement(_) | HandlerError::NoHandler(_)) => {
                 Reply::Missing(self.to_string().as_bytes()).encode(number)
             }
-            Self::Decode(_) | Self::NotText | Self::TooManyPrepared | Self::Handler(_) => {
+            Self::Decode(_) | Self::NotText | Self::TooManyPrepared | Self::Rewrite(_) | Self::Handler(_) => {
                 Reply::Failed(self.to_string().as_bytes()).encode(number)
             }
         }
@@ -58,6 +60,7 @@ impl fmt::Display for RequestError {
             Self::TooManyPrepared => {
                 write!(f, "at most {MAX_PREPARED_WRITES} writes wait for an installation")
             }
+            Self::Rewrite(error) => error.fmt(f),
             Self::Handler(error) => error.fmt(f),
             Self::Rejected(_) => f.write_str("the configuration was rejected"),
         }
@@ -129,6 +132,12 @@ impl Engine {
             Request::File { name, contents } => {
                 self.context.files.borrow_mut().insert(name.into(), Rc::from(contents));
                 Ok(Vec::new())
+            }
+            Request::Rewrite { configuration, element, arguments } => {
+                let text = with_options(&self.context, file(""), |options| {
+                    click_lang::rewrite(configuration, options, element, arguments)
+                });
+                Ok(text.map_err(RequestError::Rewrite)?.into_bytes())
             }
             Request::Check { configuration } => Ok(self.check(configuration)),
         }

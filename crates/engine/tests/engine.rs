@@ -481,11 +481,11 @@ fn a_write_tells_what_it_changed() {
                 script :: Script(TYPE PASSIVE, write s.switch 1); p :: HandlerProxy;";
     test_box.install("", text).unwrap();
     assert_eq!(written(&mut test_box, "c.reset", ""), (WriteEffect::Action, false));
-    assert_eq!(written(&mut test_box, "s.switch", "1").0, WriteEffect::Setting);
+    assert_eq!(written(&mut test_box, "s.switch", "1"), (WriteEffect::Setting, true));
     assert_eq!(written(&mut test_box, "f.rules", "deny all"), (WriteEffect::Setting, true));
     assert_eq!(written(&mut test_box, "f.config", "allow udp"), (WriteEffect::Setting, true));
     assert_eq!(test_box.read("", "f.config").unwrap(), "allow udp");
-    assert_eq!(written(&mut test_box, "r.add", "11.0.0.0/8 0").0, WriteEffect::Edit);
+    assert_eq!(written(&mut test_box, "r.add", "11.0.0.0/8 0"), (WriteEffect::Edit, false));
     // What a write causes in other elements counts too.
     assert_eq!(written(&mut test_box, "script.run", ""), (WriteEffect::Edit, false));
     assert_eq!(written(&mut test_box, "p.f.rules", "deny all"), (WriteEffect::Edit, false));

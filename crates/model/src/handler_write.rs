@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::name::ConfigurationName;
+use crate::name::{ConfigurationName, StackName};
 use crate::time::Time;
 use crate::value::Value;
 
@@ -38,6 +38,45 @@ pub struct RecordedWrite {
     pub in_config: bool,
     /// When it was written.
     pub time: Time,
+}
+
+/// How writes to handlers are made the definition of a box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Save {
+    /// Whether only to tell what would change.
+    #[serde(default)]
+    pub preview: bool,
+}
+
+/// The text of a configuration with the writes to its handlers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Saved {
+    /// The text without the writes.
+    pub before: String,
+    /// The text with the writes.
+    pub configuration: String,
+    /// The name of the configuration in diagnostics.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// The handlers whose writes the new text has, in the order of the writes.
+    pub saved: Vec<String>,
+    /// The writes that the text can't express. They remain.
+    pub left: Vec<UnsavedWrite>,
+    /// The stack that the box belongs to. Its file should be changed instead.
+    #[serde(default)]
+    pub stack: Option<StackName>,
+    /// Whether the new text is the definition of the box now.
+    pub stored: bool,
+}
+
+/// A write that the text of a configuration can't express.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnsavedWrite {
+    /// The handler.
+    pub handler: String,
+    /// Why it can't be expressed.
+    pub reason: String,
 }
 
 impl RecordedWrite {

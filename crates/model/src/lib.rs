@@ -47,7 +47,7 @@ pub use configuration::{
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
-pub use handler_write::{RecordedWrite, WriteEffect};
+pub use handler_write::{RecordedWrite, Save, Saved, UnsavedWrite, WriteEffect};
 pub use host::{
     CgroupVersion, Counts, DrainStatus, FabricRestart, FabricStatus, HostStatus, Kvm, RestartQuery,
     StopQuery, StopReply, Upgrade, UpgradeReply,

@@ -273,7 +273,13 @@ impl Router {
         written?;
         // What it caused in other elements can't be told apart, so writes of this kind are taken to add up.
         let effect = if changes > u32::from(own != WriteEffect::Action) { WriteEffect::Edit } else { own };
-        let in_config = effect == own && recordings(&self.state) != before;
+        // An own handler `config` shows the present state.
+        let shows_state = || {
+            let node = target.element.and_then(|element| self.state.nodes.get(element));
+            let is_own = |info: &HandlerInfo| info.name == "config" && info.is_read();
+            effect != WriteEffect::Action && node.is_some_and(|node| node.class.handlers().iter().any(is_own))
+        };
+        let in_config = effect == own && (recordings(&self.state) != before || shows_state());
         Ok(Written { effect, in_config })
     }
 

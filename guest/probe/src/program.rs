@@ -292,6 +292,7 @@ impl Program {
                 Err(format!("`{handler}`: no such handler"))
             }
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
+            Request::Rewrite { .. } => Err("the probe's configurations have no elements".into()),
             Request::Check { configuration } => match Command::parse(configuration) {
                 Some(_) => Ok(Diagnostic::encode(&[])),
                 None => Err(format!("`{configuration}`: unknown")),

@@ -40,6 +40,8 @@ pub enum MessageKind {
     Prepare = 8,
     /// Request: report which prepared writes failed.
     Prepared = 9,
+    /// Request: give an element other arguments in a text.
+    Rewrite = 10,
     /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -55,7 +57,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -65,6 +67,7 @@ impl MessageKind {
         Self::Check,
         Self::Prepare,
         Self::Prepared,
+        Self::Rewrite,
         Self::Done,
         Self::Failed,
         Self::Missing,

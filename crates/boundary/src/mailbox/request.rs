@@ -52,6 +52,15 @@ pub enum Request<'a> {
     /// Requests the prepared writes that the last installation executed without success. The reply holds
     /// [`RefusedWrite`](crate::RefusedWrite)s. The box then forgets them, and those that were not executed.
     Prepared,
+    /// Gives an element of a configuration other arguments, without running it. The reply holds the new text.
+    Rewrite {
+        /// The text.
+        configuration: &'a str,
+        /// The name of the element.
+        element: &'a str,
+        /// Its arguments.
+        arguments: &'a str,
+    },
     /// Requests the counters: the reply holds [`Stats`](crate::Stats).
     Stats,
     /// Stores a file that configurations can read by its name.
@@ -95,6 +104,10 @@ impl<'a> Request<'a> {
                 MessageKind::Prepare
             }
             Self::Prepared => MessageKind::Prepared,
+            Self::Rewrite { configuration, element, arguments } => {
+                fields.bytes(configuration.as_bytes()).bytes(element.as_bytes()).bytes(arguments.as_bytes());
+                MessageKind::Rewrite
+            }
             Self::Stats => MessageKind::Stats,
             Self::File { name, contents } => {
                 fields.bytes(name.as_bytes()).bytes(contents);
@@ -124,6 +137,11 @@ impl<'a> Request<'a> {
                 Self::Prepare { name: fields.text()?, handler: fields.text()?, value: fields.bytes()? }
             }
             MessageKind::Prepared => Self::Prepared,
+            MessageKind::Rewrite => Self::Rewrite {
+                configuration: fields.text()?,
+                element: fields.text()?,
+                arguments: fields.text()?,
+            },
             MessageKind::Stats => Self::Stats,
             MessageKind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
             MessageKind::Check => Self::Check { configuration: fields.text()? },

@@ -4,9 +4,9 @@ use api::{BoxName, CapturePoint, Owner, SwitchName};
 use protocol::fabric::Ask;
 use protocol::fabric::orders::{
     AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, DefineBox, Files, ForgetBox, Install,
-    KillBox, Log, OpenFile, Ports, ReadHandler, ReattachBox, RemoveAddress, RemoveConfiguration, RemovePort,
-    RemoveSwitch, ReopenPort, ResumeBox, SetAddress, SetDefault, StartBox, StopBox, SuspendBox, WriteHandler,
-    Writes,
+    KillBox, Log, OpenFile, Ports, ReadHandler, ReattachBox, Redefine, RemoveAddress, RemoveConfiguration,
+    RemovePort, RemoveSwitch, ReopenPort, ResumeBox, SetAddress, SetDefault, StartBox, StopBox, SuspendBox,
+    WriteHandler, Writes,
 };
 
 /// What an order is about.
@@ -39,7 +39,7 @@ macro_rules! routes {
 
 routes!(
     Box, name: ForgetBox, StartBox, StopBox, SuspendBox, ResumeBox, KillBox, ReattachBox, Install,
-    RemoveConfiguration, ReadHandler, WriteHandler, Writes, Log, Files, OpenFile,
+    Redefine, RemoveConfiguration, ReadHandler, WriteHandler, Writes, Log, Files, OpenFile,
 );
 routes!(
     Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, RemovePort, SetAddress, RemoveAddress, SetDefault,

@@ -16,9 +16,9 @@ use api::{
     BoxStatus, CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus,
     ConfigurationText, CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery,
     FabricRestart, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus,
-    Install, LogQuery, MacAddr, PortName, RemoveQuery, RestartQuery, SetAddress, Stack, StackName,
-    StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus,
-    Upgrade, UpgradeReply, WrittenFile,
+    Install, LogQuery, MacAddr, PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress, Stack,
+    StackName, StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort,
+    SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -89,6 +89,7 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "show_configuration" => get(show_configuration),
         "install" => put(install),
         "remove_configuration" => delete(remove_configuration),
+        "save" => post(save),
         "check" => post(check),
         "list_handlers" => get(list_handlers),
         "read_handler" => get(read_handler),
@@ -315,6 +316,14 @@ async fn install(
     JsonBody(request): JsonBody<Install>,
 ) -> JsonResult<ConfigurationStatus> {
     answer(supervisor, move |supervisor| supervisor.install(&name, &configuration, &request)).await
+}
+
+async fn save(
+    Extension(supervisor): SupervisorArg,
+    PathNames((name, configuration)): PathNames<ConfigurationNames>,
+    JsonBody(request): JsonBody<Save>,
+) -> JsonResult<Saved> {
+    answer(supervisor, move |supervisor| supervisor.save(&name, &configuration, &request)).await
 }
 
 async fn remove_configuration(

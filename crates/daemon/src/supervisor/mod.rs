@@ -20,6 +20,7 @@ mod operation;
 mod pending_confirmation;
 mod rate_meter;
 mod reconcile;
+mod save;
 #[cfg(test)]
 mod simulation;
 mod stacks;

@@ -6,11 +6,38 @@ use crate::diagnostics::{diagnostics, remarks};
 use crate::error::OperationError;
 use crate::limits::{CHECK_MEMORY, INSTALL_TIMEOUT};
 use boundary::Request;
+use boundary::limits::MAX_PORTS;
 use model::{escape, with_causes};
-use protocol::fabric::{CheckOutcome, Configuration};
+use protocol::fabric::{CheckOutcome, Configuration, RewriteReply};
 use sandbox::CallError;
 
 impl Fabric {
+    /// The text of a configuration in which elements have other arguments.
+    pub(crate) fn rewrite(
+        &self,
+        configuration: &Configuration,
+        changes: &[(String, String)],
+    ) -> Result<RewriteReply, OperationError> {
+        let _inside = self.0.checks.enter();
+        let mut checker = self.0.factory.make_checker(MAX_PORTS, CHECK_MEMORY)?;
+        for file in &configuration.files {
+            let request = Request::File { name: &file.name, contents: &file.contents.0 };
+            checker.call(&request, INSTALL_TIMEOUT).map_err(rewrite_error)?;
+        }
+        let mut reply = RewriteReply { text: configuration.text.clone(), refused: Vec::new() };
+        for (element, arguments) in changes {
+            let request = Request::Rewrite { configuration: &reply.text, element, arguments };
+            match checker.call(&request, INSTALL_TIMEOUT) {
+                Ok(text) => reply.text = String::from_utf8_lossy(&text).into_owned(),
+                Err(CallError::Refused(reason)) => {
+                    reply.refused.push((element.clone(), escape::text(reason.as_str().as_bytes())));
+                }
+                Err(error) => return Err(rewrite_error(error)),
+            }
+        }
+        Ok(reply)
+    }
+
     /// A box's diagnostics of a configuration for a box with this number of ports.
     pub(crate) fn check(
         &self,
@@ -44,4 +71,10 @@ impl Fabric {
             Err(error) => CheckOutcome::Failed(format!("the check failed: {}", with_causes(&error))),
         })
     }
+}
+
+/// The error for a configuration that could not be rewritten.
+fn rewrite_error(error: CallError) -> OperationError {
+    let cause = std::io::Error::other(with_causes(&error));
+    OperationError::system("rewrite the configuration", cause)
 }

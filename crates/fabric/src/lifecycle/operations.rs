@@ -269,6 +269,27 @@ impl Fabric {
         Ok(warnings)
     }
 
+    /// Replaces the text of a configuration by one that says what the box does already, and the writes to it by those that
+    /// remain. The box is not touched.
+    pub(crate) fn redefine(
+        &self,
+        name: &BoxName,
+        configuration: Configuration,
+        writes: &[RecordedWrite],
+    ) -> Result<(), OperationError> {
+        let managed = self.0.managed_box(name)?;
+        let _change = lock_for_change(&managed)?;
+        let mut inner = managed.inner();
+        inner.writes.replace(&configuration.name, writes);
+        if let Some(there) = inner.installed.iter_mut().find(|there| there.name == configuration.name) {
+            there.version = configuration.version;
+        }
+        if let Some(there) = inner.configurations.iter_mut().find(|there| there.name == configuration.name) {
+            *there = Arc::new(configuration);
+        }
+        Ok(())
+    }
+
     /// Reinstalls the previous configuration in the same instance after a failed change.
     fn take_back(&self, managed: &ManagedBox, instance: &Instance, configuration: &ConfigurationName) {
         let (before, writes) = {

@@ -91,6 +91,10 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let handler = (order.handler.as_str(), order.value.as_slice());
             done(&order, fabric.write_handler(&order.name, &order.configuration, handler))
         }
+        Order::Redefine(order) => {
+            done(&order, fabric.redefine(&order.name, order.configuration.clone(), &order.writes))
+        }
+        Order::Rewrite(order) => done(&order, fabric.rewrite(&order.configuration, &order.changes)),
         Order::Writes(order) => done(&order, fabric.writes(&order.name)),
         Order::BoxRuntimes(order) => done(&order, fabric.runtimes(&order.names, order.ask)),
         Order::Log(order) => done(&order, fabric.log(&order.name, order.after, entries(order.most))),

@@ -14,8 +14,8 @@ pub use error::{CreateFailure, FabricError};
 pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
     ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage, Phase,
-    PortInventory, PortStats, ResourceUsage, SandboxKind, Started, SwitchInventory, TrafficSnapshot,
-    WritesReply,
+    PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
+    TrafficSnapshot, WritesReply,
 };
 pub use orders::{Ask, Order};
 

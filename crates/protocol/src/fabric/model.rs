@@ -377,6 +377,15 @@ pub struct FileStatus {
     pub lost: u64,
 }
 
+/// A configuration whose elements were given other arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewriteReply {
+    /// Its text.
+    pub text: String,
+    /// The elements whose arguments could not be changed, each with the reason.
+    pub refused: Vec<(String, String)>,
+}
+
 /// The result of a check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CheckOutcome {

@@ -2,7 +2,7 @@
 
 use super::model::{
     Asked, BoxRuntime, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus, InventoryReply,
-    LogPage, PortInventory, Started, TrafficSnapshot, WritesReply,
+    LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot, WritesReply,
 };
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
@@ -266,6 +266,24 @@ orders! {
         #[serde(default)]
         writes: Option<Vec<RecordedWrite>>,
     } -> Vec<Diagnostic>;
+
+    /// Replaces the text of a configuration by one that says what the box does already. The box is not touched.
+    Redefine {
+        /// The box.
+        name: BoxName,
+        /// The configuration.
+        configuration: Configuration,
+        /// The recorded writes to it that remain.
+        writes: Vec<RecordedWrite>,
+    } -> ();
+
+    /// Gives elements other arguments in the text of a configuration, in a box of its own that is then discarded.
+    Rewrite {
+        /// The configuration; only its text and its files count.
+        configuration: Configuration,
+        /// The elements, each with its arguments.
+        changes: Vec<(String, String)>,
+    } -> RewriteReply;
 
     /// Removes a configuration from a running box.
     RemoveConfiguration {

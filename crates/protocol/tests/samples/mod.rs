@@ -8,8 +8,8 @@ use model::{
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
     ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage, Phase,
-    PortInventory, PortStats, ResourceUsage, SandboxKind, Started, SwitchInventory, TrafficSnapshot,
-    WritesReply, orders,
+    PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
+    TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -211,6 +211,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         ReattachBox { name: name(), number: 1, port: definition().ports.remove(0) } => true;
         AlterBox { definition: definition() } => ();
         Install { name: name(), configuration: configuration(), writes: None } => vec![diagnostic()];
+        Redefine { name: name(), configuration: configuration(), writes: Vec::new() } => ();
+        Rewrite {
+            configuration: configuration(), changes: vec![("c".into(), "1".into())]
+        } => RewriteReply { text: String::new(), refused: Vec::new() };
         RemoveConfiguration { name: name(), configuration: main() } => ();
         ReadHandler {
             name: name(), configuration: main(), handler: "c.count".into(),

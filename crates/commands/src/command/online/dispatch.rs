@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{
     account, address, audit, capture, create, doctor, events, files, handlers, install, lifecycle, list,
-    logs, port, show, stack, store, switch, top,
+    logs, port, save, show, stack, store, switch, top,
 };
 use crate::error::CommandError;
 use crate::online;
@@ -27,6 +27,7 @@ pub(crate) enum Command {
     Install(install::Install),
     Reload(install::Reload),
     Uninstall(install::Uninstall),
+    Save(save::Arguments),
     #[command(flatten)]
     Lifecycle(lifecycle::Command),
     Capture(capture::Arguments),
@@ -63,6 +64,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Install(arguments) => install::install(arguments, &mut texts),
         Command::Reload(arguments) => install::reload(arguments, &mut texts),
         Command::Uninstall(arguments) => install::uninstall(arguments),
+        Command::Save(arguments) => save::run(arguments),
         Command::Lifecycle(command) => lifecycle::run(command),
         Command::Capture(arguments) => capture::run(arguments),
         Command::Events(arguments) => events::run(arguments),

@@ -15,6 +15,7 @@ mod lifecycle;
 mod list;
 mod logs;
 mod port;
+mod save;
 mod show;
 mod stack;
 mod store;
