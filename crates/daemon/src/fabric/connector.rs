@@ -46,8 +46,8 @@ pub trait Connector: fmt::Debug + Send + Sync {
     /// Ends the fabric with this number and its boxes, and waits until it has ended. The launcher goes on.
     fn end_fabric(&self, number: u32);
 
-    /// Ends all fabrics but those with these numbers, and their boxes.
-    fn retain(&self, numbers: &BTreeSet<u32>);
+    /// Ends all fabrics of a store but those with these numbers, and their boxes.
+    fn retain(&self, store: StoreIdentity, numbers: &BTreeSet<u32>);
 
     /// Ends all fabrics with their boxes, and the launcher, unless it stays without them.
     fn end(&self);
@@ -161,7 +161,9 @@ impl Connector for LauncherConnector {
         let _ = self.request(|client| client.stop(number));
     }
 
-    fn retain(&self, numbers: &BTreeSet<u32>) {
+    fn retain(&self, store: StoreIdentity, numbers: &BTreeSet<u32>) {
+        // The launcher serves the store of its first client, and this may be the first request.
+        self.state().store = store;
         // A launcher that has gone has no fabric.
         let Ok(fabrics) = self.request(Client::fabrics) else { return };
         for fabric in fabrics.into_iter().filter(|fabric| !numbers.contains(&fabric.number)) {

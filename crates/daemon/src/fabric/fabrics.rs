@@ -7,7 +7,7 @@ use crate::error::OperationError;
 use api::{AccountRow, BoxName, Owner, SwitchName};
 use protocol::StoreIdentity;
 use protocol::fabric::{Asked, BoxRuntime, FabricError, FabricFacts, TrafficSnapshot, orders};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,6 +39,11 @@ impl Fabrics {
     /// Opens devices, and ends fabrics.
     pub(crate) fn connector(&self) -> &dyn Connector {
         &*self.connector
+    }
+
+    /// Ends all fabrics but those with these numbers.
+    pub(crate) fn retain(&self, numbers: &BTreeSet<u32>) {
+        self.connector.retain(self.store, numbers);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -46,7 +46,7 @@ impl Supervisor {
         };
         let links = owners.iter().map(|owner| self.add_fabric(owner)).collect::<Result<Vec<_>, _>>()?;
         // Boxes that have another fabric now must end before they start there.
-        self.0.fabrics.connector().retain(&links.iter().map(|link| link.number()).collect());
+        self.0.fabrics.retain(&links.iter().map(|link| link.number()).collect());
         links.iter().try_for_each(|link| self.connect_first(link))
     }
 
@@ -104,7 +104,7 @@ impl Supervisor {
         };
         if !unused.is_empty() {
             let used = self.0.fabrics.all().iter().map(|link| link.number()).collect();
-            self.0.fabrics.connector().retain(&used);
+            self.0.fabrics.retain(&used);
         }
     }
 

@@ -105,7 +105,7 @@ impl Connector for ThreadFabric {
         self.fabrics.lock().unwrap().remove(&number);
     }
 
-    fn retain(&self, numbers: &BTreeSet<u32>) {
+    fn retain(&self, _: StoreIdentity, numbers: &BTreeSet<u32>) {
         self.numbers()
             .into_iter()
             .filter(|number| !numbers.contains(number))
