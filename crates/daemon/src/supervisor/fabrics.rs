@@ -10,29 +10,6 @@ use std::sync::Arc;
 /// The counter in the store of the numbers that fabrics have got. A number is never given to another owner.
 const NUMBERS: &str = "fabrics";
 
-/// What the store counts for each fabric.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Counter {
-    /// When the fabric started whose events were fetched.
-    Started,
-    /// The number of the last event that was fetched.
-    Events,
-}
-
-impl Counter {
-    /// The counter's name for the fabric with this number.
-    pub(super) fn name(self, number: u32) -> String {
-        let name = match self {
-            Self::Started => "fabric_started",
-            Self::Events => "fabric_events",
-        };
-        match number {
-            0 => name.into(),
-            number => format!("{name}/{number}"),
-        }
-    }
-}
-
 impl Supervisor {
     /// Connects to the fabrics of all owners of stored objects, and ends other ones.
     pub(super) fn connect_all(&self) -> Result<(), OperationError> {

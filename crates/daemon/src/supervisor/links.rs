@@ -2,6 +2,7 @@
 //! owner's switch is attached to a proxy, a switch of the same name in the fabric of the box, which a link connects to the
 //! real one.
 
+use super::link_table::LinkKey;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
 use crate::fabric::FabricLink;
@@ -34,23 +35,11 @@ struct Ends {
     far: LinkEnd,
 }
 
-/// The near end of a link.
-type LinkKey = (Owner, SwitchName, PortName);
-
 impl Ends {
     fn key(&self) -> LinkKey {
         let LinkEnd { owner, switch, port } = &self.near;
         (owner.clone(), switch.clone(), port.name.clone())
     }
-}
-
-/// Proxies, and links that could not be made yet.
-#[derive(Debug, Default)]
-pub(super) struct Links {
-    /// The proxies that exist: the owner of the boxes, and the switch.
-    proxies: BTreeSet<(Owner, SwitchName)>,
-    /// The near ends of links of which one fabric was not there.
-    broken: BTreeSet<LinkKey>,
 }
 
 /// The name of the port at a switch that leads to the boxes of another owner.

@@ -1,7 +1,7 @@
 //! The monitor: fetches events from the fabric, measures rates, and carries out what is due. A second thread keeps the
 //! connection to the fabric.
 
-use super::fabrics::Counter;
+use super::fabric_counter::Counter;
 use super::rate_meter::Used;
 use super::state::Supervisor;
 use crate::caller::Caller;

@@ -1,8 +1,8 @@
 //! The supervisor's state, its start and its shutdown.
 
 use super::claims::Claims;
-use super::fabrics::Counter;
-use super::links::Links;
+use super::fabric_counter::Counter;
+use super::link_table::Links;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
