@@ -21,6 +21,7 @@ mod monitor;
 mod operation;
 mod pending_confirmation;
 mod rate_meter;
+mod rebuilds;
 mod reconcile;
 mod save;
 #[cfg(test)]

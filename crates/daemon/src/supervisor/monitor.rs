@@ -33,8 +33,11 @@ impl Supervisor {
     pub(super) fn connect(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         let (client, reader) = link.connect()?;
         self.start_reader(link, &client, reader)?;
+        let rebuild = self.0.rebuilds.begin();
         link.set(client.clone());
-        self.find_fetched(link).and_then(|()| self.reconcile(link)).inspect_err(|_| {
+        let rebuilt = self.find_fetched(link).and_then(|()| self.reconcile(link));
+        drop(rebuild);
+        rebuilt.inspect_err(|_| {
             // Its reader then does not connect again, because the caller does.
             link.lost(&client);
         })

@@ -6,6 +6,7 @@ use super::link_table::Links;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
+use super::rebuilds::Rebuilds;
 use crate::audit::{Audit, AuditError};
 use crate::caller::Caller;
 use crate::error::OperationError;
@@ -142,6 +143,8 @@ pub(super) struct SupervisorState {
     saved_events: Mutex<SavedEvents>,
     /// Whether new boxes and starts are refused.
     pub(super) draining: AtomicBool,
+    /// Which fabrics do not have all boxes again.
+    pub(super) rebuilds: Rebuilds,
     ending: AtomicBool,
 }
 
@@ -304,6 +307,7 @@ impl Supervisor {
             events_until: Mutex::new(until),
             saved_events: Mutex::new(SavedEvents { until: events, retry: None }),
             draining: AtomicBool::new(draining),
+            rebuilds: Rebuilds::default(),
             ending: AtomicBool::new(false),
         };
         let supervisor = Self(Arc::new(state), Caller::Administrator);

@@ -8,10 +8,16 @@ use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport, Owner,
     PortDriver, PortStatus, Sandbox, Size, StopReply, SwitchName, Time, Usage,
 };
-use protocol::fabric::{Asked, BoxRuntime, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot};
+use protocol::fabric::{
+    Asked, BoxRuntime, FabricError, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a question about an object waits for a fabric that is being rebuilt, and the pause between two attempts.
+const REBUILD_TIMEOUT: Duration = Duration::from_secs(5);
+const REBUILD_PAUSE: Duration = Duration::from_millis(1);
 
 /// Facts about the daemon.
 #[derive(Debug)]
@@ -98,7 +104,34 @@ impl Supervisor {
 
     /// The state of a box.
     pub(super) fn runtime(&self, name: &BoxName, ask: Asked) -> Result<BoxRuntime, OperationError> {
-        self.0.fabrics.runtime(name, ask)?.ok_or_else(|| OperationError::NoBox(name.clone()))
+        self.until_rebuilt(|| {
+            self.0.fabrics.runtime(name, ask)?.ok_or_else(|| OperationError::NoBox(name.clone()))
+        })
+    }
+
+    /// Asks the fabric about an object. While it is being rebuilt, waits until it has the object again: the answer to a
+    /// change that is committed must not be that there is no such object.
+    pub(super) fn until_rebuilt<T>(
+        &self,
+        ask: impl Fn() -> Result<T, OperationError>,
+    ) -> Result<T, OperationError> {
+        let start = Instant::now();
+        loop {
+            let before = self.0.rebuilds.watch();
+            let result = ask();
+            let is_rebuilt = self.0.rebuilds.was_any(before);
+            let may_return = match &result {
+                Err(OperationError::NoBox(_) | OperationError::NoSwitch(_) | OperationError::NoPort(..)) => {
+                    is_rebuilt
+                }
+                Err(OperationError::Fabric(FabricError::Disconnected)) => true,
+                _ => false,
+            };
+            if !may_return || self.0.is_ending() || start.elapsed() > REBUILD_TIMEOUT {
+                return result;
+            }
+            std::thread::sleep(REBUILD_PAUSE);
+        }
     }
 
     pub(super) fn status(&self, managed: &ManagedBox) -> Result<BoxStatus, OperationError> {

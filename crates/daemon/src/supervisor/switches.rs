@@ -392,9 +392,11 @@ impl Supervisor {
         self.operate(Action::Change, switch, &claims, |operation| {
             self.make_port(operation, switch, request, None)
         })?;
-        let ports = self.show_switch(switch)?.port_list;
         let missing = || OperationError::NoPort(switch.clone(), request.name.clone());
-        ports.into_iter().find(|port| port.name == request.name).ok_or_else(missing)
+        self.until_rebuilt(|| {
+            let ports = self.describe_switch(switch)?.port_list;
+            ports.into_iter().find(|port| port.name == request.name).ok_or_else(missing)
+        })
     }
 
     /// Adds a port to a switch as a step of an operation.
@@ -701,6 +703,10 @@ impl Supervisor {
 
     /// All details of a switch.
     pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, OperationError> {
+        self.until_rebuilt(|| self.describe_switch(name))
+    }
+
+    fn describe_switch(&self, name: &SwitchName) -> Result<SwitchDetail, OperationError> {
         let stored = self.stored_switch(name)?;
         let described = self.0.fabrics.ask(orders::Ports { switch: name.clone() })?;
         let snapshot = self.0.fabrics.traffic()?;
