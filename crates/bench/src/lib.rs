@@ -3,6 +3,7 @@
 //! - [`engine`] runs configurations in two programs with Click's command line, this one and a peer, on the same
 //!   capture.
 //! - `boxes` measures start times, packet rates, response times and memory of boxes on a [`TestBed`].
+//! - [`kills`] kills the processes of a daemon, and checks that nothing acknowledged is lost.
 //! - `report` runs all measurements and renders them as a page.
 //!
 //! Each measurement returns a type that serialises to the documented fields of `clickbox bench`.
@@ -21,6 +22,7 @@
 mod boxes;
 pub mod engine;
 mod error;
+pub mod kills;
 mod report;
 mod sample_plan;
 mod statistics;

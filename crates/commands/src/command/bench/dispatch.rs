@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::boxes::BoxBenchmark;
-use super::engine;
+use super::{engine, kills};
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -21,6 +21,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Benchmark {
     Engine(engine::Arguments),
+    Kills(kills::Arguments),
     #[command(flatten)]
     Boxes(BoxBenchmark),
 }
@@ -29,6 +30,7 @@ enum Benchmark {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.benchmark {
         Benchmark::Engine(engine) => engine.measure()?,
+        Benchmark::Kills(kills) => kills.measure()?,
         Benchmark::Boxes(boxes) => boxes.measure()?,
     }
     Ok(ExitCode::SUCCESS)

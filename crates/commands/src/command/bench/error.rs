@@ -6,12 +6,15 @@ use std::io;
 
 use bench::MeasureError;
 use bench::engine::ComparisonError;
+use bench::kills::KillsError;
 
 use crate::error::FileError;
 
 /// Why a benchmark failed.
 #[derive(Debug)]
 pub(crate) enum BenchError {
+    /// Something that was acknowledged is lost, or it can't be found out.
+    Kills(KillsError),
     /// Boxes can't be measured.
     Measure(MeasureError),
     /// A configuration can't be measured.
@@ -36,6 +39,7 @@ pub(crate) enum BenchError {
 impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Kills(error) => error.fmt(f),
             Self::Measure(error) => error.fmt(f),
             Self::Compare { name, .. } => f.write_str(name),
             Self::Program(_) => f.write_str("the path of this program is unknown"),
@@ -50,6 +54,7 @@ impl Error for BenchError {
     /// The cause. If the message is the cause's, the cause's own cause.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Kills(error) => error.source(),
             Self::Measure(error) => error.source(),
             Self::Compare { cause, .. } => Some(cause),
             Self::Program(error) | Self::Folder(error) => Some(error),

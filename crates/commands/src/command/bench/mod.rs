@@ -4,6 +4,7 @@ mod boxes;
 mod dispatch;
 mod engine;
 mod error;
+mod kills;
 
 pub(crate) use dispatch::{Arguments, run};
 pub(crate) use error::BenchError;

@@ -1,0 +1,15 @@
+//! Kills daemon, launcher and fabric at random moments of operations, and checks what is there afterwards against books
+//! that are kept outside.
+//!
+//! Two clients run random operations and book what was acknowledged. Then processes are killed, while the clients go on
+//! for a while. Afterwards the daemon must have exactly what the books say, with or without the one operation of each
+//! client whose answer was missing or ambiguous.
+
+mod books;
+mod change;
+mod definitions;
+mod processes;
+mod run;
+
+pub use definitions::Definitions;
+pub use run::{KillPlan, Kills, KillsError, kills};

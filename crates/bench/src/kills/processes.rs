@@ -1,0 +1,135 @@
+//! The three processes, and how they are killed.
+
+use api::client::{Address, Client, Credentials};
+use api::{StopQuery, operation};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A kind of process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Victim {
+    Daemon,
+    Launcher,
+    Fabric,
+}
+
+/// A daemon with its store, and the processes that it started.
+#[derive(Debug)]
+pub(super) struct Processes {
+    program: PathBuf,
+    folder: PathBuf,
+    daemon: Option<Child>,
+}
+
+impl Processes {
+    pub(super) fn new(program: &Path, folder: &Path) -> Self {
+        Self { program: program.into(), folder: folder.into(), daemon: None }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+
+    /// Whether a daemon runs.
+    pub(super) fn has_daemon(&mut self) -> bool {
+        self.daemon.as_mut().is_some_and(|daemon| matches!(daemon.try_wait(), Ok(None)))
+    }
+
+    /// Starts a daemon, and waits until it is ready.
+    pub(super) fn start(&mut self) -> io::Result<()> {
+        let mut child = Command::new(&self.program)
+            .args(["daemon", "--json", "--socket"])
+            .arg(self.socket())
+            .arg("--store")
+            .arg(self.folder.join("store"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::options().create(true).append(true).open(self.folder.join("log"))?)
+            .spawn()?;
+        // The daemon prints a line when it is ready, or none if it fails.
+        let mut line = String::new();
+        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        BufReader::new(output).read_line(&mut line)?;
+        self.daemon = Some(child);
+        match line.is_empty() {
+            true => Err(io::Error::other(self.last_message())),
+            false => Ok(()),
+        }
+    }
+
+    /// The last line that the processes have printed.
+    fn last_message(&self) -> String {
+        let text = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        text.lines().last().unwrap_or("it ended without a message").to_string()
+    }
+
+    /// A client of the daemon.
+    pub(super) fn client(&self) -> Result<Client, api::client::ClientError> {
+        Client::new(Address::Unix(self.socket()), &Credentials::default())
+    }
+
+    /// The launcher, if one listens.
+    fn launcher(&self) -> Option<Pid> {
+        let path = self.folder.join("store.launcher");
+        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let socket = socket_with(kind.0, kind.1, kind.2, None).ok()?;
+        connect(&socket, &SocketAddrUnix::new(path).ok()?).ok()?;
+        Some(socket_peercred(&socket).ok()?.pid)
+    }
+
+    /// The fabrics that the launcher started.
+    fn fabrics(&self) -> Vec<Pid> {
+        let Some(launcher) = self.launcher() else { return Vec::new() };
+        let is_fabric = |process: &Pid| {
+            let folder = PathBuf::from(format!("/proc/{}", process.as_raw_nonzero()));
+            let read = |name: &str| fs::read(folder.join(name)).unwrap_or_default();
+            let status = String::from_utf8_lossy(&read("status")).into_owned();
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+            parent == Some(launcher.as_raw_nonzero().get())
+                && read("cmdline").split(|byte| *byte == 0).nth(1) == Some(b"fabric")
+        };
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+        processes.filter(is_fabric).collect()
+    }
+
+    /// The processes of a kind.
+    pub(super) fn find(&self, victim: Victim) -> Vec<Pid> {
+        match victim {
+            Victim::Daemon => self.daemon.iter().map(Pid::from_child).collect(),
+            Victim::Launcher => self.launcher().into_iter().collect(),
+            Victim::Fabric => self.fabrics(),
+        }
+    }
+
+    /// Kills processes. Returns how many there were.
+    pub(super) fn kill(&mut self, victim: Victim, processes: &[Pid]) -> u64 {
+        let killed = processes.iter().filter(|process| kill_process(**process, Signal::KILL).is_ok()).count();
+        if let Some(mut daemon) = self.daemon.take_if(|_| victim == Victim::Daemon) {
+            let _ = daemon.wait();
+        }
+        killed as u64
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        let all = StopQuery { all: true };
+        let stopped = self.client().and_then(|client| client.call(&operation::STOP_DAEMON, &[], &all, &()));
+        if let Some(mut daemon) = self.daemon.take() {
+            if stopped.is_err() {
+                let _ = daemon.kill();
+            }
+            let _ = daemon.wait();
+        }
+        // A launcher that is left ends its fabrics.
+        if let Some(launcher) = self.launcher() {
+            let _ = kill_process(launcher, Signal::TERM);
+        }
+    }
+}
