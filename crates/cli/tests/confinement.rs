@@ -5,9 +5,10 @@ mod support;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 use std::time::Instant;
 use support::{Daemon, TIMEOUT};
-use test_support::{Capability, require};
+use test_support::{Capability, require, skip};
 
 const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n";
 
@@ -140,4 +141,31 @@ fn a_filtered_fabric_gets_another_spawner() {
     assert_eq!(children(fabric), [forker]);
     assert_ne!(children(forker), [spawner]);
     check_confined(fabric);
+}
+
+/// The units say how exposed they are. The daemon's is below 2.0.
+#[test]
+fn the_units_state_their_exposure() {
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").canonicalize().expect("dist");
+    for (unit, most) in [("clickbox.service", 2.0), ("clickbox-launcher.service", 3.5)] {
+        let path = folder.join(unit);
+        let text = fs::read_to_string(&path).expect("a unit");
+        let level = |text: &str, before: &str| -> Option<f64> {
+            text.split(before).nth(1)?.split_ascii_whitespace().next()?.trim_end_matches('.').parse().ok()
+        };
+        let stated = level(&text, "an exposure level of ").expect("the unit states its exposure");
+        assert!(stated <= most, "{unit}: {stated}");
+        let mut analyze = Command::new("systemd-analyze");
+        let Ok(output) = analyze.args(["security", "--offline=true", "--no-pager"]).arg(&path).output()
+        else {
+            skip(Capability::Systemd, "there is no systemd-analyze");
+            return;
+        };
+        let report = String::from_utf8_lossy(&output.stdout);
+        match level(&report, &format!("exposure level for {unit}: ")) {
+            Some(found) => assert!((found - stated).abs() < 0.05, "{unit}: it states {stated}:\n{report}"),
+            None => skip(Capability::Systemd, "it does not check units offline"),
+        }
+    }
 }

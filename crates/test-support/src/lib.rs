@@ -39,12 +39,21 @@ pub enum Capability {
     Processors,
     /// Huge pages: reserved ones (`vm.nr_hugepages`), or a kernel that makes them of files in memory.
     HugePages,
+    /// `systemd-analyze`, which judges units.
+    Systemd,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: &[Capability] =
-        &[Self::Kvm, Self::Root, Self::Nested, Self::Openapi, Self::Processors, Self::HugePages];
+    pub const ALL: &[Capability] = &[
+        Self::Kvm,
+        Self::Root,
+        Self::Nested,
+        Self::Openapi,
+        Self::Processors,
+        Self::HugePages,
+        Self::Systemd,
+    ];
 
     /// Its name in `CLICKBOX_REQUIRE`.
     pub const fn name(self) -> &'static str {
@@ -55,11 +64,12 @@ impl Capability {
             Self::Openapi => "openapi",
             Self::Processors => "processors",
             Self::HugePages => "huge-pages",
+            Self::Systemd => "systemd",
         }
     }
 
     /// Checks that the machine has it. Those that only an attempt can show ([`Self::Nested`], [`Self::Openapi`],
-    /// [`Self::HugePages`]) count as present: the test that tries calls [`skip`].
+    /// [`Self::HugePages`], [`Self::Systemd`]) count as present: the test that tries calls [`skip`].
     fn check(self) -> Result<(), String> {
         match self {
             Self::Kvm => match OpenOptions::new().read(true).write(true).open("/dev/kvm") {
@@ -71,7 +81,7 @@ impl Capability {
                 Ok(count) if count.get() > 1 => Ok(()),
                 _ => Err("there is only one CPU".to_string()),
             },
-            Self::Nested | Self::Openapi | Self::HugePages => Ok(()),
+            Self::Nested | Self::Openapi | Self::HugePages | Self::Systemd => Ok(()),
         }
     }
 }

@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// without a store that of the socket, with .launcher appended]
     #[arg(long, value_name = "PATH")]
     launcher: Option<PathBuf>,
+    /// Do not start a launcher: a service manager does. Requests that need one fail until it listens.
+    #[arg(long, requires = "launcher")]
+    expect_launcher: bool,
     /// Give each owner of boxes and switches a fabric, a process of its own. If it crashes, only this owner's boxes are
     /// away. It costs processor time: fabrics that share a processor sleep when they are idle, and boxes at another owner's
     /// switch reach it through a copy.
@@ -192,6 +195,9 @@ fn connector(
     store: Option<&Path>,
 ) -> Result<LauncherConnector, CommandError> {
     let path = arguments.launcher.clone().unwrap_or_else(|| launcher_socket(store.unwrap_or(socket)));
+    if arguments.expect_launcher {
+        return LauncherConnector::new(path, None).map_err(CommandError::Starter);
+    }
     let program = std::env::current_exe().map_err(CommandError::OwnProgram)?;
     let mut command = Command::new(program);
     command.args(["launcher", "--on-request", "--detached", "--socket"]).arg(&path);
