@@ -18,15 +18,6 @@ pub(crate) fn cgroup() -> CgroupVersion {
     }
 }
 
-/// Whether this process may lower the nice value of others (CAP_SYS_NICE).
-fn can_raise_priority() -> bool {
-    const SYS_NICE: u32 = 23;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
-    effective >> SYS_NICE & 1 == 1
-}
-
 /// A line of `/proc/meminfo`, in bytes.
 fn memory(text: &str, name: &str) -> Size {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -61,9 +52,9 @@ impl Supervisor {
         if let Some(reason) = &reason {
             remarks.push(format!("boxes run in processes because {reason}; load the module kvm_intel or kvm_amd, and let the daemon's user open /dev/kvm"));
         }
-        if !can_raise_priority() {
+        if !first.raises_priority {
             remarks.push(
-                "a weight above 100 has no effect on boxes in processes; give the daemon CAP_SYS_NICE"
+                "a weight above 100 has no effect on boxes in processes; let the launcher raise its limit of priorities (LimitNICE=40)"
                     .to_string(),
             );
         }
@@ -87,6 +78,7 @@ impl Supervisor {
             memory: memory(&meminfo, "MemTotal"),
             memory_available: memory(&meminfo, "MemAvailable"),
             counts: facts.counts,
+            isolation: first.isolation.clone(),
             remarks,
         })
     }

@@ -38,6 +38,9 @@ pub struct HostStatus {
     pub memory_available: Size,
     /// The number of boxes, switches, ports and stacks.
     pub counts: Counts,
+    /// What isolates boxes in processes from the host.
+    #[serde(default)]
+    pub isolation: Isolation,
     /// Privileges and features that the daemon lacks: for each a sentence with the remedy.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -55,6 +58,24 @@ pub struct FabricStatus {
     pub version: String,
     /// When it started.
     pub started: Time,
+}
+
+/// What isolates boxes in processes from the host, besides their system call filter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Isolation {
+    /// The layers that boxes have.
+    pub layers: Vec<String>,
+    /// The layers that the host does not permit. Boxes run without them.
+    pub missing: Vec<MissingLayer>,
+}
+
+/// A layer of isolation that the host does not permit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissingLayer {
+    /// The layer.
+    pub layer: String,
+    /// Why boxes do not have it.
+    pub reason: String,
 }
 
 /// What ends with the daemon.

@@ -49,8 +49,8 @@ pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
 pub use handler_write::{RecordedWrite, Save, Saved, UnsavedWrite, WriteEffect};
 pub use host::{
-    CgroupVersion, Counts, DrainStatus, FabricRestart, FabricStatus, HostStatus, Kvm, RestartQuery,
-    StopQuery, StopReply, Upgrade, UpgradeReply,
+    CgroupVersion, Counts, DrainStatus, FabricRestart, FabricStatus, HostStatus, Isolation, Kvm,
+    MissingLayer, RestartQuery, StopQuery, StopReply, Upgrade, UpgradeReply,
 };
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};

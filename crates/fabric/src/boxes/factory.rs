@@ -12,8 +12,8 @@ use crate::processors::{AffinityGuard, Processors};
 use boundary::Slots;
 use model::CreateBox;
 use sandbox::{
-    CreateError, EventFd, Host, HostSettings, PortSettings, Sandbox, SandboxKind, Settings, Snapshot, Target,
-    Worker,
+    CreateError, EventFd, Host, HostSettings, Layer, PortSettings, Sandbox, SandboxKind, Settings, Snapshot,
+    Target, Worker,
 };
 use std::sync::Arc;
 use switch::driver::BoxPort;
@@ -70,6 +70,30 @@ impl SandboxFactory {
     /// Whether virtual machines are available.
     pub(crate) fn has_vms(&self) -> bool {
         self.host.has_vms()
+    }
+
+    /// What isolates boxes in processes. It waits until their spawner has started.
+    pub(crate) fn isolation(&self) -> model::Isolation {
+        let missing = |layer: Layer, reason: String| model::MissingLayer { layer: layer.to_string(), reason };
+        match self.host.isolation() {
+            Ok(isolation) => model::Isolation {
+                layers: Layer::ALL
+                    .iter()
+                    .filter(|layer| isolation.holds(**layer))
+                    .map(ToString::to_string)
+                    .collect(),
+                missing: isolation
+                    .missing()
+                    .iter()
+                    .map(|found| missing(found.layer, found.reason()))
+                    .collect(),
+            },
+            // No process can be created now.
+            Err(error) => model::Isolation {
+                layers: Vec::new(),
+                missing: Layer::ALL.iter().map(|layer| missing(*layer, error.to_string())).collect(),
+            },
+        }
     }
 
     /// The number of shared workers.

@@ -10,6 +10,7 @@ use protocol::fabric::{
     Asked, BoxInventory, BoxRuntime, BoxStats, FabricFacts, FileStatus, InventoryReply, LogPage,
     ResourceUsage,
 };
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -146,6 +147,9 @@ impl Fabric {
             cores: number(self.0.factory.cores()),
             workers: number(self.0.factory.workers()),
             capture_lost: self.0.capture_lost.load(Ordering::Relaxed),
+            // The limit that permits all priorities; the launcher sets it.
+            raises_priority: getrlimit(Resource::Nice).current.is_none_or(|limit| limit >= 40),
+            isolation: self.0.factory.isolation(),
         }
     }
 

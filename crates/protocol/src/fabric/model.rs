@@ -2,7 +2,8 @@
 
 use ::model::{
     AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch, Diagnostic, Event,
-    File, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, SwitchName, Time, Traffic,
+    File, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, SwitchName,
+    Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -243,6 +244,12 @@ pub struct FabricFacts {
     pub workers: u32,
     /// Packets that captures skipped because readers were too slow.
     pub capture_lost: u64,
+    /// Whether it may lower the niceness of boxes in processes.
+    #[serde(default)]
+    pub raises_priority: bool,
+    /// What isolates boxes in processes.
+    #[serde(default)]
+    pub isolation: Isolation,
 }
 
 /// Counters of a port, from the switch's side.

@@ -2,8 +2,8 @@
 
 use model::{
     AccountRow, AddPort, AddressEntry, AddressKind, BoxName, ConfigurationName, CrashReport, CreateBox,
-    CreateSwitch, Diagnostic, Event, EventKind, File, Limits, LogLine, MacAddr, PortDriver, PortName,
-    PortRequest, Sandbox, Severity, SwitchName, Time, Value,
+    CreateSwitch, Diagnostic, Event, EventKind, File, Isolation, Limits, LogLine, MacAddr, PortDriver,
+    PortName, PortRequest, Sandbox, Severity, SwitchName, Time, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
@@ -173,7 +173,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Inventory {} => inventory();
         Facts {} => FabricFacts {
             process: 7, version: "0.1.0".into(), started: time(), sandboxes: vec![SandboxKind::Vm],
-            cores: 4, workers: 3, capture_lost: 0
+            cores: 4, workers: 3, capture_lost: 0, raises_priority: false, isolation: Isolation::default()
         };
         AddSwitch { definition: CreateSwitch::new(switch()) } => ();
         RemoveSwitch { switch: switch() } => ();

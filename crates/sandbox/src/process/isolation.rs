@@ -87,10 +87,16 @@ pub struct MissingLayer {
     pub errno: i32,
 }
 
+impl MissingLayer {
+    /// Why it is missing.
+    pub fn reason(&self) -> String {
+        format!("can't {}: {}", self.step, io::Error::from_raw_os_error(self.errno))
+    }
+}
+
 impl fmt::Display for MissingLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cause = io::Error::from_raw_os_error(self.errno);
-        write!(f, "{}: can't {}: {cause}", self.layer, self.step)
+        write!(f, "{}: {}", self.layer, self.reason())
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use api::client::ClientError;
-use api::{HostStatus, operation};
+use api::{HostStatus, Isolation, operation};
 use clap::Args;
 use serde::Serialize;
 
@@ -53,6 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 let of = fabric.owner.as_ref().map_or(String::new(), |owner| format!(" of owner {owner}"));
                 CheckResult::good("fabric", format!("{} in process {}{of}", fabric.version, fabric.pid))
             }));
+            findings.push(isolation(&status.isolation));
             Some(status)
         }
         Err(error @ CommandError::Client(ClientError::NoDaemon { .. })) => {
@@ -70,6 +71,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         output::text(&text(&findings, boxes, Palette::of(&std::io::stdout())));
     }
     Ok(ExitCode::from(u8::from(!boxes)))
+}
+
+/// What isolates boxes in processes, which the spawner of a running daemon's fabric has found out.
+fn isolation(isolation: &Isolation) -> CheckResult {
+    let (held, missing) = (isolation.layers.len(), &isolation.missing);
+    let found = format!("{held} of {} layers around boxes in processes", held + missing.len());
+    if missing.is_empty() {
+        return CheckResult::good("isolation", found);
+    }
+    let reasons: Vec<String> =
+        missing.iter().map(|missing| format!("{}: {}", missing.layer, missing.reason)).collect();
+    CheckResult::limited("isolation", found, format!("boxes run without {}", reasons.join("; ")))
 }
 
 /// Width of the column of names.
