@@ -107,7 +107,10 @@ fn a_fabric_of_root_runs_boxes_as_another_user() {
     let user = |process: u32| threads(process)[0]["Uid"].clone();
     assert_eq!(user(fabric), ["65533"; 4].join("\t"));
     let forker = children(fabric)[0];
-    let boxes = children(children(forker)[0]);
+    let spawner = children(forker)[0];
+    let state = threads(spawner);
+    assert_eq!((state.len(), state[0]["Seccomp"].as_str(), state[0]["NoNewPrivs"].as_str()), (1, "2", "1"));
+    let boxes = children(spawner);
     assert_eq!(boxes.len(), 3);
     let namespace = |process: u32| fs::read_link(format!("/proc/{process}/ns/user")).expect("a namespace");
     for process in boxes {

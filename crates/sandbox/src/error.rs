@@ -101,6 +101,8 @@ impl std::error::Error for SettingsError {}
 pub enum SetupError {
     /// The system call filter could not be compiled.
     Filter(seccompiler::BackendError),
+    /// The spawner's system call filter could not be compiled.
+    SpawnerFilter(seccomp::FilterError),
     /// The system call filter has this many instructions, more than fit into the shared region.
     FilterLength(usize),
     /// The kernel refused a new process.
@@ -124,6 +126,7 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Filter(_) => write!(f, "can't create a box's system call filter"),
+            Self::SpawnerFilter(error) => error.fmt(f),
             Self::FilterLength(count) => write!(
                 f,
                 "a box's system call filter has {count} instructions; the limit is {}",
@@ -142,6 +145,8 @@ impl std::error::Error for SetupError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Filter(error) => Some(error),
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::SpawnerFilter(error) => error.source(),
             Self::Clone(cause) | Self::Child { cause, .. } | Self::Spawner(cause) => Some(cause),
             Self::FilterLength(_) | Self::Gone | Self::NoReply => None,
         }

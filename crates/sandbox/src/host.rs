@@ -84,7 +84,7 @@ impl Host {
     pub(crate) fn without_filter(image: &[u8]) -> Result<Self, HostError> {
         let mut host = Self::new(image)?;
         let image = host.program.image.clone();
-        host.program = Arc::new(Program::new(&image, None)?.without_filter());
+        host.program = Arc::new(Program::without_filter(&image)?);
         Ok(host)
     }
 

@@ -19,19 +19,26 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(image: &Arc<Image>, forker: Option<Forker>) -> Result<Self, HostError> {
-        // Its pages are shared by all processes that run it.
+        let file = Self::file(image)?;
+        let spawner = Spawner::start(&file, forker)?;
+        Ok(Self { image: image.clone(), filter: filter::program()?, spawner })
+    }
+
+    /// The image as a file. Its pages are shared by all processes that run it.
+    fn file(image: &Image) -> Result<OwnedFd, SystemError> {
         let file = memory_file(c"box-image")?;
         let mut file = File::from(file);
         file.write_all(&image.file).map_err(|cause| SystemError { action: "store the box image", cause })?;
         let file = OwnedFd::from(file);
         seal(&file, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
-        let spawner = Spawner::start(&file, forker)?;
-        Ok(Self { image: image.clone(), filter: filter::program()?, spawner })
+        Ok(file)
     }
 
+    /// A program whose boxes and spawner may make all system calls.
     #[cfg(test)]
-    pub(crate) fn without_filter(self) -> Self {
-        Self { filter: filter::permit_all(), ..self }
+    pub(crate) fn without_filter(image: &Arc<Image>) -> Result<Self, HostError> {
+        let spawner = Spawner::with_filter(&Self::file(image)?, None, None)?;
+        Ok(Self { image: image.clone(), filter: filter::permit_all(), spawner })
     }
 }
 

@@ -1,12 +1,14 @@
 //! The spawner of a host.
 
-use crate::error::{SetupError, SystemError};
+use crate::error::{HostError, SetupError, SystemError};
 use crate::lock::lock;
 use crate::process::isolation::Isolation;
 use crate::process::spawner::box_process::BoxProcess;
+use crate::process::spawner::filter;
 use crate::process::spawner::forker::Forker;
 use crate::process::spawner::launch::Helper;
 use crate::process::spawner::link::{Link, SpawnRequest};
+use seccomp::Program;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -35,7 +37,17 @@ impl Spawner {
     /// Starts the helper. The thread that forks it lives as long as the spawner, because the kernel kills the helper when
     /// that thread ends.
     /// With a forker, the forker does that.
-    pub(crate) fn start(image: &OwnedFd, forker: Option<Forker>) -> Result<Self, SystemError> {
+    pub(crate) fn start(image: &OwnedFd, forker: Option<Forker>) -> Result<Self, HostError> {
+        let filter = filter::program()?;
+        Self::with_filter(image, forker, Some(filter))
+    }
+
+    /// A spawner whose helper has this filter or none. A forker decides itself.
+    pub(crate) fn with_filter(
+        image: &OwnedFd,
+        forker: Option<Forker>,
+        filter: Option<Program>,
+    ) -> Result<Self, HostError> {
         let failed = |cause| SystemError { action: "start the process spawner", cause };
         let image = image.try_clone().map_err(failed)?;
         let (starts, orders) = mpsc::channel::<Sender<Started>>();
@@ -46,7 +58,7 @@ impl Spawner {
                 drop(helper.take());
                 let started = match &forker {
                     Some(forker) => forker.start(image.as_fd()),
-                    None => Helper::start(image.as_fd()).map(|(started, link)| {
+                    None => Helper::start(image.as_fd(), filter.as_ref()).map(|(started, link)| {
                         helper = Some(started);
                         link
                     }),

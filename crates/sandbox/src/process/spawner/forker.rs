@@ -6,6 +6,7 @@
 
 use crate::error::{SetupError, SystemError};
 use crate::poll;
+use crate::process::spawner::filter;
 use crate::process::spawner::launch::{Helper, Process, socket_pair};
 use crate::process::spawner::link::Link;
 use crate::process::spawner::message::{WORDS, Words, decode_isolation, encode_isolation};
@@ -125,11 +126,12 @@ fn run(socket: &OwnedFd, parent: libc::pid_t) -> ! {
 }
 
 fn serve() {
+    let Ok(filter) = filter::program() else { return };
     let mut helper = None;
     while let Ok(Some(received)) = receive(SOCKET) {
         let Some(image) = owned(&received) else { return };
         drop(helper.take());
-        let sent = match Helper::start(image.as_fd()) {
+        let sent = match Helper::start(image.as_fd(), Some(&filter)) {
             Ok((started, link)) => {
                 helper = Some(started);
                 let (socket, isolation) = link.into_parts();

@@ -5,6 +5,7 @@
 //! unmapped at once.
 
 use crate::process::spawner::exec::{self, ChildSetup, STACK_SIZE};
+use crate::process::spawner::filter::HelperFilter;
 use crate::process::spawner::layers;
 use crate::process::spawner::message::{Order, Reply};
 use crate::process::spawner::oom_score::OomScore;
@@ -31,6 +32,8 @@ pub(super) struct HelperSetup {
     pub(super) image: RawFd,
     /// The namespaces that it was created in.
     pub(super) namespaces: i32,
+    /// The system calls that it may make when it has entered its isolation.
+    pub(super) filter: HelperFilter,
 }
 
 /// Serves the host until its end of the socket closes. All signals are blocked.
@@ -96,6 +99,7 @@ fn enter(setup: &HelperSetup, score: &OomScore, stack: &mut [u8]) -> Result<i32,
     let Some(Order::Enter { changes_user }) = Order::decode(received.words) else { return Err(libc::EPROTO) };
     let in_user_namespace = setup.namespaces & libc::CLONE_NEWUSER != 0;
     let (results, namespaces) = layers::enter(changes_user, in_user_namespace, score, stack);
+    setup.filter.install()?;
     reply(Reply::Entered { results })?;
     Ok(namespaces)
 }

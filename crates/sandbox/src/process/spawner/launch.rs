@@ -3,10 +3,12 @@
 use crate::error::SetupError;
 use crate::process::isolation::{Layer, MissingLayer};
 use crate::process::spawner::cgroup::Cgroup;
+use crate::process::spawner::filter::HelperFilter;
 use crate::process::spawner::helper::{self, HelperSetup};
 use crate::process::spawner::layers::NOBODY;
 use crate::process::spawner::link::Link;
 use crate::process::spawner::step::Step;
+use seccomp::Program;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -35,15 +37,17 @@ pub(super) struct Process {
 }
 
 impl Helper {
-    /// Forks a helper. The thread must live as long as the helper is needed: the kernel kills it when the thread ends.
-    pub(super) fn start(image: BorrowedFd<'_>) -> Result<(Self, Link), SetupError> {
+    /// Forks a helper, with a filter unless that is tested. The thread must live as long as the helper is needed: the kernel kills it when the thread ends.
+    pub(super) fn start(image: BorrowedFd<'_>, filter: Option<&Program>) -> Result<(Self, Link), SetupError> {
         let (host, child) = socket_pair()?;
         let capabilities = effective_capabilities();
         let is_privileged = capabilities & ENTERS == ENTERS;
         let mut missing = Vec::new();
         let own_user = if is_privileged { 0 } else { libc::CLONE_NEWUSER };
         let namespaces = libc::CLONE_NEWPID | own_user;
-        let mut setup = HelperSetup { socket: child.as_raw_fd(), image: image.as_raw_fd(), namespaces };
+        let filter = HelperFilter::new(filter)?;
+        let mut setup =
+            HelperSetup { socket: child.as_raw_fd(), image: image.as_raw_fd(), namespaces, filter };
         let process = match fork(&setup) {
             Ok(process) => process,
             Err(error) => {

@@ -12,6 +12,7 @@ mod capabilities;
 mod cgroup;
 mod client;
 mod exec;
+mod filter;
 mod forker;
 mod helper;
 mod launch;
