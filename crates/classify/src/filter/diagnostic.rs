@@ -3,10 +3,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt;
-
-use super::vocabulary;
 
 /// A problem with one rule. `Display` prints it with the rule's number, in Click's wording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,20 +118,7 @@ pub enum RuleDiagnosticKind {
     DirectionIgnored(Box<str>),
 }
 
-/// The actions of a rule of `IPFilter`.
-const ACTIONS: [&str; 3] = ["allow", "deny", "drop"];
-
 impl RuleDiagnosticKind {
-    /// The word that has no meaning where it stands, and the words that have one.
-    #[must_use]
-    pub fn unknown_word(&self) -> Option<(&str, Vec<&'static str>)> {
-        match self {
-            Self::UnknownAction(word) => Some((word, ACTIONS.to_vec())),
-            Self::EmptyTerm(word) | Self::Garbage(word) => Some((word, vocabulary::words().collect())),
-            _ => None,
-        }
-    }
-
     /// Whether the rule would be right if the element had more outputs.
     #[must_use]
     pub fn depends_on_ports(&self) -> bool {

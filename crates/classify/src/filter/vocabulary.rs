@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use packet::protocol;
 
@@ -75,8 +76,23 @@ const OTHER_WORDS: [&str; 14] =
     ["all", "and", "any", "dst", "ether", "icmp", "ip", "not", "or", "src", "tcp", "true", "udp", "false"];
 
 /// The words of conditions.
-pub(super) fn words() -> impl Iterator<Item = &'static str> {
+fn words() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, ..)| *name).chain(OTHER_WORDS)
+}
+
+/// The actions of a rule of `IPFilter`.
+const ACTIONS: [&str; 3] = ["allow", "deny", "drop"];
+
+impl RuleDiagnosticKind {
+    /// The word that has no meaning where it stands, and the words that have one.
+    #[must_use]
+    pub fn unknown_word(&self) -> Option<(&str, Vec<&'static str>)> {
+        match self {
+            Self::UnknownAction(word) => Some((word, ACTIONS.to_vec())),
+            Self::EmptyTerm(word) | Self::Garbage(word) => Some((word, words().collect())),
+            _ => None,
+        }
+    }
 }
 
 /// The kind that `word` names.
