@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 /// Pause between two questions whether it serves.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Replace the daemon by another program, while boxes and traffic go on.
+/// Replace the daemon while boxes and traffic go on.
 ///
 /// The daemon checks that the new program reads its store and speaks with the fabric that runs. It then hands its sockets
 /// to the new program, which it starts with its own arguments, and ends when that is ready. If the new program does not
