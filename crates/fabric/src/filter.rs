@@ -23,6 +23,7 @@ const CALLS: &[i64] = &[
     libc::SYS_dup,
     libc::SYS_fcntl,
     libc::SYS_fstat,
+    libc::SYS_fstatfs,
     libc::SYS_newfstatat,
     libc::SYS_statx,
     libc::SYS_getdents64,
