@@ -476,6 +476,21 @@ impl Supervisor {
             .ok_or_else(|| OperationError::NoPort(switch.clone(), port.clone()))
     }
 
+    /// The driver of a port by the stored definitions, which also have the near end of a pipe.
+    fn stored_driver(&self, switch: &SwitchName, port: &PortName) -> Option<PortDriver> {
+        let switches = self.0.switches();
+        let own = switches.get(switch).and_then(|stored| {
+            stored.definition.ports.iter().find(|there| there.name == *port).map(|there| there.driver.clone())
+        });
+        let leads_here = |there: &AddPort| matches!(&there.driver, PortDriver::Pipe { switch: at, port: far } if at == switch && far == port);
+        own.or_else(|| {
+            switches.values().find_map(|stored| {
+                let near = stored.definition.ports.iter().find(|there| leads_here(there))?;
+                Some(PortDriver::Pipe { switch: stored.definition.name.clone(), port: near.name.clone() })
+            })
+        })
+    }
+
     /// Adds the removal of a port to an operation. [`take_down_port`](Self::take_down_port) realises it.
     pub(super) fn plan_port_removal(
         &self,
@@ -510,7 +525,9 @@ impl Supervisor {
     /// Removes a port from its switch, and from the definition that contains it.
     pub(super) fn take_down_port(&self, switch: &SwitchName, port: &PortName) {
         let _change = self.0.change();
-        let Ok(driver) = self.described_port(switch, port) else { return };
+        // The next fabric must not get the port if this one has ended.
+        let described = self.described_port(switch, port).ok();
+        let Some(driver) = described.or_else(|| self.stored_driver(switch, port)) else { return };
         self.unlink_port(switch, port, &driver);
         // If the fabric has ended, there is no port.
         let _ = self.0.fabrics.ask(orders::RemovePort { switch: switch.clone(), port: port.clone() });
