@@ -1,6 +1,6 @@
 //! Second counts of frames, on the far side of each place: what one place counts as gone out, the next counts as come in.
 //!
-//! [`Counters`](crate::Counters) are what a port shows. These counts are kept apart, so that the two can be compared.
+//! [`Counters`] are what a port shows. These counts are kept apart, so that the two can be compared.
 
 use crate::counters::Counters;
 use std::ops::AddAssign;

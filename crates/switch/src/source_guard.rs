@@ -87,7 +87,7 @@ impl SourceGuard {
         }
     }
 
-    /// Checks a frame: all of it, or a head with everything that [counts](Self::needs_whole).
+    /// Checks a frame: all of it, or a head with everything that counts.
     ///
     /// # Errors
     ///

@@ -1,0 +1,68 @@
+//! A fabric for each owner, in processes of their own.
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Instant;
+use support::{Daemon, TIMEOUT};
+
+/// The fabrics' processes, by owner.
+fn fabrics(daemon: &Daemon) -> BTreeMap<String, i32> {
+    let report = daemon.json(&["doctor"]);
+    let fabrics = report["daemon"]["fabrics"].as_array().expect("a list").iter();
+    let entry = |fabric: &Value| {
+        let owner = fabric["owner"].as_str().expect("an owner").to_string();
+        (owner, fabric["pid"].as_i64().expect("a process") as i32)
+    };
+    fabrics.map(entry).collect()
+}
+
+/// Waits until many more packets have arrived.
+fn passes(daemon: &Daemon) {
+    let count = || daemon.run(&["read", "sink/c.count"]).1.trim().parse::<u64>().ok();
+    let begin = Instant::now();
+    let mut first = None;
+    loop {
+        let now = count();
+        // A box that is just being restarted has no count, and then starts from zero.
+        match (first, now) {
+            (Some(before), Some(now)) if now > before + 500 => return,
+            (None, _) => first = now,
+            (Some(before), Some(now)) if now < before => first = Some(now),
+            _ => {}
+        }
+        assert!(begin.elapsed() < TIMEOUT, "no packets: {now:?} after {first:?}");
+    }
+}
+
+#[test]
+fn each_owner_has_a_process_that_may_end_alone() {
+    let options = ["--no-store", "--fabric-per-owner", "--fabric-share", "alice=200"];
+    let daemon = Daemon::start_with("owner-fabrics", &options);
+    let sink = daemon.file("sink.click", "FromDevice(0) -> c :: Counter -> Discard;");
+    let source = "RatedSource(RATE 2000) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> ToDevice(0);";
+    let source = daemon.file("source.click", source);
+    daemon.check(&["switch", "create", "lan", "--owner", "alice", "--share-with", "bob"], 0, &[]);
+    daemon.check(&["create", "sink", &sink, "--owner", "alice", "--attach", "lan"], 0, &[]);
+    daemon.check(&["create", "source", &source, "--owner", "bob", "--attach", "lan,transparent"], 0, &[]);
+    passes(&daemon);
+    let before = fabrics(&daemon);
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["alice", "bob", "default"]);
+    daemon.check(&["switch", "show", "lan"], 0, &["from-bob"]);
+    let started = daemon.json(&["show", "source"])["started"].clone();
+    let of_alice = Pid::from_raw(before["alice"]).expect("a process");
+    kill_process(of_alice, Signal::KILL).expect("a signal");
+    daemon.until(&["events"], "the fabric of owner alice was restarted");
+    passes(&daemon);
+    let after = fabrics(&daemon);
+    assert_ne!(after["alice"], before["alice"]);
+    assert_eq!((after["bob"], after["default"]), (before["bob"], before["default"]));
+    assert_eq!(daemon.json(&["show", "source"])["started"], started);
+    daemon.check(
+        &["port", "add", "lan", "third", "--driver", "box", "--to", "source:0"],
+        1,
+        &["different owners"],
+    );
+}
