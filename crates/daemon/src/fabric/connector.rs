@@ -62,11 +62,11 @@ pub struct LauncherConnector {
     starter: Option<Starter>,
     /// What owners' fabrics get of the processors. The others get the default.
     shares: BTreeMap<Owner, Share>,
-    state: Mutex<State>,
+    state: Mutex<LauncherState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LauncherState {
     store: StoreIdentity,
     client: Option<Client>,
 }
@@ -91,7 +91,7 @@ impl LauncherConnector {
         Self { shares, ..self }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LauncherState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

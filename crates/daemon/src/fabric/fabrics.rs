@@ -2,7 +2,7 @@
 
 use super::connector::Connector;
 use super::link::FabricLink;
-use super::route::{Place, Route};
+use super::route::{OrderTarget, Route};
 use crate::error::OperationError;
 use api::{AccountRow, BoxName, Owner, SwitchName};
 use protocol::StoreIdentity;
@@ -18,11 +18,11 @@ pub(crate) struct Fabrics {
     store: StoreIdentity,
     /// Each owner has a fabric. Otherwise all have the default owner's.
     per_owner: bool,
-    state: Mutex<State>,
+    state: Mutex<FabricTable>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FabricTable {
     links: BTreeMap<Owner, Arc<FabricLink>>,
     /// The owners of all boxes and switches, also of those that are being created or removed.
     boxes: BTreeMap<BoxName, Owner>,
@@ -46,7 +46,7 @@ impl Fabrics {
         self.connector.retain(self.store, numbers);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FabricTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,23 +125,42 @@ impl Fabrics {
         self.state().switches.insert(name.clone(), owner.clone());
     }
 
+    /// The number of recorded boxes and switches.
+    pub(crate) fn recorded(&self) -> usize {
+        let state = self.state();
+        state.boxes.len() + state.switches.len()
+    }
+
+    /// Forgets the owners of boxes and switches that no longer exist.
+    pub(crate) fn forget_removed(
+        &self,
+        is_box: impl Fn(&BoxName) -> bool,
+        is_switch: impl Fn(&SwitchName) -> bool,
+    ) {
+        let mut state = self.state();
+        state.boxes.retain(|name, _| is_box(name));
+        state.switches.retain(|name, _| is_switch(name));
+    }
+
     /// The fabric that has what an order is about.
-    fn link(&self, place: &Place<'_>) -> Result<Arc<FabricLink>, OperationError> {
+    fn link(&self, target: &OrderTarget<'_>) -> Result<Arc<FabricLink>, OperationError> {
         let default = Owner::default();
         let mut state = self.state();
         if state.closed {
             return Err(OperationError::Ending);
         }
-        match place {
-            Place::NewBox(name, owner) => drop(state.boxes.insert((*name).clone(), (*owner).clone())),
-            Place::NewSwitch(name, owner) => drop(state.switches.insert((*name).clone(), (*owner).clone())),
-            Place::Box(_) | Place::Switch(_) => {}
+        match target {
+            OrderTarget::NewBox(name, owner) => drop(state.boxes.insert((*name).clone(), (*owner).clone())),
+            OrderTarget::NewSwitch(name, owner) => {
+                drop(state.switches.insert((*name).clone(), (*owner).clone()))
+            }
+            OrderTarget::Box(_) | OrderTarget::Switch(_) => {}
         }
-        let owner = match place {
-            Place::NewBox(_, owner) | Place::NewSwitch(_, owner) => owner,
+        let owner = match target {
+            OrderTarget::NewBox(_, owner) | OrderTarget::NewSwitch(_, owner) => owner,
             // The default fabric reports that it does not exist.
-            Place::Box(name) => state.boxes.get(*name).unwrap_or(&default),
-            Place::Switch(name) => state.switches.get(*name).unwrap_or(&default),
+            OrderTarget::Box(name) => state.boxes.get(*name).unwrap_or(&default),
+            OrderTarget::Switch(name) => state.switches.get(*name).unwrap_or(&default),
         };
         // The fabric of an owner without objects was ended.
         let found = state.links.get(&self.keeper(owner)).cloned();
@@ -150,7 +169,7 @@ impl Fabrics {
 
     /// Sends an order to the fabric that it concerns, and waits for its answer.
     pub(crate) fn ask<A: Route>(&self, order: A) -> Result<A::Answer, OperationError> {
-        self.link(&order.place())?.ask(order)
+        self.link(&order.target())?.ask(order)
     }
 
     /// Like [`ask`](Self::ask), with descriptors in both directions.
@@ -159,7 +178,7 @@ impl Fabrics {
         order: A,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(A::Answer, Vec<OwnedFd>), OperationError> {
-        self.link(&order.place())?.ask_with(order, descriptors)
+        self.link(&order.target())?.ask_with(order, descriptors)
     }
 
     /// The answers of all fabrics. One that is being restarted is left out if there are others.
@@ -224,7 +243,7 @@ impl Fabrics {
     /// The state of a box.
     pub(crate) fn runtime(&self, name: &BoxName, ask: Asked) -> Result<Option<BoxRuntime>, OperationError> {
         let order = orders::BoxRuntimes { names: vec![name.clone()], ask };
-        Ok(self.link(&Place::Box(name))?.ask(order)?.into_iter().next())
+        Ok(self.link(&OrderTarget::Box(name))?.ask(order)?.into_iter().next())
     }
 
     /// What the fabrics can run, and where, with their owners if each has one. That of the default owner comes first.

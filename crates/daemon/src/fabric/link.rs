@@ -1,4 +1,4 @@
-//! The connection to a fabric, which is made anew when the fabric has ended.
+//! The connection to a fabric, which is made again when the fabric has ended.
 
 use super::connector::Connector;
 use crate::error::OperationError;
@@ -28,13 +28,13 @@ pub(crate) struct FabricLink {
     is_one_of_many: bool,
     /// The number of the last event that was fetched.
     pub(crate) fetched: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     changed: Condvar,
     made: Instant,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LinkState {
     client: Option<Arc<Client>>,
     /// The daemon is ending: no other fabric will come.
     closed: bool,
@@ -86,7 +86,7 @@ impl FabricLink {
         self.state().client.is_some()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +131,7 @@ impl FabricLink {
     }
 
     fn client(&self) -> Result<Arc<Client>, OperationError> {
-        let waiting = |state: &mut State| state.client.is_none() && !state.closed;
+        let waiting = |state: &mut LinkState| state.client.is_none() && !state.closed;
         let (state, _) = self
             .changed
             .wait_timeout_while(self.state(), RESTART_TIMEOUT, waiting)

@@ -11,7 +11,7 @@ use protocol::fabric::orders::{
 
 /// What an order is about.
 #[derive(Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum OrderTarget<'a> {
     /// A box.
     Box(&'a BoxName),
     /// A switch.
@@ -24,14 +24,14 @@ pub(crate) enum Place<'a> {
 
 /// An order that concerns one box or one switch.
 pub(crate) trait Route: Ask {
-    fn place(&self) -> Place<'_>;
+    fn target(&self) -> OrderTarget<'_>;
 }
 
 macro_rules! routes {
     ($kind:ident, $field:ident: $($order:ident),* $(,)?) => {$(
         impl Route for $order {
-            fn place(&self) -> Place<'_> {
-                Place::$kind(&self.$field)
+            fn target(&self) -> OrderTarget<'_> {
+                OrderTarget::$kind(&self.$field)
             }
         }
     )*};
@@ -47,28 +47,28 @@ routes!(
 );
 
 impl Route for DefineBox {
-    fn place(&self) -> Place<'_> {
-        Place::NewBox(&self.definition.name, &self.definition.owner)
+    fn target(&self) -> OrderTarget<'_> {
+        OrderTarget::NewBox(&self.definition.name, &self.definition.owner)
     }
 }
 
 impl Route for AlterBox {
-    fn place(&self) -> Place<'_> {
-        Place::Box(&self.definition.name)
+    fn target(&self) -> OrderTarget<'_> {
+        OrderTarget::Box(&self.definition.name)
     }
 }
 
 impl Route for AddSwitch {
-    fn place(&self) -> Place<'_> {
-        Place::NewSwitch(&self.definition.name, &self.definition.owner)
+    fn target(&self) -> OrderTarget<'_> {
+        OrderTarget::NewSwitch(&self.definition.name, &self.definition.owner)
     }
 }
 
 impl Route for Capture {
-    fn place(&self) -> Place<'_> {
+    fn target(&self) -> OrderTarget<'_> {
         match &self.point {
-            CapturePoint::Box(name, _) => Place::Box(name),
-            CapturePoint::Switch(name, _) => Place::Switch(name),
+            CapturePoint::Box(name, _) => OrderTarget::Box(name),
+            CapturePoint::Switch(name, _) => OrderTarget::Switch(name),
         }
     }
 }

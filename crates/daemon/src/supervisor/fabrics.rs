@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// The counter in the store of the numbers that fabrics have got. A number is never given to another owner.
 const NUMBERS: &str = "fabrics";
 
+/// So many removed boxes and switches make the daemon forget the owners of all of them.
+const MAX_REMOVED: usize = 1024;
+
 impl Supervisor {
     /// Connects to the fabrics of all owners of stored objects, and ends other ones.
     pub(super) fn connect_all(&self) -> Result<(), OperationError> {
@@ -60,8 +63,21 @@ impl Supervisor {
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
+    /// Forgets the owners of removed boxes and switches, when there are many.
+    fn forget_removed(&self) {
+        let present = self.0.boxes().len() + self.0.switches().len();
+        if self.0.fabrics.recorded() < present + MAX_REMOVED {
+            return;
+        }
+        // A new switch is recorded before it is among the others.
+        let _change = self.0.change();
+        let (boxes, switches) = (self.0.boxes(), self.0.switches());
+        self.0.fabrics.forget_removed(|name| boxes.contains_key(name), |name| switches.contains_key(name));
+    }
+
     /// Ends the fabrics of owners that have no box and no switch left.
     pub(super) fn retire_fabrics(&self) {
+        self.forget_removed();
         if self.0.fabrics.all().len() <= 1 {
             return;
         }

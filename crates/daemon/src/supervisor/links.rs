@@ -68,6 +68,9 @@ impl Supervisor {
     /// the ports of these boxes.
     fn proxied(&self) -> BTreeMap<(Owner, SwitchName), Vec<MacAddr>> {
         let mut found = BTreeMap::<_, Vec<MacAddr>>::new();
+        if !self.0.fabrics.are_several() {
+            return found;
+        }
         for managed in self.0.all() {
             let definition = managed.inner().definition.clone();
             for (switch, mac) in self.foreign(&definition) {
@@ -80,6 +83,9 @@ impl Supervisor {
 
     /// The switches of other fabrics that a box is attached to, with the addresses of its ports.
     fn foreign(&self, definition: &CreateBox) -> Vec<(SwitchName, Option<MacAddr>)> {
+        if !self.0.fabrics.are_several() {
+            return Vec::new();
+        }
         let own = self.0.fabrics.keeper(&definition.owner);
         let ports = definition.ports.iter();
         let attached = ports.filter_map(|port| match &port.attach {
@@ -132,6 +138,9 @@ impl Supervisor {
 
     /// All links that there should be.
     fn links(&self) -> Vec<Ends> {
+        if !self.0.fabrics.are_several() {
+            return Vec::new();
+        }
         let proxied = self.proxied();
         let of_proxies =
             proxied.into_iter().filter_map(|((owner, switch), macs)| self.proxy_ends(&owner, &switch, macs));
@@ -153,7 +162,8 @@ impl Supervisor {
         let Some(ends) = self.pipe_ends(switch, port) else { return Ok(false) };
         let (far, name) = (ends.far.switch.clone(), ends.far.port.name.clone());
         self.0.fabrics.ask(orders::CheckVacant { switch: far, port: name })?;
-        self.link(&ends)?;
+        // A pipe that was refused is not linked later.
+        self.link(&ends).inspect_err(|_| self.unlink(&ends))?;
         Ok(true)
     }
 
@@ -301,9 +311,6 @@ impl Supervisor {
 
     /// Makes the links of a fabric of which it has lost its end. Those to a fabric that is not there are made when it is.
     pub(super) fn restore_links(&self, fabric: &Arc<FabricLink>, there: &BTreeSet<(SwitchName, PortName)>) {
-        if !self.0.fabrics.are_several() {
-            return;
-        }
         for ends in self.links() {
             let is_broken = self.0.links().broken.contains(&ends.key());
             let own = [&ends.near, &ends.far].into_iter().find(|end| end.owner == *fabric.owner());
