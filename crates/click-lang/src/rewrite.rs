@@ -61,12 +61,12 @@ pub fn rewrite(
     let item = find(tree.statements(), &element.location.span).ok_or(RewriteError::InLibrary)?;
     let Some(place) = place(item) else { return Err(RewriteError::Shared) };
     let (head, tail) = match place {
-        Place::Replace(span) => (&text[..span.start as usize], &text[span.end as usize..]),
-        Place::Insert(at) => text.split_at(at as usize),
+        ArgumentPlace::Replace(span) => (&text[..span.start as usize], &text[span.end as usize..]),
+        ArgumentPlace::Insert(at) => text.split_at(at as usize),
     };
     let new = match place {
-        Place::Replace(_) => [head, arguments, tail].concat(),
-        Place::Insert(_) => [head, "(", arguments, ")", tail].concat(),
+        ArgumentPlace::Replace(_) => [head, arguments, tail].concat(),
+        ArgumentPlace::Insert(_) => [head, "(", arguments, ")", tail].concat(),
     };
     let after = compile(&new, options);
     let is_there = after.graph.elements.get(index).is_some_and(|element| element.config == arguments);
@@ -74,7 +74,7 @@ pub fn rewrite(
     is_same.then_some(new).ok_or(RewriteError::Ambiguous)
 }
 
-enum Place {
+enum ArgumentPlace {
     /// The text between the parentheses.
     Replace(Span),
     /// There are no parentheses yet.
@@ -82,14 +82,14 @@ enum Place {
 }
 
 /// Where the arguments of a declaration stand.
-fn place(item: &Item) -> Option<Place> {
+fn place(item: &Item) -> Option<ArgumentPlace> {
     if let Some(config) = item.config {
-        return Some(Place::Replace(config));
+        return Some(ArgumentPlace::Replace(config));
     }
     match (&item.class, &item.subject) {
-        (Some(ClassUse::Named(class)), _) => Some(Place::Insert(class.end)),
+        (Some(ClassUse::Named(class)), _) => Some(ArgumentPlace::Insert(class.end)),
         // `name, name :: Class`, or an anonymous element.
-        (None, Subject::Name) => Some(Place::Insert(item.span.end)),
+        (None, Subject::Name) => Some(ArgumentPlace::Insert(item.span.end)),
         _ => None,
     }
 }

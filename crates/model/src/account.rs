@@ -60,7 +60,7 @@ impl PacketAccount {
 }
 
 /// Where packets of a box were lost, were discarded, or wait: those places with the most packets, at most 256 of each
-/// kind. The counts begin anew when the box starts and when its configuration changes.
+/// kind. The counts start from zero when the box starts and when its configuration changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PacketPlaces {

@@ -22,8 +22,8 @@ const STORE: StoreIdentity = [7; 16];
 /// The number of each recorded order.
 const NUMBER: u64 = 1;
 
-/// Bytes that are more than each sample has.
-const MOST: usize = 1 << 20;
+/// Maximum bytes of a sample, generously.
+const MAX_SAMPLE_BYTES: usize = 1 << 20;
 
 /// The recorded bytes of a version, by kind and name.
 type Records = BTreeMap<(String, String), Vec<u8>>;
@@ -162,9 +162,9 @@ fn recorded_fabric(version: u16, records: Records) -> Channel {
     }
     let (near, far) = Channel::pair().expect("a pair");
     thread::spawn(move || {
-        let _: ToFabric = far.receive(MOST).expect("a greeting").expect("a greeting").message;
+        let _: ToFabric = far.receive(MAX_SAMPLE_BYTES).expect("a greeting").expect("a greeting").message;
         far.send(&FromFabric::Hello(Hello { version, store: STORE }), &[]).expect("a daemon");
-        while let Ok(Some(received)) = far.receive::<Named>(MOST) {
+        while let Ok(Some(received)) = far.receive::<Named>(MAX_SAMPLE_BYTES) {
             let Named::Order { number, order } = received.message;
             let name = order.into_keys().next().expect("a name");
             let FromFabric::Reply(reply) = decoded(&name, &records[&("reply".to_string(), name.clone())])
@@ -249,12 +249,12 @@ fn messages_of_a_later_version_are_told_apart() {
 fn a_daemon_works_with_a_later_fabric() {
     let (near, far) = Channel::pair().expect("a pair");
     let fabric = thread::spawn(move || {
-        let _: ToFabric = far.receive(MOST).expect("a greeting").expect("a greeting").message;
+        let _: ToFabric = far.receive(MAX_SAMPLE_BYTES).expect("a greeting").expect("a greeting").message;
         far.send(&FromFabric::Hello(Hello { version: VERSION + 1, store: STORE }), &[]).expect("a daemon");
         far.send(&Later::Notice(LaterNotice::Painted { walls: 4 }), &[]).expect("a daemon");
         let error = || Err(LaterError::OutOfPaint { colours: vec!["red".into()] });
         for result in [error(), Ok(ByteBuf::from(encoded(&())))] {
-            let received = far.receive::<ToFabric>(MOST).expect("an order").expect("an order");
+            let received = far.receive::<ToFabric>(MAX_SAMPLE_BYTES).expect("an order").expect("an order");
             let ToFabric::Order { number, .. } = received.message else { panic!("no order") };
             far.send(&Later::Reply { number, result, colour: "red".into() }, &[]).expect("a daemon");
         }
