@@ -310,3 +310,46 @@ fn activate(
     )?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What precedes each page in a write-ahead log, and the log's own header.
+    const FRAME_HEADER: usize = 24;
+    const LOG_HEADER: usize = 32;
+
+    /// A power failure may lose a part of the log and keep what follows it. The next daemon writes again over the lost
+    /// part. If it writes the same, the rest of the log must not become valid again.
+    #[test]
+    fn what_a_power_failure_lost_never_comes_back() {
+        let folder = std::env::temp_dir().join(format!("clickbox-store-lost-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = |name: &str| folder.join(name);
+        let copy = |from: &str, to: &str| {
+            for suffix in ["", "-wal"] {
+                let [from, to] = [from, to].map(|name| path(&format!("{name}{suffix}")));
+                std::fs::copy(from, to).unwrap();
+            }
+        };
+        let mut store = Store::open(Some(&path("first")), None).unwrap();
+        let before = std::fs::metadata(path("first-wal")).unwrap().len() as usize;
+        let abandoned = store.begin(Action::Change, &Subject::Daemon).unwrap();
+        store.abandon(abandoned);
+        store.begin(Action::Change, &Subject::Daemon).unwrap();
+        copy("first", "second");
+        let mut log = std::fs::read(path("second-wal")).unwrap();
+        let page: u32 = store.connection.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
+        let frame = FRAME_HEADER + page as usize;
+        assert_eq!((before % frame, log.len()), (LOG_HEADER, before + 3 * frame), "each change is one frame");
+        log[before + frame + FRAME_HEADER] ^= 0xff;
+        std::fs::write(path("second-wal"), log).unwrap();
+        let mut second = Store::open(Some(&path("second")), None).unwrap();
+        assert_eq!(second.take_interrupted().len(), 1, "the first, whose end is lost");
+        copy("second", "third");
+        let mut third = Store::open(Some(&path("third")), None).unwrap();
+        assert_eq!(third.take_interrupted().len(), 0);
+        drop((store, second, third));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -163,6 +163,8 @@ impl Store {
             interrupted: Vec::new(),
             staged: BTreeMap::new(),
         };
+        // If the disk has no room for it, the log stays as it is.
+        let _ = store.checkpoint();
         store.damage.extend(store.check()?);
         store.migrate()?;
         store.interrupted = store.take_interrupted_back()?;
@@ -202,15 +204,8 @@ impl Store {
     ) -> Result<T, StoreError> {
         match change(&mut self.connection) {
             Err(StoreError::Full) => {
-                let connection = &self.connection;
-                let checkpoint = || {
-                    // If the disk has no room for the checkpoint either, the change fails again.
-                    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-                };
-                match &self.reserve {
-                    Some(reserve) => reserve.lend(checkpoint),
-                    None => checkpoint(),
-                }
+                // If the disk has no room for the checkpoint either, the change fails again.
+                let _ = self.checkpoint();
                 change(&mut self.connection)
             }
             result => result,
@@ -220,16 +215,24 @@ impl Store {
     /// Writes everything into the store's file, so that a copy of this file alone is complete, and accepts no further
     /// changes.
     pub(crate) fn close(&mut self) -> Result<(), StoreError> {
-        let mut written = Ok(());
-        let mut checkpoint =
-            || written = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        match &self.reserve {
-            Some(reserve) => reserve.lend(&mut checkpoint),
-            None => checkpoint(),
-        }
-        written?;
+        self.checkpoint()?;
         self.connection.pragma_update(None, "query_only", true)?;
         Ok(())
+    }
+
+    /// Moves all changes from the write-ahead log into the store's file, and begins a new log.
+    ///
+    /// An opened store does this first. A power failure may have lost a part of the log and kept what follows it. SQLite
+    /// then ignores the rest, and writes over it. If it wrote exactly what was lost, the rest would be valid again.
+    fn checkpoint(&self) -> Result<(), StoreError> {
+        let mut written = Ok(());
+        let mut write =
+            || written = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        match &self.reserve {
+            Some(reserve) => reserve.lend(write),
+            None => write(),
+        }
+        Ok(written?)
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {

@@ -308,14 +308,16 @@ impl Simulation {
         if self.random.below(2) == 0 && log.len() > old.len().max(LOG_HEADER) {
             log.truncate(old.len().max(LOG_HEADER));
         }
+        // The log contains random numbers of SQLite, which must not change what the next schedules do.
+        let mut noise = Random::new(self.random.next());
         for start in (0..log.len()).step_by(SECTOR) {
             let sector = start.max(LOG_HEADER)..(start + SECTOR).min(log.len());
             let Some(written) = log.get_mut(sector.clone()) else { continue };
-            let fate = self.random.below(3);
+            let fate = noise.below(3);
             for (byte, place) in written.iter_mut().zip(sector) {
                 let before = old.get(place).copied().unwrap_or(0);
                 if *byte != before && fate > 0 {
-                    *byte = if fate == 1 { before } else { self.random.next() as u8 };
+                    *byte = if fate == 1 { before } else { noise.next() as u8 };
                 }
             }
         }
