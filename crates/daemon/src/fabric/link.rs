@@ -30,6 +30,8 @@ pub(crate) struct FabricLink {
     pub(crate) fetched: AtomicU64,
     state: Mutex<LinkState>,
     changed: Condvar,
+    /// Held while the fabric is brought to the stored state.
+    rebuilding: Mutex<()>,
     made: Instant,
 }
 
@@ -57,6 +59,7 @@ impl FabricLink {
             fetched: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
+            rebuilding: Mutex::default(),
             made: Instant::now(),
         }
     }
@@ -88,6 +91,11 @@ impl FabricLink {
 
     fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other thread brings the fabric to the stored state.
+    pub(crate) fn rebuilding(&self) -> MutexGuard<'_, ()> {
+        self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Connects to the fabric. The caller runs the reader in a thread, and then calls [`lost`](Self::lost).

@@ -97,7 +97,7 @@ impl Supervisor {
             text,
         };
         self.check_attachments(&request)?;
-        self.attach_box(&request)?;
+        self.attach_box(&managed)?;
         operation.stage_box(stored, configuration, files)?;
         if request.start {
             operation.note_started(&managed);
@@ -116,7 +116,7 @@ impl Supervisor {
     }
 
     /// Reserves the name of a box.
-    fn reserve(&self, managed: &Arc<ManagedBox>) -> Result<(), OperationError> {
+    pub(super) fn reserve(&self, managed: &Arc<ManagedBox>) -> Result<(), OperationError> {
         let mut boxes = self.0.boxes();
         if self.0.is_ending() {
             return Err(OperationError::Ending);
@@ -143,10 +143,12 @@ impl Supervisor {
     }
 
     /// Defines a box in the fabric, which attaches its ports.
-    pub(super) fn attach_box(&self, definition: &CreateBox) -> Result<(), OperationError> {
+    pub(super) fn attach_box(&self, managed: &ManagedBox) -> Result<(), OperationError> {
+        let definition = managed.inner().definition.clone();
         let _change = self.0.change();
-        self.add_proxies(definition)?;
-        self.0.fabrics.ask(orders::DefineBox { definition: definition.clone(), stopped: false })
+        managed.inner().ordered = true;
+        self.add_proxies(&definition)?;
+        self.0.fabrics.ask(orders::DefineBox { definition, stopped: false })
     }
 
     /// Removes all traces of a box but those in the store.

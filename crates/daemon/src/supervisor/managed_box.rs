@@ -31,6 +31,8 @@ pub(crate) struct Inner {
     pub(crate) running: bool,
     /// It is being removed.
     pub(crate) removed: bool,
+    /// The fabric was ordered to define it. A box that is being created is not ordered before its name is reserved.
+    pub(crate) ordered: bool,
 }
 
 impl ManagedBox {
@@ -39,7 +41,7 @@ impl ManagedBox {
             name: definition.name.clone(),
             change: Mutex::default(),
             log: watch::Sender::new(()),
-            inner: Mutex::new(Inner { definition, stack, created, running, removed: false }),
+            inner: Mutex::new(Inner { definition, stack, created, running, removed: false, ordered: false }),
         }
     }
 
@@ -52,5 +54,7 @@ impl ManagedBox {
 /// The record of a stored box.
 pub(super) fn load_box(stored: StoredBox) -> Arc<ManagedBox> {
     let StoredBox { definition, stack, created, running } = stored;
-    Arc::new(ManagedBox::new(definition, stack, created, running))
+    let managed = ManagedBox::new(definition, stack, created, running);
+    managed.inner().ordered = true;
+    Arc::new(managed)
 }

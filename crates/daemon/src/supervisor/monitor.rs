@@ -29,18 +29,21 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Connects to a fabric, and brings it to the stored state.
-    pub(super) fn connect(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
+    /// Connects to a fabric, and brings it to the stored state. Returns false if it has ended meanwhile: then the thread of
+    /// its reader connects to the next one.
+    pub(super) fn connect(&self, link: &Arc<FabricLink>) -> Result<bool, OperationError> {
         let (client, reader) = link.connect()?;
         self.start_reader(link, &client, reader)?;
         let rebuild = self.0.rebuilds.begin();
         link.set(client.clone());
         let rebuilt = self.find_fetched(link).and_then(|()| self.reconcile(link));
         drop(rebuild);
-        rebuilt.inspect_err(|_| {
+        match rebuilt {
+            Ok(()) => Ok(true),
             // Its reader then does not connect again, because the caller does.
-            link.lost(&client);
-        })
+            Err(failure) if link.lost(&client) => Err(failure),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Finds out which events of this fabric were fetched, possibly by an earlier daemon.
@@ -92,7 +95,7 @@ impl Supervisor {
                 Err(OperationError::Fabric(FabricError::Disconnected)) if start.elapsed() < FIRST_TIMEOUT => {
                     std::thread::sleep(MIN_PAUSE);
                 }
-                result => return result,
+                result => return result.map(drop),
             }
         }
     }
@@ -115,7 +118,8 @@ impl Supervisor {
         let (start, mut pause) = (Instant::now(), MIN_PAUSE);
         while !self.0.is_ending() && !link.is_closed() {
             match self.connect(link) {
-                Ok(()) => {
+                Ok(false) => return,
+                Ok(true) => {
                     let message = format!(
                         "{name} was restarted with all boxes in {:.1} ms",
                         start.elapsed().as_secs_f64() * 1e3

@@ -96,6 +96,20 @@ impl Supervisor {
     /// Orders from the fabric what is missing, and has it remove what should not be there. What is as stored is adopted
     /// and not touched. Failures, such as a missing device, are recorded; they do not keep the daemon from starting.
     pub(super) fn reconcile(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
+        let _rebuilding = link.rebuilding();
+        for (managed, found) in self.reconcile_definitions(link)? {
+            if found.as_ref().is_some_and(|found| found.last_write > 0) {
+                self.store_writes(&managed.name);
+            }
+            self.start_wanted(&managed, found.map(|found| found.phase), false);
+        }
+        Ok(())
+    }
+
+    /// Brings switches, ports and the definitions of boxes to the stored state. Returns the boxes, with what the fabric had
+    /// of them. They are started later: a thread that changes one, and so keeps it from being started, may wait for the
+    /// attachments, which this function holds.
+    fn reconcile_definitions(&self, link: &Arc<FabricLink>) -> Result<Vec<ToStart>, OperationError> {
         let _change = self.0.change();
         if let Some(folder) = self.output_folder(link) {
             link.ask_with(orders::UseFolder {}, &[folder.as_fd()])?;
@@ -105,7 +119,7 @@ impl Supervisor {
         }
         let there = link.ask(orders::Inventory {})?;
         let ports_there = ports_of(&there);
-        let there = self.drop_strangers(link, there)?;
+        let mut there = self.drop_strangers(link, there)?;
         let is_here = |owner: &Owner| self.0.fabrics.keeper(owner) == *link.owner();
         let switches: Vec<StoredSwitch> = {
             let switches = self.0.switches();
@@ -120,8 +134,11 @@ impl Supervisor {
         self.restore_proxies(link, |switch| there.switches.contains_key(switch))?;
         let is_box = |port: &AddPort| matches!(port.driver, PortDriver::Box { .. });
         self.restore_missing_ports(&switches, &there, |port| !is_box(port));
-        let boxes: Vec<Arc<ManagedBox>> =
-            self.0.all().into_iter().filter(|managed| is_here(&managed.inner().definition.owner)).collect();
+        let is_ours = |managed: &Arc<ManagedBox>| {
+            let inner = managed.inner();
+            inner.ordered && is_here(&inner.definition.owner)
+        };
+        let boxes: Vec<Arc<ManagedBox>> = self.0.all().into_iter().filter(is_ours).collect();
         for managed in boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)) {
             self.define_restored(managed);
         }
@@ -139,14 +156,11 @@ impl Supervisor {
             }
         }
         self.restore_links(link, &ports_there);
-        for managed in boxes {
-            let found = there.boxes.get(&managed.name);
-            if found.is_some_and(|found| found.last_write > 0) {
-                self.store_writes(&managed.name);
-            }
-            self.start_wanted(&managed, found.map(|found| found.phase), false);
-        }
-        Ok(())
+        let with_found = |managed: Arc<ManagedBox>| {
+            let found = there.boxes.remove(&managed.name);
+            (managed, found)
+        };
+        Ok(boxes.into_iter().map(with_found).collect())
     }
 
     /// Defines a box in the fabric. Ports whose switch was removed are attached to nothing; they wait for a new switch of
@@ -316,15 +330,21 @@ impl Supervisor {
         }
     }
 
-    /// Starts a box that is to run, or stops one that is not. `replay`: the recorded writes to its handlers are executed
-    /// again, whatever its definition says.
+    /// Starts a box that is to run, or stops one that is not, unless it was removed meanwhile. `replay`: the recorded writes
+    /// to its handlers are executed again, whatever its definition says.
     pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>, replay: bool) {
         let wanted = managed.inner().running;
         let result = match (wanted, phase) {
-            // The fabric records a failure.
             (true, None | Some(Phase::Created)) => {
                 let _change = managed.change.lock();
-                let _ = self.boot(managed, Boot { restore: true, replay });
+                let is_wanted = {
+                    let inner = managed.inner();
+                    inner.running && !inner.removed
+                };
+                if is_wanted {
+                    // The fabric records a failure.
+                    let _ = self.boot(managed, Boot { restore: true, replay });
+                }
                 Ok(())
             }
             (false, Some(Phase::Booting | Phase::Running | Phase::Suspended | Phase::Waiting)) => {
@@ -345,10 +365,84 @@ fn is_same_port(stored: &AddPort, found: &AddPort) -> bool {
     alone(stored) == alone(found)
 }
 
+/// A box that may have to be started, with what the fabric had of it.
+type ToStart = (Arc<ManagedBox>, Option<BoxInventory>);
+
 /// What the fabric has that is as stored.
 #[derive(Default)]
 struct Adopted {
     boxes: BTreeMap<BoxName, BoxInventory>,
     /// The ports of each switch.
     switches: BTreeMap<SwitchName, Vec<PortName>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crate::thread_fabric::ThreadFabric;
+    use api::{BoxState, Time};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    /// Only a failure takes this long.
+    const TIMEOUT: Duration = Duration::from_secs(40);
+
+    fn until(what: &str, mut done: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !done() {
+            assert!(start.elapsed() < TIMEOUT, "timed out while waiting until {what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn supervisor_with_fabric() -> (Supervisor, Arc<ThreadFabric>) {
+        let fabric = ThreadFabric::new(image::PROBE, 1);
+        (Supervisor::start(&Settings::new(fabric.clone(), "probe")).unwrap(), fabric)
+    }
+
+    fn process(name: &str) -> CreateBox {
+        CreateBox { sandbox: api::Sandbox::Process, ..CreateBox::new(name.parse().unwrap(), "drop") }
+    }
+
+    fn is_defined(supervisor: &Supervisor, name: &BoxName) -> bool {
+        supervisor.runtime(name, protocol::fabric::Asked::None).is_ok()
+    }
+
+    /// An operation holds the lock of its box, and then needs that of the attachments.
+    #[test]
+    fn a_rebuild_holds_no_attachments_while_it_waits_for_a_box() {
+        let (supervisor, fabric) = supervisor_with_fabric();
+        let name: BoxName = "fw".parse().unwrap();
+        supervisor.create_box(process("fw")).unwrap();
+        let managed = supervisor.0.managed_box(&name).unwrap();
+        let changing = managed.change.lock();
+        fabric.kill(0);
+        until("the next fabric has the box", || fabric.numbers() == [0] && is_defined(&supervisor, &name));
+        let other = supervisor.clone();
+        let created = thread::spawn(move || other.create_switch(CreateSwitch::new("lan".parse().unwrap())));
+        until("a switch is created", || created.is_finished());
+        created.join().unwrap().unwrap();
+        drop(changing);
+        until("the box runs", || supervisor.show_box(&name).unwrap().status.state == BoxState::Running);
+    }
+
+    /// The operation that creates it orders it from the next fabric.
+    #[test]
+    fn a_rebuild_leaves_out_a_box_that_is_not_ordered_yet() {
+        let (supervisor, fabric) = supervisor_with_fabric();
+        supervisor.create_box(process("there")).unwrap();
+        let request = process("new");
+        let new = Arc::new(ManagedBox::new(request, None, Time::now(), true));
+        supervisor.reserve(&new).unwrap();
+        fabric.kill(0);
+        until("the box that was there runs again", || {
+            supervisor.show_box(&"there".parse().unwrap()).unwrap().status.state == BoxState::Running
+        });
+        assert!(!is_defined(&supervisor, &new.name));
+        supervisor.attach_box(&new).unwrap();
+        assert!(is_defined(&supervisor, &new.name));
+        fabric.kill(0);
+        until("the next fabric has it too", || fabric.numbers() == [0] && is_defined(&supervisor, &new.name));
+    }
 }
