@@ -217,3 +217,16 @@ fn an_early_rejection_of_a_body_is_read() {
     assert_eq!(error.code(), Some(ErrorCode::TooLarge), "{error:?}");
     server.join().expect("a request");
 }
+
+#[test]
+fn a_call_without_an_answer_ends_after_its_limit() {
+    let folder = Folder::new("limit");
+    let path = folder.0.join("socket");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let limit = Some(std::time::Duration::from_millis(50));
+    let client = Client::with_limit(Address::Unix(path), &Credentials::default(), limit).expect("a client");
+    let failure = client.ask(&operation::LIST_BOXES, &[]);
+    let is_late = |error: &ClientError| matches!(error, ClientError::Connection { cause, .. } if cause.kind() == std::io::ErrorKind::TimedOut);
+    assert!(failure.as_ref().is_err_and(is_late), "{failure:?}");
+    drop(listener);
+}

@@ -51,7 +51,22 @@ impl Client {
     ///
     /// The certificates can't be used.
     pub fn new(address: Address, credentials: &Credentials) -> Result<Self, ClientError> {
+        Self::with_limit(address, credentials, None)
+    }
+
+    /// Like [`new`](Self::new), with a time limit for each call, including everything that a stream sends. A call that takes
+    /// longer fails with [`ClientError::Connection`] and [`io::ErrorKind::TimedOut`].
+    ///
+    /// # Errors
+    ///
+    /// The certificates can't be used.
+    pub fn with_limit(
+        address: Address,
+        credentials: &Credentials,
+        limit: Option<Duration>,
+    ) -> Result<Self, ClientError> {
         let config = Agent::config_builder()
+            .timeout_global(limit)
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
@@ -164,6 +179,9 @@ impl Client {
             ureq::Error::Io(cause) => ClientError::Connection { address, cause },
             ureq::Error::HostNotFound | ureq::Error::Timeout(ureq::Timeout::Connect) => {
                 ClientError::NoDaemon { address, cause: io::Error::other(error) }
+            }
+            ureq::Error::Timeout(_) => {
+                ClientError::Connection { address, cause: io::Error::new(io::ErrorKind::TimedOut, error) }
             }
             other => ClientError::Connection { address, cause: io::Error::other(other) },
         }
