@@ -5,6 +5,7 @@ use super::definitions::Definitions;
 use api::ErrorCode;
 use api::client::{Client, ClientError};
 use random::Random;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Tells the clients what happens.
@@ -57,6 +58,9 @@ impl Books {
                     }
                     // Refused: for example, there is no such box.
                 }
+                Err(ChangeError::Client(error)) if is_late(&error) => {
+                    return Some(format!("{change:?}: {error}"));
+                }
                 // The daemon has gone.
                 Err(ChangeError::Client(_)) => {
                     self.open = Some(change);
@@ -69,18 +73,25 @@ impl Books {
 
     /// Whether a daemon has what the books say, with or without the open operation.
     pub(super) fn agree(&mut self, found: &Definitions) -> bool {
-        if *found == self.definitions {
-            self.open = None;
-            return true;
+        let before = self.definitions.clone();
+        let after = self.open.as_ref().map(|open| {
+            let mut after = before.clone();
+            open.book(&mut after);
+            after
+        });
+        for mut possible in std::iter::once(before).chain(after) {
+            possible.learn_rules(found);
+            if possible == *found {
+                self.definitions = possible;
+                self.open = None;
+                return true;
+            }
         }
-        let Some(open) = &self.open else { return false };
-        let mut after = self.definitions.clone();
-        open.book(&mut after);
-        let agrees = *found == after;
-        if agrees {
-            self.definitions = after;
-            self.open = None;
-        }
-        agrees
+        false
     }
+}
+
+/// Whether a call failed because the answer took too long.
+fn is_late(error: &ClientError) -> bool {
+    matches!(error, ClientError::Connection { cause, .. } if cause.kind() == ErrorKind::TimedOut)
 }

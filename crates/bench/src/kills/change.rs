@@ -1,6 +1,6 @@
 //! Random operations.
 
-use super::definitions::{BoxEntry, Definitions, SwitchEntry};
+use super::definitions::{BoxEntry, Definitions, SwitchEntry, WRITTEN};
 use api::client::{Client, ClientError};
 use api::{
     AddPort, ApplyQuery, CreateBox, CreateSwitch, HandlerWrite, Install, Limits, NameError, PortDriver,
@@ -13,8 +13,13 @@ use std::collections::BTreeMap;
 const NAMES: u32 = 4;
 
 /// Configurations, which differ in their text only.
-const TEXTS: [&str; 2] =
-    ["Idle -> c :: Counter -> Discard; // one\n", "Idle -> c :: Counter -> Discard; // two\n"];
+const TEXTS: [&str; 2] = [
+    "Idle -> f :: IPFilter(allow all) -> Discard; // one\n",
+    "Idle -> f :: IPFilter(allow all) -> Discard; // two\n",
+];
+
+/// Rules of a filter: first those that a configuration has.
+pub(super) const RULES: [&str; 4] = ["allow all", "allow udp", "allow tcp", "deny all"];
 
 /// An operation of a client.
 #[derive(Clone, Debug)]
@@ -23,7 +28,7 @@ pub(super) enum Change {
     RemoveBox(String),
     Install { name: String, text: &'static str },
     SetRunning { name: String, is_running: bool },
-    WriteHandler(String),
+    WriteRules { name: String, rules: &'static str },
     CreateSwitch(String),
     RemoveSwitch(String),
     AddPort { switch: String, port: String },
@@ -69,6 +74,7 @@ fn process(name: &str, text: &str, switch: Option<&str>) -> Result<CreateBox, Na
     };
     Ok(CreateBox {
         sandbox: Sandbox::Process,
+        keep_writes: true,
         ports: vec![PortRequest { attach, ..PortRequest::default() }],
         ..CreateBox::new(name.parse()?, text)
     })
@@ -92,7 +98,11 @@ impl Change {
             3 => Self::RemoveBox(box_name),
             4..6 => Self::Install { name: box_name, text },
             6 => Self::SetRunning { name: box_name, is_running: random.below(2) == 0 },
-            7 => Self::WriteHandler(box_name),
+            7 => {
+                let [_, others @ ..] = RULES;
+                let rules = others[random.below(others.len() as u32) as usize];
+                Self::WriteRules { name: box_name, rules }
+            }
             8 => Self::CreateSwitch(switch),
             9 => Self::RemoveSwitch(switch),
             10 => Self::AddPort { switch, port },
@@ -135,9 +145,9 @@ impl Change {
             Self::SetRunning { name, is_running: false } => {
                 client.ask(&operation::STOP_BOX, &[name])?;
             }
-            Self::WriteHandler(name) => {
-                let write = HandlerWrite { value: "".into() };
-                client.send(&operation::WRITE, &[name, "c.reset_counts"], &write)?;
+            Self::WriteRules { name, rules } => {
+                let write = HandlerWrite { value: (*rules).into() };
+                client.send(&operation::WRITE, &[name, WRITTEN], &write)?;
             }
             Self::CreateSwitch(name) => {
                 client.send(&operation::CREATE_SWITCH, &[], &CreateSwitch::new(name.parse()?))?;
@@ -178,7 +188,14 @@ impl Change {
     pub(super) fn book(&self, books: &mut Definitions) {
         match self.clone() {
             Self::CreateBox { name, text, is_running, .. } => {
-                let entry = BoxEntry { stack: None, text: text.into(), weight: 100, is_running };
+                let entry = BoxEntry {
+                    stack: None,
+                    text: text.into(),
+                    weight: 100,
+                    is_running,
+                    rules: Some(RULES[0].to_string()),
+                    has_rules: true,
+                };
                 books.boxes.insert(name, entry);
             }
             Self::RemoveBox(name) => {
@@ -194,7 +211,11 @@ impl Change {
                     entry.is_running = is_running;
                 }
             }
-            Self::WriteHandler(_) => {}
+            Self::WriteRules { name, rules } => {
+                if let Some(entry) = books.boxes.get_mut(&name) {
+                    entry.rules = Some(rules.to_string());
+                }
+            }
             Self::CreateSwitch(name) => {
                 let entry = SwitchEntry { stack: None, age: 300, ports: BTreeMap::new() };
                 books.switches.insert(name, entry);
@@ -218,8 +239,11 @@ impl Change {
                 let stack = Some(name.clone());
                 for (member, text, weight) in boxes {
                     // A box that was stopped by hand is not started.
-                    let is_running = before.boxes.get(&member).is_none_or(|entry| entry.is_running);
-                    let entry = BoxEntry { stack: stack.clone(), text: text.into(), weight, is_running };
+                    let there = before.boxes.get(&member);
+                    let is_running = there.is_none_or(|entry| entry.is_running);
+                    let rules = there.map_or(Some(RULES[0].to_string()), |entry| entry.rules.clone());
+                    let (stack, text) = (stack.clone(), text.to_string());
+                    let entry = BoxEntry { stack, text, weight, is_running, rules, has_rules: true };
                     books.boxes.insert(member, entry);
                 }
                 let ports = (0..ports).map(|number| (format!("p{number}"), stack.clone())).collect();

@@ -2,14 +2,17 @@
 //! that are kept outside.
 //!
 //! Two clients run random operations and book what was acknowledged. Then processes are killed, while the clients go on
-//! for a while. Afterwards the daemon must have exactly what the books say, with or without the one operation of each
+//! for a while. Sometimes the store is then turned into one of an earlier version, and the daemon that migrates it is
+//! killed too. Afterwards the daemon must have exactly what the books say, with or without the one operation of each
 //! client whose answer was missing or ambiguous.
 
 mod books;
 mod change;
 mod definitions;
+mod migration;
 mod processes;
 mod run;
 
 pub use definitions::Definitions;
+pub use migration::MigrationError;
 pub use run::{KillPlan, Kills, KillsError, kills};

@@ -2,13 +2,25 @@
 
 use api::client::{Address, Client, Credentials};
 use api::{StopQuery, operation};
+use random::Random;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a daemon may take until it is ready, to answer a request, and to end.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Pause between two looks at whether a process has ended.
+const END_PAUSE: Duration = Duration::from_millis(5);
 
 /// A kind of process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +36,13 @@ pub(super) struct Processes {
     program: PathBuf,
     folder: PathBuf,
     daemon: Option<Child>,
+    /// How long the last daemon took until it was ready.
+    start_time: Duration,
 }
 
 impl Processes {
     pub(super) fn new(program: &Path, folder: &Path) -> Self {
-        Self { program: program.into(), folder: folder.into(), daemon: None }
+        Self { program: program.into(), folder: folder.into(), daemon: None, start_time: Duration::ZERO }
     }
 
     fn socket(&self) -> PathBuf {
@@ -40,26 +54,58 @@ impl Processes {
         self.daemon.as_mut().is_some_and(|daemon| matches!(daemon.try_wait(), Ok(None)))
     }
 
+    /// The store of the daemon.
+    pub(super) fn store(&self) -> PathBuf {
+        self.folder.join("store")
+    }
+
     /// Starts a daemon, and waits until it is ready.
     pub(super) fn start(&mut self) -> io::Result<()> {
-        let mut child = Command::new(&self.program)
-            .args(["daemon", "--json", "--socket"])
-            .arg(self.socket())
-            .arg("--store")
-            .arg(self.folder.join("store"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::options().create(true).append(true).open(self.folder.join("log"))?)
-            .spawn()?;
+        let begin = Instant::now();
+        let output = self.spawn()?;
         // The daemon prints a line when it is ready, or none if it fails.
+        let mut waiting = [PollFd::new(&output, PollFlags::IN)];
+        let limit = Timespec::try_from(START_TIMEOUT).map_err(io::Error::other)?;
+        if poll(&mut waiting, Some(&limit))? == 0 {
+            let late = format!(
+                "it was not ready after {START_TIMEOUT:?}; its last message: {}",
+                self.last_message()
+            );
+            return Err(io::Error::new(io::ErrorKind::TimedOut, late));
+        }
         let mut line = String::new();
-        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         BufReader::new(output).read_line(&mut line)?;
-        self.daemon = Some(child);
+        self.start_time = begin.elapsed();
         match line.is_empty() {
             true => Err(io::Error::other(self.last_message())),
             false => Ok(()),
         }
+    }
+
+    /// Starts a daemon, and kills it within the time that the last one took to start.
+    pub(super) fn start_and_kill(&mut self, random: &mut Random) -> io::Result<()> {
+        let output = self.spawn()?;
+        thread::sleep(self.start_time * random.below(100) / 100);
+        let victims = self.find(Victim::Daemon);
+        self.kill(Victim::Daemon, &victims);
+        drop(output);
+        Ok(())
+    }
+
+    /// Starts a daemon.
+    fn spawn(&mut self) -> io::Result<ChildStdout> {
+        let mut child = Command::new(&self.program)
+            .args(["daemon", "--json", "--socket"])
+            .arg(self.socket())
+            .arg("--store")
+            .arg(self.store())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::options().create(true).append(true).open(self.folder.join("log"))?)
+            .spawn()?;
+        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe);
+        self.daemon = Some(child);
+        Ok(output?)
     }
 
     /// The last line that the processes have printed.
@@ -70,7 +116,7 @@ impl Processes {
 
     /// A client of the daemon.
     pub(super) fn client(&self) -> Result<Client, api::client::ClientError> {
-        Client::new(Address::Unix(self.socket()), &Credentials::default())
+        Client::with_limit(Address::Unix(self.socket()), &Credentials::default(), Some(ANSWER_TIMEOUT))
     }
 
     /// The launcher, if one listens.
@@ -122,9 +168,12 @@ impl Drop for Processes {
         let all = StopQuery { all: true };
         let stopped = self.client().and_then(|client| client.call(&operation::STOP_DAEMON, &[], &all, &()));
         if let Some(mut daemon) = self.daemon.take() {
-            if stopped.is_err() {
-                let _ = daemon.kill();
+            let begin = Instant::now();
+            while stopped.is_ok() && begin.elapsed() < END_TIMEOUT && matches!(daemon.try_wait(), Ok(None)) {
+                thread::sleep(END_PAUSE);
             }
+            // It fails if the daemon has ended.
+            let _ = daemon.kill();
             let _ = daemon.wait();
         }
         // A launcher that is left ends its fabrics.

@@ -2,6 +2,7 @@
 
 use super::books::{Books, Signals};
 use super::definitions::Definitions;
+use super::migration::{MigrationError, downgrade};
 use super::processes::{Processes, Victim};
 use crate::statistics::Times;
 use crate::temporary_folder::TemporaryFolder;
@@ -17,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The longest time between the start of the clients and the first kill, and between two kills.
-const MAX_LIFE: Duration = Duration::from_millis(60);
+const MAX_LIFE: Duration = Duration::from_millis(120);
 const MAX_PAUSE: Duration = Duration::from_millis(5);
 
 /// How long the processes may take until they agree with the books. Boxes restart with growing pauses.
@@ -37,6 +38,9 @@ const ROUNDS: [&[Victim]; 8] = [
     &[Victim::Launcher, Victim::Fabric],
     &[Victim::Daemon, Victim::Fabric, Victim::Launcher],
 ];
+
+/// Of so many rounds that kill the daemon, one is followed by a migration.
+const MIGRATION_INTERVAL: u32 = 3;
 
 /// The prefixes of the clients' names.
 const PREFIXES: [&str; 2] = ["a-", "b-"];
@@ -63,6 +67,8 @@ pub struct Kills {
     pub launchers: u64,
     /// Fabrics that were killed.
     pub fabrics: u64,
+    /// Daemons that were killed while they started with a store of an earlier version. They are not among `daemons`.
+    pub migrations: u64,
     /// Operations that were acknowledged.
     pub acknowledged: u64,
     /// Operations that were interrupted.
@@ -80,6 +86,8 @@ pub enum KillsError {
     Folder(io::Error),
     /// A daemon can't be started.
     Daemon(io::Error),
+    /// The store can't be turned into one of an earlier version.
+    Migration(MigrationError),
     /// A call to the daemon failed.
     Client(Box<ClientError>),
     /// A daemon has something else than what was acknowledged.
@@ -107,6 +115,7 @@ impl fmt::Display for KillsError {
         match self {
             Self::Folder(_) => f.write_str("can't create a temporary folder"),
             Self::Daemon(_) => f.write_str("the daemon can't be started"),
+            Self::Migration(_) => f.write_str("no store of an earlier version can be made"),
             Self::Client(_) => f.write_str("a request to the daemon failed"),
             Self::Disagreement { seed, round, books, found } => write!(
                 f,
@@ -124,6 +133,7 @@ impl std::error::Error for KillsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Folder(error) | Self::Daemon(error) => Some(error),
+            Self::Migration(error) => Some(error),
             Self::Client(error) => Some(error.as_ref()),
             Self::Disagreement { .. } | Self::Operation { .. } => None,
         }
@@ -136,8 +146,13 @@ impl From<ClientError> for KillsError {
     }
 }
 
-/// Kills processes of `program daemon` in all rounds of a plan.
-pub fn kills(program: &Path, plan: KillPlan) -> Result<Kills, KillsError> {
+/// Kills processes of `program daemon` in all rounds of a plan. Calls `progress` after each round, with the number of
+/// rounds that are done and what was killed so far.
+pub fn kills(
+    program: &Path,
+    plan: KillPlan,
+    progress: &mut dyn FnMut(u32, &Kills),
+) -> Result<Kills, KillsError> {
     let folder = TemporaryFolder::new().map_err(KillsError::Folder)?;
     let mut random = Random::new(plan.seed);
     let mut processes = Processes::new(program, folder.path());
@@ -148,6 +163,7 @@ pub fn kills(program: &Path, plan: KillPlan) -> Result<Kills, KillsError> {
         daemons: 0,
         launchers: 0,
         fabrics: 0,
+        migrations: 0,
         acknowledged: 0,
         interrupted: 0,
         boxes: 0.0,
@@ -163,6 +179,12 @@ pub fn kills(program: &Path, plan: KillPlan) -> Result<Kills, KillsError> {
         let last = last_event(&client)?;
         let victims = ROUNDS[random.below(ROUNDS.len() as u32) as usize];
         run_round(&mut processes, &mut books, victims, (&mut random, &mut done))?;
+        if victims.contains(&Victim::Daemon) && random.below(MIGRATION_INTERVAL) == 0 {
+            downgrade(&processes.store(), &mut random).map_err(KillsError::Migration)?;
+            books.iter_mut().for_each(|books| books.definitions.forget_rules());
+            processes.start_and_kill(&mut random).map_err(KillsError::Daemon)?;
+            done.migrations += 1;
+        }
         done.interrupted += books.iter().filter(|books| books.open.is_some()).count() as u64;
         if victims == [Victim::Fabric] {
             compare(&client, &mut books, (plan.seed, round))?;
@@ -172,12 +194,13 @@ pub fn kills(program: &Path, plan: KillPlan) -> Result<Kills, KillsError> {
                 boxes += all.filter(|entry| entry.is_running).count();
             }
         }
+        done.acknowledged = books.iter().map(|books| books.acknowledged).sum();
+        progress(round + 1, &done);
     }
     if !processes.has_daemon() {
         processes.start().map_err(KillsError::Daemon)?;
     }
     compare(&processes.client()?, &mut books, (plan.seed, plan.rounds))?;
-    done.acknowledged = books.iter().map(|books| books.acknowledged).sum();
     if !rebuilds.is_empty() {
         done.boxes = boxes as f64 / rebuilds.len() as f64;
         done.rebuild_ms = Some(Times::of(&rebuilds));

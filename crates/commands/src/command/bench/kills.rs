@@ -11,8 +11,9 @@ use crate::output;
 /// Kill daemon, launcher and fabric at random moments, and check that nothing acknowledged is lost.
 ///
 /// Starts a daemon of its own with a store in a temporary folder. Two clients create, change and remove boxes, switches and
-/// stacks, while processes are killed by SIGKILL. After each round, the daemon must have exactly what was acknowledged, with
-/// or without the operations that were interrupted. Also prints how long rebuilding a killed fabric takes.
+/// stacks, and write to handlers, while processes are killed by SIGKILL. So are daemons that migrate the store of an earlier
+/// version. After each round, the daemon must have exactly what was acknowledged, with or without the operations that were
+/// interrupted. Also prints how long rebuilding a killed fabric takes.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench kills --count 1000")]
 pub(super) struct Arguments {
@@ -27,6 +28,9 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+/// Rounds between two lines about the progress.
+const PROGRESS_INTERVAL: u32 = 25;
+
 impl Arguments {
     pub(super) fn measure(&self) -> Result<(), BenchError> {
         let clock = || SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
@@ -34,7 +38,13 @@ impl Arguments {
         // First, so that a run that hangs can be repeated.
         eprintln!("clickbox: seed {seed}");
         let program = std::env::current_exe().map_err(BenchError::Program)?;
-        let done = kills(&program, KillPlan { rounds: self.count, seed }).map_err(BenchError::Kills)?;
+        let mut progress = |round: u32, done: &Kills| {
+            if round.is_multiple_of(PROGRESS_INTERVAL) && round < self.count {
+                eprintln!("clickbox: round {round} of {}: {}", self.count, killed(done));
+            }
+        };
+        let plan = KillPlan { rounds: self.count, seed };
+        let done = kills(&program, plan, &mut progress).map_err(BenchError::Kills)?;
         match self.json {
             true => output::json(&done),
             false => output::text(&sentence(&done)),
@@ -43,8 +53,15 @@ impl Arguments {
     }
 }
 
+fn killed(done: &Kills) -> String {
+    let Kills { daemons, launchers, fabrics, migrations, .. } = done;
+    format!(
+        "{daemons} daemons, {launchers} launchers, {fabrics} fabrics and {migrations} migrating daemons killed"
+    )
+}
+
 fn sentence(done: &Kills) -> String {
-    let Kills { rounds, daemons, launchers, fabrics, acknowledged, interrupted, .. } = done;
+    let Kills { rounds, acknowledged, interrupted, .. } = done;
     let rebuilt = done.rebuild_ms.as_ref().map_or(String::new(), |times| {
         format!(
             "rebuilding a fabric with {:.1} boxes: median {:.1} ms, 99 of 100 within {:.1} ms\n",
@@ -52,7 +69,7 @@ fn sentence(done: &Kills) -> String {
         )
     });
     format!(
-        "{rounds} rounds: {daemons} daemons, {launchers} launchers and {fabrics} fabrics killed\n\
-         {acknowledged} operations acknowledged, {interrupted} interrupted; nothing lost\n{rebuilt}"
+        "{rounds} rounds: {}\n{acknowledged} operations acknowledged, {interrupted} interrupted; nothing lost\n{rebuilt}",
+        killed(done)
     )
 }
