@@ -5,14 +5,20 @@ use crate::filter;
 use crate::lifecycle::{Fabric, StartError};
 use crate::serve::{report, serve};
 use protocol::Channel;
-use protocol::launcher::{FabricEnd, MAX_REQUEST, ToFabric};
+use protocol::launcher::{FabricEnd, MAX_REQUEST, SuccessorListener, ToFabric};
 use sandbox::{Forker, HostSettings, KvmDevice};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a fabric without boxes waits for a daemon.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a fabric with neither a launcher nor a daemon waits for another launcher.
+const ADOPTION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause between two attempts to accept a launcher, when this process has no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the threads of the process tell its main thread.
 enum Event {
@@ -20,12 +26,14 @@ enum Event {
     Connected(Channel),
     /// The connection with this number has ended.
     Disconnected(u64, Option<String>),
-    /// The launcher has gone: no other daemon can connect.
+    /// The launcher has gone: no other daemon can connect, unless another launcher does.
     Abandoned,
+    /// Another launcher has adopted this fabric.
+    Adopted,
 }
 
-/// Runs a fabric until a daemon ends it, until it has neither boxes nor a daemon, or until neither a launcher nor a daemon
-/// is left. A new daemon takes the place of the one before. This process must have no other thread; from then on it may
+/// Runs a fabric until a daemon ends it, until it has neither boxes nor a daemon for some time, or until neither a launcher
+/// nor a daemon is left and no other launcher adopts it. A new daemon takes the place of the one before. This process must have no other thread; from then on it may
 /// make only the system calls that a fabric needs.
 ///
 /// # Errors
@@ -40,32 +48,45 @@ pub fn run(settings: &Settings, end: FabricEnd) -> Result<(), StartError> {
     filter::program()?.install()?;
     let (sender, events) = channel();
     let listener = sender.clone();
-    let launcher = end.launcher;
-    std::thread::spawn(move || listen(&launcher, &listener));
-    supervise(&fabric, &sender, &events);
+    let adoption_timeout = if end.successors.is_some() { ADOPTION_TIMEOUT } else { Duration::ZERO };
+    std::thread::spawn(move || listen(end.launcher, end.successors.as_ref(), &listener));
+    supervise(&fabric, &sender, &events, adoption_timeout);
     fabric.end();
     Ok(())
 }
 
-/// Passes on the launcher's messages, until it ends.
-fn listen(launcher: &Channel, events: &Sender<Event>) {
-    while let Ok(Some(received)) = launcher.receive::<ToFabric>(MAX_REQUEST) {
-        if let (ToFabric::Daemon, Some(descriptor)) =
-            (received.message, received.descriptors.into_iter().next())
-        {
-            // The main thread ends last.
-            let _ = events.send(Event::Connected(Channel::from(descriptor)));
+/// Passes on the messages of the launcher, and of those that follow it.
+fn listen(mut launcher: Channel, successors: Option<&SuccessorListener>, events: &Sender<Event>) {
+    loop {
+        while let Ok(Some(received)) = launcher.receive::<ToFabric>(MAX_REQUEST) {
+            if let (ToFabric::Daemon, Some(descriptor)) =
+                (received.message, received.descriptors.into_iter().next())
+            {
+                // The main thread ends last.
+                let _ = events.send(Event::Connected(Channel::from(descriptor)));
+            }
         }
+        let _ = events.send(Event::Abandoned);
+        let Some(successors) = successors else { return };
+        launcher = loop {
+            match successors.accept() {
+                Ok(launcher) => break launcher,
+                Err(_) => std::thread::sleep(ACCEPT_PAUSE),
+            }
+        };
+        let _ = events.send(Event::Adopted);
     }
-    let _ = events.send(Event::Abandoned);
 }
 
-fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) {
+fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>, adoption_timeout: Duration) {
     let mut number = 0;
     let mut current: Option<(u64, Arc<Channel>)> = None;
     let mut is_abandoned = false;
+    // Since when there has been neither a launcher nor a daemon.
+    let mut alone_since: Option<Instant> = None;
     loop {
-        match events.recv_timeout(EMPTY_TIMEOUT) {
+        let left = alone_since.map(|since| adoption_timeout.saturating_sub(since.elapsed()));
+        match events.recv_timeout(left.unwrap_or(EMPTY_TIMEOUT)) {
             Ok(Event::Connected(channel)) => {
                 // Two daemons would contradict each other.
                 if let Some((_, before)) = current.take() {
@@ -90,11 +111,17 @@ fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) 
                 }
             }
             Ok(Event::Abandoned) => is_abandoned = true,
+            Ok(Event::Adopted) => is_abandoned = false,
             Err(RecvTimeoutError::Timeout) if current.is_none() && fabric.is_empty() => return,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        if fabric.is_ending() || is_abandoned && current.is_none() {
+        alone_since = match is_abandoned && current.is_none() {
+            true => alone_since.or_else(|| Some(Instant::now())),
+            false => None,
+        };
+        let is_left = alone_since.is_some_and(|since| since.elapsed() >= adoption_timeout);
+        if fabric.is_ending() || is_left {
             return;
         }
     }

@@ -50,6 +50,16 @@ pub(crate) fn enter(name: &str, pid: u32, weight: Option<u16>) -> (Vec<PathBuf>,
     (groups, first)
 }
 
+/// The groups with this name in which a process is.
+pub(crate) fn of(name: &str, pid: u32) -> Vec<PathBuf> {
+    let list = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let mut groups = own(&list, true, |path| path.exists());
+    // It may have moved into a group below.
+    groups.iter_mut().for_each(|group| while !group.ends_with(name) && group.pop() {});
+    groups.retain(|group| group.ends_with(name));
+    groups
+}
+
 /// Sets the weight of a group, if it shares processors.
 fn weigh(group: &Path, weight: u16) -> io::Result<()> {
     // Version 2 counts from 100, version 1 from 1024.
@@ -106,7 +116,7 @@ fn remove_below(group: &Path, depth: u32) {
     let _ = fs::remove_dir(group);
 }
 
-/// The launcher's own groups in the hierarchies that matter, from `/proc/self/cgroup`: lines of a number, controllers
+/// A process's groups in the hierarchies that matter, from `/proc/PID/cgroup`: lines of a number, controllers
 /// and a path. Version 2 has the number 0 and no controllers.
 fn own(list: &str, has_weight: bool, exists: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let group = |line: &str| {

@@ -19,7 +19,8 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) enum Received {
     Hello(Hello),
-    Request(Request),
+    /// A request, and its descriptor if it has one.
+    Request(Request, Option<OwnedFd>),
     /// It closed the connection, or violated the protocol.
     End,
     Nothing,
@@ -31,12 +32,13 @@ impl Client {
         Self { channel: Channel::from(socket), is_greeted: false, waits_for: BTreeSet::new() }
     }
 
-    /// The next message. Descriptors in it are closed.
+    /// The next message. Descriptors that no request calls for are closed.
     pub(crate) fn receive(&self) -> Received {
+        let request = |new: protocol::Received<Request>| {
+            Received::Request(new.message, new.descriptors.into_iter().next())
+        };
         let result = match self.is_greeted {
-            true => {
-                self.channel.receive(MAX_REQUEST).map(|found| found.map(|new| Received::Request(new.message)))
-            }
+            true => self.channel.receive(MAX_REQUEST).map(|found| found.map(request)),
             false => {
                 self.channel.receive(MAX_REQUEST).map(|found| found.map(|new| Received::Hello(new.message)))
             }

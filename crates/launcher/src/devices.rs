@@ -2,6 +2,7 @@
 
 use crate::privileges::number;
 use protocol::launcher::{PortDevice, Refusal, Shortfall, Step};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -45,6 +46,25 @@ impl Devices {
         Ok(opened)
     }
 
+    /// Keeps the descriptor of a device that an earlier launcher opened, unless one is kept. Of a packet socket none is
+    /// taken: it can be opened again.
+    pub(crate) fn keep(&mut self, device: PortDevice, descriptor: Option<OwnedFd>) -> Result<(), Refusal> {
+        let descriptor = descriptor.ok_or(Refusal::OtherDevice)?;
+        let is_it = match &device {
+            PortDevice::Tap(name) => Tap::is_descriptor_of(&descriptor, name),
+            PortDevice::Recording(path) => path.is_absolute() && is_writable_file(&descriptor),
+            PortDevice::Interface(_) | PortDevice::Replay(_) => false,
+        };
+        if !is_it {
+            return Err(Refusal::OtherDevice);
+        }
+        if self.0.len() >= MAX_DEVICES && !self.0.contains_key(&device) {
+            return Err(Refusal::TooMany);
+        }
+        self.0.entry(device).or_insert(descriptor);
+        Ok(())
+    }
+
     /// Forgets a device.
     pub(crate) fn close(&mut self, device: &PortDevice) {
         self.0.remove(device);
@@ -58,6 +78,13 @@ impl Devices {
 
 fn failed(step: Step, error: &io::Error) -> Refusal {
     Refusal::Failed(Shortfall { step, errno: number(error) })
+}
+
+/// Whether a descriptor is that of an ordinary file that can be written to.
+fn is_writable_file(descriptor: &OwnedFd) -> bool {
+    let is_file = fstat(descriptor).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_file());
+    let mode = fcntl_getfl(descriptor).map(|flags| flags & OFlags::ACCMODE);
+    is_file && mode.is_ok_and(|mode| mode == OFlags::RDWR || mode == OFlags::WRONLY)
 }
 
 /// Opens a file at an absolute path. The outer error is not the system's.

@@ -1,5 +1,6 @@
 //! What a launcher reports to its operator.
 
+use crate::successor::AdoptError;
 use protocol::launcher::{FabricState, Shortfall};
 use rustix::process::Signal;
 use std::fmt;
@@ -7,20 +8,29 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 /// Something that happened.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Event {
     /// The socket exists. These measures are not permitted; all fabrics go without them.
     Ready(Vec<Shortfall>),
     /// A fabric was started.
     Started(FabricState),
+    /// A fabric of an earlier launcher, which has ended, was adopted.
+    Adopted(FabricState),
+    /// A fabric of an earlier launcher runs and was not adopted. It serves its daemon, and ends some time after it.
+    NotAdopted {
+        /// Its number.
+        number: u32,
+        /// Why it was not adopted.
+        error: AdoptError,
+    },
     /// A fabric ended.
     Ended {
         /// Its number.
         number: u32,
         /// Its process.
         pid: u32,
-        /// How it ended.
-        status: ExitStatus,
+        /// How it ended; unknown if an earlier launcher started it.
+        status: Option<ExitStatus>,
         /// Whether it was told to end.
         is_expected: bool,
     },
@@ -37,9 +47,15 @@ impl fmt::Display for Event {
                 write!(f, "started fabric {number} as process {pid}")?;
                 list(f, shortfalls)
             }
+            Self::Adopted(FabricState { number, pid, .. }) => {
+                write!(f, "adopted fabric {number}, process {pid}, of a launcher that has ended")
+            }
+            Self::NotAdopted { number, error } => {
+                write!(f, "fabric {number} of a launcher that has ended can't be adopted: {error}")
+            }
             Self::Ended { number, pid, status, .. } => {
                 write!(f, "fabric {number} (process {pid}) ")?;
-                match (status.code(), status.signal()) {
+                match (status.and_then(|status| status.code()), status.and_then(|status| status.signal())) {
                     (Some(code), _) => write!(f, "ended with status {code}"),
                     (_, Some(signal)) if signal == Signal::SYS.as_raw() => {
                         f.write_str("was ended because it made a forbidden system call")

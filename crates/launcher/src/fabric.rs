@@ -1,16 +1,19 @@
-//! A fabric that this launcher started.
+//! A fabric: one that this launcher started, or one that it adopted.
 
 use crate::cgroup;
 use crate::privileges::number;
 use crate::settings::Settings;
+use crate::successor::{self, Orphan};
 use protocol::launcher::{FabricState, Share, Shortfall, Step, ToFabric};
 use protocol::{Channel, StoreIdentity};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,18 +24,43 @@ pub(crate) const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 const OWN_VARIABLES: &[&str] =
     &["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS"];
 
-/// A fabric that this launcher started, and that has not been reaped.
+/// A fabric that has not been reaped.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     pub(crate) state: FabricState,
-    process: Child,
+    process: Process,
     pidfd: OwnedFd,
     channel: Channel,
     /// It was told to end, and is killed at this time.
     kill_at: Option<Instant>,
 }
 
+/// How a fabric ended: unknown if an earlier launcher started it.
+pub(crate) type Ended = Option<ExitStatus>;
+
+/// The process of a fabric.
+#[derive(Debug)]
+enum Process {
+    /// This launcher started it, and learns how it ended.
+    Child(Child),
+    /// An earlier launcher started it. Another process reaps it.
+    Adopted,
+}
+
 impl Fabric {
+    /// Takes in a fabric of a launcher that has ended.
+    pub(crate) fn adopt(number: u32, orphan: Orphan, shortfalls: &[Shortfall]) -> Self {
+        let pid = orphan.pid.as_raw_pid().cast_unsigned();
+        let cgroups = cgroup::of(&name_of_cgroup(pid), pid);
+        Self {
+            state: FabricState { number, pid, cgroups, shortfalls: shortfalls.to_vec() },
+            process: Process::Adopted,
+            pidfd: orphan.pidfd,
+            channel: orphan.channel,
+            kill_at: None,
+        }
+    }
+
     /// Starts a fabric, which waits for [`identify`](Self::identify). `shortfalls` are those of all fabrics.
     pub(crate) fn start(
         settings: &Settings,
@@ -62,16 +90,26 @@ impl Fabric {
             .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
             .map_err(|error| failed(Step::StartFabric, &end(&mut process, error.into())))?;
         let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
+        let process = Process::Child(process);
         let mut fabric = Self { state, process, pidfd, channel, kill_at: None };
         fabric.enter_cgroups(user, share.map(|share| share.weight));
         fabric.confine(share.map_or(&[], |share| &share.processors));
         Ok(fabric)
     }
 
-    /// Sends the first messages: the user, the store, and `/dev/kvm`.
-    pub(crate) fn identify(&mut self, user: Option<u32>, store: StoreIdentity) -> Result<(), Shortfall> {
+    /// Sends the first messages: the user, the socket for the next launcher, the store, and `/dev/kvm`.
+    pub(crate) fn identify(
+        &mut self,
+        launcher: &Path,
+        user: Option<u32>,
+        store: StoreIdentity,
+    ) -> Result<(), Shortfall> {
         if let Some(user) = user {
             self.tell(&ToFabric::User(user), None)?;
+        }
+        match successor::bind(launcher, self.state.number) {
+            Ok(socket) => self.tell(&ToFabric::Successor, Some(socket))?,
+            Err(error) => self.state.shortfalls.push(failed(Step::MakeSuccessorSocket, &error)),
         }
         let kvm = open_kvm(&mut self.state);
         self.tell(&ToFabric::Identity(store), kvm)
@@ -79,7 +117,7 @@ impl Fabric {
 
     /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.
     fn enter_cgroups(&mut self, user: Option<u32>, weight: Option<u16>) {
-        let name = format!("fabric-{}", self.state.pid);
+        let name = name_of_cgroup(self.state.pid);
         let (groups, error) = cgroup::enter(&name, self.state.pid, weight);
         self.state.cgroups = groups;
         self.state.shortfalls.extend(error.map(|error| failed(Step::MakeCgroup, &error)));
@@ -151,15 +189,36 @@ impl Fabric {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn reap(&mut self) -> Option<ExitStatus> {
-        self.process.try_wait().ok().flatten()
+    pub(crate) fn reap(&mut self) -> Option<Ended> {
+        match &mut self.process {
+            Process::Child(process) => process.try_wait().ok().flatten().map(Some),
+            Process::Adopted => has_ended(&self.pidfd, Some(&Timespec::default())).then_some(None),
+        }
     }
 
     /// Kills it and waits until it has ended.
-    pub(crate) fn kill_now(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn kill_now(&mut self) -> Option<Ended> {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
-        self.process.wait().ok()
+        match &mut self.process {
+            Process::Child(process) => process.wait().ok().map(Some),
+            Process::Adopted => has_ended(&self.pidfd, None).then_some(None),
+        }
     }
+}
+
+/// Whether a process has ended, or ends in this time. Without a time, it waits as long as it takes.
+fn has_ended(pidfd: &OwnedFd, timeout: Option<&Timespec>) -> bool {
+    loop {
+        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout) {
+            Err(Errno::INTR) => {}
+            ready => return ready.is_ok_and(|ready| ready > 0),
+        }
+    }
+}
+
+/// The name of a fabric's control groups.
+fn name_of_cgroup(pid: u32) -> String {
+    format!("fabric-{pid}")
 }
 
 /// `/dev/kvm`, if the host has it. That it may not be opened is noted.

@@ -4,12 +4,16 @@
 //! sockets and capture files, and passes their descriptors. It keeps duplicates of some descriptors, so that these
 //! devices outlive a fabric. [`protocol::launcher`] describes the conversations.
 //!
+//! A launcher may be killed at any time. Its fabrics go on, and the next launcher adopts them.
+//!
 //! Invariants:
 //! - One thread does everything, and waits in one place. No peer can make it wait elsewhere: sockets are non-blocking,
 //!   files are opened without waiting.
 //! - Only its own user and root can connect. It serves one store at a time.
 //! - A fabric starts without capabilities, and neither it nor what it executes can get one.
 //! - What a fabric sends is never read.
+//! - A process becomes a fabric because this launcher started it, or because the kernel says that it listens at a socket
+//!   that an earlier launcher of the same user made for a fabric, and that it is the fabrics' user. Nobody else is believed.
 //!
 //! Absent on purpose: threads, packets, boxes, configuration files, and knowledge of who uses a device.
 
@@ -27,8 +31,10 @@ mod privileges;
 mod run;
 mod service;
 mod settings;
+mod successor;
 
 pub use error::RunError;
 pub use event::Event;
 pub use run::run;
 pub use settings::Settings;
+pub use successor::AdoptError;

@@ -1,6 +1,8 @@
-//! The socket: served by one launcher, and accessible to its user and root only.
+//! The socket: served by one launcher, and accessible to its user and root only. The file that locks it has the identity of
+//! the store that is served, for the next launcher.
 
 use crate::error::RunError;
+use protocol::StoreIdentity;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
@@ -8,10 +10,11 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
 use rustix::process::{geteuid, umask};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Connections that wait to be accepted.
@@ -23,7 +26,7 @@ pub(crate) struct Listener {
     socket: OwnedFd,
     path: PathBuf,
     /// Held as long as the socket is served.
-    _lock: OwnedFd,
+    lock: File,
 }
 
 impl Listener {
@@ -35,8 +38,22 @@ impl Listener {
             error => failed(error.into()),
         })?;
         remove_stale(path).map_err(failed)?;
-        let socket = create(path).map_err(|error| failed(error.into()))?;
-        Ok(Self { socket, path: path.into(), _lock: lock })
+        let socket = bind_private(path, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        let socket = socket.map_err(|error| failed(error.into()))?;
+        listen(&socket, BACKLOG).map_err(|error| failed(error.into()))?;
+        Ok(Self { socket, path: path.into(), lock: lock.into() })
+    }
+
+    /// The store that was served last, possibly by an earlier launcher.
+    pub(crate) fn store(&self) -> Option<StoreIdentity> {
+        let mut store = StoreIdentity::default();
+        self.lock.read_exact_at(&mut store, 0).is_ok().then_some(store)
+    }
+
+    /// Notes the store that is served, for the next launcher.
+    pub(crate) fn note_store(&self, store: StoreIdentity) {
+        // Without it, the next launcher adopts no fabric.
+        let _ = self.lock.write_all_at(&store, 0);
     }
 
     /// The next client, if one waits and may connect.
@@ -66,7 +83,7 @@ impl Drop for Listener {
 fn lock(path: &Path) -> rustix::io::Result<OwnedFd> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = open(&name, flags, Mode::RUSR | Mode::WUSR)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)
@@ -82,8 +99,8 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-fn create(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+/// A socket of messages, bound to a path that nobody but this process's user and root can connect to.
+pub(crate) fn bind_private(path: &Path, flags: SocketFlags) -> rustix::io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     let address = SocketAddrUnix::new(path)?;
     // The umask sets the mode at creation, so that no other user can connect in between.
@@ -91,6 +108,22 @@ fn create(path: &Path) -> rustix::io::Result<OwnedFd> {
     let bound = bind(&socket, &address);
     umask(before);
     bound?;
-    listen(&socket, BACKLOG)?;
     Ok(socket)
+}
+
+/// The numbers of the sockets of this process's user whose paths are `path`, `suffix` and a number.
+pub(crate) fn own_sockets(path: &Path, suffix: &str) -> Vec<u32> {
+    let Some(mut start) = path.file_name().map(ToOwned::to_owned) else { return Vec::new() };
+    start.push(suffix);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let numbered = entries.filter_map(|entry| {
+        let name = entry.file_name();
+        let digits = str::from_utf8(name.as_bytes().strip_prefix(start.as_bytes())?).ok()?;
+        let number = digits.parse::<u32>().ok().filter(|number| number.to_string() == digits)?;
+        let found = entry.metadata().ok()?;
+        let is_own_socket = found.file_type().is_socket() && found.uid() == geteuid().as_raw();
+        is_own_socket.then_some(number)
+    });
+    numbered.collect()
 }

@@ -42,6 +42,8 @@ pub fn run(settings: Settings, report: &mut dyn FnMut(&Event)) -> Result<(), Run
     }
     report(&Event::Ready(shortfalls.clone()));
     let mut service = Service::new(settings, shortfalls);
+    let mut noted = listener.store();
+    service.adopt(noted, report);
     while service.tick(Instant::now()) {
         let ready = wait(&service, &listener, &signals)?;
         let now = Instant::now();
@@ -54,6 +56,11 @@ pub fn run(settings: Settings, report: &mut dyn FnMut(&Event)) -> Result<(), Run
         service.reap(report);
         for client in ready.clients {
             service.serve(client, now, report);
+        }
+        // The store of a client is known before its first fabric is started.
+        if let Some(store) = service.store.filter(|store| noted != Some(*store)) {
+            listener.note_store(store);
+            noted = Some(store);
         }
         if let Some(socket) = ready.listener.then(|| listener.accept()).flatten() {
             service.accept(socket);

@@ -4,15 +4,16 @@ use crate::cgroup::EndedGroups;
 use crate::client::{Client, Received};
 use crate::devices::Devices;
 use crate::event::Event;
-use crate::fabric::Fabric;
+use crate::fabric::{Ended, Fabric};
 use crate::output_folder::open_output_folder;
 use crate::settings::Settings;
+use crate::successor::{self, AdoptError, Orphan};
 use protocol::launcher::{FabricState, Refusal, Reply, Request, Share, Shortfall, Step, VERSION};
 use protocol::{Hello, StoreIdentity};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::process::ExitStatus;
 use std::time::Instant;
 
 /// Maximum number of clients. A program that leaks connections could otherwise use up the launcher's descriptors.
@@ -31,7 +32,7 @@ pub(crate) struct Service {
     /// Measures that are not permitted for any fabric.
     shortfalls: Vec<Shortfall>,
     /// The store that is served: that of the first client.
-    store: Option<StoreIdentity>,
+    pub(crate) store: Option<StoreIdentity>,
     /// Numbered in the order in which they came.
     pub(crate) clients: BTreeMap<u64, Client>,
     last_client: u64,
@@ -63,6 +64,44 @@ impl Service {
         }
     }
 
+    /// Adopts the fabrics of a launcher that has ended and served this store.
+    pub(crate) fn adopt(&mut self, store: Option<StoreIdentity>, report: &mut dyn FnMut(&Event)) {
+        for (number, orphan) in successor::orphans(&self.settings.socket) {
+            match orphan.and_then(|orphan| self.adopt_one(number, orphan, store)) {
+                Ok(fabric) => {
+                    report(&Event::Adopted(fabric.state.clone()));
+                    self.fabrics.push(fabric);
+                    self.store = store;
+                }
+                Err(error) => {
+                    // A later launcher could take it for the fabric of another store.
+                    successor::remove(&self.settings.socket, number);
+                    report(&Event::NotAdopted { number, error });
+                }
+            }
+        }
+    }
+
+    fn adopt_one(
+        &self,
+        number: u32,
+        orphan: Orphan,
+        store: Option<StoreIdentity>,
+    ) -> Result<Fabric, AdoptError> {
+        let user = self.user_of(number).map_err(|_| AdoptError::TooMany)?;
+        let expected = user.unwrap_or_else(|| geteuid().as_raw());
+        if orphan.user != expected {
+            return Err(AdoptError::OtherUser { found: orphan.user, expected });
+        }
+        if store.is_none() {
+            return Err(AdoptError::NoStore);
+        }
+        if self.fabrics.len() >= MAX_FABRICS {
+            return Err(AdoptError::TooMany);
+        }
+        Ok(Fabric::adopt(number, orphan, &self.shortfalls))
+    }
+
     /// Adds a client. If there are too many, the oldest one that never said what it is has to go, or else the new one.
     pub(crate) fn accept(&mut self, socket: OwnedFd) {
         if self.clients.len() >= MAX_CLIENTS {
@@ -90,7 +129,9 @@ impl Service {
             Received::Nothing => return true,
             Received::End => return false,
             Received::Hello(theirs) => return self.greet(client, &theirs),
-            Received::Request(request) => self.carry_out(client, request, now, report),
+            Received::Request(request, descriptor) => {
+                self.carry_out(client, (request, descriptor), now, report)
+            }
         };
         let Some(client) = self.clients.get(&client) else { return false };
         answer.is_none_or(|(answer, descriptor)| client.answer(&answer, descriptor))
@@ -110,7 +151,7 @@ impl Service {
     fn carry_out(
         &mut self,
         client: u64,
-        request: Request,
+        (request, descriptor): (Request, Option<OwnedFd>),
         now: Instant,
         report: &mut dyn FnMut(&Event),
     ) -> Answer {
@@ -132,6 +173,9 @@ impl Service {
             Request::Close(device) => {
                 self.devices.close(&device);
                 done()
+            }
+            Request::Keep(device) => {
+                Some((self.devices.keep(device, descriptor).map(|()| Reply::Done), None))
             }
             Request::Fabrics => {
                 let fabrics = self.fabrics.iter().map(|fabric| fabric.state.clone()).collect();
@@ -209,9 +253,10 @@ impl Service {
         let user = self.user_of(number)?;
         let started = Fabric::start(&self.settings, number, user, share, &self.shortfalls);
         let mut fabric = started.map_err(Refusal::Failed)?;
-        let connected = fabric.identify(user, store).and_then(|()| fabric.connect());
+        let connected = fabric.identify(&self.settings.socket, user, store).and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();
+            successor::remove(&self.settings.socket, number);
             self.ended_groups.add(std::mem::take(&mut fabric.state.cgroups), Instant::now());
         }
         let descriptor = connected.map_err(Refusal::Failed)?;
@@ -236,10 +281,11 @@ impl Service {
         }
     }
 
-    fn ended(&mut self, place: usize, status: ExitStatus, report: &mut dyn FnMut(&Event)) {
+    fn ended(&mut self, place: usize, status: Ended, report: &mut dyn FnMut(&Event)) {
         let fabric = self.fabrics.remove(place);
         let is_expected = fabric.is_ending();
         let FabricState { number, pid, cgroups, .. } = fabric.state;
+        successor::remove(&self.settings.socket, number);
         self.ended_groups.add(cgroups, Instant::now());
         self.clients.retain(|_, client| {
             let is_last = client.waits_for.remove(&pid) && client.waits_for.is_empty();

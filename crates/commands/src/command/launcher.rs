@@ -144,8 +144,12 @@ fn report(arguments: &Arguments, socket: &Path, event: &Event) {
             let _ = sd_notify::notify(&[NotifyState::Ready]);
             false
         }
-        Event::Started(_) => false,
-        Event::Ended { status, is_expected, .. } => !status.success() && !is_expected,
+        Event::Started(_) | Event::Adopted(_) => false,
+        Event::NotAdopted { .. } => true,
+        Event::Ended { status, is_expected, .. } => {
+            // Of an adopted one it is not known how it ended.
+            !is_expected && status.is_some_and(|status| !status.success())
+        }
     };
     if is_amiss || !(arguments.detached || arguments.json) {
         // The terminal of whoever started it may be gone; fabrics must not end because of that.

@@ -42,9 +42,10 @@ fn a_fabric_runs_without_privileges() {
     assert_eq!(fact("has kvm"), has_kvm.to_string());
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     assert_eq!(fact("files"), format!("{:?}", rustix::process::Rlimit { current: limit, maximum: limit }));
-    // Standard input, output and error, the channel, /dev/kvm, and the folder that is read: nothing of the launcher.
+    // Standard input, output and error, the channel, the socket for the next launcher, /dev/kvm, and the folder that is
+    // read: nothing of the launcher.
     let descriptors = fact("descriptors");
-    assert_eq!(descriptors.matches("socket:").count(), 1, "{descriptors}");
+    assert_eq!(descriptors.matches("socket:").count(), 2, "{descriptors}");
     assert!(!descriptors.contains("launcher.sock") && !descriptors.contains("pidfd"), "{descriptors}");
     if missing(Step::MakeCgroup) {
         assert!(fabric.state.cgroups.is_empty());

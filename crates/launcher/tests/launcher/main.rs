@@ -1,5 +1,6 @@
 //! A launcher in a process of its own, with a fabric that describes itself.
 
+mod adoption;
 mod devices;
 mod fabrics;
 mod service;

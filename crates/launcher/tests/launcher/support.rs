@@ -33,6 +33,9 @@ pub(crate) const STORE: [u8; 16] = *b"store of a test!";
 /// How long a test waits for what must happen.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long a fabric of a test waits for another launcher.
+const ADOPTION_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// How long launchers of tests stay idle.
 const IDLE: Duration = Duration::from_millis(300);
 
@@ -82,22 +85,36 @@ fn helper_process() {
             let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a socket"));
             serve_starts(|| command(&socket, &[])).expect("a channel");
         }
-        Ok("fabric") => fabric(&become_fabric().expect("a launcher that started this process")),
+        Ok("fabric") => fabric(become_fabric().expect("a launcher that started this process")),
         _ => {}
     }
 }
 
-/// Serves daemons until the launcher ends.
-fn fabric(end: &FabricEnd) {
+/// Serves daemons until the launcher ends and no other one follows.
+fn fabric(end: FabricEnd) {
     if std::env::var_os(STUBBORN).is_some() {
         let flag = Arc::<AtomicBool>::default();
         signal_hook::flag::register(signal_hook::consts::SIGTERM, flag).expect("a signal handler");
     }
-    let facts = facts(end);
-    while let Ok(Some(Received { message: ToFabric::Daemon, descriptors })) = end.launcher.receive(1_000) {
-        let facts = facts.clone();
-        let [descriptor] = <[OwnedFd; 1]>::try_from(descriptors).expect("one descriptor");
-        thread::spawn(move || serve(&Channel::from(descriptor), &facts));
+    let facts = facts(&end);
+    let successors = end.successors.expect("a socket for the next launcher");
+    let mut launcher = end.launcher;
+    let launchers = Arc::new(AtomicU32::new(1));
+    loop {
+        while let Ok(Some(Received { message: ToFabric::Daemon, descriptors })) = launcher.receive(1_000) {
+            let facts = facts.clone();
+            let [descriptor] = <[OwnedFd; 1]>::try_from(descriptors).expect("one descriptor");
+            thread::spawn(move || serve(&Channel::from(descriptor), &facts));
+        }
+        let (before, now) = (launchers.load(Ordering::SeqCst), launchers.clone());
+        thread::spawn(move || {
+            thread::sleep(ADOPTION_TIMEOUT);
+            if now.load(Ordering::SeqCst) == before {
+                std::process::exit(0);
+            }
+        });
+        launcher = successors.accept().expect("a launcher");
+        launchers.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -149,6 +166,7 @@ pub(crate) struct TestLauncher {
     pub(crate) process: Child,
     pub(crate) folder: PathBuf,
     pub(crate) socket: PathBuf,
+    variables: Vec<(&'static str, String)>,
 }
 
 /// An empty folder that no other test uses.
@@ -165,6 +183,12 @@ pub(crate) fn command(socket: &Path, wrapper: &[&str]) -> Command {
     let mut command = helper("launcher", wrapper);
     command.env(SOCKET, socket);
     command
+}
+
+fn spawn(socket: &Path, wrapper: &[&str], variables: &[(&'static str, String)]) -> Child {
+    let mut command = command(socket, wrapper);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    command.spawn().expect("a launcher")
 }
 
 /// A process that starts launchers.
@@ -205,18 +229,31 @@ impl TestLauncher {
         Self::with(&["unshare", "--net"], &[])
     }
 
-    fn with(wrapper: &[&str], variables: &[(&str, &str)]) -> Self {
+    fn with(wrapper: &[&str], variables: &[(&'static str, &str)]) -> Self {
         let folder = folder();
         let socket = folder.join("launcher.sock");
-        let mut command = command(&socket, wrapper);
-        command.envs(variables.iter().copied());
-        let process = command.spawn().expect("a launcher");
-        let mut launcher = Self { process, folder, socket };
-        // The file exists a moment before the launcher listens.
-        wait_for(|| {
-            Client::connect(&launcher.socket, STORE, TIMEOUT).is_ok() || launcher.has_ended().is_some()
-        });
+        let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.to_string())).collect();
+        let process = spawn(&socket, wrapper, &variables);
+        let mut launcher = Self { process, folder, socket, variables };
+        launcher.wait();
         launcher
+    }
+
+    fn wait(&mut self) {
+        // The file exists a moment before the launcher listens.
+        wait_for(|| Client::connect(&self.socket, STORE, TIMEOUT).is_ok() || self.has_ended().is_some());
+    }
+
+    /// Kills the launcher.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.process.wait().expect("a child");
+    }
+
+    /// Starts another launcher in the place of one that was killed.
+    pub(crate) fn start_another(&mut self, wrapper: &[&str]) {
+        self.process = spawn(&self.socket, wrapper, &self.variables);
+        self.wait();
     }
 
     pub(crate) fn connect(&self) -> Client {

@@ -4,13 +4,13 @@ use super::messages::{FabricState, MAX_REPLY, PortDevice, Reply, Request, Share,
 use super::refusal::Refusal;
 use crate::channel::{Channel, ChannelError, Received};
 use crate::hello::{Hello, HelloError, StoreIdentity};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -130,6 +130,30 @@ impl Client {
         self.done(&Request::Close(device), self.timeout)
     }
 
+    /// Gives the launcher the descriptor of a device that an earlier launcher opened, to keep it.
+    pub fn keep(&mut self, device: PortDevice, descriptor: BorrowedFd<'_>) -> Result<(), LauncherError> {
+        let received = self.request_with(&Request::Keep(device), &[descriptor], self.timeout)?;
+        match received.message {
+            Reply::Done => Ok(()),
+            _ => Err(self.confused()),
+        }
+    }
+
+    /// The launcher's process.
+    pub fn peer_process(&self) -> Option<i32> {
+        socket_peercred(&self.channel).ok().map(|peer| peer.pid.as_raw_pid())
+    }
+
+    /// A duplicate of the socket, which reports a hang-up when the conversation has ended.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.channel.as_fd().try_clone_to_owned()
+    }
+
+    /// Ends the conversation.
+    pub fn shut_down(&self) {
+        self.channel.shut_down();
+    }
+
     /// The fabrics that run.
     pub fn fabrics(&mut self) -> Result<Vec<FabricState>, LauncherError> {
         let received = self.request(&Request::Fabrics, self.timeout)?;
@@ -166,8 +190,17 @@ impl Client {
     }
 
     fn request(&mut self, request: &Request, timeout: Duration) -> Result<Received<Reply>, LauncherError> {
+        self.request_with(request, &[], timeout)
+    }
+
+    fn request_with(
+        &mut self,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+        timeout: Duration,
+    ) -> Result<Received<Reply>, LauncherError> {
         set_limit(self.channel.as_fd(), timeout).map_err(|error| self.failed(error.into()))?;
-        self.channel.send(request, &[]).map_err(|error| self.failed(error))?;
+        self.channel.send(request, descriptors).map_err(|error| self.failed(error))?;
         let received = self.receive::<Result<Reply, Refusal>>()?;
         let message = received.message.map_err(LauncherError::Refused)?;
         Ok(Received { message, descriptors: received.descriptors })

@@ -3,6 +3,8 @@
 use super::messages::{MAX_REQUEST, ToFabric};
 use crate::StoreIdentity;
 use crate::channel::{Channel, ChannelError, Received};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with, listen};
 use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior, setsid};
 use rustix::stdio::dup2_stdin;
 use rustix::thread::{
@@ -15,15 +17,42 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+/// Launchers that wait to be accepted. Only one lives at a time; the others have ended.
+const SUCCESSOR_BACKLOG: i32 = 16;
+
 /// What a launcher gives to a fabric at its start.
 #[derive(Debug)]
 pub struct FabricEnd {
     /// The launcher's messages. It ends with the launcher.
     pub launcher: Channel,
+    /// Where the next launcher connects, if this one let the fabric listen.
+    pub successors: Option<SuccessorListener>,
     /// The store that the fabric serves.
     pub store: StoreIdentity,
     /// `/dev/kvm`, if the host has it and the launcher may open it.
     pub kvm: Option<OwnedFd>,
+}
+
+/// Where the launcher connects that follows one that was killed. The kernel tells it which process listens here.
+#[derive(Debug)]
+pub struct SuccessorListener(OwnedFd);
+
+impl SuccessorListener {
+    /// Listens at a bound socket.
+    fn listen(socket: OwnedFd) -> io::Result<Self> {
+        listen(&socket, SUCCESSOR_BACKLOG)?;
+        Ok(Self(socket))
+    }
+
+    /// Waits for the next launcher.
+    pub fn accept(&self) -> io::Result<Channel> {
+        loop {
+            match accept_with(&self.0, SocketFlags::CLOEXEC) {
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                result => return Ok(Channel::from(result?)),
+            }
+        }
+    }
 }
 
 /// Why a process cannot become a fabric.
@@ -49,15 +78,21 @@ pub fn become_fabric() -> Result<FabricEnd, FabricEndError> {
     // It fails only in a process that leads a session or a process group already.
     let _ = setsid();
     set_no_new_privs(true)?;
-    let mut first = receive(&launcher)?;
-    if let ToFabric::User(user) = first.message {
-        become_user(user)?;
-        first = receive(&launcher)?;
-    }
+    let mut successors = None;
+    let (store, kvm) = loop {
+        let received = receive(&launcher)?;
+        let descriptor = received.descriptors.into_iter().next();
+        match (received.message, descriptor) {
+            (ToFabric::User(user), _) => become_user(user)?,
+            // The kernel notes the process and its user at this moment.
+            (ToFabric::Successor, Some(socket)) => successors = Some(SuccessorListener::listen(socket)?),
+            (ToFabric::Identity(store), kvm) => break (store, kvm),
+            (ToFabric::Successor, None) | (ToFabric::Daemon, _) => return Err(FabricEndError::NoIdentity),
+        }
+    };
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-    let ToFabric::Identity(store) = first.message else { return Err(FabricEndError::NoIdentity) };
-    Ok(FabricEnd { launcher, store, kvm: first.descriptors.into_iter().next() })
+    Ok(FabricEnd { launcher, successors, store, kvm })
 }
 
 fn receive(launcher: &Channel) -> Result<Received<ToFabric>, FabricEndError> {

@@ -35,6 +35,9 @@ pub enum Request {
     OpenFolder(PathBuf, u32),
     /// Forget the launcher's duplicate of the descriptor. A tap disappears when no fabric has it either.
     Close(PortDevice),
+    /// Keep the descriptor that comes with the request, as if the launcher had opened the tap or recording: it was opened by
+    /// a launcher that has ended. One that is kept already stays.
+    Keep(PortDevice),
     /// Like [`Connect`](Self::Connect), for one of several fabrics. If it is started, it gets this share.
     ConnectShare(u32, Share),
     /// The fabrics that run.
@@ -111,12 +114,16 @@ pub struct FabricState {
     pub shortfalls: Vec<Shortfall>,
 }
 
-/// What a launcher tells a fabric.
+/// What a launcher tells a fabric. The launcher that follows one that was killed connects to the socket of
+/// [`Successor`](Self::Successor), and sends [`Daemon`](Self::Daemon) only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToFabric {
     /// The user and the group that the fabric is to become. If it comes, it comes first.
     User(u32),
-    /// The first message, or the one after [`User`](Self::User): the store that the fabric serves. Its descriptor, if it has one, is `/dev/kvm`.
+    /// The descriptor is a bound socket at which the fabric is to listen for the next launcher. It comes before
+    /// [`Identity`](Self::Identity), or not at all.
+    Successor,
+    /// The store that the fabric serves. Its descriptor, if it has one, is `/dev/kvm`.
     Identity(StoreIdentity),
     /// A daemon connects. The descriptor is the fabric's end of a new channel.
     Daemon,

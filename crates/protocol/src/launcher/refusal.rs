@@ -17,6 +17,8 @@ pub enum Refusal {
     RelativePath,
     /// The capture is a pipe, a device or a folder.
     NotAFile,
+    /// The descriptor is not that of the device.
+    OtherDevice,
     /// No fabric has this number.
     NoFabric(u32),
     /// The launcher already has the most fabrics or devices.
@@ -65,6 +67,8 @@ pub enum Step {
     RaiseFileLimit,
     /// Protect fabrics from being ended first when memory is short.
     LowerOomScore,
+    /// Make the socket by which the next launcher reaches a fabric.
+    MakeSuccessorSocket,
     /// Put a fabric in a control group of its own.
     MakeCgroup,
     /// Keep a fabric on its own processors.
@@ -94,6 +98,7 @@ impl fmt::Display for Refusal {
             Self::NotARequest => f.write_str("the launcher does not understand the message"),
             Self::RelativePath => f.write_str("the path is not absolute"),
             Self::NotAFile => f.write_str("it is not an ordinary file"),
+            Self::OtherDevice => f.write_str("the descriptor is not that of the device"),
             Self::NoFabric(number) => write!(f, "no fabric has the number {number}"),
             Self::TooMany => f.write_str("the launcher can't hold any more"),
             Self::Ending => f.write_str("the launcher is about to end"),
@@ -128,6 +133,7 @@ impl fmt::Display for Step {
             Self::RaiseNiceLimit => "raise the limit of priorities",
             Self::RaiseFileLimit => "raise the limit of open files",
             Self::LowerOomScore => "lower the score for the end of processes without memory",
+            Self::MakeSuccessorSocket => "make the socket for the next launcher",
             Self::MakeCgroup => "make a control group",
             Self::SetProcessors => "keep a fabric on its processors",
             Self::DelegateCgroup => "delegate the control group",

@@ -43,18 +43,29 @@ impl Tap {
     /// The other part, without privileges: uses a descriptor that another process opened. Refuses what is no TAP
     /// device, or one with additional headers before its frames.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
-        // SAFETY: an all-zero request is valid; the call fills in its name and flags. On a descriptor of another kind,
-        // it fails.
-        let flags = unsafe {
-            let mut request: libc::ifreq = std::mem::zeroed();
-            check(libc::ioctl(descriptor.as_raw_fd(), GET_DEVICE, &mut request) as isize)?;
-            libc::c_int::from(request.ifr_ifru.ifru_flags)
-        };
+        let (_, flags) = described(&descriptor)?;
         if flags & FLAGS != FLAGS || flags & libc::IFF_VNET_HDR != 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a plain TAP device"));
         }
         set_nonblocking(&descriptor)?;
         Ok(Self(descriptor))
+    }
+
+    /// Whether a descriptor is that of the TAP device with this name.
+    pub fn is_descriptor_of(descriptor: &OwnedFd, device: &str) -> bool {
+        let wanted = name(device).ok();
+        described(descriptor).is_ok_and(|(found, flags)| Some(found) == wanted && flags & FLAGS == FLAGS)
+    }
+}
+
+/// The name and the flags of the device behind a descriptor.
+fn described(descriptor: &OwnedFd) -> io::Result<([libc::c_char; libc::IFNAMSIZ], libc::c_int)> {
+    // SAFETY: an all-zero request is valid; the call fills in its name and flags. On a descriptor of another kind, it
+    // fails.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        check(libc::ioctl(descriptor.as_raw_fd(), GET_DEVICE, &mut request) as isize)?;
+        Ok((request.ifr_name, libc::c_int::from(request.ifr_ifru.ifru_flags)))
     }
 }
 
