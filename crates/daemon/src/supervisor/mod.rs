@@ -31,6 +31,8 @@ mod state;
 mod status;
 mod streams;
 mod switches;
+#[cfg(test)]
+mod test_bed;
 mod upgrade;
 mod writes;
 

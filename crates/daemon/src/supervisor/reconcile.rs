@@ -378,71 +378,46 @@ struct Adopted {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_bed::{TestBed, process, until};
     use super::*;
-    use crate::settings::Settings;
-    use crate::thread_fabric::ThreadFabric;
-    use api::{BoxState, Time};
+    use api::Time;
     use std::thread;
-    use std::time::{Duration, Instant};
 
-    /// Only a failure takes this long.
-    const TIMEOUT: Duration = Duration::from_secs(40);
-
-    fn until(what: &str, mut done: impl FnMut() -> bool) {
-        let start = Instant::now();
-        while !done() {
-            assert!(start.elapsed() < TIMEOUT, "timed out while waiting until {what}");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn supervisor_with_fabric() -> (Supervisor, Arc<ThreadFabric>) {
-        let fabric = ThreadFabric::new(image::PROBE, 1);
-        (Supervisor::start(&Settings::new(fabric.clone(), "probe")).unwrap(), fabric)
-    }
-
-    fn process(name: &str) -> CreateBox {
-        CreateBox { sandbox: api::Sandbox::Process, ..CreateBox::new(name.parse().unwrap(), "drop") }
-    }
-
-    fn is_defined(supervisor: &Supervisor, name: &BoxName) -> bool {
-        supervisor.runtime(name, protocol::fabric::Asked::None).is_ok()
+    fn is_defined(bed: &TestBed, name: &BoxName) -> bool {
+        bed.fabric.numbers() == [0] && bed.phase(name).is_some()
     }
 
     /// An operation holds the lock of its box, and then needs that of the attachments.
     #[test]
     fn a_rebuild_holds_no_attachments_while_it_waits_for_a_box() {
-        let (supervisor, fabric) = supervisor_with_fabric();
+        let bed = TestBed::with_probe();
         let name: BoxName = "fw".parse().unwrap();
-        supervisor.create_box(process("fw")).unwrap();
-        let managed = supervisor.0.managed_box(&name).unwrap();
+        bed.create_box(process("fw", "drop")).unwrap();
+        let managed = bed.0.managed_box(&name).unwrap();
         let changing = managed.change.lock();
-        fabric.kill(0);
-        until("the next fabric has the box", || fabric.numbers() == [0] && is_defined(&supervisor, &name));
-        let other = supervisor.clone();
+        bed.kill_fabric();
+        until("the next fabric has the box", || is_defined(&bed, &name));
+        let other = bed.supervisor.clone();
         let created = thread::spawn(move || other.create_switch(CreateSwitch::new("lan".parse().unwrap())));
         until("a switch is created", || created.is_finished());
         created.join().unwrap().unwrap();
         drop(changing);
-        until("the box runs", || supervisor.show_box(&name).unwrap().status.state == BoxState::Running);
+        until("the box runs", || bed.phase(&name) == Some(Phase::Running));
     }
 
     /// The operation that creates it orders it from the next fabric.
     #[test]
     fn a_rebuild_leaves_out_a_box_that_is_not_ordered_yet() {
-        let (supervisor, fabric) = supervisor_with_fabric();
-        supervisor.create_box(process("there")).unwrap();
-        let request = process("new");
-        let new = Arc::new(ManagedBox::new(request, None, Time::now(), true));
-        supervisor.reserve(&new).unwrap();
-        fabric.kill(0);
-        until("the box that was there runs again", || {
-            supervisor.show_box(&"there".parse().unwrap()).unwrap().status.state == BoxState::Running
-        });
-        assert!(!is_defined(&supervisor, &new.name));
-        supervisor.attach_box(&new).unwrap();
-        assert!(is_defined(&supervisor, &new.name));
-        fabric.kill(0);
-        until("the next fabric has it too", || fabric.numbers() == [0] && is_defined(&supervisor, &new.name));
+        let bed = TestBed::with_probe();
+        let there: BoxName = "there".parse().unwrap();
+        bed.create_box(process("there", "drop")).unwrap();
+        let new = Arc::new(ManagedBox::new(process("new", "drop"), None, Time::now(), true));
+        bed.reserve(&new).unwrap();
+        bed.replace_fabric(&there);
+        assert!(!is_defined(&bed, &new.name));
+        bed.attach_box(&new).unwrap();
+        assert!(is_defined(&bed, &new.name));
+        bed.kill_fabric();
+        until("the next fabric has it too", || is_defined(&bed, &new.name));
     }
 }

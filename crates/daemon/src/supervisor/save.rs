@@ -189,3 +189,45 @@ impl Supervisor {
         self.0.fabrics.ask(orders::Redefine { name: name.clone(), configuration, writes })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_bed::{TestBed, process, until};
+    use super::*;
+    use api::CreateBox;
+    use protocol::fabric::Phase;
+
+    const FILTER: &str = "Idle -> f :: IPFilter(allow all) -> r :: RadixIPLookup(10.0.0.0/8 0) -> Discard;";
+
+    /// The box has the old text with all writes, in the store as in the fabric, which restarts it by itself.
+    #[test]
+    fn a_save_that_cannot_be_stored_is_taken_back() {
+        let (bed, name) = (TestBed::with_click(), "fw".parse::<BoxName>().unwrap());
+        let main = ConfigurationName::main();
+        bed.create_box(CreateBox { keep_writes: true, ..process("fw", FILTER) }).unwrap();
+        bed.write(&"fw/f.rules".parse().unwrap(), b"deny all").unwrap();
+        bed.write(&"fw/r.add".parse().unwrap(), b"11.0.0.0/8 0").unwrap();
+        let state = || {
+            let text = bed.show_configuration(&name, &main).unwrap().configuration;
+            (text, bed.written(&name), bed.value("fw/f.config"), bed.value("fw/r.table"))
+        };
+        let before = state();
+        assert_eq!((before.0.as_str(), before.1.len()), (FILTER, 2));
+        bed.fail_commits(true);
+        assert!(bed.save(&name, &main, &Save::default()).is_err());
+        assert_eq!(state(), before);
+        bed.fail_commits(false);
+        assert_eq!(state(), before);
+        bed.kill_box(&name).unwrap();
+        until("it runs again", || {
+            bed.show_box(&name).unwrap().status.restarts == 1 && bed.phase(&name) == Some(Phase::Running)
+        });
+        assert_eq!(state(), before);
+        bed.replace_fabric(&name);
+        assert_eq!(state(), before);
+        let saved = bed.save(&name, &main, &Save::default()).unwrap();
+        assert!(saved.stored && saved.configuration.contains("deny all"), "{saved:?}");
+        let after = state();
+        assert_eq!((&after.0, &after.2, &after.3), (&saved.configuration, &before.2, &before.3));
+    }
+}

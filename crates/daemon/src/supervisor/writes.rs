@@ -107,3 +107,40 @@ impl Supervisor {
         Ok(drift)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_bed::{TestBed, process};
+    use api::{BoxName, CreateBox};
+
+    const FILTER: &str = "Idle -> c :: Counter -> f :: IPFilter(allow all) -> Discard;";
+
+    /// Neither the box, nor the fabric, nor the store has it, and the next fabric does not get it.
+    #[test]
+    fn a_write_that_cannot_be_stored_is_taken_back() {
+        for earlier in [None, Some("deny all")] {
+            for keep_writes in [false, true] {
+                let (bed, name) = (TestBed::with_click(), "fw".parse::<BoxName>().unwrap());
+                bed.create_box(CreateBox { keep_writes, ..process("fw", FILTER) }).unwrap();
+                let write = |value: &str| bed.write(&"fw/f.rules".parse().unwrap(), value.as_bytes());
+                earlier.into_iter().for_each(|value| write(value).unwrap());
+                let rules = earlier.unwrap_or("allow all");
+                let writes: Vec<String> = earlier.iter().map(|value| format!("f.rules {value}")).collect();
+                bed.fail_commits(true);
+                assert!(write("allow udp").is_err());
+                assert_eq!((bed.value("fw/f.config"), bed.written(&name)), (rules.into(), writes.clone()));
+                bed.fail_commits(false);
+                assert_eq!((bed.value("fw/f.config"), bed.written(&name)), (rules.into(), writes.clone()));
+                bed.replace_fabric(&name);
+                match keep_writes {
+                    true => {
+                        assert_eq!((bed.value("fw/f.config"), bed.written(&name)), (rules.into(), writes))
+                    }
+                    false => assert_eq!(bed.value("fw/f.config"), "allow all"),
+                }
+                write("allow tcp").unwrap();
+                assert_eq!((bed.value("fw/f.config"), bed.written(&name).len()), ("allow tcp".into(), 1));
+            }
+        }
+    }
+}
