@@ -68,9 +68,20 @@ pub(crate) fn missing() -> Option<&'static str> {
     needed.into_iter().find(|(there, _)| !there).map(|(_, name)| name)
 }
 
-/// The counter's rate per second, measured once.
+/// The counter's rate per second.
+static RATE: OnceLock<u64> = OnceLock::new();
+
+/// Sets the counter's rate to what the kernel reports, so that it need not be measured. It has an effect only before the
+/// first call of [`tsc_hz`].
+pub(crate) fn note_tsc_khz(khz: u32) {
+    if khz > 0 {
+        // Both are rates of the same counter.
+        let _ = RATE.set(u64::from(khz) * 1000);
+    }
+}
+
+/// The counter's rate per second. It is measured, once, if the kernel did not report it.
 pub(crate) fn tsc_hz() -> u64 {
-    static RATE: OnceLock<u64> = OnceLock::new();
     *RATE.get_or_init(|| {
         let (start, from) = (Instant::now(), cycles());
         while start.elapsed() < MEASURE {

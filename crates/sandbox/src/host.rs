@@ -65,9 +65,9 @@ impl Host {
             return Err(HostError::Processor(feature));
         }
         let image = Arc::new(Image::parse(image)?);
-        // Measured once here, so that the first box does not wait for it.
-        cpu::tsc_hz();
         let hypervisor = Hypervisor::new(&image, settings.kvm)?.map(Arc::new);
+        // Measured here if KVM did not report it, so that the first box does not wait for it.
+        cpu::tsc_hz();
         Ok(Self {
             dense: match hypervisor.is_some() {
                 true => Arena::with_hugetlb(DENSE_SPACE)?,

@@ -1,6 +1,7 @@
 //! Drains and restarts the fabrics.
 
 use super::claims::{Claim, Conflict};
+use super::parallel::in_parallel;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::fabric::FabricLink;
@@ -8,12 +9,9 @@ use crate::limits::CHANGE_TIMEOUT;
 use crate::store::DRAINING;
 use api::{BoxName, DrainStatus, EventKind, FabricRestart, Subject, with_causes};
 use protocol::fabric::{Asked, Phase, orders};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
-
-/// Threads that stop boxes at the same time: each waits for its box.
-const STOP_THREADS: usize = 16;
 
 impl Supervisor {
     /// Refuses new boxes and starts while the fabric is drained.
@@ -99,17 +97,7 @@ impl Supervisor {
 
     /// Stops boxes gracefully, several at a time. That they are to run stays stored.
     fn stop_boxes(&self, names: &[BoxName]) {
-        let next = Mutex::new(names.iter());
-        let take = || next.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
-        std::thread::scope(|scope| {
-            for _ in 0..STOP_THREADS.min(names.len()) {
-                scope.spawn(|| {
-                    while let Some(name) = take() {
-                        self.bring_down(name, true);
-                    }
-                });
-            }
-        });
+        in_parallel(names, |name| self.bring_down(name, true));
     }
 
     /// Ends a fabric, and connects to another one.

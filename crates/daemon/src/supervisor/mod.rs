@@ -19,6 +19,7 @@ mod maintenance;
 mod managed_box;
 mod monitor;
 mod operation;
+mod parallel;
 mod pending_confirmation;
 mod rate_meter;
 mod rebuilds;

@@ -48,7 +48,11 @@ impl Supervisor {
 
     /// Finds out which events of this fabric were fetched, possibly by an earlier daemon.
     fn find_fetched(&self, link: &FabricLink) -> Result<(), OperationError> {
-        let started = link.ask(orders::Facts {})?.started;
+        let started = match link.ask(orders::Inventory {})?.started {
+            Some(started) => started,
+            // An earlier version. The others answer this order only when their spawner has started.
+            None => link.ask(orders::Facts {})?.started,
+        };
         let started = started.system().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = u64::try_from(started.as_millis()).unwrap_or(u64::MAX);
         let (events, start) = (Counter::Events.name(link.number()), Counter::Started.name(link.number()));

@@ -4,6 +4,7 @@ use super::boxes::check_box;
 use super::lifecycle::{Boot, version};
 use super::links::ports_of;
 use super::managed_box::{ManagedBox, load_box};
+use super::parallel::in_parallel;
 use super::state::Supervisor;
 use super::switches::alone;
 use crate::error::OperationError;
@@ -97,12 +98,12 @@ impl Supervisor {
     /// and not touched. Failures, such as a missing device, are recorded; they do not keep the daemon from starting.
     pub(super) fn reconcile(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         let _rebuilding = link.rebuilding();
-        for (managed, found) in self.reconcile_definitions(link)? {
+        in_parallel(self.reconcile_definitions(link)?, |(managed, found)| {
             if found.as_ref().is_some_and(|found| found.last_write > 0) {
                 self.store_writes(&managed.name);
             }
             self.start_wanted(&managed, found.map(|found| found.phase), false);
-        }
+        });
         Ok(())
     }
 
@@ -139,9 +140,9 @@ impl Supervisor {
             inner.ordered && is_here(&inner.definition.owner)
         };
         let boxes: Vec<Arc<ManagedBox>> = self.0.all().into_iter().filter(is_ours).collect();
-        for managed in boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)) {
-            self.define_restored(managed);
-        }
+        let missing: Vec<_> =
+            boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)).collect();
+        in_parallel(missing, |managed| self.define_restored(managed));
         self.restore_missing_ports(&switches, &there, is_box);
         for stored in &switches {
             let of_ports = stored

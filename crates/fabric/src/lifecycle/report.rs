@@ -133,6 +133,7 @@ impl Fabric {
             boxes: boxes.collect(),
             switches: self.0.switches.ask(|network| network.inventory())?,
             last_event: self.last_event(),
+            started: Some(self.0.started),
         })
     }
 

@@ -225,6 +225,9 @@ pub struct InventoryReply {
     pub switches: Vec<SwitchInventory>,
     /// The number of the last event.
     pub last_event: u64,
+    /// When the fabric started. Earlier versions report it among the [`FabricFacts`] only.
+    #[serde(default)]
+    pub started: Option<Time>,
 }
 
 /// What a fabric can run, and where.

@@ -1,5 +1,6 @@
 //! State that all virtual machines share: KVM itself, the processor's features, the image.
 
+use crate::cpu;
 use crate::error::SystemError;
 use crate::image::Image;
 use crate::memory::{HUGE_PAGE, Mapping, PAGE};
@@ -51,6 +52,9 @@ impl Hypervisor {
         if kvm.get_api_version() != 12 || !needed.into_iter().all(|cap| kvm.check_extension(cap)) {
             return Ok(None);
         }
+        if let Some(khz) = tsc_khz(&kvm) {
+            cpu::note_tsc_khz(khz);
+        }
         let features = kvm
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
             .map_err(SystemError::kvm("read KVM's features"))?;
@@ -76,6 +80,12 @@ impl Hypervisor {
     pub(crate) fn descriptors(&self) -> u64 {
         descriptors(&self.image)
     }
+}
+
+/// The rate of the time stamp counter, in kHz, if KVM reports it. A virtual machine has the host's unless it is set.
+fn tsc_khz(kvm: &Kvm) -> Option<u32> {
+    kvm.check_extension(Cap::GetTscKhz)
+        .then(|| kvm.create_vm().ok()?.create_vcpu(0).ok()?.get_tsc_khz().ok())?
 }
 
 /// The page before the image's shared part.
