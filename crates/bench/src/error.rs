@@ -43,6 +43,8 @@ pub enum MeasureError {
     Client(Box<api::client::ClientError>),
     /// A name is invalid in the API.
     Name(api::NameError),
+    /// A counter has this value, which is no number.
+    NotANumber(String),
     /// A time limit expired.
     Late {
         /// The event that was expected.
@@ -63,6 +65,7 @@ impl fmt::Display for MeasureError {
             Self::Daemon(_) => f.write_str("the daemon can't be started"),
             Self::Client(_) => f.write_str("a request to the daemon failed"),
             Self::Late { what } => write!(f, "timed out waiting for {what}"),
+            Self::NotANumber(text) => write!(f, "a counter has the value {text:?}, which is no number"),
             // Their messages name the operation.
             Self::Host(error) => error.fmt(f),
             Self::Create(error) => error.fmt(f),
@@ -93,7 +96,7 @@ impl std::error::Error for MeasureError {
             Self::Switch(error) => error.source(),
             Self::Ring(error) => error.source(),
             Self::Name(error) => error.source(),
-            Self::NoKvm | Self::NoEntry | Self::NoPort(_) | Self::Late { .. } => None,
+            Self::NoKvm | Self::NoEntry | Self::NoPort(_) | Self::NotANumber(_) | Self::Late { .. } => None,
         }
     }
 }

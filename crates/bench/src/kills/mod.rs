@@ -15,4 +15,5 @@ mod run;
 
 pub use definitions::Definitions;
 pub use migration::MigrationError;
+pub(crate) use processes::{Processes, Victim};
 pub use run::{KillPlan, Kills, KillsError, kills};

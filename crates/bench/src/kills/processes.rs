@@ -24,7 +24,7 @@ const END_PAUSE: Duration = Duration::from_millis(5);
 
 /// A kind of process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Victim {
+pub(crate) enum Victim {
     Daemon,
     Launcher,
     Fabric,
@@ -32,7 +32,7 @@ pub(super) enum Victim {
 
 /// A daemon with its store, and the processes that it started.
 #[derive(Debug)]
-pub(super) struct Processes {
+pub(crate) struct Processes {
     program: PathBuf,
     folder: PathBuf,
     daemon: Option<Child>,
@@ -41,7 +41,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    pub(super) fn new(program: &Path, folder: &Path) -> Self {
+    pub(crate) fn new(program: &Path, folder: &Path) -> Self {
         Self { program: program.into(), folder: folder.into(), daemon: None, start_time: Duration::ZERO }
     }
 
@@ -50,17 +50,17 @@ impl Processes {
     }
 
     /// Whether a daemon runs.
-    pub(super) fn has_daemon(&mut self) -> bool {
+    pub(crate) fn has_daemon(&mut self) -> bool {
         self.daemon.as_mut().is_some_and(|daemon| matches!(daemon.try_wait(), Ok(None)))
     }
 
     /// The store of the daemon.
-    pub(super) fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.folder.join("store")
     }
 
     /// Starts a daemon, and waits until it is ready.
-    pub(super) fn start(&mut self) -> io::Result<()> {
+    pub(crate) fn start(&mut self) -> io::Result<()> {
         let begin = Instant::now();
         let output = self.spawn()?;
         // The daemon prints a line when it is ready, or none if it fails.
@@ -83,7 +83,7 @@ impl Processes {
     }
 
     /// Starts a daemon, and kills it within the time that the last one took to start.
-    pub(super) fn start_and_kill(&mut self, random: &mut Random) -> io::Result<()> {
+    pub(crate) fn start_and_kill(&mut self, random: &mut Random) -> io::Result<()> {
         let output = self.spawn()?;
         thread::sleep(self.start_time * random.below(100) / 100);
         let victims = self.find(Victim::Daemon);
@@ -115,7 +115,7 @@ impl Processes {
     }
 
     /// A client of the daemon.
-    pub(super) fn client(&self) -> Result<Client, api::client::ClientError> {
+    pub(crate) fn client(&self) -> Result<Client, api::client::ClientError> {
         Client::with_limit(Address::Unix(self.socket()), &Credentials::default(), Some(ANSWER_TIMEOUT))
     }
 
@@ -145,7 +145,7 @@ impl Processes {
     }
 
     /// The processes of a kind.
-    pub(super) fn find(&self, victim: Victim) -> Vec<Pid> {
+    pub(crate) fn find(&self, victim: Victim) -> Vec<Pid> {
         match victim {
             Victim::Daemon => self.daemon.iter().map(Pid::from_child).collect(),
             Victim::Launcher => self.launcher().into_iter().collect(),
@@ -154,7 +154,7 @@ impl Processes {
     }
 
     /// Kills processes. Returns how many there were.
-    pub(super) fn kill(&mut self, victim: Victim, processes: &[Pid]) -> u64 {
+    pub(crate) fn kill(&mut self, victim: Victim, processes: &[Pid]) -> u64 {
         let killed = processes.iter().filter(|process| kill_process(**process, Signal::KILL).is_ok()).count();
         if let Some(mut daemon) = self.daemon.take_if(|_| victim == Victim::Daemon) {
             let _ = daemon.wait();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::boxes::BoxBenchmark;
-use super::{engine, kills};
+use super::{engine, kills, outage};
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -22,6 +22,7 @@ pub(crate) struct Arguments {
 enum Benchmark {
     Engine(engine::Arguments),
     Kills(kills::Arguments),
+    Outage(outage::Arguments),
     #[command(flatten)]
     Boxes(BoxBenchmark),
 }
@@ -31,6 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.benchmark {
         Benchmark::Engine(engine) => engine.measure()?,
         Benchmark::Kills(kills) => kills.measure()?,
+        Benchmark::Outage(outage) => outage.measure()?,
         Benchmark::Boxes(boxes) => boxes.measure()?,
     }
     Ok(ExitCode::SUCCESS)

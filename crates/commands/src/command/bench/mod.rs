@@ -5,6 +5,7 @@ mod dispatch;
 mod engine;
 mod error;
 mod kills;
+mod outage;
 
 pub(crate) use dispatch::{Arguments, run};
 pub(crate) use error::BenchError;
