@@ -1,9 +1,11 @@
 //! Code that the fuzz targets share: the in-memory environment of the element library's tests, and the hostile peers of
-//! the tests of `boundary` and `switch`.
+//! the tests of `boundary`, `flow-table` and `switch`.
 
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
 
+#[path = "../../crates/flow-table/tests/hostile/key.rs"]
+pub mod flow_key;
 #[path = "../../crates/switch/tests/hostile/link.rs"]
 pub mod link;
 #[path = "../../crates/boundary/tests/hostile/mailbox.rs"]

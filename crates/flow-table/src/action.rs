@@ -1,0 +1,234 @@
+//! Actions and instructions as data, and their checks.
+
+use std::fmt;
+
+use crate::field::{Nature, ones};
+use crate::{Field, Match};
+
+/// Actions of one instruction. OpenFlow sets no limit; more than this is an error of the controller.
+const MAX_ACTIONS: usize = 256;
+
+/// Where an output action sends a packet (OpenFlow 1.3.5, 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// A port, by number.
+    Port(u32),
+    /// The port that the packet arrived on (`OFPP_IN_PORT`).
+    InPort,
+    /// The forwarding of a switch without flow tables (`OFPP_NORMAL`).
+    Normal,
+    /// All ports of that forwarding but the ingress port (`OFPP_FLOOD`).
+    Flood,
+    /// All ports but the ingress port (`OFPP_ALL`).
+    All,
+    /// The controller (`OFPP_CONTROLLER`).
+    Controller {
+        /// Bytes of the packet to send; 0xffff for all.
+        max_length: u16,
+    },
+    /// The network stack of the switch (`OFPP_LOCAL`).
+    Local,
+    /// Extension: the instances of a service, by the service's number.
+    Service(u32),
+    /// Extension: the first service of a chain, by the chain's number.
+    Chain(u32),
+    /// Extension: nowhere. Counts as dropped by this entry.
+    Drop,
+}
+
+/// An action (OpenFlow 1.3.5, 5.12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Sends the packet as it is at this moment.
+    Output(Output),
+    /// Processes the packet by a group (5.6).
+    Group(u32),
+    /// Sets the queue for the output.
+    SetQueue(u32),
+    /// Sets a header field.
+    SetField(Field, u128),
+    /// Pushes a VLAN tag with this Ethernet type, 0x8100 or 0x88a8.
+    PushVlan(u16),
+    /// Removes the outer VLAN tag.
+    PopVlan,
+    /// Pushes an MPLS header with this Ethernet type, 0x8847 or 0x8848.
+    PushMpls(u16),
+    /// Removes the outer MPLS header; the payload has this Ethernet type.
+    PopMpls(u16),
+    /// Sets the time to live of the outer MPLS header.
+    SetMplsTtl(u8),
+    /// Decrements the time to live of the outer MPLS header.
+    DecMplsTtl,
+    /// Sets the time to live, or hop limit, of the IP header.
+    SetIpTtl(u8),
+    /// Decrements the time to live, or hop limit, of the IP header.
+    DecIpTtl,
+    /// Copies the time to live from the next to the outermost header.
+    CopyTtlOut,
+    /// Copies the time to live from the outermost to the next header.
+    CopyTtlIn,
+}
+
+/// The instructions of a flow entry (OpenFlow 1.3.5, 5.9), performed in the order of the fields.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Instructions {
+    /// The meter to apply first.
+    pub meter: Option<u32>,
+    /// Actions to perform at once, in this order.
+    pub apply: Vec<Action>,
+    /// Whether to empty the action set.
+    pub clear: bool,
+    /// Actions to add to the action set.
+    pub write: Vec<Action>,
+    /// The value and mask of a change of the metadata.
+    pub metadata: Option<(u64, u64)>,
+    /// The next table.
+    pub goto: Option<u8>,
+}
+
+impl Instructions {
+    /// The instructions that perform these actions at once.
+    #[must_use]
+    pub fn apply(actions: impl Into<Vec<Action>>) -> Self {
+        Self { apply: actions.into(), ..Self::default() }
+    }
+
+    /// The instruction to send packets to an output.
+    #[must_use]
+    pub fn output(output: Output) -> Self {
+        Self::apply([Action::Output(output)])
+    }
+
+    /// Whether an action outputs to this port, or to any port if it is `None`.
+    pub(crate) fn has_output(&self, port: u32) -> bool {
+        self.actions().any(|action| *action == Action::Output(Output::Port(port)))
+    }
+
+    pub(crate) fn has_group(&self, group: u32) -> bool {
+        self.actions().any(|action| *action == Action::Group(group))
+    }
+
+    fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.apply.iter().chain(&self.write)
+    }
+
+    /// Memory outside of this structure, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.apply.len() + self.write.len()) * size_of::<Action>()
+    }
+
+    /// Checks the actions for an entry with this match.
+    pub(crate) fn check(&self, matching: &Match) -> Result<(), ActionError> {
+        for actions in [&self.apply, &self.write] {
+            if actions.len() > MAX_ACTIONS {
+                return Err(ActionError::TooMany);
+            }
+            let mut headers = Some(matching.nature());
+            for action in actions {
+                headers = action.check(headers)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The reason why an action is refused (`OFPET_BAD_ACTION`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ActionError {
+    /// More than 256 actions (`OFPBAC_TOO_MANY`).
+    TooMany,
+    /// The field cannot be set (`OFPBAC_BAD_SET_TYPE`).
+    NotSettable(Field),
+    /// The value has more bits than the field (`OFPBAC_BAD_SET_ARGUMENT`).
+    TooWide(Field),
+    /// The match does not ensure that packets have the field (`OFPBAC_MATCH_INCONSISTENT`).
+    MissingField(Field),
+    /// The match does not ensure that packets have the header to remove (`OFPBAC_MATCH_INCONSISTENT`).
+    MissingHeader,
+    /// The Ethernet type is not one of the header to push (`OFPBAC_BAD_ARGUMENT`).
+    BadEthernetType(u16),
+}
+
+impl fmt::Display for ActionError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany => write!(formatter, "more than {MAX_ACTIONS} actions"),
+            Self::NotSettable(field) => write!(formatter, "{field:?} can't be set"),
+            Self::TooWide(field) => {
+                write!(formatter, "the value for {field:?} has more than {} bits", field.bits())
+            }
+            Self::MissingField(field) => {
+                write!(formatter, "the match admits packets without {field:?}, which an action sets")
+            }
+            Self::MissingHeader => {
+                formatter.write_str("the match admits packets without the header that an action removes")
+            }
+            Self::BadEthernetType(number) => {
+                write!(formatter, "{number:#06x} is not an Ethernet type of the header to push")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ActionError {}
+
+impl Action {
+    /// Checks the action on packets of a nature; `None` if an earlier action revealed unknown headers. Returns the
+    /// nature afterwards.
+    fn check(&self, headers: Option<Nature>) -> Result<Option<Nature>, ActionError> {
+        match *self {
+            Self::SetField(field, value) => {
+                if !field.is_settable() {
+                    return Err(ActionError::NotSettable(field));
+                }
+                if value & !ones(field.bits()) != 0 {
+                    return Err(ActionError::TooWide(field));
+                }
+                let is_there = |nature: Nature| match field {
+                    Field::VlanVid => nature.vlan,
+                    _ => field.belongs(nature),
+                };
+                match headers.is_none_or(is_there) {
+                    true => Ok(headers),
+                    false => Err(ActionError::MissingField(field)),
+                }
+            }
+            Self::PushVlan(eth_type) => match eth_type {
+                0x8100 | 0x88a8 => Ok(headers.map(|nature| Nature { vlan: true, ..nature })),
+                _ => Err(ActionError::BadEthernetType(eth_type)),
+            },
+            Self::PushMpls(eth_type) => match eth_type {
+                0x8847 | 0x8848 => Ok(headers.map(|nature| Nature {
+                    eth_type: Some(eth_type),
+                    protocol: None,
+                    icmp_type: None,
+                    ..nature
+                })),
+                _ => Err(ActionError::BadEthernetType(eth_type)),
+            },
+            Self::PopVlan if headers.is_some_and(|nature| !nature.vlan) => Err(ActionError::MissingHeader),
+            Self::PopMpls(_)
+                if headers.is_some_and(|nature| !matches!(nature.eth_type, Some(0x8847 | 0x8848))) =>
+            {
+                Err(ActionError::MissingHeader)
+            }
+            Self::PopVlan | Self::PopMpls(_) => Ok(None),
+            _ => Ok(headers),
+        }
+    }
+
+    /// Whether the headers afterwards are not known from the key.
+    pub(crate) fn reveals(&self) -> bool {
+        matches!(self, Self::PopVlan | Self::PopMpls(_))
+    }
+}
+
+/// A step that a switch performs on a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Counts the packet in a meter, which may drop it (OpenFlow 1.3.5, 5.7).
+    Meter(u32),
+    /// Performs an action.
+    Action(Action),
+}

@@ -1,0 +1,279 @@
+//! An exact-match table of fixed capacity: two cache misses a lookup, both of which can be prefetched.
+//!
+//! A bucket is one cache line: eight tags (hash bits) and eight handles. A handle leads to a slot with the whole key. A
+//! key is in one of two buckets; the second is derived from the first and the tag.
+
+use crate::path::PathId;
+use crate::tuple::fold;
+
+/// Handles per bucket.
+const WAYS: usize = 8;
+
+/// Average number of handles per bucket at capacity. With two buckets to choose from, both are full for a few keys
+/// in ten thousand.
+const LOAD: usize = 4;
+
+/// Most keys of a table: a handle has 32 bits.
+const MAX_CAPACITY: usize = 1 << 30;
+
+/// Words of a bucket: tags, then handles plus one, so that zero means none and a new table needs no writes.
+const BUCKET: usize = 2 * WAYS;
+
+/// A key and its decision.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Slot<const N: usize> {
+    pub(crate) key: [u64; N],
+    pub(crate) path: PathId,
+    /// The latest addition of an entry after which the decision was found right.
+    pub(crate) stamp: u32,
+    /// When it was last used, in seconds.
+    pub(crate) used: u32,
+}
+
+/// The hash of a key.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hash(u64);
+
+impl Hash {
+    #[inline(always)]
+    pub(crate) fn new<const N: usize>(key: &[u64; N], seed: u64) -> Self {
+        const ODD: [u64; 4] =
+            [0x9e37_79b9_7f4a_7c15, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3];
+        let mut hash = seed;
+        let (pairs, rest) = key.as_chunks::<2>();
+        for (at, pair) in pairs.iter().enumerate() {
+            // The products do not depend on each other.
+            let secret = ODD[at % 4].rotate_left(at as u32 * 7);
+            hash ^= fold(pair[0] ^ seed ^ secret, pair[1] ^ seed.rotate_left(29) ^ secret.rotate_left(17));
+        }
+        for word in rest {
+            hash ^= word;
+        }
+        Self(fold(hash ^ ODD[2], seed | 1) ^ hash.rotate_left(32))
+    }
+
+    fn tag(self) -> u32 {
+        (self.0 >> 32) as u32 | 1
+    }
+}
+
+/// A table of at most `capacity` keys.
+pub(crate) struct ExactTable<const N: usize> {
+    /// Buckets, after `skip` words that align them to cache lines.
+    words: Vec<u32>,
+    skip: usize,
+    mask: usize,
+    slots: Vec<Slot<N>>,
+    free: Vec<u32>,
+    capacity: usize,
+    seed: u64,
+    /// Where the search for old slots continues.
+    hand: usize,
+    /// Keys that were displaced before they were old.
+    pub(crate) evicted: u64,
+}
+
+impl<const N: usize> ExactTable<N> {
+    /// The most memory that a table takes, in bytes.
+    pub(crate) fn max_bytes(capacity: usize) -> usize {
+        let slots = capacity.max(WAYS).saturating_mul(size_of::<Slot<N>>() + size_of::<u32>());
+        slots.saturating_add(buckets(capacity).saturating_mul(BUCKET * size_of::<u32>()))
+    }
+
+    /// An empty table. The system provides its memory when it is first used.
+    pub(crate) fn new(capacity: usize, seed: u64) -> Self {
+        let capacity = capacity.clamp(WAYS, MAX_CAPACITY);
+        let words = vec![0u32; buckets(capacity) * BUCKET + BUCKET];
+        let skip = words.as_ptr().align_offset(64).min(BUCKET);
+        Self {
+            words,
+            skip,
+            mask: buckets(capacity) - 1,
+            slots: Vec::with_capacity(capacity),
+            free: Vec::new(),
+            capacity,
+            seed,
+            hand: 0,
+            evicted: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash(&self, key: &[u64; N]) -> Hash {
+        Hash::new(key, self.seed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch_bucket(&self, hash: Hash) {
+        if let Some(word) = self.words.get(self.skip + self.first(hash) * BUCKET) {
+            packet::prefetch(word);
+        }
+    }
+
+    /// The handle of the first slot in the first bucket that may have this key; `None` if there is none. Prefetches it.
+    #[inline(always)]
+    pub(crate) fn candidate(&self, hash: Hash) -> Option<u32> {
+        let mut ways = u32::MAX;
+        let handle = self.next_in(self.first(hash), hash.tag(), &mut ways)?;
+        let slot = self.slots.get(handle as usize)?;
+        packet::prefetch(slot);
+        if size_of::<Slot<N>>() > 64
+            && let Some(last) = slot.key.last()
+        {
+            packet::prefetch(last);
+        }
+        Some(handle)
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot(&self, handle: u32) -> Option<&Slot<N>> {
+        self.slots.get(handle as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot_mut(&mut self, handle: u32) -> Option<&mut Slot<N>> {
+        self.slots.get_mut(handle as usize)
+    }
+
+    /// The handle of a key, by a full search.
+    pub(crate) fn find(&self, hash: Hash, key: &[u64; N]) -> Option<u32> {
+        [self.first(hash), self.second(hash)].into_iter().find_map(|bucket| {
+            let mut ways = u32::MAX;
+            while let Some(handle) = self.next_in(bucket, hash.tag(), &mut ways) {
+                if self.slots.get(handle as usize).is_some_and(|slot| slot.key == *key) {
+                    return Some(handle);
+                }
+            }
+            None
+        })
+    }
+
+    /// Adds a key that is not in the table. Displaces another one if the table or both buckets are full.
+    pub(crate) fn insert(&mut self, hash: Hash, slot: Slot<N>) {
+        if self.len() >= self.capacity {
+            self.displace_oldest();
+        }
+        let (first, second) = (self.first(hash), self.second(hash));
+        let place = self.vacancy(first).or_else(|| self.vacancy(second));
+        let place = place.or_else(|| {
+            let oldest = (0..WAYS).min_by_key(|way| {
+                self.handle(first, *way).and_then(|handle| self.slot(handle)).map_or(0, |slot| slot.used)
+            })?;
+            self.evicted += 1;
+            self.clear_place(first, oldest);
+            Some((first, oldest))
+        });
+        let Some((bucket, way)) = place else { return };
+        let handle = match self.free.pop() {
+            Some(handle) => {
+                self.slots[handle as usize] = slot;
+                handle
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let at = self.skip + bucket * BUCKET + way;
+        self.words[at] = hash.tag();
+        self.words[at + WAYS] = handle + 1;
+    }
+
+    /// Removes a key.
+    pub(crate) fn remove(&mut self, handle: u32) {
+        let Some(slot) = self.slot(handle) else { return };
+        let hash = self.hash(&slot.key);
+        for bucket in [self.first(hash), self.second(hash)] {
+            if let Some(way) = (0..WAYS).find(|way| self.handle(bucket, *way) == Some(handle)) {
+                return self.clear_place(bucket, way);
+            }
+        }
+    }
+
+    /// Visits `count` slots in turn, and removes those for which `is_old` holds.
+    pub(crate) fn sweep(&mut self, count: usize, is_old: impl Fn(&Slot<N>) -> bool) -> usize {
+        let mut removed = 0;
+        for _ in 0..count.min(self.slots.len()) {
+            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
+            if self.slots.get(self.hand).is_some_and(&is_old) {
+                let before = self.free.len();
+                self.remove(self.hand as u32);
+                removed += self.free.len() - before;
+            }
+        }
+        removed
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.words.fill(0);
+        self.slots.clear();
+        self.free.clear();
+    }
+
+    /// Removes the least recently used of a few slots.
+    fn displace_oldest(&mut self) {
+        let from = self.hand;
+        let candidates = (0..WAYS).map(|distance| (from + 1 + distance) % self.slots.len().max(1));
+        let oldest = candidates.min_by_key(|at| self.slots.get(*at).map_or(u32::MAX, |slot| slot.used));
+        self.hand = (from + WAYS) % self.slots.len().max(1);
+        if let Some(oldest) = oldest {
+            self.evicted += 1;
+            self.remove(oldest as u32);
+        }
+    }
+
+    fn clear_place(&mut self, bucket: usize, way: usize) {
+        let at = self.skip + bucket * BUCKET + way;
+        let handle = std::mem::take(&mut self.words[at + WAYS]);
+        self.words[at] = 0;
+        if handle != 0 {
+            // A removed slot keeps its key; no bucket leads to it.
+            self.free.push(handle - 1);
+        }
+    }
+
+    #[inline(always)]
+    fn bucket(&self, bucket: usize) -> Option<(&[u32; WAYS], &[u32; WAYS])> {
+        let at = self.skip + bucket * BUCKET;
+        let (tags, handles) = self.words.get(at..at + BUCKET)?.split_at(WAYS);
+        tags.first_chunk().zip(handles.first_chunk())
+    }
+
+    #[inline(always)]
+    fn handle(&self, bucket: usize, way: usize) -> Option<u32> {
+        self.bucket(bucket)?.1.get(way)?.checked_sub(1)
+    }
+
+    fn vacancy(&self, bucket: usize) -> Option<(usize, usize)> {
+        let (_, handles) = self.bucket(bucket)?;
+        handles.iter().position(|handle| *handle == 0).map(|way| (bucket, way))
+    }
+
+    /// The next handle in a bucket with this tag, among `ways`, from which it is removed.
+    #[inline(always)]
+    fn next_in(&self, bucket: usize, tag: u32, ways: &mut u32) -> Option<u32> {
+        let (tags, handles) = self.bucket(bucket)?;
+        let equal = packet::equal_lanes(tags, tag) & *ways;
+        *ways = equal & equal.wrapping_sub(1);
+        handles.get(equal.trailing_zeros() as usize)?.checked_sub(1)
+    }
+
+    #[inline(always)]
+    fn first(&self, hash: Hash) -> usize {
+        hash.0 as usize & self.mask
+    }
+
+    #[inline(always)]
+    fn second(&self, hash: Hash) -> usize {
+        (self.first(hash) ^ (hash.tag() as usize).wrapping_mul(0x5bd1_e995)) & self.mask
+    }
+}
+
+fn buckets(capacity: usize) -> usize {
+    (capacity.max(WAYS) / LOAD).next_power_of_two()
+}

@@ -1,0 +1,110 @@
+//! Keys: the match fields of one packet.
+
+use crate::Field;
+use crate::field::Nature;
+use crate::layout::{NARROW_WORDS, NETWORK_PRESENT, TRANSPORT_PRESENT, VLAN_PRESENT, Words};
+
+/// The match fields of one packet.
+///
+/// The default key is that of an empty frame from port 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Key {
+    pub(crate) words: Words,
+}
+
+impl Key {
+    /// The value of a field; `None` if the packet does not have it.
+    #[must_use]
+    pub fn get(&self, field: Field) -> Option<u128> {
+        self.has(field).then(|| field.place().read(&self.words))
+    }
+
+    /// Sets a field that the packet has. Returns false, and changes nothing, if it does not have it.
+    pub(crate) fn set(&mut self, field: Field, value: u128) -> bool {
+        let present = self.has(field);
+        if present {
+            field.place().write(&mut self.words, value);
+        }
+        present
+    }
+
+    /// Whether the packet has a field.
+    fn has(&self, field: Field) -> bool {
+        let has_transport = self.presence() & TRANSPORT_PRESENT != 0;
+        let nature = Nature {
+            vlan: self.has_vlan(),
+            eth_type: Some(self.eth_type()),
+            protocol: Some(self.protocol()),
+            icmp_type: has_transport.then_some((self.words[3] >> 48) as u8),
+        };
+        self.presence() & field.presence() == field.presence() && field.belongs(nature)
+    }
+
+    pub(crate) fn eth_type(&self) -> u16 {
+        (self.words[0] >> 16) as u16
+    }
+
+    pub(crate) fn protocol(&self) -> u8 {
+        (self.words[1] >> 8) as u8
+    }
+
+    pub(crate) fn has_vlan(&self) -> bool {
+        self.words[0] & VLAN_PRESENT != 0
+    }
+
+    pub(crate) fn presence(&self) -> u64 {
+        self.words[2]
+    }
+
+    /// Replaces metadata bits (OpenFlow 1.3.5, 5.9, Write-Metadata).
+    pub(crate) fn write_metadata(&mut self, value: u64, mask: u64) {
+        self.words[8] = self.words[8] & !mask | value & mask;
+    }
+
+    /// The change of the fields when a VLAN tag is pushed (OpenFlow 1.3.5, 5.12.1): its values are those of the tag
+    /// outside until now, or zero.
+    pub(crate) fn push_vlan(&mut self) {
+        if !self.has_vlan() {
+            self.words[0] = self.words[0] & !0xffff | VLAN_PRESENT;
+        }
+    }
+
+    /// The change of the fields when an MPLS header is pushed (OpenFlow 1.3.5, 5.12.1): the label is that of the header
+    /// outside until now, or zero, and the fields inside are no longer visible.
+    pub(crate) fn push_mpls(&mut self, eth_type: u16) {
+        let inside = matches!(self.eth_type(), 0x8847 | 0x8848) && self.presence() & NETWORK_PRESENT != 0;
+        let shim = if inside { self.words[3] & 0xffff_fe00 } else { 1 << 8 };
+        self.words[0] = self.words[0] & !0xffff_0000 | u64::from(eth_type) << 16;
+        self.words[1] &= !0xffff;
+        self.words[2] = self.words[2] & !0xffff | NETWORK_PRESENT;
+        self.words[3] = shim;
+        for word in [4, 5, 6, 7, 10, 11, 12, 13] {
+            self.words[word] = 0;
+        }
+    }
+
+    /// Whether the words beyond the narrow ones are all zero.
+    #[inline(always)]
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.words[NARROW_WORDS..].iter().fold(0, |all, word| all | word) == 0
+    }
+
+    /// The first `N` words.
+    #[inline(always)]
+    pub(crate) fn first_words<const N: usize>(&self) -> &[u64; N] {
+        self.words.first_chunk().unwrap_or(&[0; N])
+    }
+}
+
+impl std::fmt::Debug for Key {
+    /// Lists the fields that the packet has.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut map = formatter.debug_map();
+        for &field in Field::ALL {
+            if let Some(value) = self.get(field) {
+                map.entry(&field, &format_args!("{value:#x}"));
+            }
+        }
+        map.finish()
+    }
+}

@@ -1,0 +1,52 @@
+//! OpenFlow's pipeline of flow tables, and an exact-match cache in front of it.
+//!
+//! [`Key::extract`] reads the match fields of a frame. A [`Pipeline`] holds up to 64 tables of flow entries and finds
+//! the entries that a key matches: its [`Path`], with the [`Operation`]s to perform. A [`FlowCache`] remembers the path
+//! of each key. Section numbers refer to the OpenFlow Switch Specification 1.3.5 (ONF TS-023).
+//!
+//! ```text
+//! frame ─▶ Key::extract ─▶ Fragments::resolve ─▶ FlowCache::look_up ──hit──▶ Path: counters, operations
+//!                                                        │ miss                ▲
+//!                                                        └──▶ Pipeline ────────┘
+//! ```
+//!
+//! Invariants, each held by a test:
+//! - a lookup through the cache gives the same path as a linear search of all entries, after any sequence of changes;
+//! - a change of the entries recomputes only cached keys whose decision it concerns (see [`FlowCache`]);
+//! - packets found in the cache count in the counters of their entries, and keep entries from their idle timeouts;
+//! - no frame makes this crate panic or read beyond the frame;
+//! - the memory of a pipeline and of a cache has a bound, which is checked before it is allocated.
+//!
+//! Absent: performing operations on frames, groups, meters, texts (see `flow-expression`), messages of the OpenFlow
+//! protocol, threads, clocks and random sources. Times and seeds are arguments. Each thread of a switch has a pipeline and a cache of its own.
+#![forbid(unsafe_code)]
+
+mod action;
+mod action_set;
+mod cache;
+mod change;
+mod exact;
+mod extension_headers;
+mod extract;
+mod field;
+mod fragments;
+mod key;
+mod layout;
+mod matching;
+mod path;
+mod pipeline;
+mod table;
+mod tuple;
+
+pub use action::{Action, ActionError, Instructions, Operation, Output};
+pub use action_set::ActionSet;
+pub use cache::{BATCH, CacheCapacity, CacheCounters, FlowCache};
+pub use change::{Change, Command, EntryFlags, FlowModError, FlowRemoved, RemovalReason, Summary};
+pub use extract::{Arrival, Fragment, Ingress};
+pub use field::Field;
+pub use flow::Seed;
+pub use fragments::{FragmentCounters, Fragments};
+pub use key::Key;
+pub use matching::{Match, MatchError};
+pub use path::{Path, PathId, Resume};
+pub use pipeline::{Entry, Limits, Pipeline, TableCounters};

@@ -1,0 +1,6 @@
+//! Frames of any bytes: their match fields are those that the header views show, and nothing panics.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| fuzz::flow_key::frame(data));
