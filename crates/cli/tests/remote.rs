@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use support::Daemon;
 
 #[test]
@@ -13,6 +14,7 @@ fn commands_reach_a_daemon_over_tcp() {
     let file = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
         path.to_str().expect("a plain path").to_string()
     };
     let certificate = file("certificate.pem", &made.cert.pem());
@@ -46,6 +48,19 @@ fn commands_reach_a_daemon_over_tcp() {
     let at = ["ps", "--daemon", &address, "--certificates", &certificate];
     daemon.check(&[&at[..], &["--token-file", &wrong]].concat(), 1, &["--token-file"]);
     daemon.check(&at, 1, &["--token-file"]);
+    // Secrets that others could read are refused, by the client and by the daemon.
+    let set_mode =
+        |path: &str, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+    set_mode(&wrong, 0o644);
+    daemon.check(&[&at[..], &["--token-file", &wrong]].concat(), 1, &["chmod 600", &wrong]);
+    for secret in [&token, &key] {
+        set_mode(secret, 0o640);
+        let socket = folder.join("shared").to_str().expect("a plain path").to_string();
+        let more = ["--token-file", &token, "--no-store", "--socket", &socket];
+        let daemon_of_shared = [&["daemon"][..], &listen, &more].concat();
+        daemon.check(&daemon_of_shared, 1, &["chmod 600", secret]);
+        set_mode(secret, 0o600);
+    }
     daemon.check(&["ps", "--daemon", &address, "--token-file", &token], 1, &["--certificates"]);
     // A certificate like the default of `openssl req -x509`: the error tells how to make a usable one.
     let mut parameters = rcgen::CertificateParams::new(["localhost".to_string()]).expect("parameters");

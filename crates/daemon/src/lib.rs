@@ -51,7 +51,8 @@ pub use error::{AccessError, OperationError, PortError, RequestError};
 pub use fabric::{Connector, LauncherConnector};
 pub use filter::{ConfineError, confine};
 pub use server::{
-    Address, ListenError, Listeners, NewUser, RunError, Tcp, TlsError, TokensError, add_user, run, users,
+    Address, ListenError, Listeners, NewUser, RunError, SecretError, Tcp, TlsError, TokensError, add_user,
+    open_secret, run, users,
 };
 pub use settings::Settings;
 pub use store::StoreError;

@@ -331,12 +331,18 @@ fn operations_fail_only_while_descriptors_are_short() {
 
 const TOKEN: &str = "a token of many bytes";
 
+/// Writes a file that only this user can read.
+fn secret(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 /// A daemon that also serves TCP, and a function that makes clients with a token.
 fn with_tcp(folder: &Folder) -> (Daemon, impl Fn(Option<&str>) -> Client) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
     std::fs::write(folder.file("certificate"), made.cert.pem()).unwrap();
-    std::fs::write(folder.file("key"), made.signing_key.serialize_pem()).unwrap();
-    std::fs::write(folder.file("token"), format!("{TOKEN}\n")).unwrap();
+    secret(&folder.file("key"), &made.signing_key.serialize_pem());
+    secret(&folder.file("token"), &format!("{TOKEN}\n"));
     let daemon = Daemon::start(&folder.0);
     let address: Address = format!("https://localhost:{}", daemon.port).parse().unwrap();
     let certificate = folder.file("certificate");

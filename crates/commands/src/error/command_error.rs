@@ -325,3 +325,12 @@ from!(
     toml::ser::Error => Export,
     daemon::TokensError => Tokens,
 );
+
+impl From<daemon::SecretError> for CommandError {
+    fn from(error: daemon::SecretError) -> CommandError {
+        match error {
+            daemon::SecretError::File(path, cause) => CommandError::File(FileError::new(&path, cause)),
+            shared => CommandError::Tokens(shared.into()),
+        }
+    }
+}

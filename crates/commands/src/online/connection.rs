@@ -1,5 +1,6 @@
 //! The options that choose the daemon.
 
+use std::io::Read;
 use std::path::PathBuf;
 
 use api::client::{Address, Credentials};
@@ -22,7 +23,8 @@ pub(crate) struct Connection {
     /// clickbox.sock in $XDG_RUNTIME_DIR, else /run/clickbox/clickbox.sock]
     #[arg(long, visible_alias = "daemon", value_name = "ADDRESS")]
     socket: Option<Address>,
-    /// File with the token for a daemon behind https [default: the token in $CLICKBOX_TOKEN]
+    /// File with the token for a daemon behind https, which only you may be able to read [default: the token in
+    /// $CLICKBOX_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// File with the certificates to trust for https [default: $CLICKBOX_CERTIFICATES, else the system's]
@@ -43,7 +45,9 @@ impl Connection {
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
         let token = match &self.token_file {
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| FileError::new(path, error))?;
+                let mut text = String::new();
+                let read = daemon::open_secret(path)?.read_to_string(&mut text);
+                read.map_err(|error| FileError::new(path, error))?;
                 Some(text.trim().to_string())
             }
             None => std::env::var(TOKEN_VARIABLE).ok(),

@@ -1,5 +1,6 @@
 //! TCP, which is served only with TLS and a token.
 
+use super::private::{SecretError, open_secret};
 use super::tokens::TokensError;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -30,6 +31,8 @@ pub struct Tcp {
 pub enum TlsError {
     /// A file contains no certificate or key.
     Pem(PathBuf, rustls::pki_types::pem::Error),
+    /// The private key can't be opened, or other users of the host can use it.
+    Secret(SecretError),
     /// The tokens can't be used.
     Tokens(TokensError),
     /// The certificate and the key cannot be used.
@@ -42,6 +45,7 @@ impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pem(path, _) => write!(f, "{} has no certificate or key in PEM", path.display()),
+            Self::Secret(error) => error.fmt(f),
             Self::Tokens(error) => error.fmt(f),
             Self::Tls(_) => f.write_str("certificate and key can't be used"),
             Self::Bind(address, _) => write!(f, "can't listen at {address}"),
@@ -62,6 +66,7 @@ impl std::error::Error for TlsError {
             Self::Pem(_, error) => Some(error),
             Self::Tls(error) => Some(error),
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Secret(error) => error.source(),
             Self::Tokens(error) => error.source(),
         }
     }
@@ -73,7 +78,8 @@ pub(super) fn acceptor(tcp: &Tcp) -> Result<TlsAcceptor, TlsError> {
     let certificates: Vec<CertificateDer> = CertificateDer::pem_file_iter(&tcp.certificate)
         .and_then(Iterator::collect)
         .map_err(|error| pem(&tcp.certificate, error))?;
-    let key = PrivateKeyDer::from_pem_file(&tcp.key).map_err(|error| pem(&tcp.key, error))?;
+    let key = open_secret(&tcp.key).map_err(TlsError::Secret)?;
+    let key = PrivateKeyDer::from_pem_reader(key).map_err(|error| pem(&tcp.key, error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let settings = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -17,6 +17,7 @@
 //!
 //! Tokens are random, so their digests need no salt. They are compared in constant time.
 
+use super::private::{SecretError, open_secret};
 use crate::caller::{Caller, User};
 use api::{Owner, Quota, Right, UserName};
 use ring::digest::{SHA256, digest};
@@ -24,7 +25,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -40,16 +41,13 @@ const NEW_TOKEN_BYTES: usize = 32;
 /// Maximum bytes of a file of tokens, some 50,000 users: a wrong path must not fill the memory.
 const MAX_FILE: u64 = 16 << 20;
 
-/// The permissions that others than the owner of a file have.
-const OTHERS: u32 = 0o077;
-
 /// Why a file of tokens can't be used.
 #[derive(Debug)]
 pub enum TokensError {
     /// A file can't be read or written.
     File(PathBuf, io::Error),
-    /// Other users of the host can read or write the file.
-    Shared(PathBuf),
+    /// Other users of the host can use the file, or it can't be opened.
+    Secret(SecretError),
     /// The file is longer than any file of tokens.
     TooLarge(PathBuf),
     /// The administrator's token is too short.
@@ -72,11 +70,7 @@ impl fmt::Display for TokensError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path, _) => write!(f, "can't use {}", path.display()),
-            Self::Shared(path) => write!(
-                f,
-                "other users of this host can use {0}: run `chmod 600 {0}`, and replace the tokens if they were seen",
-                path.display()
-            ),
+            Self::Secret(error) => error.fmt(f),
             Self::TooLarge(path) => write!(f, "{} is too long for a file of tokens", path.display()),
             Self::Short(path) => write!(
                 f,
@@ -111,8 +105,9 @@ impl std::error::Error for TokensError {
             Self::File(_, error) => Some(error),
             Self::Syntax(_, error) => Some(error),
             Self::Encode(error) => Some(error),
-            Self::Shared(_)
-            | Self::TooLarge(_)
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::Secret(error) => error.source(),
+            Self::TooLarge(_)
             | Self::Short(_)
             | Self::Digest(..)
             | Self::Right(..)
@@ -186,25 +181,32 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((found.ino(), found.mtime(), found.mtime_nsec(), found.len(), found.mode()))
 }
 
-/// Reads a file that only its owner can use.
-fn read_private(path: &Path) -> Result<String, TokensError> {
-    let failed = |error| TokensError::File(path.into(), error);
-    let file = File::open(path).map_err(failed)?;
-    let found = file.metadata().map_err(failed)?;
-    if found.mode() & OTHERS != 0 {
-        return Err(TokensError::Shared(path.into()));
+impl From<SecretError> for TokensError {
+    fn from(error: SecretError) -> Self {
+        Self::Secret(error)
     }
-    let mut text = String::new();
-    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
-    match text.len() as u64 > MAX_FILE {
+}
+
+/// Reads a file of tokens, or of one token, which only its owner can use.
+fn read_private(path: &Path) -> Result<Vec<u8>, TokensError> {
+    let mut bytes = Vec::new();
+    let read = open_secret(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes);
+    read.map_err(|error| TokensError::File(path.into(), error))?;
+    match bytes.len() as u64 > MAX_FILE {
         true => Err(TokensError::TooLarge(path.into())),
-        false => Ok(text),
+        false => Ok(bytes),
     }
+}
+
+/// Reads the text of a file of tokens.
+fn read_text(path: &Path) -> Result<String, TokensError> {
+    let text = String::from_utf8(read_private(path)?);
+    text.map_err(|error| TokensError::File(path.into(), io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
 /// The users in a file of tokens, each with the digest of the token.
 fn read_users(path: &Path) -> Result<Vec<(Digest, Caller)>, TokensError> {
-    let text = read_private(path)?;
+    let text = read_text(path)?;
     let entries: Entries = toml::from_str(&text).map_err(|error| TokensError::Syntax(path.into(), error))?;
     let mut found = Vec::new();
     for (name, entry) in entries.users {
@@ -233,7 +235,7 @@ pub fn users(path: &Path) -> Result<Vec<User>, TokensError> {
 pub fn add_user(path: &Path, user: &NewUser) -> Result<String, TokensError> {
     let failed = |error| TokensError::File(path.into(), error);
     let mut text = match path.try_exists().map_err(failed)? {
-        true => read_private(path)?,
+        true => read_text(path)?,
         false => String::new(),
     };
     let known: Entries = toml::from_str(&text).map_err(|error| TokensError::Syntax(path.into(), error))?;
@@ -294,7 +296,7 @@ impl Tokens {
     pub(super) fn read(administrator: Option<&Path>, file: Option<&Path>) -> Result<Self, TokensError> {
         let administrator = match administrator {
             Some(path) => {
-                let bytes = std::fs::read(path).map_err(|error| TokensError::File(path.into(), error))?;
+                let bytes = read_private(path)?;
                 let token = bytes.trim_ascii();
                 if token.len() < MIN_TOKEN_LENGTH {
                     return Err(TokensError::Short(path.into()));
@@ -422,6 +424,12 @@ mod tests {
         let folder = folder("administrator");
         let path = folder.join("token");
         std::fs::write(&path, "0123456789abcdef\n").unwrap();
+        let set_mode = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set_mode(0o644);
+        assert!(matches!(Tokens::read(Some(&path), None), Err(TokensError::Secret(_))));
+        set_mode(0o600);
         let tokens = Tokens::read(Some(&path), None).unwrap();
         assert_eq!(tokens.caller(b"0123456789abcdef"), Some(Caller::Administrator));
         for wrong in [&b""[..], b"0123456789abcde", b"0123456789abcdeF", b"0123456789abcdef0"] {

@@ -3,7 +3,7 @@
 use std::fs::DirBuilder;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -77,14 +77,15 @@ pub(crate) struct Arguments {
     /// Certificate chain for TLS, in PEM.
     #[arg(long, value_name = "FILE", requires = "listen")]
     certificate: Option<PathBuf>,
-    /// Private key of the certificate, in PEM.
+    /// Private key of the certificate, in PEM. Refused if other users of the host can read it.
     #[arg(long, value_name = "FILE", requires = "listen")]
     key: Option<PathBuf>,
-    /// File with the token of administrators over TCP: at least 16 characters.
+    /// File with the token of administrators over TCP: at least 16 characters. Refused if other users of the host can read
+    /// it.
     #[arg(long = "token-file", value_name = "FILE", requires = "listen", id = "token")]
     token: Option<PathBuf>,
     /// File of tokens of users, which `clickbox token` makes. Each has rights to the objects of one owner. The file is
-    /// read again when it changes, and at SIGHUP.
+    /// read again when it changes, and at SIGHUP. Refused if other users of the host can read it.
     #[arg(long, value_name = "FILE", requires = "listen")]
     tokens: Option<PathBuf>,
     /// Exit when standard input closes, for programs that start their own daemon.
@@ -143,9 +144,6 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     // Boxes that end with the daemon can't outlive its upgrade.
     let upgrades = store.is_some() && !arguments.until_input_ends;
     let upgrade_helper = upgrades.then(upgrade_helper).transpose()?.map(Arc::new);
-    for secret in [&arguments.token, &arguments.key].into_iter().flatten() {
-        warn_if_shared(secret);
-    }
     let connector = connector(arguments, &socket, store.as_deref())?;
     let settings = Settings {
         store: store.clone(),
@@ -234,15 +232,6 @@ fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
         };
     }
     client::sockets().into_iter().next().ok_or(CommandError::NoDefaultSocket)
-}
-
-/// Prints a warning if other users of the host can use a file.
-fn warn_if_shared(file: &Path) {
-    // A missing file is reported when it is read.
-    let Ok(found) = std::fs::metadata(file) else { return };
-    if found.permissions().mode() & 0o077 != 0 {
-        eprintln!("clickbox: other users of this host can use {0}: run `chmod 600 {0}`", file.display());
-    }
 }
 
 fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
