@@ -264,6 +264,14 @@ operations! {
     OPENAPI: "openapi" Get "/v1/openapi.json",
         Nothing, Nothing => Json<serde_json::Value>, [], Read;
 
+    /// Uploads a file for a configuration. The size is checked before the body is read. The upload replaces one of the same
+    /// name, and is removed when a request has installed it, after ten minutes without use, or when the daemon ends.
+    UPLOAD: "upload" Put "/v1/uploads/{upload}",
+        Nothing, Bytes => Nothing, [Busy TooLarge Limit Store Timeout], Create;
+    /// Removes an upload.
+    REMOVE_UPLOAD: "remove_upload" Delete "/v1/uploads/{upload}",
+        Nothing, Nothing => Nothing, [NotFound Busy], Create;
+
     /// Lists the boxes, by name.
     LIST_BOXES: "list_boxes" Get "/v1/boxes",
         Nothing, Nothing => Json<Vec<BoxStatus>>, [], Read;

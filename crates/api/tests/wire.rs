@@ -32,6 +32,13 @@ fn a_box_needs_a_name_and_a_configuration() {
             "labels": {"site": "north"}, "files": [{"name": "a.dump", "contents": {"base64": "AAA="}}]}"#,
     );
     assert_eq!((request.ports.len(), request.memory.0, request.files.len()), (3, 16 << 20, 1));
+    let request: CreateBox =
+        read(r#"{"name": "fw", "configuration": "", "uploads": [{"name": "a.dump", "upload": "u1"}]}"#);
+    assert_eq!((request.files.len(), request.uploads[0].upload.as_str()), (0, "u1"));
+    refused::<CreateBox>(
+        r#"{"name": "fw", "configuration": "", "uploads": [{"name": "a", "upload": "../x"}]}"#,
+        "is not a valid name",
+    );
     refused::<CreateBox>(r#"{"name": "fw"}"#, "configuration");
     refused::<CreateBox>(r#"{"name": "../etc", "configuration": ""}"#, "is not a valid name");
     refused::<CreateBox>(r#"{"name": "fw", "configuration": "", "memroy": 1}"#, "memroy");

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Request, status and reply body.
+/// Request, which may end with `*`, status and reply body.
 type Route<'a> = (&'a str, u16, &'a str);
 
 /// A server that replies by its routes and records requests.
@@ -87,7 +87,11 @@ fn serve(mut stream: UnixStream, routes: &[(String, u16, String)], seen: &Mutex<
     reader.read_exact(&mut body).expect("a body");
     let first = head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1").to_string();
     let unknown = r#"{"error":{"code":"not_found","message":"There is no such thing."}}"#;
-    let route = routes.iter().find(|(request, ..)| *request == first);
+    let is_meant = |request: &str| match request.strip_suffix('*') {
+        Some(start) => first.starts_with(start),
+        None => request == first,
+    };
+    let route = routes.iter().find(|(request, ..)| is_meant(request));
     let (status, text) = route.map_or((404, unknown), |(_, status, text)| (*status, text));
     seen.lock()
         .expect("what was requests")
@@ -128,7 +132,7 @@ fn boxes_are_listed_and_shown() {
 
 #[test]
 fn create_sends_options_and_files() {
-    let server = Server::new("create", &[("POST /v1/boxes", 200, BOX)]);
+    let server = Server::new("create", &[("PUT /v1/uploads/*", 204, ""), ("POST /v1/boxes", 200, BOX)]);
     let requests = server.check(
         &[
             "create",
@@ -155,7 +159,7 @@ fn create_sends_options_and_files() {
         &["fw runs in a virtual machine"],
     );
     let request: api::CreateBox =
-        serde_json::from_str(&requests.first().expect("a request").1).expect("a request");
+        serde_json::from_str(&requests.last().expect("a request").1).expect("a request");
     let attached: Vec<String> = request.ports.iter().map(|port| port.attach.to_string()).collect();
     assert_eq!(attached, ["lan", "-"]);
     assert_eq!(
@@ -163,7 +167,13 @@ fn create_sends_options_and_files() {
         (1024, 16 << 20, 200)
     );
     assert_eq!(request.source.as_deref(), Some("examples/firewall.click"));
-    assert!(request.files.iter().any(|file| file.name == "x" && file.contents.0.len() > 1000));
+    // Files are uploaded before, as they are.
+    let of_x = request.uploads.iter().find(|file| file.name == "x").expect("the file");
+    let sent = requests.iter().find(|(first, _)| *first == format!("PUT /v1/uploads/{}", of_x.upload));
+    let contents = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap"));
+    let contents = contents.expect("the capture");
+    assert_eq!(sent.expect("an upload").1, String::from_utf8_lossy(&contents));
+    assert_eq!((request.files.len(), requests.len()), (0, 2));
     server.check(&["create", "fw", "nowhere.click"], 2, &["nowhere.click"]);
     server.check(&["create", "../fw", "examples/firewall.click"], 2, &["is not a valid name"]);
     server.check(&["create", "fw", "examples/firewall.click", "--ring", "100"], 2, &["64, 128, 256"]);

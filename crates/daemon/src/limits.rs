@@ -15,6 +15,13 @@ const _: () = assert!(MAX_CONFIGURATION_BYTES == boundary::limits::MAX_REQUEST -
 /// Bytes of all files of an installation.
 pub(crate) const MAX_FILE_BYTES: usize = 256 << 20;
 
+/// Maximum bytes of a request's body that is JSON. Keeps a request from filling the daemon's memory.
+pub(crate) const MAX_BODY: usize = 160 << 20;
+
+/// Time limit for a body, from the request's header to its last byte: a client that sends nothing must not occupy a
+/// connection or memory.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Bytes of a box's label, and the number of labels.
 pub(crate) const MAX_LABEL_BYTES: usize = 256;
 pub(crate) const MAX_LABELS: usize = 64;

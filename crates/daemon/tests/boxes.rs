@@ -18,7 +18,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, OperationError>) -> ErrorCode {
 }
 
 fn install(command: &str) -> Install {
-    Install { configuration: command.into(), source: None, files: Vec::new() }
+    Install { configuration: command.into(), source: None, files: Vec::new(), uploads: Vec::new() }
 }
 
 #[test]

@@ -29,7 +29,12 @@ fn read(supervisor: &Supervisor, path: &str) -> String {
 }
 
 fn install(text: &str) -> Install {
-    Install { configuration: text.into(), source: Some("new.click".into()), files: Vec::new() }
+    Install {
+        configuration: text.into(),
+        source: Some("new.click".into()),
+        files: Vec::new(),
+        uploads: Vec::new(),
+    }
 }
 
 #[test]
@@ -115,8 +120,13 @@ fn a_check_reports_all_errors() {
     let settings = support::settings_of(image::CLICKBOX, "clickbox", 0);
     let supervisor = Supervisor::start(&settings).unwrap();
     let check = |text: &str, ports| {
-        let request =
-            Check { configuration: text.into(), source: Some("a.click".into()), files: Vec::new(), ports };
+        let request = Check {
+            configuration: text.into(),
+            source: Some("a.click".into()),
+            files: Vec::new(),
+            uploads: Vec::new(),
+            ports,
+        };
         supervisor.check(&request).unwrap().diagnostics
     };
     assert_eq!(check("FromDevice(0) -> Discard;", Some(1)), []);

@@ -239,8 +239,13 @@ fn a_user_has_the_objects_of_one_owner() {
 #[test]
 fn a_quota_holds_whatever_is_created_at_once() {
     let supervisor = supervisor();
-    let quota =
-        Quota { boxes: Some(4), memory: Some(Size(5 << 20)), cpu: "3".parse().ok(), switches: Some(1) };
+    let quota = Quota {
+        boxes: Some(4),
+        memory: Some(Size(5 << 20)),
+        cpu: "3".parse().ok(),
+        switches: Some(1),
+        uploads: None,
+    };
     let alice = user(&supervisor, "alice", quota);
     let small = |number: usize| CreateBox {
         cpu_limit: "0.5".parse().ok(),

@@ -2,125 +2,23 @@
 
 mod support;
 
-use api::client::{Address, Client, ClientError, Credentials};
+use api::client::{Client, ClientError};
 use api::operation as op;
 use api::{
     AuditEntry, AuditQuery, BoxState, CaptureQuery, CreateBox, ErrorCode, ErrorReason, Event, EventKind,
     EventQuery, LogQuery, PortRequest, Quota, RemoveQuery, Right,
 };
-use daemon::{Listeners, NewUser, Settings, Tcp};
+use daemon::NewUser;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Folder, TIMEOUT, process, until};
-
-/// The environment variable that makes this program run as a daemon.
-const BE_A_DAEMON: &str = "CLICKBOX_TEST_DAEMON";
+use support::{Daemon, Folder, TIMEOUT, TOKEN, code, process, spawn, until, with_tcp};
 
 /// Not a test: the daemon that the other tests start.
 #[test]
 fn run_as_daemon() {
-    let Some(folder) = std::env::var_os(BE_A_DAEMON).map(PathBuf::from) else { return };
-    if folder.join("few-descriptors").exists() {
-        let limit = rustix::process::Rlimit { current: Some(300), maximum: Some(300) };
-        rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
-    }
-    let settings = Settings { store: Some(folder.join("store")), ..support::settings() };
-    let file = |name: &str| folder.join(name);
-    let tcp = file("certificate").exists().then(|| Tcp {
-        address: "127.0.0.1:0".parse().unwrap(),
-        certificate: file("certificate"),
-        key: file("key"),
-        token: Some(file("token")),
-        tokens: Some(file("tokens")).filter(|path| path.exists()),
-    });
-    let listeners = Listeners::open(&file("socket"), tcp.as_ref().map(|tcp| tcp.address), None);
-    let run = |listeners| {
-        daemon::run(&settings, listeners, tcp.as_ref(), |address| {
-            let port = address.tcp.map_or(0, |address| address.port());
-            std::fs::write(folder.join("ready.new"), port.to_string()).unwrap();
-            std::fs::rename(folder.join("ready.new"), folder.join("ready")).unwrap();
-        })
-    };
-    if let Err(error) = listeners.and_then(run) {
-        eprintln!("{error}");
-        std::process::exit(7);
-    }
-}
-
-/// A daemon with its own folder.
-struct Daemon {
-    child: Child,
-    folder: PathBuf,
-    port: u16,
-}
-
-fn spawn(folder: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "run_as_daemon", "--nocapture", "--test-threads=1"])
-        .env(BE_A_DAEMON, folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-impl Daemon {
-    fn start(folder: &Path) -> Self {
-        let ready = folder.join("ready");
-        let _ = std::fs::remove_file(&ready);
-        let mut child = spawn(folder);
-        until("the daemon is ready", || {
-            assert_eq!(child.try_wait().unwrap(), None, "the daemon ended");
-            ready.exists()
-        });
-        let port = std::fs::read_to_string(&ready).unwrap().parse().unwrap();
-        Self { child, folder: folder.to_path_buf(), port }
-    }
-
-    fn client(&self) -> Client {
-        Client::new(Address::Unix(self.folder.join("socket")), &Credentials::default()).unwrap()
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-
-    /// The daemon's response to raw bytes.
-    fn answer(&self, request: &[u8]) -> String {
-        self.exchange(request, false)
-    }
-
-    fn exchange(&self, request: &[u8], ends: bool) -> String {
-        let mut stream = UnixStream::connect(self.folder.join("socket")).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        // It may close the connection before everything is sent.
-        let _ = stream.write_all(request);
-        if ends {
-            let _ = stream.shutdown(std::net::Shutdown::Write);
-        }
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn code<T: std::fmt::Debug>(result: Result<T, ClientError>) -> ErrorCode {
-    match result.unwrap_err() {
-        ClientError::Api(error) => error.code,
-        error => panic!("{error}"),
-    }
+    support::run_if_child();
 }
 
 /// The API has no name for a box in a thread of the daemon.
@@ -306,7 +204,7 @@ fn a_daemon_that_ends_leaves_its_store_in_one_file() {
 #[test]
 fn operations_fail_only_while_descriptors_are_short() {
     let folder = Folder::new("descriptors");
-    std::fs::write(folder.file("few-descriptors"), b"").unwrap();
+    std::fs::write(folder.file("few-descriptors"), "300").unwrap();
     let daemon = Daemon::start(&folder.0);
     let client = daemon.client();
     let mut made = Vec::new();
@@ -327,31 +225,6 @@ fn operations_fail_only_while_descriptors_are_short() {
         client.call(&op::REMOVE_BOX, &[&name], &RemoveQuery::FORCE, &()).unwrap();
     }
     client.send(&op::CREATE_BOX, &[], &process("again", "mirror", &["-"])).unwrap();
-}
-
-const TOKEN: &str = "a token of many bytes";
-
-/// Writes a file that only this user can read.
-fn secret(path: &Path, text: &str) {
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-}
-
-/// A daemon that also serves TCP, and a function that makes clients with a token.
-fn with_tcp(folder: &Folder) -> (Daemon, impl Fn(Option<&str>) -> Client) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
-    std::fs::write(folder.file("certificate"), made.cert.pem()).unwrap();
-    secret(&folder.file("key"), &made.signing_key.serialize_pem());
-    secret(&folder.file("token"), &format!("{TOKEN}\n"));
-    let daemon = Daemon::start(&folder.0);
-    let address: Address = format!("https://localhost:{}", daemon.port).parse().unwrap();
-    let certificate = folder.file("certificate");
-    let with = move |token: Option<&str>| {
-        let credentials =
-            Credentials { token: token.map(str::to_string), certificates: Some(certificate.clone()) };
-        Client::new(address.clone(), &credentials).unwrap()
-    };
-    (daemon, with)
 }
 
 #[test]

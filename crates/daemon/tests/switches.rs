@@ -672,7 +672,12 @@ fn a_rollback_waits_for_other_operations() {
     std::thread::scope(|scope| {
         // Its reply never comes, or came just before the loop.
         let install = || loop {
-            let request = api::Install { configuration: "loop".into(), source: None, files: Vec::new() };
+            let request = api::Install {
+                configuration: "loop".into(),
+                source: None,
+                files: Vec::new(),
+                uploads: Vec::new(),
+            };
             if supervisor.install(&name("fw"), &ConfigurationName::main(), &request).is_err() {
                 break;
             }

@@ -96,7 +96,12 @@ fn a_restart_loses_writes_and_says_which() {
             supervisor.start_box(&name("fw")).unwrap();
         }),
         ("given a new configuration", |supervisor| {
-            let install = Install { configuration: FIREWALL.into(), source: None, files: Vec::new() };
+            let install = Install {
+                configuration: FIREWALL.into(),
+                source: None,
+                files: Vec::new(),
+                uploads: Vec::new(),
+            };
             supervisor.install(&name("fw"), &ConfigurationName::main(), &install).unwrap();
         }),
     ];
@@ -153,7 +158,7 @@ fn kept_writes_are_repeated_after_every_restart() {
             4 => crash(&supervisor),
             _ => {
                 let configuration = FIREWALL.replace("10.0.0.0/8", "9.0.0.0/8");
-                let install = Install { configuration, source: None, files: Vec::new() };
+                let install = Install { configuration, source: None, files: Vec::new(), uploads: Vec::new() };
                 supervisor.install(&name("fw"), &ConfigurationName::main(), &install).unwrap();
             }
         }
@@ -163,7 +168,7 @@ fn kept_writes_are_repeated_after_every_restart() {
     assert_eq!(lost(&supervisor), [""; 0]);
     // A write that a new configuration refuses is lost, and reported.
     let configuration = "Idle -> f :: IPFilter(allow all) -> Discard;".to_string();
-    let install = Install { configuration, source: None, files: Vec::new() };
+    let install = Install { configuration, source: None, files: Vec::new(), uploads: Vec::new() };
     supervisor.install(&name("fw"), &ConfigurationName::main(), &install).unwrap();
     assert_eq!(read(&supervisor, "fw/f.config"), "allow udp");
     assert_eq!(texts(&supervisor), CHANGED[2..]);
@@ -200,7 +205,12 @@ fn a_rejected_configuration_leaves_writes_alone() {
     change(&supervisor);
     let main = ConfigurationName::main();
     // The check accepts it, but the box has no port.
-    let install = |text: &str| Install { configuration: text.into(), source: None, files: Vec::new() };
+    let install = |text: &str| Install {
+        configuration: text.into(),
+        source: None,
+        files: Vec::new(),
+        uploads: Vec::new(),
+    };
     assert!(supervisor.install(&name("fw"), &main, &install("nonsense(")).is_err());
     assert!(supervisor.install(&name("fw"), &main, &install("FromDevice(0) -> Discard;")).is_err());
     assert!(is_changed(&supervisor));

@@ -27,8 +27,8 @@ pub struct AuditEntry {
     /// Further parts of the request, such as the handler and the beginning of the value that was written. Escaped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// `done`, the code of the error, or `unanswered` if the client closed the connection first. Then the operation may
-    /// have been carried out.
+    /// `done`, the code of the error, or `unanswered` if the daemon ended first. Then the operation may have been carried
+    /// out.
     pub result: String,
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::account::{PacketAccount, PacketPlaces};
-use crate::configuration::{ConfigurationStatus, File};
+use crate::configuration::{ConfigurationStatus, File, UploadedFile};
 use crate::handler_write::RecordedWrite;
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, ConfigurationName, Owner};
@@ -59,6 +59,9 @@ pub struct CreateBox {
     /// Files that the configuration reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
+    /// Files that the configuration reads and that were uploaded before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadedFile>,
     /// The sandbox that the box runs in.
     #[serde(default)]
     pub sandbox: Sandbox,
@@ -111,6 +114,7 @@ impl CreateBox {
             configuration: configuration.into(),
             source: None,
             files: Vec::new(),
+            uploads: Vec::new(),
             sandbox: Sandbox::default(),
             memory: default_memory(),
             ring: Ring::default(),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::handler_write::WriteEffect;
-use crate::name::ConfigurationName;
+use crate::name::{ConfigurationName, UploadName};
 use crate::time::Time;
 use crate::value::Value;
 
@@ -23,6 +23,16 @@ impl File {
     pub const MAX_BYTES: usize = (64 << 20) - (64 << 10);
 }
 
+/// A file for a configuration that was uploaded before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UploadedFile {
+    /// The name of the file in the configuration. It is not a path on the host.
+    pub name: String,
+    /// The upload that has the contents. It stays until a request that installs it succeeds, or until it expires.
+    pub upload: UploadName,
+}
+
 /// A configuration to install. It replaces the configuration of the same name and takes over its state.
 ///
 /// The daemon checks it first. If it is rejected, nothing changes.
@@ -38,6 +48,9 @@ pub struct Install {
     /// same name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
+    /// The same for files that were uploaded before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadedFile>,
 }
 
 /// A configuration to check without running it.
@@ -52,6 +65,9 @@ pub struct Check {
     /// Files that the configuration reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
+    /// Files that the configuration reads and that were uploaded before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadedFile>,
     /// The number of ports of the box. Absent: the maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<u8>,

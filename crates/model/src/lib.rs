@@ -43,7 +43,7 @@ pub use boxes::{
 };
 pub use configuration::{
     Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,
-    HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity,
+    HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity, UploadedFile,
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
@@ -55,7 +55,8 @@ pub use host::{
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{
-    BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName, UserName,
+    BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName, UploadName,
+    UserName,
 };
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};

@@ -83,7 +83,15 @@ names! {
     PortName "PortName" "The name of a port, unique in its switch."
     StackName "StackName" "The name of a stack, unique in its daemon."
     SwitchName "SwitchName" "The name of a switch, unique in its daemon."
+    UploadName "UploadName" "The name of an uploaded file that no configuration has yet, unique among those of its owner."
     UserName "UserName" "The name of a user of the API, unique in its file of tokens."
+}
+
+impl UploadName {
+    /// A name for a number, which the caller draws at random.
+    pub fn of_number(number: u64) -> Self {
+        Self(format!("upload-{number:016x}"))
+    }
 }
 
 impl ConfigurationName {

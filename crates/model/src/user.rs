@@ -81,4 +81,7 @@ pub struct Quota {
     /// Number of switches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<u32>,
+    /// Bytes of all uploaded files together that no configuration has yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uploads: Option<Size>,
 }

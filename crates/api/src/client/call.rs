@@ -1,5 +1,6 @@
 //! API calls.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,10 +16,13 @@ use super::error::ClientError;
 use super::reply::{Receive, Send, whole};
 use super::socket::{NoResolver, UnixConnector};
 use crate::ErrorReply;
-use crate::operation::{Method, Nothing, Operation};
+use crate::operation::{Body as _, Bytes, Method, Nothing, Operation};
 
 /// The time limit for connecting to a daemon on another host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The size of an upload from which on the daemon is asked before the body is sent.
+const EXPECT_BYTES: usize = 64 << 10;
 
 /// The system's file of trusted certificates.
 const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -144,11 +148,16 @@ impl Client {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let body = I::encode(body).map_err(invalid)?;
+        let is_large = body.as_ref().is_some_and(|body| body.len() > EXPECT_BYTES);
+        if is_large && I::MEDIA == Bytes::MEDIA {
+            // What the daemon refuses by its size or a quota is not sent.
+            request = request.header("expect", "100-continue");
+        }
         // For a method that may have a body, an empty body stands for none.
-        let body = body.or_else(|| matches!(operation.method, Method::Post | Method::Put).then(Vec::new));
+        let body = body.or_else(|| matches!(operation.method, Method::Post | Method::Put).then(Cow::default));
         let response = match body {
             Some(body) => {
-                request.body(body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
+                request.body(&*body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
             }
             None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
         };

@@ -1,5 +1,6 @@
 //! The bodies of requests and replies.
 
+use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 use std::marker::PhantomData;
 
@@ -28,13 +29,13 @@ pub trait Send: Body {
     /// # Errors
     ///
     /// The value can't be represented in JSON.
-    fn encode(value: &Self::Value) -> serde_json::Result<Option<Vec<u8>>>;
+    fn encode(value: &Self::Value) -> serde_json::Result<Option<Cow<'_, [u8]>>>;
 }
 
 impl Send for Nothing {
     type Value = ();
 
-    fn encode(_: &()) -> serde_json::Result<Option<Vec<u8>>> {
+    fn encode((): &()) -> serde_json::Result<Option<Cow<'_, [u8]>>> {
         Ok(None)
     }
 }
@@ -42,8 +43,16 @@ impl Send for Nothing {
 impl<T: Serialize + JsonSchema> Send for Json<T> {
     type Value = T;
 
-    fn encode(value: &T) -> serde_json::Result<Option<Vec<u8>>> {
-        serde_json::to_vec(value).map(Some)
+    fn encode(value: &T) -> serde_json::Result<Option<Cow<'_, [u8]>>> {
+        Ok(Some(serde_json::to_vec(value)?.into()))
+    }
+}
+
+impl Send for Bytes {
+    type Value = [u8];
+
+    fn encode(value: &[u8]) -> serde_json::Result<Option<Cow<'_, [u8]>>> {
+        Ok(Some(value.into()))
     }
 }
 

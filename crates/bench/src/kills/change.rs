@@ -136,7 +136,12 @@ impl Change {
                 client.call(&operation::REMOVE_BOX, &[name], force, &())?;
             }
             Self::Install { name, text } => {
-                let request = Install { configuration: (*text).to_string(), source: None, files: Vec::new() };
+                let request = Install {
+                    configuration: (*text).to_string(),
+                    source: None,
+                    files: Vec::new(),
+                    uploads: Vec::new(),
+                };
                 client.send(&operation::INSTALL, &[name, "main"], &request)?;
             }
             Self::SetRunning { name, is_running: true } => {

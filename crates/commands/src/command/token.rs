@@ -39,7 +39,7 @@ enum TokenCommand {
 }
 
 #[derive(Args)]
-#[command(group = ArgGroup::new("quota").multiple(true).args(["boxes", "memory", "cpu", "switches"]))]
+#[command(group = ArgGroup::new("quota").multiple(true).args(["boxes", "memory", "cpu", "switches", "uploads"]))]
 struct New {
     /// File of tokens. It is created if it does not exist.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
@@ -65,6 +65,9 @@ struct New {
     /// Quota of switches.
     #[arg(long, value_name = "N", required_if_eq("rights", "create"))]
     switches: Option<u32>,
+    /// Quota of bytes of uploaded files that no box has yet [default: 512M]
+    #[arg(long, value_name = "SIZE")]
+    uploads: Option<Size>,
     /// Print JSON: {"user", "owner", "token"}.
     #[arg(long)]
     json: bool,
@@ -120,7 +123,13 @@ fn make(new: &New) -> Result<(), CommandError> {
         // All names have the same pattern.
         None => new.owner.as_str().parse().map_err(CommandError::UserName)?,
     };
-    let quota = Quota { boxes: new.boxes, memory: new.memory, cpu: new.cpu, switches: new.switches };
+    let quota = Quota {
+        boxes: new.boxes,
+        memory: new.memory,
+        cpu: new.cpu,
+        switches: new.switches,
+        uploads: new.uploads,
+    };
     let rights = new.rights.iter().copied().collect();
     let user = NewUser { name, owner: new.owner.clone(), rights, quota };
     let token = daemon::add_user(&new.file, &user)?;
@@ -141,6 +150,7 @@ const COLUMNS: &[Column] = &[
     Column::number("MEMORY"),
     Column::number("CPU"),
     Column::number("SWITCHES"),
+    Column::number("UPLOADS"),
 ];
 
 fn listed(user: &User) -> Listed<'_> {
@@ -160,5 +170,6 @@ fn row(user: &User) -> Vec<String> {
         shown(user.quota.memory),
         shown(user.quota.cpu),
         shown(user.quota.switches),
+        shown(user.quota.uploads),
     ]
 }

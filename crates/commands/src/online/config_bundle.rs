@@ -91,6 +91,7 @@ impl ConfigBundle {
             configuration: self.text.text.clone(),
             source: Some(self.text.name.clone()),
             files: self.files(),
+            uploads: Vec::new(),
         }
     }
 

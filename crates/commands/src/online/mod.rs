@@ -14,6 +14,7 @@ mod stack_error;
 mod stack_export;
 mod stack_file;
 mod table;
+mod uploads;
 
 pub(crate) use client::Client;
 pub(crate) use complete::{
@@ -32,3 +33,4 @@ pub(crate) use stack_error::{ChainError, StackError, StackFileError};
 pub(crate) use stack_export::exported;
 pub(crate) use stack_file::StackFile;
 pub(crate) use table::{Column, Table, print, print_success};
+pub(crate) use uploads::Uploads;

@@ -117,6 +117,12 @@ impl Admission {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Requests that are being served.
+    #[cfg(test)]
+    pub(super) fn requests(&self) -> usize {
+        self.table().count(Stage::Busy, None)
+    }
+
     /// Registers a new connection. If there are too many, another one is closed.
     pub(super) fn open(&self, peer: Peer) -> Arc<Connection> {
         let mut table = self.table();

@@ -114,7 +114,15 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
             ErrorResponse::new(ErrorCode::Limit, "too many requests are being served; try again later");
         return ([(RETRY_AFTER, "1")], error).into_response();
     };
-    next.run(request).await.map(|body| Body::new(ServedBody { body, _serving: serving }))
+    // The operation goes on if its client goes, and counts until it has ended: closing connections must not start more of
+    // them than a client may have.
+    let served = tokio::spawn(async move {
+        next.run(request).await.map(|body| Body::new(ServedBody { body, _serving: serving }))
+    });
+    served.await.unwrap_or_else(|_| {
+        let message = "the operation was aborted by an internal error of the daemon";
+        ErrorResponse::new(ErrorCode::Internal, message).into_response()
+    })
 }
 
 /// The body of a response. The request is being served until the body ends.
@@ -145,6 +153,7 @@ impl HttpBody for ServedBody {
 
 #[cfg(test)]
 mod tests {
+    use super::super::admission::MAX_REQUESTS;
     use super::super::write_timeout::{WRITE_TIMEOUT, WriteTimeout};
     use super::*;
     use axum::routing::get;
@@ -185,6 +194,28 @@ mod tests {
         }
         let time = time_to_end(connections).await;
         assert!(time <= WRITE_TIMEOUT + Duration::from_secs(1), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn operations_count_after_their_clients_have_gone() {
+        const TIME: Duration = Duration::from_secs(5);
+        let (_end, ending) = tokio::sync::watch::channel(false);
+        let (mut connections, admission) = (Connections::new(ending), Admission::default());
+        let slow = async || tokio::time::sleep(TIME).await;
+        let router = Router::new().route("/", get(slow)).layer(axum::middleware::from_fn(admit));
+        let mut answers = 0;
+        for _ in 0..MAX_REQUESTS {
+            let (mut client, server) = duplex(1 << 12);
+            let open = async { Some(server) };
+            connections.serve((&admission, Peer::User(None)), open, router.clone());
+            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut bytes = [0; 12];
+            let answered = timeout(Duration::from_millis(1), client.read_exact(&mut bytes)).await;
+            answers += usize::from(answered.is_ok_and(|read| read.is_ok() && bytes.ends_with(b"429")));
+        }
+        assert!(answers > 0, "more operations than a client may have");
+        tokio::time::sleep(TIME).await;
+        assert_eq!(admission.requests(), 0);
     }
 
     #[tokio::test(start_paused = true)]

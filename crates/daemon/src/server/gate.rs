@@ -1,6 +1,7 @@
 //! The gate in front of each operation: rights, owners of the objects in the path, and the audit log.
 
 use super::admission::Connection;
+use super::memory::MemoryPool;
 use super::record::Record;
 use super::respond::{ErrorResponse, wait};
 use crate::caller::Caller;
@@ -17,12 +18,13 @@ use std::sync::Arc;
 pub(super) struct Gate {
     pub(super) supervisor: Supervisor,
     pub(super) operation: &'static dyn Entry,
+    pub(super) memory: MemoryPool,
 }
 
 /// Passes requests whose caller may use the operation and the objects in its path, with the supervisor as the caller may
 /// use it.
 pub(super) async fn authorize(
-    State(Gate { supervisor, operation }): State<Gate>,
+    State(Gate { supervisor, operation, memory }): State<Gate>,
     path: RawPathParams,
     mut request: Request,
     next: Next,
@@ -34,6 +36,9 @@ pub(super) async fn authorize(
     let peer = request.extensions().get::<Arc<Connection>>().map(|connection| connection.peer);
     let record = Record::begin(&supervisor, operation, &path, &caller, peer);
     request.extensions_mut().insert(record.as_ref().map(Record::note).unwrap_or_default());
+    // It is held until the operation has ended.
+    let memory = memory.for_request(&caller);
+    request.extensions_mut().insert(memory.clone());
     let supervisor = supervisor.for_caller(caller.clone());
     let mut refusal = None;
     if caller != Caller::Administrator {
@@ -48,6 +53,7 @@ pub(super) async fn authorize(
             next.run(request).await
         }
     };
+    drop(memory);
     if let Some(record) = record {
         let error = response.extensions().get::<ErrorCode>().copied();
         record.finish(error).await;

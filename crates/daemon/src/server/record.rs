@@ -42,7 +42,7 @@ impl RecordNote {
     }
 }
 
-/// A request that is recorded when it is answered, or when its client goes.
+/// A request that is recorded when its operation has ended, or when the daemon ends.
 #[derive(Debug)]
 pub(super) struct Record {
     supervisor: Supervisor,
@@ -136,7 +136,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // The client has gone. The operation goes on.
+        // The daemon ends. The operation may go on for a moment.
         if let Some(entry) = self.take() {
             drop(self.supervisor.record(entry));
         }

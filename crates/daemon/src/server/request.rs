@@ -1,7 +1,8 @@
 //! Extracts names in the path, the query and the body from a request, each within limits.
 
+use super::memory::RequestMemory;
 use super::respond::ErrorResponse;
-use crate::caller::Caller;
+use crate::limits::{BODY_TIMEOUT, MAX_BODY};
 use api::ErrorCode;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -9,25 +10,10 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Maximum bytes of a body: a configuration and its files, as JSON. Keeps a request from filling the daemon's memory.
-const MAX_BODY: usize = 160 << 20;
-
-/// Maximum bytes of a body that take nothing from [`LARGE_BODIES`].
-const SMALL_BODY: usize = 1 << 20;
-
-/// The bytes that all buffers of bodies may have beyond [`SMALL_BODY`] each. A buffer takes from it as it grows, so a
+/// Maximum bytes of a body that take nothing from the memory that requests share. A buffer takes from it as it grows, so a
 /// client that announces a large body and sends nothing takes nothing from others.
-static LARGE_BODIES: Semaphore = Semaphore::const_new(2 * MAX_BODY);
-
-/// The same for users of a file of tokens, whose bodies take nothing from those of administrators.
-static LARGE_BODIES_OF_USERS: Semaphore = Semaphore::const_new(2 * MAX_BODY);
-
-/// Time limit for a body, from the request's header to its last byte: a client that sends nothing must not occupy a
-/// connection or memory.
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+const SMALL_BODY: usize = 1 << 20;
 
 /// The names in the path.
 pub(super) struct PathNames<T>(pub(super) T);
@@ -69,11 +55,10 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
             Some(length) if length > MAX_BODY => return Err(too_large(length)),
             _ => {}
         }
-        let shared = match request.extensions().get::<Caller>() {
-            Some(Caller::User(_)) => &LARGE_BODIES_OF_USERS,
-            Some(Caller::Administrator) | None => &LARGE_BODIES,
+        let Some(memory) = request.extensions().get::<RequestMemory>().cloned() else {
+            return Err(ErrorResponse::new(ErrorCode::Internal, "the request has no memory"));
         };
-        let mut buffer = BodyBuffer::new(shared);
+        let mut buffer = BodyBuffer::new(memory);
         let read = tokio::time::timeout(BODY_TIMEOUT, buffer.read(request.into_body()));
         let bytes = match read.await {
             Ok(Ok(())) => &buffer.bytes,
@@ -98,6 +83,8 @@ enum BodyError {
     TooLarge,
     /// The client closed the connection, or its encoding is malformed.
     Broken(axum::Error),
+    /// The request would take too much memory.
+    Memory(ErrorResponse),
 }
 
 impl From<BodyError> for ErrorResponse {
@@ -107,23 +94,22 @@ impl From<BodyError> for ErrorResponse {
             BodyError::Broken(error) => {
                 Self::new(ErrorCode::Invalid, format!("the request body can't be read: {error}"))
             }
+            BodyError::Memory(response) => response,
         }
     }
 }
 
 /// The bytes of a body that have arrived.
 #[derive(Debug)]
-struct BodyBuffer<'a> {
+struct BodyBuffer {
     bytes: Vec<u8>,
     /// Bounds the bytes beyond [`SMALL_BODY`] of all buffers together.
-    shared: &'a Semaphore,
-    /// What this buffer has taken of `shared`.
-    taken: Option<SemaphorePermit<'a>>,
+    memory: RequestMemory,
 }
 
-impl<'a> BodyBuffer<'a> {
-    fn new(shared: &'a Semaphore) -> Self {
-        Self { bytes: Vec::new(), shared, taken: None }
+impl BodyBuffer {
+    fn new(memory: RequestMemory) -> Self {
+        Self { bytes: Vec::new(), memory }
     }
 
     /// Reads the body to its end. While other bodies occupy the memory it waits, so the caller sets a time limit.
@@ -136,7 +122,7 @@ impl<'a> BodyBuffer<'a> {
                 return Err(BodyError::TooLarge);
             }
             if length > self.bytes.capacity() {
-                self.grow(length).await;
+                self.grow(length).await?;
             }
             self.bytes.extend_from_slice(&chunk);
         }
@@ -144,20 +130,15 @@ impl<'a> BodyBuffer<'a> {
     }
 
     /// Gives the buffer room for `length` bytes, at most [`MAX_BODY`].
-    async fn grow(&mut self, length: usize) {
+    async fn grow(&mut self, length: usize) -> Result<(), BodyError> {
         let before = self.bytes.capacity();
         let capacity = length.max(before.saturating_mul(2)).min(MAX_BODY);
         let more = capacity.saturating_sub(before.max(SMALL_BODY));
-        // Sizes up to `MAX_BODY` fit.
-        if let Ok(more @ 1..) = u32::try_from(more) {
-            // The semaphore is never closed.
-            let more = self.shared.acquire_many(more).await.ok();
-            match (&mut self.taken, more) {
-                (Some(taken), Some(more)) => taken.merge(more),
-                (taken, more) => *taken = more,
-            }
+        if more > 0 {
+            self.memory.take(more).await.map_err(BodyError::Memory)?;
         }
         self.bytes.reserve_exact(capacity - self.bytes.len());
+        Ok(())
     }
 }
 
@@ -170,10 +151,13 @@ fn too_large(bytes: usize) -> ErrorResponse {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::MemoryPool;
     use super::*;
+    use crate::caller::Caller;
     use axum::body::Bytes;
     use futures_util::stream::{iter, pending};
     use std::convert::Infallible;
+    use std::time::Duration;
 
     /// A body of `count` chunks of a mebibyte, which then ends or is silent.
     fn chunks(count: usize, ends: bool) -> Body {
@@ -183,30 +167,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_takes_memory_for_the_bytes_that_arrived() {
-        let shared = Semaphore::new(8 << 20);
-        let mut silent = BodyBuffer::new(&shared);
+        let pool = MemoryPool::new(8 << 20, 8 << 20);
+        let buffer = || BodyBuffer::new(pool.for_request(&Caller::Administrator));
+        let mut silent = buffer();
         let limit = Duration::from_secs(1);
         assert!(tokio::time::timeout(limit, silent.read(chunks(1, false))).await.is_err());
-        assert_eq!(shared.available_permits(), 8 << 20);
-        let mut large = BodyBuffer::new(&shared);
+        assert_eq!(pool.left(), 8 << 20);
+        let mut large = buffer();
         assert!(tokio::time::timeout(limit, large.read(chunks(4, false))).await.is_err());
-        assert_eq!((large.bytes.len(), shared.available_permits()), (4 << 20, 5 << 20));
+        assert_eq!((large.bytes.len(), pool.left()), (4 << 20, 5 << 20));
         // What others hold is waited for within the caller's time limit.
-        let mut other = BodyBuffer::new(&shared);
+        let mut other = buffer();
         assert!(tokio::time::timeout(limit, other.read(chunks(7, true))).await.is_err());
         drop(large);
-        let mut next = BodyBuffer::new(&shared);
+        let mut next = buffer();
         drop(other);
         next.read(chunks(7, true)).await.unwrap();
         assert_eq!(next.bytes.len(), 7 << 20);
         drop(next);
-        assert_eq!(shared.available_permits(), 8 << 20);
+        assert_eq!(pool.left(), 8 << 20);
     }
 
     #[tokio::test]
     async fn a_body_beyond_the_limit_is_refused() {
-        let shared = Semaphore::new(2 * MAX_BODY);
-        let mut body = BodyBuffer::new(&shared);
+        let mut body = BodyBuffer::new(MemoryPool::default().for_request(&Caller::Administrator));
         let result = body.read(chunks((MAX_BODY >> 20) + 1, true)).await;
         assert!(matches!(result, Err(BodyError::TooLarge)), "{result:?}");
     }

@@ -2,13 +2,16 @@
 
 use super::admission::{Connection, Peer};
 use super::authorization::RefusalCounts;
+use super::files::{Files, remove_upload, upload};
 use super::gate::{Gate, authorize};
+use super::memory::MemoryPool;
 use super::metrics::{self, MetricsInput};
 use super::record::RecordNote;
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
 use super::shutdown::{Shutdown, ShutdownSender};
 use super::stream::{self, ShutdownSignal};
+use super::uploads::Uploads;
 use crate::supervisor::Supervisor;
 use api::operation;
 use api::{
@@ -38,6 +41,14 @@ pub(super) struct ServerState {
     pub(super) ending: ShutdownSignal,
     pub(super) refused: Arc<RefusalCounts>,
     pub(super) shutdown: ShutdownSender,
+    pub(super) uploads: Uploads,
+    pub(super) memory: MemoryPool,
+}
+
+impl FromRef<ServerState> for Uploads {
+    fn from_ref(shared: &ServerState) -> Self {
+        shared.uploads.clone()
+    }
 }
 
 impl FromRef<ServerState> for ShutdownSignal {
@@ -72,6 +83,8 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "undrain_fabric" => delete(undrain_fabric),
         "restart_fabric" => post(restart_fabric),
         "openapi" => get(openapi),
+        "upload" => put(upload),
+        "remove_upload" => delete(remove_upload),
         "list_boxes" => get(list_boxes),
         "create_box" => post(create_box),
         "show_box" => get(show_box),
@@ -129,7 +142,8 @@ pub(super) fn routes(shared: ServerState) -> Router {
     let mut router = Router::new();
     for entry in operation::TABLE {
         if let Some(route) = route(entry.name()) {
-            let gate = Gate { supervisor: shared.supervisor.clone(), operation: *entry };
+            let (supervisor, memory) = (shared.supervisor.clone(), shared.memory.clone());
+            let gate = Gate { supervisor, operation: *entry, memory };
             router = router.route(entry.path(), route.layer(from_fn_with_state(gate, authorize)));
         }
     }
@@ -201,10 +215,14 @@ async fn list_boxes(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<BoxS
 async fn create_box(
     Extension(supervisor): SupervisorArg,
     Extension(note): Extension<RecordNote>,
-    JsonBody(request): JsonBody<CreateBox>,
+    files: Files,
+    JsonBody(mut request): JsonBody<CreateBox>,
 ) -> JsonResult<BoxDetail> {
     note.object("box", &request.name);
-    answer(supervisor, |supervisor| supervisor.create_box(request)).await
+    let used = files.load(vec![(&mut request.uploads, &mut request.files)]).await?;
+    let created = answer(supervisor, |supervisor| supervisor.create_box(request)).await?;
+    files.remove_used(used);
+    Ok(created)
 }
 
 async fn show_box(
@@ -313,9 +331,14 @@ async fn show_configuration(
 async fn install(
     Extension(supervisor): SupervisorArg,
     PathNames((name, configuration)): PathNames<ConfigurationNames>,
-    JsonBody(request): JsonBody<Install>,
+    files: Files,
+    JsonBody(mut request): JsonBody<Install>,
 ) -> JsonResult<ConfigurationStatus> {
-    answer(supervisor, move |supervisor| supervisor.install(&name, &configuration, &request)).await
+    let used = files.load(vec![(&mut request.uploads, &mut request.files)]).await?;
+    let install = move |supervisor: &Supervisor| supervisor.install(&name, &configuration, &request);
+    let installed = answer(supervisor, install).await?;
+    files.remove_used(used);
+    Ok(installed)
 }
 
 async fn save(
@@ -335,8 +358,10 @@ async fn remove_configuration(
 
 async fn check(
     Extension(supervisor): SupervisorArg,
-    JsonBody(request): JsonBody<Check>,
+    files: Files,
+    JsonBody(mut request): JsonBody<Check>,
 ) -> JsonResult<CheckReply> {
+    files.load(vec![(&mut request.uploads, &mut request.files)]).await?;
     answer(supervisor, move |supervisor| supervisor.check(&request)).await
 }
 
@@ -496,8 +521,10 @@ async fn list_stacks(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<Sta
 async fn diff_stack(
     Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
-    JsonBody(request): JsonBody<Stack>,
+    files: Files,
+    JsonBody(mut request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
+    files.load_stack(&mut request).await?;
     answer(supervisor, move |supervisor| supervisor.diff_stack(&name, &request)).await
 }
 
@@ -505,11 +532,16 @@ async fn apply_stack(
     Extension(supervisor): SupervisorArg,
     PathNames(name): PathNames<StackName>,
     QueryParameters(query): QueryParameters<ApplyQuery>,
-    JsonBody(request): JsonBody<Stack>,
+    files: Files,
+    JsonBody(mut request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
+    let used = files.load_stack(&mut request).await?;
     let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
-    answer(supervisor, move |supervisor| supervisor.apply_stack_within(&name, request, time, query.force))
-        .await
+    let apply =
+        move |supervisor: &Supervisor| supervisor.apply_stack_within(&name, request, time, query.force);
+    let changes = answer(supervisor, apply).await?;
+    files.remove_used(used);
+    Ok(changes)
 }
 
 async fn confirm_stack(
@@ -610,6 +642,11 @@ mod tests {
         }
     }
 
+    fn state(supervisor: Supervisor, ending: ShutdownSignal, shutdown: ShutdownSender) -> ServerState {
+        let (uploads, memory) = (Uploads::new(None), MemoryPool::default());
+        ServerState { supervisor, ending, refused: Arc::default(), shutdown, uploads, memory }
+    }
+
     fn user(owner: &str, rights: &[Right]) -> Caller {
         Caller::User(Arc::new(User {
             name: "somebody".parse().unwrap(),
@@ -627,7 +664,7 @@ mod tests {
         object: &str,
     ) -> (u16, String) {
         let mut path = entry.path().to_string();
-        for parameter in ["{box}", "{switch}", "{stack}"] {
+        for parameter in ["{box}", "{switch}", "{stack}", "{upload}"] {
             path = path.replace(parameter, object);
         }
         path = path.replace("{configuration}", "main").replace("{file}", "f").replace("{port}", "p");
@@ -656,8 +693,7 @@ mod tests {
         let supervisor = tokio::task::spawn_blocking(start).await.unwrap();
         let (_end, ending) = watch::channel(false);
         let (shutdown, _requested) = ShutdownSender::channel();
-        let shared =
-            ServerState { supervisor: supervisor.clone(), ending, refused: Arc::default(), shutdown };
+        let shared = state(supervisor.clone(), ending, shutdown);
         let entry = |name: &str| *operation::TABLE.iter().find(|entry| entry.name() == name).unwrap();
         let all = Right::OF_TOKENS;
         for (name, caller) in [
@@ -713,7 +749,7 @@ mod tests {
         let supervisor = supervisor.await.unwrap();
         let (_end, ending) = watch::channel(false);
         let (shutdown, _requested) = ShutdownSender::channel();
-        let shared = ServerState { supervisor, ending, refused: Arc::default(), shutdown };
+        let shared = state(supervisor, ending, shutdown);
         let all = [Right::Read, Right::Operate, Right::Create];
         let mut seen = BTreeSet::new();
         for entry in operation::TABLE {

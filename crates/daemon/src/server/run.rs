@@ -5,11 +5,13 @@ use super::authorization::{Authorization, RefusalCounts, with_token};
 use super::connection::{Connections, accept, admit};
 use super::error::RunError;
 use super::listeners::Listeners;
+use super::memory::MemoryPool;
 use super::routes::{ServerState, routes};
 use super::service_manager;
 use super::shutdown::{Shutdown, ShutdownSender};
 use super::tls::{Tcp, TlsError, acceptor};
 use super::tokens::Tokens;
+use super::uploads::Uploads;
 use super::write_timeout::WriteTimeout;
 use crate::caller::Caller;
 use crate::settings::Settings;
@@ -145,11 +147,14 @@ async fn serve(
     let (tell_end, ending) = watch::channel(false);
     let refused = Arc::<RefusalCounts>::default();
     let (shutdown, mut requested) = ShutdownSender::channel();
+    let uploads = Uploads::new(settings.store.as_deref());
     let state = ServerState {
         supervisor: supervisor.clone(),
         ending: ending.clone(),
         refused: refused.clone(),
         shutdown,
+        uploads: uploads.clone(),
+        memory: MemoryPool::default(),
     };
     let all = routes(state).layer(axum::middleware::from_fn(admit));
     // Only this user can connect to the Unix socket.
@@ -173,6 +178,7 @@ async fn serve(
     let what;
     let mut refresh =
         std::pin::pin!(refresh_tokens(tls.as_ref().map(|(.., tokens)| tokens.clone()), supervisor.clone()));
+    let mut expiry = std::pin::pin!(uploads.expire());
     let mut watchdog = std::pin::pin!(service_manager::run_watchdog(supervisor.clone()));
     loop {
         let over_tcp = async {
@@ -193,6 +199,7 @@ async fn serve(
             }
             () = &mut watchdog => {}
             () = &mut refresh => {}
+            () = &mut expiry => {}
             accepted = accept(unix.accept()) => {
                 if let Some((stream, _)) = accepted {
                     let peer = Peer::User(stream.peer_cred().ok().map(|credentials| credentials.uid()));

@@ -380,6 +380,7 @@ mod tests {
             memory: Some(api::Size(1 << 30)),
             cpu: "1.5".parse().ok(),
             switches: None,
+            uploads: None,
         };
         NewUser {
             name: name.parse().unwrap(),

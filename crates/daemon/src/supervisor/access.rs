@@ -403,6 +403,7 @@ mod tests {
             memory: Some(Size(20 << 20)),
             cpu: "1.5".parse().ok(),
             switches: Some(0),
+            uploads: None,
         };
         let mut definition = CreateBox::new("fw".parse().unwrap(), "");
         let one = Holdings::of_box(&definition);

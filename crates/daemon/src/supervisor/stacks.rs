@@ -396,6 +396,7 @@ impl Supervisor {
                 configuration: wanted.configuration.clone(),
                 source: wanted.source.clone(),
                 files: wanted.files.clone(),
+                uploads: Vec::new(),
             };
             plan.steps.push(StackStep::Reload(managed.clone(), Box::new(install)));
         }

@@ -1,10 +1,12 @@
 //! Helpers shared by the daemon's tests.
-#![allow(dead_code, reason = "each test program uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test program uses its part")]
 
+mod daemon_process;
 mod thread_fabric;
 
 use api::{BoxName, BoxState, CreateBox, HandlerPath, Limits, PortRequest, Sandbox, SwitchName};
 use daemon::{Settings, Supervisor};
+pub(crate) use daemon_process::{Daemon, TOKEN, code, run_if_child, secret, spawn, with_tcp};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use test_support::{Capability, require};

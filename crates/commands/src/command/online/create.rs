@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::error::CommandError;
-use crate::online::{self, ConfigBundle, Connection};
+use crate::online::{self, ConfigBundle, Connection, Uploads};
 use crate::output;
 use crate::source::SourceText;
 use crate::value::{self, ValueError};
@@ -146,7 +146,7 @@ fn label(text: &str) -> Result<(String, String), ValueError> {
 pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let files: Vec<(String, PathBuf)> = arguments.files.iter().map(|text| online::file(text)).collect();
     let bundle = ConfigBundle::read(&arguments.configuration, Path::new(""), &files)?;
-    let request = CreateBox {
+    let mut request = CreateBox {
         sandbox: match arguments.sandbox {
             SandboxOption::Auto => Sandbox::Auto,
             SandboxOption::Vm => Sandbox::Vm,
@@ -171,7 +171,10 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
         ..bundle.create(arguments.name.clone())
     };
     texts.push(bundle.text);
-    let detail = arguments.daemon.client()?.send(&operation::CREATE_BOX, &[], &request)?;
+    let client = arguments.daemon.client()?;
+    let uploads = Uploads::new(&client, &mut request)?;
+    let detail = client.send(&operation::CREATE_BOX, &[], &request)?;
+    uploads.installed();
     let warnings: Vec<_> =
         detail.installed.iter().flat_map(|installed| &installed.diagnostics).cloned().collect();
     online::diagnostics(&warnings, texts);

@@ -8,7 +8,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::error::CommandError;
-use crate::online::{self, Client, ConfigBundle, Connection};
+use crate::online::{self, Client, ConfigBundle, Connection, Uploads};
 use crate::output;
 use crate::source::SourceText;
 
@@ -88,9 +88,11 @@ fn put(
 ) -> Result<ConfigurationStatus, CommandError> {
     let extra_files: Vec<(String, PathBuf)> = extra_files.iter().map(|text| online::file(text)).collect();
     let bundle = ConfigBundle::read(file, Path::new(""), &extra_files)?;
-    let request = bundle.install();
+    let mut request = bundle.install();
     texts.push(bundle.text);
+    let uploads = Uploads::new(client, &mut request)?;
     let status = client.send(&operation::INSTALL, &[name.as_str(), configuration.as_str()], &request)?;
+    uploads.installed();
     online::diagnostics(&status.diagnostics, texts);
     Ok(status)
 }

@@ -12,7 +12,7 @@ use clap_complete::engine::ArgValueCompleter;
 use similar::TextDiff;
 
 use crate::error::CommandError;
-use crate::online::{self, Column, Connection, StackFile, Table};
+use crate::online::{self, Column, Connection, StackFile, Table, Uploads};
 use crate::output;
 use crate::source::SourceText;
 use crate::value::ValueError;
@@ -136,11 +136,14 @@ pub(crate) struct List {
 /// Runs `up`. Leaves the texts of configurations in `texts` for diagnostics.
 pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let FileArguments { file, json, daemon } = &arguments.what;
-    let file = StackFile::read(file)?;
+    let mut file = StackFile::read(file)?;
     *texts = file.texts;
     let query = ApplyQuery { confirm_within: arguments.confirm_within, force: arguments.force };
     let name = file.name.as_str();
-    let changes = daemon.client()?.call(&operation::APPLY_STACK, &[name], &query, &file.stack)?;
+    let client = daemon.client()?;
+    let uploads = Uploads::new(&client, &mut file.stack)?;
+    let changes = client.call(&operation::APPLY_STACK, &[name], &query, &file.stack)?;
+    uploads.installed();
     print(&changes, *json, "nothing to change");
     if let Some(seconds) = arguments.confirm_within {
         eprintln!("undone in {seconds} s unless you confirm: run `clickbox confirm {name}`");
@@ -191,9 +194,10 @@ pub(super) fn rollback(arguments: &Rollback) -> Result<ExitCode, CommandError> {
 /// Runs `diff`.
 pub(super) fn diff(arguments: &Diff, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let FileArguments { file, json, daemon } = &arguments.what;
-    let file = StackFile::read(file)?;
+    let mut file = StackFile::read(file)?;
     *texts = file.texts;
     let client = daemon.client()?;
+    let _uploads = Uploads::new(&client, &mut file.stack)?;
     let changes = client.send(&operation::DIFF_STACK, &[file.name.as_str()], &file.stack)?;
     print(&changes, *json, "nothing to change");
     if !json {
