@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flow::{Key as _, Seed};
 
-use crate::exact::{ExactTable, Hash, Slot};
+use crate::exact::{ExactTable, Hash, Slot, is_equal};
 use crate::layout::{NARROW_WORDS, WORDS};
 use crate::pipeline::nanoseconds;
 use crate::{Arrival, PathId, Pipeline};
@@ -196,7 +196,9 @@ impl Batch<'_> {
             let key = packet.key.first_words::<N>();
             let path = match table.slot_mut(*candidate) {
                 Some(slot)
-                    if slot.key == *key && slot.stamp == stamp && self.pipeline.is_alive(slot.path) =>
+                    if is_equal(&slot.key, key)
+                        && slot.stamp == stamp
+                        && self.pipeline.is_alive(slot.path) =>
                 {
                     if slot.used != seconds {
                         slot.used = seconds;

@@ -145,7 +145,7 @@ impl<const N: usize> ExactTable<N> {
         [self.first(hash), self.second(hash)].into_iter().find_map(|bucket| {
             let mut ways = u32::MAX;
             while let Some(handle) = self.next_in(bucket, hash.tag(), &mut ways) {
-                if self.slots.get(handle as usize).is_some_and(|slot| slot.key == *key) {
+                if self.slots.get(handle as usize).is_some_and(|slot| is_equal(&slot.key, key)) {
                     return Some(handle);
                 }
             }
@@ -272,6 +272,12 @@ impl<const N: usize> ExactTable<N> {
     fn second(&self, hash: Hash) -> usize {
         (self.first(hash) ^ (hash.tag() as usize).wrapping_mul(0x5bd1_e995)) & self.mask
     }
+}
+
+/// Compares keys without a branch for each word, and without a call.
+#[inline(always)]
+pub(crate) fn is_equal<const N: usize>(one: &[u64; N], other: &[u64; N]) -> bool {
+    one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other)) == 0
 }
 
 fn buckets(capacity: usize) -> usize {

@@ -47,18 +47,26 @@ pub struct Fragment {
 }
 
 impl Key {
-    /// Reads the match fields of an Ethernet frame.
-    ///
-    /// Of a fragment, also returns what [`crate::Fragments`] needs to find the ports of the packet.
+    /// The match fields of an Ethernet frame, as [`Key::read`] reads them.
     #[must_use]
     #[inline]
     pub fn extract(frame: &[u8], ingress: &Ingress) -> (Self, Option<Fragment>) {
         let mut key = Self::default();
-        let words = &mut key.words;
+        let fragment = key.read(frame, ingress);
+        (key, fragment)
+    }
+
+    /// Replaces the key by the match fields of an Ethernet frame.
+    ///
+    /// Of a fragment, returns what [`crate::Fragments`] needs to find the ports of the packet.
+    #[inline]
+    pub fn read(&mut self, frame: &[u8], ingress: &Ingress) -> Option<Fragment> {
+        *self = Self::default();
+        let words = &mut self.words;
         words[0] = u64::from(ingress.port) << 32;
         words[8] = ingress.metadata;
         words[9] = ingress.tunnel;
-        let Some((header, mut rest)) = frame.split_first_chunk::<14>() else { return (key, None) };
+        let (header, mut rest) = frame.split_first_chunk::<14>()?;
         let first = be64(header, 0);
         let second = be64(header, 6);
         words[1] = first & !0xffff;
@@ -79,20 +87,14 @@ impl Key {
             (eth_type, rest) = snap(rest);
         }
         words[0] |= u64::from(eth_type) << 16;
-        let fragment = match eth_type {
-            0x0800 => key.read_ip4(rest),
-            0x86dd => key.read_ip6(rest),
-            0x0806 => {
-                key.read_arp(rest);
-                None
-            }
-            0x8847 | 0x8848 => {
-                key.read_mpls(rest);
-                None
-            }
-            _ => None,
-        };
-        (key, fragment)
+        match eth_type {
+            0x0800 => return self.read_ip4(rest),
+            0x86dd => return self.read_ip6(rest),
+            0x0806 => self.read_arp(rest),
+            0x8847 | 0x8848 => self.read_mpls(rest),
+            _ => {}
+        }
+        None
     }
 
     #[inline(always)]
