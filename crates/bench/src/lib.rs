@@ -5,6 +5,7 @@
 //! - `boxes` measures start times, packet rates, response times and memory of boxes on a [`TestBed`].
 //! - [`kills`] kills the processes of a daemon, and checks that nothing acknowledged is lost.
 //! - [`outage`](outage::outage) counts the packets that are lost while the daemon is killed or upgraded.
+//! - [`lookups`] measures lookups in the flow table.
 //! - `report` runs all measurements and renders them as a page.
 //!
 //! Each measurement returns a type that serialises to the documented fields of `clickbox bench`.
@@ -24,6 +25,7 @@ mod boxes;
 pub mod engine;
 mod error;
 pub mod kills;
+pub mod lookups;
 pub mod outage;
 mod report;
 mod sample_plan;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::boxes::BoxBenchmark;
-use super::{engine, kills, outage};
+use super::{engine, kills, lookups, outage};
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -21,6 +21,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Benchmark {
     Engine(engine::Arguments),
+    FlowTable(lookups::Arguments),
     Kills(kills::Arguments),
     Outage(outage::Arguments),
     #[command(flatten)]
@@ -31,6 +32,7 @@ enum Benchmark {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.benchmark {
         Benchmark::Engine(engine) => engine.measure()?,
+        Benchmark::FlowTable(lookups) => lookups.measure()?,
         Benchmark::Kills(kills) => kills.measure()?,
         Benchmark::Outage(outage) => outage.measure()?,
         Benchmark::Boxes(boxes) => boxes.measure()?,

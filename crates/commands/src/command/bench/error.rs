@@ -7,6 +7,7 @@ use std::io;
 use bench::MeasureError;
 use bench::engine::ComparisonError;
 use bench::kills::KillsError;
+use bench::lookups::LookupsError;
 
 use crate::error::FileError;
 
@@ -24,6 +25,8 @@ pub(crate) enum BenchError {
         /// Why.
         cause: ComparisonError,
     },
+    /// Lookups in the flow table can't be measured.
+    Lookups(LookupsError),
     /// The path of this program, which is started again, is unknown.
     Program(io::Error),
     /// The peer can't be started.
@@ -42,6 +45,7 @@ impl fmt::Display for BenchError {
             Self::Kills(error) => error.fmt(f),
             Self::Measure(error) => error.fmt(f),
             Self::Compare { name, .. } => f.write_str(name),
+            Self::Lookups(error) => error.fmt(f),
             Self::Program(_) => f.write_str("the path of this program is unknown"),
             Self::Peer(error) => write!(f, "the peer {error} can't be started"),
             Self::Read(error) | Self::Write(error) => error.fmt(f),
@@ -57,6 +61,7 @@ impl Error for BenchError {
             Self::Kills(error) => error.source(),
             Self::Measure(error) => error.source(),
             Self::Compare { cause, .. } => Some(cause),
+            Self::Lookups(error) => error.source(),
             Self::Program(error) | Self::Folder(error) => Some(error),
             Self::Peer(error) | Self::Read(error) | Self::Write(error) => error.source(),
         }

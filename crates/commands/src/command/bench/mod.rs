@@ -5,6 +5,7 @@ mod dispatch;
 mod engine;
 mod error;
 mod kills;
+mod lookups;
 mod outage;
 
 pub(crate) use dispatch::{Arguments, run};
