@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -128,20 +129,34 @@ impl Processes {
         Some(socket_peercred(&socket).ok()?.pid)
     }
 
-    /// The fabrics that the launcher started.
+    /// The fabrics: of the launcher, and of an earlier one that was killed. The latter still listen at their sockets.
     fn fabrics(&self) -> Vec<Pid> {
-        let Some(launcher) = self.launcher() else { return Vec::new() };
-        let is_fabric = |process: &Pid| {
-            let folder = PathBuf::from(format!("/proc/{}", process.as_raw_nonzero()));
-            let read = |name: &str| fs::read(folder.join(name)).unwrap_or_default();
-            let status = String::from_utf8_lossy(&read("status")).into_owned();
-            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
-            parent == Some(launcher.as_raw_nonzero().get())
-                && read("cmdline").split(|byte| *byte == 0).nth(1) == Some(b"fabric")
-        };
+        let launcher = self.launcher();
+        let sockets = self.fabric_sockets();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let processes = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-        processes.filter(is_fabric).collect()
+        let numbers = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+        let fabrics: Vec<Pid> = numbers.filter(|process| is_fabric(*process)).collect();
+        // A fabric has helpers of the same name.
+        let with_parents = fabrics.iter().map(|process| (*process, parent(*process)));
+        let alone = with_parents.filter(|(_, parent)| parent.is_none_or(|parent| !fabrics.contains(&parent)));
+        let ours = alone.filter(|(process, parent)| {
+            (parent.is_some() && *parent == launcher)
+                || descriptors(*process).any(|name| sockets.contains(&name))
+        });
+        ours.map(|(process, _)| process).collect()
+    }
+
+    /// The names, as in the list of a process's descriptors, of the sockets at which fabrics wait for the next launcher.
+    fn fabric_sockets(&self) -> BTreeSet<String> {
+        let start = self.folder.join("store.launcher.fabric-");
+        let start = start.to_string_lossy();
+        let list = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let lines = list.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+        let ours = lines.filter_map(|fields| match fields[..] {
+            [.., inode, path] if path.starts_with(&*start) => Some(format!("socket:[{inode}]")),
+            _ => None,
+        });
+        ours.collect()
     }
 
     /// The processes of a kind.
@@ -161,6 +176,28 @@ impl Processes {
         }
         killed as u64
     }
+}
+
+/// A file about a process.
+fn about(process: Pid, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/{name}", process.as_raw_nonzero()))
+}
+
+fn is_fabric(process: Pid) -> bool {
+    let words = fs::read(about(process, "cmdline")).unwrap_or_default();
+    words.split(|byte| *byte == 0).nth(1) == Some(b"fabric")
+}
+
+fn parent(process: Pid) -> Option<Pid> {
+    let status = fs::read_to_string(about(process, "status")).ok()?;
+    let number = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+    Pid::from_raw(number?)
+}
+
+/// What the descriptors of a process refer to.
+fn descriptors(process: Pid) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(about(process, "fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned()))
 }
 
 impl Drop for Processes {
