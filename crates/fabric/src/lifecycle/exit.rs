@@ -102,17 +102,26 @@ impl Fabric {
 
     /// A box that ran before the daemon's restart cannot be started: its restart policy decides whether it is retried.
     pub(super) fn failed_to_start(&self, managed: &Arc<ManagedBox>) {
-        let again = managed.inner().definition.restart != Restart::Never;
+        let again = {
+            let mut inner = managed.inner();
+            let again = inner.definition.restart != Restart::Never;
+            if !again && !inner.unwanted {
+                inner.phase = Phase::Crashed;
+            }
+            again
+        };
         if again {
             self.schedule_restart(managed);
-        } else {
-            managed.inner().phase = Phase::Crashed;
         }
     }
 
-    /// Schedules a restart after a delay that depends on the number of crashes, or gives up.
+    /// Schedules a restart after a delay that depends on the number of crashes, or gives up. A box that was stopped
+    /// meanwhile stays so.
     fn schedule_restart(&self, managed: &Arc<ManagedBox>) {
         let mut inner = managed.inner();
+        if inner.unwanted {
+            return;
+        }
         inner.crashes += 1;
         if inner.crashes > MAX_CONSECUTIVE_CRASHES {
             inner.phase = Phase::Crashed;
@@ -135,8 +144,14 @@ impl Fabric {
 
     /// Restarts a box. This may take long, so it runs in its own thread.
     pub(super) fn start_restart(&self, managed: &Arc<ManagedBox>) {
-        // Postpones the due time, so that the monitor does not start a second thread.
-        managed.inner().phase = Phase::Waiting(Instant::now() + MAX_RESTART_DELAY);
+        {
+            let mut inner = managed.inner();
+            if inner.unwanted || !matches!(inner.phase, Phase::Waiting(_)) {
+                return;
+            }
+            // Postpones the due time, so that the monitor does not start a second thread.
+            inner.phase = Phase::Waiting(Instant::now() + MAX_RESTART_DELAY);
+        }
         let (fabric, own) = (self.clone(), managed.clone());
         let run = move || fabric.restart_after_crash(&own);
         if std::thread::Builder::new().name("restart".into()).spawn(run).is_err() {
@@ -172,6 +187,7 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandbox::{HostSettings, KvmDevice};
 
     #[test]
     fn restart_delays_double_up_to_a_limit() {
@@ -181,5 +197,25 @@ mod tests {
             [0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000]
         );
         assert_eq!(restart_delay(u32::MAX), MAX_RESTART_DELAY);
+    }
+
+    /// A stop interrupts a start. The thread that starts the box finds out after the stop has ended.
+    #[test]
+    fn a_box_that_was_stopped_while_it_started_is_not_restarted() {
+        let settings = crate::Settings { image: image::PROBE, workers: 1, shares_processors: false };
+        let host = HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() };
+        let fabric = Fabric::start(&settings, host, [7; 16]).unwrap();
+        for restart in [Restart::OnFailure, Restart::Never] {
+            let name: model::BoxName = format!("{restart:?}").to_lowercase().parse().unwrap();
+            let definition = model::CreateBox { restart, ..model::CreateBox::new(name.clone(), "") };
+            fabric.define_box(definition, true).unwrap();
+            let managed = fabric.0.managed_box(&name).unwrap();
+            managed.inner().unwanted = true;
+            fabric.failed_to_start(&managed);
+            assert_eq!(managed.inner().phase, Phase::Stopped);
+            fabric.start_restart(&managed);
+            assert_eq!(managed.inner().phase, Phase::Stopped);
+        }
+        fabric.end();
     }
 }
