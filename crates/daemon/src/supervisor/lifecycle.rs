@@ -41,7 +41,10 @@ impl Supervisor {
             let started = managed.clone();
             operation.undo_by(move |supervisor| {
                 started.inner().running = before;
-                supervisor.bring_down(&started.name, false);
+                // One that is to run was stopped for a restart, or has crashed.
+                if !before {
+                    supervisor.bring_down(&started.name, false);
+                }
             });
             Ok(managed.clone())
         })?;
