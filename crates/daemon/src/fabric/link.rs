@@ -1,6 +1,7 @@
 //! The connection to a fabric, which is made again when the fabric has ended.
 
 use super::connector::Connector;
+use super::fault::with_fault;
 use crate::error::OperationError;
 use api::Owner;
 use protocol::StoreIdentity;
@@ -174,7 +175,8 @@ impl FabricLink {
 
     /// Sends an order and waits for its answer.
     pub(crate) fn ask<A: Ask>(&self, order: A) -> Result<A::Answer, OperationError> {
-        Ok(self.client()?.ask(order)?)
+        let client = self.client()?;
+        with_fault(|| Ok(client.ask(order)?))
     }
 
     /// Sends an order with descriptors, and waits for its answer and the descriptors that come with it.
@@ -183,6 +185,7 @@ impl FabricLink {
         order: A,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(A::Answer, Vec<OwnedFd>), OperationError> {
-        Ok(self.client()?.ask_with(order, descriptors)?)
+        let client = self.client()?;
+        with_fault(|| Ok(client.ask_with(order, descriptors)?))
     }
 }

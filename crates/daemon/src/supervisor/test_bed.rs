@@ -74,6 +74,14 @@ impl TestBed {
         until("the box runs in the next fabric", || self.phase(name) == Some(Phase::Running));
     }
 
+    /// Whether a fabric is connected and has everything.
+    pub(super) fn has_whole_fabric(&self) -> bool {
+        let state = &self.supervisor.0;
+        self.fabric.numbers() == [0]
+            && state.fabrics.all().iter().all(|link| link.is_connected())
+            && !state.rebuilds.was_any(state.rebuilds.watch())
+    }
+
     /// The phase of a box, if the fabric has it.
     pub(super) fn phase(&self, name: &BoxName) -> Option<Phase> {
         self.supervisor.runtime(name, Asked::None).ok().map(|runtime| runtime.phase)
