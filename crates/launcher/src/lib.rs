@@ -31,6 +31,7 @@ mod privileges;
 mod run;
 mod service;
 mod settings;
+mod spare;
 mod successor;
 
 pub use error::RunError;

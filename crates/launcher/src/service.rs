@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::fabric::{Ended, Fabric};
 use crate::output_folder::open_output_folder;
 use crate::settings::Settings;
+use crate::spare::{self, Spare};
 use crate::successor::{self, AdoptError, Orphan};
 use protocol::launcher::{FabricState, Refusal, Reply, Request, Share, Shortfall, Step, VERSION};
 use protocol::{Hello, StoreIdentity};
@@ -37,6 +38,10 @@ pub(crate) struct Service {
     pub(crate) clients: BTreeMap<u64, Client>,
     last_client: u64,
     pub(crate) fabrics: Vec<Fabric>,
+    /// Follows the fabric with its number.
+    spare: Option<Spare>,
+    /// The fabric that gets a spare, and when.
+    spare_at: Option<(u32, Instant)>,
     devices: Devices,
     ended_groups: EndedGroups,
     /// When to try again to remove them.
@@ -56,6 +61,8 @@ impl Service {
             clients: BTreeMap::new(),
             last_client: 0,
             fabrics: Vec::new(),
+            spare: None,
+            spare_at: None,
             devices: Devices::default(),
             ended_groups: EndedGroups::default(),
             remove_groups_at: None,
@@ -70,6 +77,9 @@ impl Service {
             match orphan.and_then(|orphan| self.adopt_one(number, orphan, store)) {
                 Ok(fabric) => {
                     report(&Event::Adopted(fabric.state.clone()));
+                    // Several share processors, and get none.
+                    let (number, count) = (fabric.state.number, self.fabrics.len());
+                    self.spare_at = (count == 0).then(|| (number, Instant::now() + spare::DELAY));
                     self.fabrics.push(fabric);
                     self.store = store;
                 }
@@ -251,8 +261,9 @@ impl Service {
             return Err(Refusal::TooMany);
         }
         let user = self.user_of(number)?;
-        let started = Fabric::start(&self.settings, number, user, share, &self.shortfalls);
-        let mut fabric = started.map_err(Refusal::Failed)?;
+        let spare = if share.is_none() { self.take_spare(number) } else { None };
+        let start = || Fabric::start(&self.settings, number, user, share, &self.shortfalls);
+        let mut fabric = spare.map_or_else(start, Ok).map_err(Refusal::Failed)?;
         let connected = fabric.identify(&self.settings.socket, user, store).and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();
@@ -262,8 +273,39 @@ impl Service {
         let descriptor = connected.map_err(Refusal::Failed)?;
         let state = fabric.state.clone();
         self.fabrics.push(fabric);
+        // Fabrics that share processors are many, and a spare for each would take too much memory.
+        self.spare_at = share.is_none().then(|| (number, Instant::now() + spare::DELAY));
         report(&Event::Started(state.clone()));
         Ok((state, true, descriptor))
+    }
+
+    /// The spare for this fabric. One that can't be used is ended.
+    fn take_spare(&mut self, number: u32) -> Option<Fabric> {
+        let mut spare = self.spare.take()?;
+        if spare.is_for(&self.settings, number) {
+            return Some(spare.into_fabric());
+        }
+        self.ended_groups.add(spare.end(), Instant::now());
+        None
+    }
+
+    /// Starts the spare if it is time, and its fabric is there.
+    fn start_spare(&mut self, now: Instant) {
+        let Some((number, _)) = self.spare_at.take_if(|(_, at)| *at <= now) else { return };
+        let is_there = self.fabrics.iter().any(|fabric| fabric.state.number == number && !fabric.is_ending());
+        if let Ok(user) = self.user_of(number)
+            && self.spare.is_none()
+            && is_there
+        {
+            self.spare = Spare::start(&self.settings, number, user, &self.shortfalls);
+        }
+    }
+
+    fn end_spare(&mut self) {
+        self.spare_at = None;
+        if let Some(spare) = self.spare.take() {
+            self.ended_groups.add(spare.end(), Instant::now());
+        }
     }
 
     /// The user that the fabric with this number becomes: each has its own, below that of the first.
@@ -279,6 +321,9 @@ impl Service {
                 self.ended(place, status, report);
             }
         }
+        if self.spare.as_mut().is_some_and(|spare| spare.reap().is_some()) {
+            self.end_spare();
+        }
     }
 
     fn ended(&mut self, place: usize, status: Ended, report: &mut dyn FnMut(&Event)) {
@@ -291,18 +336,23 @@ impl Service {
             let is_last = client.waits_for.remove(&pid) && client.waits_for.is_empty();
             !is_last || client.answer(&Ok(Reply::Done), None)
         });
+        if is_expected && self.fabrics.is_empty() {
+            self.end_spare();
+        }
         report(&Event::Ended { number, pid, status, is_expected });
     }
 
     /// Tells all fabrics to end. The launcher ends when they have.
     pub(crate) fn end(&mut self, now: Instant) {
         self.is_ending = true;
+        self.end_spare();
         self.fabrics.iter_mut().for_each(|fabric| fabric.end(now));
     }
 
     /// Does what the time demands. Returns false when the launcher is to end.
     pub(crate) fn tick(&mut self, now: Instant) -> bool {
         self.fabrics.iter_mut().for_each(|fabric| fabric.kill_if_due(now));
+        self.start_spare(now);
         self.remove_groups_at = self.ended_groups.remove(now);
         if self.fabrics.is_empty() && self.is_ending {
             return self.remove_groups_at.is_some();
@@ -319,6 +369,7 @@ impl Service {
         // Another store may come.
         self.store = None;
         self.devices.clear();
+        self.end_spare();
         self.settings.stays
     }
 
@@ -328,6 +379,7 @@ impl Service {
         // A launcher that stays and has forgotten its store waits for clients only.
         let is_idle = !self.settings.stays || self.store.is_some();
         let idle = self.idle_since.filter(|_| is_idle).map(|since| since + self.settings.idle_timeout);
-        kills.chain(idle).chain(self.remove_groups_at).min()
+        let spare = self.spare_at.map(|(_, at)| at);
+        kills.chain(idle).chain(spare).chain(self.remove_groups_at).min()
     }
 }

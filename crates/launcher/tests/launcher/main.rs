@@ -4,4 +4,5 @@ mod adoption;
 mod devices;
 mod fabrics;
 mod service;
+mod spare;
 mod support;

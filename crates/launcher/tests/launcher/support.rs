@@ -5,7 +5,7 @@
 
 use launcher::{Settings, run};
 use protocol::launcher::{
-    Client, ConnectedFabric, FabricEnd, Starter, ToFabric, become_fabric, serve_starts,
+    Client, ConnectedFabric, FabricEnd, FabricEndError, Starter, ToFabric, become_fabric, serve_starts,
 };
 use protocol::{Channel, Received};
 use rustix::process::{Pid, Signal, getpgrp, getpid, getsid, kill_process, setpriority_process};
@@ -85,7 +85,11 @@ fn helper_process() {
             let socket = PathBuf::from(std::env::var_os(SOCKET).expect("a socket"));
             serve_starts(|| command(&socket, &[])).expect("a channel");
         }
-        Ok("fabric") => fabric(become_fabric().expect("a launcher that started this process")),
+        Ok("fabric") => match become_fabric() {
+            // It was started ahead, and its launcher has ended.
+            Err(FabricEndError::Unused) => {}
+            end => fabric(end.expect("a launcher that started this process")),
+        },
         _ => {}
     }
 }
@@ -263,6 +267,11 @@ impl TestLauncher {
     /// How it ended, if it has.
     pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().expect("a child")
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

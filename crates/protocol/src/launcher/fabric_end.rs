@@ -2,7 +2,7 @@
 
 use super::messages::{MAX_REQUEST, ToFabric};
 use crate::StoreIdentity;
-use crate::channel::{Channel, ChannelError, Received};
+use crate::channel::{Channel, ChannelError};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, listen};
 use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior, setsid};
@@ -64,6 +64,8 @@ pub enum FabricEndError {
     Channel(ChannelError),
     /// The launcher did not say which store the fabric serves.
     NoIdentity,
+    /// The launcher ended before it said anything: the fabric was not needed.
+    Unused,
 }
 
 /// Makes this process a fabric, which its launcher started: receives what the launcher gives, leaves the terminal's
@@ -79,8 +81,12 @@ pub fn become_fabric() -> Result<FabricEnd, FabricEndError> {
     let _ = setsid();
     set_no_new_privs(true)?;
     let mut successors = None;
+    let mut is_used = false;
     let (store, kvm) = loop {
-        let received = receive(&launcher)?;
+        let end = if is_used { FabricEndError::NoIdentity } else { FabricEndError::Unused };
+        let received =
+            launcher.receive::<ToFabric>(MAX_REQUEST).map_err(FabricEndError::Channel)?.ok_or(end)?;
+        is_used = true;
         let descriptor = received.descriptors.into_iter().next();
         match (received.message, descriptor) {
             (ToFabric::User(user), _) => become_user(user)?,
@@ -93,10 +99,6 @@ pub fn become_fabric() -> Result<FabricEnd, FabricEndError> {
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
     Ok(FabricEnd { launcher, successors, store, kvm })
-}
-
-fn receive(launcher: &Channel) -> Result<Received<ToFabric>, FabricEndError> {
-    launcher.receive(MAX_REQUEST).map_err(FabricEndError::Channel)?.ok_or(FabricEndError::NoIdentity)
 }
 
 /// Becomes a user other than root, without groups.
@@ -116,6 +118,7 @@ impl fmt::Display for FabricEndError {
         match self {
             Self::System(error) => error.fmt(f),
             Self::Channel(_) => f.write_str("a launcher must start the fabric"),
+            Self::Unused => f.write_str("the launcher ended before it used the fabric"),
             Self::NoIdentity => f.write_str("the launcher did not name the fabric's store"),
         }
     }
@@ -127,7 +130,7 @@ impl Error for FabricEndError {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::System(error) => error.source(),
             Self::Channel(error) => Some(error),
-            Self::NoIdentity => None,
+            Self::NoIdentity | Self::Unused => None,
         }
     }
 }

@@ -146,6 +146,7 @@ fn inventory() -> InventoryReply {
             addresses: vec![(mac(), port_name())],
         }],
         last_event: 34,
+        started: None,
     }
 }
 

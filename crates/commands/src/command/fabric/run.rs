@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use fabric::Settings;
-use protocol::launcher::become_fabric;
+use protocol::launcher::{FabricEndError, become_fabric};
 
 use super::control::{self, Control};
 use crate::components;
@@ -36,7 +36,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     if let Some(control) = &arguments.what {
         return control::run(control);
     }
-    let end = become_fabric().map_err(CommandError::FabricEnd)?;
+    let end = match become_fabric() {
+        // A fabric that was started ahead ends with its launcher.
+        Err(FabricEndError::Unused) => return Ok(ExitCode::SUCCESS),
+        end => end.map_err(CommandError::FabricEnd)?,
+    };
     let settings = Settings {
         image: components::get().box_image,
         workers: arguments.workers,
