@@ -11,7 +11,7 @@ use crate::layout::{
 };
 
 /// VLAN tags that are skipped to find the Ethernet type. More make a frame of an unknown type. Providers nest two.
-const MAX_VLAN_TAGS: usize = 4;
+pub(crate) const MAX_VLAN_TAGS: usize = 4;
 
 /// Options of a neighbour message that are searched for a link-layer address.
 const MAX_ND_OPTIONS: usize = 8;
@@ -224,7 +224,7 @@ impl Key {
 }
 
 /// The Ethernet type and payload of an IEEE 802.3 frame, given the bytes after the length.
-fn snap(llc: &[u8]) -> (u16, &[u8]) {
+pub(crate) fn snap(llc: &[u8]) -> (u16, &[u8]) {
     match llc.split_first_chunk::<8>() {
         Some(([0xaa, 0xaa, 0x03, 0, 0, 0, high, low], payload)) => {
             let eth_type = u16::from_be_bytes([*high, *low]);

@@ -1,30 +1,33 @@
 //! OpenFlow's pipeline of flow tables, and an exact-match cache in front of it.
 //!
-//! [`Key::extract`] reads the match fields of a frame. A [`Pipeline`] holds up to 64 tables of flow entries and finds
-//! the entries that a key matches: its [`Path`], with the [`Operation`]s to perform. A [`FlowCache`] remembers the path
-//! of each key. Section numbers refer to the OpenFlow Switch Specification 1.3.5 (ONF TS-023).
+//! [`Key::read`] reads the match fields of a frame. A [`Pipeline`] holds up to 64 tables of flow entries and finds the
+//! entries that a key matches: its [`Path`]. A [`FlowCache`] remembers the path of each key. [`perform()`] performs the
+//! [`Operation`]s of a path on a frame. Section numbers refer to the OpenFlow Switch Specification 1.3.5 (ONF TS-023).
 //!
 //! ```text
-//! frame ─▶ Key::extract ─▶ Fragments::resolve ─▶ FlowCache::look_up ──hit──▶ Path: counters, operations
-//!                                                        │ miss                ▲
-//!                                                        └──▶ Pipeline ────────┘
+//! frame ─▶ Key::read ─▶ Fragments::resolve ─▶ FlowCache::look_up ──hit──▶ Path: counters, operations ─▶ perform
+//!                                                     │ miss                ▲
+//!                                                     └──▶ Pipeline ────────┘
 //! ```
 //!
 //! Invariants, each held by a test:
 //! - a lookup through the cache gives the same path as a linear search of all entries, after any sequence of changes;
 //! - a change of the entries recomputes only cached keys whose decision it concerns (see [`FlowCache`]);
 //! - packets found in the cache count in the counters of their entries, and keep entries from their idle timeouts;
+//! - the frame that operations make has the key with which the pipeline continued, and checksums as right as before;
 //! - no frame makes this crate panic or read beyond the frame;
 //! - the memory of a pipeline and of a cache has a bound, which is checked before it is allocated.
 //!
-//! Absent: performing operations on frames, groups, meters, texts (see `flow-expression`), messages of the OpenFlow
-//! protocol, threads, clocks and random sources. Times and seeds are arguments. Each thread of a switch has a pipeline and a cache of its own.
+//! Absent: outputs, groups, meters (see [`Effects`]), texts (see `flow-expression`), messages of the OpenFlow protocol,
+//! threads, clocks and random sources. Times and seeds are arguments. Each thread of a switch has a pipeline and a cache
+//! of its own.
 #![forbid(unsafe_code)]
 
 mod action;
 mod action_set;
 mod cache;
 mod change;
+mod crc32c;
 mod exact;
 mod extension_headers;
 mod extract;
@@ -32,8 +35,10 @@ mod field;
 mod fragments;
 mod key;
 mod layout;
+mod locate;
 mod matching;
 mod path;
+mod perform;
 mod pipeline;
 mod table;
 mod tuple;
@@ -49,4 +54,5 @@ pub use fragments::{FragmentCounters, Fragments};
 pub use key::Key;
 pub use matching::{Match, MatchError};
 pub use path::{Path, PathId, Resume};
+pub use perform::{Effects, FrameBuffer, OutputState, Performed, perform};
 pub use pipeline::{Entry, Limits, Pipeline, TableCounters};

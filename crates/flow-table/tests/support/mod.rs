@@ -1,65 +1,17 @@
-//! Random frames and changes from a small world, so that they meet often, and the linear reference.
+//! Random changes, and frames, from a small world, so that they meet often, and the linear reference.
+
+mod frames;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flow_table::{
-    Action, ActionSet, Change, Command, EntryFlags, Field, FlowModError, FlowRemoved, Ingress, Instructions,
-    Key, Match, Operation, Output, RemovalReason,
+    Action, ActionSet, Change, Command, EntryFlags, Field, FlowModError, FlowRemoved, Instructions, Key,
+    Match, Operation, Output, RemovalReason,
 };
 use random::Random;
 
-/// A random frame and its ingress.
-pub(crate) fn frame(random: &mut Random) -> (Vec<u8>, Ingress) {
-    let pick = |random: &mut Random, from: &[u8]| from[random.below(from.len() as u32) as usize];
-    let ingress = Ingress { port: 1 + random.below(2), metadata: 0, tunnel: u64::from(random.below(4) / 3) };
-    let mut frame = vec![2, 0, 0, 0, 0, pick(random, &[1, 2]), 2, 0, 0, 0, 0, pick(random, &[1, 2])];
-    for _ in 0..random.below(8).saturating_sub(5) {
-        frame.extend([0x81, 0, pick(random, &[0, 0x20]), pick(random, &[1, 2])]);
-    }
-    let protocol = pick(random, &[6, 17, 1]);
-    let transport =
-        |random: &mut Random| [0, pick(random, &[1, 2, 3]), 0, pick(random, &[1, 2, 3]), 0, 0, 0, 0];
-    match random.below(8) {
-        0..=3 => {
-            frame.extend([8, 0, 0x45, pick(random, &[0, 4]), 0, 28, 0, 0, 0, 0, 64, protocol, 0, 0]);
-            frame.extend([10, 0, 0, pick(random, &[1, 2, 3]), 10, 0, 1, pick(random, &[1, 2, 3])]);
-            frame.extend(transport(random));
-        }
-        4..=5 => {
-            let protocol = if protocol == 1 { 58 } else { protocol };
-            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, protocol, 64]);
-            for _ in 0..2 {
-                frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, pick(random, &[1, 2, 3])]);
-            }
-            frame.extend(transport(random));
-        }
-        6 => {
-            frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, pick(random, &[1, 2]), 2, 0, 0, 0, 0, 1]);
-            frame.extend([
-                10,
-                0,
-                0,
-                pick(random, &[1, 2]),
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                10,
-                0,
-                0,
-                pick(random, &[1, 2]),
-            ]);
-        }
-        _ => {
-            frame.extend([0x88, 0x47, 0, 0, pick(random, &[0x11, 0x21]), 64]);
-            frame.extend([0; 20]);
-        }
-    }
-    (frame, ingress)
-}
+pub(crate) use frames::frame;
 
 /// A random match.
 pub(crate) fn matching(random: &mut Random) -> Match {

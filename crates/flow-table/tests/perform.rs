@@ -1,0 +1,325 @@
+//! Actions change frames as the pipeline expects, keep checksums right, and survive any frame.
+
+#[path = "support/frames.rs"]
+mod frames;
+
+use std::time::Duration;
+
+use flow_table::{
+    Action, Change, Command, Effects, Field, FrameBuffer, Ingress, Instructions, Key, Limits, Match,
+    Operation, Output, OutputState, Performed, Pipeline, Seed, perform,
+};
+use packet::checksum::Sum;
+use packet::{Ip4View, Ip6View};
+use random::Random;
+
+/// Checksums of an SCTP packet before and after a change of its destination port from 2 to 9.
+const SCTP_BEFORE: [u8; 4] = [0x17, 0x8c, 0x6f, 0x9a];
+const SCTP_AFTER: [u8; 4] = [0x61, 0x71, 0x64, 0x48];
+
+/// Records what leaves.
+#[derive(Default)]
+struct Recorder {
+    outputs: Vec<(Output, Vec<u8>, OutputState)>,
+    groups: Vec<u32>,
+    drops_in_meter: Option<u32>,
+}
+
+impl Effects for Recorder {
+    fn meter(&mut self, meter: u32, _: &[u8]) -> bool {
+        self.drops_in_meter != Some(meter)
+    }
+
+    fn output(&mut self, output: Output, frame: &[u8], state: OutputState) {
+        self.outputs.push((output, frame.to_vec(), state));
+    }
+
+    fn group(&mut self, group: u32, _: &[u8], _: OutputState) {
+        self.groups.push(group);
+    }
+}
+
+fn run(actions: &[Action], frame: &[u8]) -> (Performed, Vec<u8>, Recorder) {
+    let operations: Vec<Operation> = actions.iter().copied().map(Operation::Action).collect();
+    let (mut buffer, mut recorder) = (FrameBuffer::default(), Recorder::default());
+    buffer.set(frame);
+    let done = perform(&operations, &mut buffer, &mut OutputState::default(), &mut recorder);
+    (done, buffer.frame().to_vec(), recorder)
+}
+
+/// The frame with all checksums filled in.
+fn completed(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    let type_at =
+        (12..).step_by(4).find(|at| ![[0x81, 0], [0x88, 0xa8]].contains(&[frame[*at], frame[at + 1]]));
+    let (head, packet) = frame.split_at_mut(type_at.unwrap() + 2);
+    let is_ip4 = head.ends_with(&[8, 0]);
+    if is_ip4 {
+        packet[10..12].fill(0);
+        let sum = packet::checksum::internet(&packet[..20]).to_be_bytes();
+        packet[10..12].copy_from_slice(&sum);
+    } else if !head.ends_with(&[0x86, 0xdd]) {
+        return frame;
+    }
+    let (protocol, start) = if is_ip4 { (packet[9], 20) } else { (packet[6], 40) };
+    let at =
+        start + [(6, 16), (17, 6), (1, 2), (58, 2)].iter().find(|(number, _)| *number == protocol).unwrap().1;
+    packet[at..at + 2].fill(0);
+    let length = packet.len() - start;
+    let pseudo = match is_ip4 {
+        true if protocol == 1 => Sum::ZERO,
+        true => Ip4View::new(packet).unwrap().pseudo_header(length as u16),
+        false => Ip6View::new(packet).unwrap().pseudo_header(protocol, length as u32),
+    };
+    let sum = match pseudo.bytes(&packet[start..]).finish() {
+        0 if protocol == 17 => 0xffff,
+        sum => sum,
+    };
+    packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+/// A frame like those of the oracle, with room for a TCP header, and right checksums.
+fn frame(random: &mut Random) -> Vec<u8> {
+    const EXTRA: u8 = 24;
+    let (mut frame, _) = frames::frame(random);
+    for at in 12..frame.len() - 8 {
+        match frame[at..] {
+            [8, 0, 0x45, _, 0, 28, ..] => frame[at + 5] = 28 + EXTRA,
+            [0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, ..] => frame[at + 7] = 8 + EXTRA,
+            _ => continue,
+        }
+        break;
+    }
+    frame.extend([0; EXTRA as usize]);
+    completed(&frame)
+}
+
+/// A random action that a packet with this key admits, except those that reveal headers.
+fn action(random: &mut Random, key: &Key) -> Action {
+    match random.below(8) {
+        0 => Action::PushVlan([0x8100, 0x88a8][random.below(2) as usize]),
+        1 => Action::PushMpls(0x8847),
+        2 => Action::SetIpTtl(9),
+        _ => loop {
+            let field = Field::ALL[random.below(Field::ALL.len() as u32) as usize];
+            let is_there = key.get(field).is_some() && field.is_settable() && field != Field::TunnelId;
+            if is_there && (field != Field::VlanVid || key.get(field) != Some(0)) {
+                let value = u128::from(random.next()) << 64 | u128::from(random.next());
+                return Action::SetField(field, value & u128::MAX >> (128 - field.bits()));
+            }
+        },
+    }
+}
+
+/// The match of all fields of a key.
+fn exactly(key: &Key) -> Match {
+    let fields = Field::ALL.iter().filter_map(|field| Some((*field, key.get(*field)?)));
+    fields.fold(Match::any(), |matching, (field, value)| matching.with(field, value).unwrap())
+}
+
+/// The key that the pipeline computes after actions is the key of the frame that they made.
+#[test]
+fn frames_change_as_the_pipeline_expects() {
+    let mut random = Random::new(17);
+    let mut changed = 0;
+    for _ in 0..6_000 {
+        let before = frame(&mut random);
+        assert!(completed(&before) == before);
+        let ingress = Ingress::default();
+        let key = Key::extract(&before, &ingress).0;
+        let (mut actions, mut now) = (Vec::new(), before.clone());
+        for _ in 0..1 + random.below(4) {
+            actions.push(action(&mut random, &Key::extract(&now, &ingress).0));
+            let (done, after, _) = run(&actions, &before);
+            assert_eq!(done, Performed::All);
+            now = after;
+        }
+        assert!(completed(&now) == now, "{actions:?}\n{before:02x?}\n{now:02x?}");
+        changed += u32::from(now != before);
+
+        let after = Key::extract(&now, &ingress).0;
+        if matches!(after.get(Field::EthType), Some(0x8100 | 0x88a8)) {
+            // More tags than the extraction skips.
+            continue;
+        }
+        let mut pipeline = Pipeline::new(Limits::default(), Seed::new(1, 2));
+        let instructions = Instructions { goto: Some(1), ..Instructions::apply(actions.clone()) };
+        let first = Change { instructions, ..Change::new(Command::Add, exactly(&key), 1) };
+        pipeline.apply(&first, Duration::ZERO).unwrap();
+        let second = Change { table: Some(1), ..Change::new(Command::Add, exactly(&after), 1) };
+        pipeline.apply(&second, Duration::ZERO).unwrap();
+        let path = pipeline.look_up(&key);
+        assert!(!pipeline.path(path).unwrap().is_miss(), "{actions:?}\n{key:?}\n{after:?}");
+    }
+    assert!(changed > 5_000, "{changed}");
+}
+
+#[test]
+fn what_is_pushed_can_be_popped() {
+    let mut random = Random::new(3);
+    for _ in 0..500 {
+        let before = frame(&mut random);
+        let key = Key::extract(&before, &Ingress::default()).0;
+        let eth_type = key.get(Field::EthType).unwrap() as u16;
+        for _ in 0..3 {
+            let mut actions = Vec::new();
+            for _ in 0..random.below(30) {
+                let is_vlan = random.below(2) == 0;
+                actions.push(if is_vlan { Action::PushVlan(0x8100) } else { Action::PushMpls(0x8847) });
+            }
+            let pushed = actions.clone();
+            let mut shims = pushed.iter().filter(|action| matches!(action, Action::PushMpls(_))).count();
+            for action in pushed.iter().rev() {
+                actions.push(match action {
+                    Action::PushVlan(_) => Action::PopVlan,
+                    _ => {
+                        shims -= 1;
+                        Action::PopMpls(if shims == 0 { eth_type } else { 0x8847 })
+                    }
+                });
+            }
+            // More tags than are skipped hide the label stack.
+            if pushed.iter().filter(|action| matches!(action, Action::PushVlan(_))).count() > 1 {
+                continue;
+            }
+            let (done, after, _) = run(&actions, &before);
+            assert_eq!(done, Performed::All);
+            assert_eq!(after, before, "{actions:?}");
+        }
+    }
+}
+
+#[test]
+fn times_to_live_end() {
+    let mut frame = vec![2; 12];
+    frame.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 2, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0, 1, 0, 2, 0, 8, 0, 0]);
+    let frame = completed(&frame);
+    let ttl = |actions: &[Action]| {
+        let (done, after, _) = run(actions, &frame);
+        assert!(done != Performed::All || completed(&after) == after || after.len() != frame.len());
+        (done, after[after.len() - 20])
+    };
+    let out = Action::Output(Output::Normal);
+    assert_eq!(ttl(&[Action::DecIpTtl]), (Performed::All, 1));
+    assert_eq!(ttl(&[Action::DecIpTtl, Action::DecIpTtl, out]), (Performed::InvalidTtl, 1));
+    assert_eq!(ttl(&[Action::SetIpTtl(200)]).1, 200);
+    let labelled =
+        [Action::PushMpls(0x8847), Action::SetMplsTtl(77), Action::CopyTtlIn, Action::PopMpls(0x0800)];
+    assert_eq!(ttl(&labelled), (Performed::All, 77));
+    let copied = run(&[Action::PushMpls(0x8847), Action::SetMplsTtl(9), Action::CopyTtlOut], &frame).1;
+    assert_eq!(
+        copied[14..18],
+        [0, 0, 1, 2],
+        "a label without number, the bottom of the stack, the time to live of IP"
+    );
+    assert_eq!(run(&[Action::DecMplsTtl], &frame).0, Performed::All, "there is no label");
+}
+
+#[test]
+fn outputs_see_the_frame_of_their_moment() {
+    let frame = [[2; 12].as_slice(), &[0x88, 0xb5], &[7; 46]].concat();
+    let actions = [
+        Action::Output(Output::Port(1)),
+        Action::SetField(Field::EthDst, 1),
+        Action::SetQueue(4),
+        Action::SetField(Field::TunnelId, 5),
+        Action::Group(6),
+        Action::Output(Output::Service(2)),
+    ];
+    let (_, _, recorder) = run(&actions, &frame);
+    let [(first, before, no_state), (second, after, state)] = &recorder.outputs[..] else { panic!() };
+    assert_eq!((first, before, no_state), (&Output::Port(1), &frame, &OutputState::default()));
+    assert_eq!((second, &after[..6]), (&Output::Service(2), &[0, 0, 0, 0, 0, 1][..]));
+    assert_eq!(*state, OutputState { tunnel: 5, queue: Some(4) });
+    assert_eq!(recorder.groups, [6]);
+
+    let mut buffer = FrameBuffer::default();
+    buffer.set(&frame);
+    let operations = [Operation::Meter(3), Operation::Action(Action::Output(Output::All))];
+    let mut dropping = Recorder { drops_in_meter: Some(3), ..Recorder::default() };
+    let done = perform(&operations, &mut buffer, &mut OutputState::default(), &mut dropping);
+    assert_eq!((done, dropping.outputs.len()), (Performed::Metered, 0));
+}
+
+/// UDP without a checksum stays without one, and wrong checksums stay wrong.
+#[test]
+fn checksums_that_are_absent_or_wrong_stay_so() {
+    let (mut random, mut checked) = (Random::new(9), 0);
+    for _ in 0..2_000 {
+        let mut frame = frame(&mut random);
+        let key = Key::extract(&frame, &Ingress::default()).0;
+        if key.get(Field::UdpSrc).is_none() || key.get(Field::Ipv4Src).is_none() {
+            continue;
+        }
+        let at = frame.len() - 32 + 6;
+        let set = [Action::SetField(Field::UdpSrc, 77), Action::SetField(Field::Ipv4Src, 0x0102_0304)];
+        frame[at..at + 2].fill(0);
+        assert_eq!(run(&set, &frame).1[at..at + 2], [0, 0]);
+        frame[at..at + 2].copy_from_slice(&[1, 2]);
+        let after = run(&set, &frame).1;
+        let difference = |frame: &[u8]| {
+            let right = completed(frame);
+            let word = |frame: &[u8]| u16::from_be_bytes([frame[at], frame[at + 1]]);
+            (i64::from(word(frame)) - i64::from(word(&right))).rem_euclid(0xffff)
+        };
+        assert_eq!(difference(&after), difference(&frame), "as wrong as before");
+        checked += 1;
+    }
+    assert!(checked > 100);
+}
+
+/// The ports of SCTP change with its checksum, which covers the whole packet.
+#[test]
+fn sctp_ports_change_with_their_checksum() {
+    let mut frame = vec![2; 12];
+    frame.extend([8, 0, 0x45, 0, 0, 36, 0, 0, 0, 0, 64, 132, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    // Ports 1 and 2, tag 3. The checksum was computed bit by bit.
+    frame.extend([0, 1, 0, 2, 0, 0, 0, 3]);
+    frame.extend(SCTP_BEFORE);
+    frame.extend([0, 0, 0, 4]);
+    let after = run(&[Action::SetField(Field::SctpDst, 9)], &frame).1;
+    assert_eq!(after[36..38], [0, 9]);
+    assert_eq!(after[42..46], SCTP_AFTER);
+    frame[42] ^= 1;
+    assert_eq!(
+        run(&[Action::SetField(Field::SctpDst, 9)], &frame).1[42..46],
+        frame[42..46],
+        "wrong stays wrong"
+    );
+}
+
+/// Any actions on any bytes.
+#[test]
+fn no_frame_makes_an_action_panic() {
+    let mut random = Random::new(23);
+    for seed in 0..20_000 {
+        let mut bytes = frame(&mut random);
+        bytes.truncate(random.below(bytes.len() as u32 + 1) as usize);
+        for _ in 0..random.below(4) {
+            if !bytes.is_empty() {
+                let at = random.below(bytes.len() as u32) as usize;
+                bytes[at] = random.next() as u8;
+            }
+        }
+        let actions: Vec<Action> = (0..random.below(6))
+            .map(|_| match random.below(10) {
+                0 => Action::PushVlan(0x8100),
+                1 => Action::PopVlan,
+                2 => Action::PushMpls(0x8847),
+                3 => Action::PopMpls([0x0800, 0x86dd, 0x8847][random.below(3) as usize]),
+                4 => Action::DecIpTtl,
+                5 => Action::DecMplsTtl,
+                6 => Action::CopyTtlIn,
+                7 => Action::CopyTtlOut,
+                _ => {
+                    let field = Field::ALL[random.below(Field::ALL.len() as u32) as usize];
+                    Action::SetField(field, u128::from(random.next()) & u128::MAX >> (128 - field.bits()))
+                }
+            })
+            .collect();
+        let (_, after, _) = run(&actions, &bytes);
+        assert!(after.len() <= bytes.len() + 4 * actions.len(), "{seed}");
+    }
+}
