@@ -52,7 +52,7 @@ fn commands_reach_a_daemon_over_tcp() {
     let set_mode =
         |path: &str, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
     set_mode(&wrong, 0o644);
-    daemon.check(&[&at[..], &["--token-file", &wrong]].concat(), 1, &["chmod 600", &wrong]);
+    daemon.check(&[&at[..], &["--token-file", &wrong]].concat(), 2, &["chmod 600", &wrong]);
     for secret in [&token, &key] {
         set_mode(secret, 0o640);
         let socket = folder.join("shared").to_str().expect("a plain path").to_string();

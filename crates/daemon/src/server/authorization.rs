@@ -24,6 +24,9 @@ const MAX_WRONG_TOKENS: u32 = 10;
 /// The time in which wrong tokens are counted. It starts with the first one.
 const WINDOW: Duration = Duration::from_secs(60);
 
+/// How often the daemon looks whether there are wrong tokens to report.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
+
 /// Maximum clients whose wrong tokens are counted. A client with more addresses is not throttled further, but its
 /// attempts cannot fill the memory.
 const MAX_CLIENTS: usize = 1024;
@@ -43,6 +46,9 @@ struct Attempts {
     clients: HashMap<Peer, Attempt>,
     /// When a throttled client was reported last.
     reported: Option<Instant>,
+    /// Wrong tokens of throttled clients since then, and the last of these clients.
+    unreported: u64,
+    last: Option<Peer>,
 }
 
 #[derive(Debug)]
@@ -82,8 +88,20 @@ impl Attempts {
         let report = self.reported.is_none_or(|reported| age(reported) >= WINDOW);
         if report {
             self.reported = Some(now);
+        } else {
+            self.unreported += 1;
+            self.last = Some(peer);
         }
         Verdict::Throttled { wait: WINDOW - age(attempt.since), report }
+    }
+
+    /// The wrong tokens that were not reported on their own, and the last client that presented one, if they are to be reported
+    /// now: once per [`WINDOW`].
+    fn take_unreported(&mut self, now: Instant) -> Option<(u64, Peer)> {
+        let is_due = self.reported.is_some_and(|reported| now.saturating_duration_since(reported) >= WINDOW);
+        let last = self.last.filter(|_| is_due)?;
+        (self.reported, self.last) = (Some(now), None);
+        Some((std::mem::take(&mut self.unreported), last))
     }
 }
 
@@ -99,6 +117,18 @@ pub(super) struct Authorization {
 impl Authorization {
     pub(super) fn new(tokens: Tokens, counts: Arc<RefusalCounts>, supervisor: Supervisor) -> Self {
         Self { tokens, attempts: Arc::default(), counts, supervisor }
+    }
+
+    /// Reports, now and then, how many wrong tokens were refused. Does not end.
+    pub(super) async fn report(self) {
+        loop {
+            tokio::time::sleep(REPORT_INTERVAL).await;
+            let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((count, Peer::Address(last))) = attempts.take_unreported(Instant::now()) {
+                drop(attempts);
+                self.supervisor.note_more_wrong_tokens(count, last);
+            }
+        }
     }
 
     /// The response to a wrong token.
@@ -180,6 +210,10 @@ mod tests {
         assert_eq!(attempts.wrong(client(1), later), Verdict::Throttled { wait, report: false });
         assert_eq!(attempts.wrong(client(2), later), Verdict::Wrong);
         assert_eq!(attempts.wrong(client(1), start + WINDOW), Verdict::Wrong);
+        // What was not reported on its own is reported with its number.
+        assert_eq!(attempts.take_unreported(later + WINDOW / 2), None);
+        assert_eq!(attempts.take_unreported(later + WINDOW), Some((1, client(1))));
+        assert_eq!(attempts.take_unreported(later + 3 * WINDOW), None);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// uploaded for it.
 const MAX_OF_CALLER: usize = MAX_BODY + MAX_FILE_BYTES;
 
-/// Bytes that the requests of all users together may take, and those of administrators: as much as two callers.
-const MAX_OF_ALL: usize = 2 * MAX_OF_CALLER;
+/// Bytes that the requests of all users together may take, and those of administrators: one caller leaves room for others.
+const MAX_OF_ALL: usize = MAX_OF_CALLER + (128 << 20);
 
 /// The memory for the requests of a daemon. Users take nothing from administrators. Clones share it.
 #[derive(Clone, Debug)]

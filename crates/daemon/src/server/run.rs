@@ -159,9 +159,16 @@ async fn serve(
     let all = routes(state).layer(axum::middleware::from_fn(admit));
     // Only this user can connect to the Unix socket.
     let open = all.clone().layer(axum::Extension(Caller::Administrator));
-    let guarded = tls.as_ref().map(|(.., tokens)| {
-        let authorization = Authorization::new(tokens.clone(), refused, supervisor.clone());
-        all.layer(axum::middleware::from_fn_with_state(authorization, with_token))
+    let authorization =
+        tls.as_ref().map(|(.., tokens)| Authorization::new(tokens.clone(), refused, supervisor.clone()));
+    let guarded = authorization
+        .clone()
+        .map(|authorization| all.layer(axum::middleware::from_fn_with_state(authorization, with_token)));
+    let mut reports = std::pin::pin!(async {
+        match authorization {
+            Some(authorization) => authorization.report().await,
+            None => pending().await,
+        }
     });
     let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
     if let Some(ready) = begin.ready {
@@ -200,6 +207,7 @@ async fn serve(
             () = &mut watchdog => {}
             () = &mut refresh => {}
             () = &mut expiry => {}
+            () = &mut reports => {}
             accepted = accept(unix.accept()) => {
                 if let Some((stream, _)) = accepted {
                     let peer = Peer::User(stream.peer_cred().ok().map(|credentials| credentials.uid()));

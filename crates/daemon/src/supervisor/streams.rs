@@ -325,7 +325,13 @@ impl Supervisor {
 
     /// Records that a client over TCP presented too many wrong tokens.
     pub(crate) fn note_wrong_tokens(&self, address: IpAddr) {
-        let message = format!("{address} presented too many wrong tokens");
+        let message = format!("{address} presented too many wrong tokens; further ones are counted");
+        self.0.journal.note(EventKind::WrongTokens, Subject::Daemon, message);
+    }
+
+    /// Records that clients went on to present wrong tokens.
+    pub(crate) fn note_more_wrong_tokens(&self, count: u64, last: IpAddr) {
+        let message = format!("{count} more wrong tokens were refused, the last one from {last}");
         self.0.journal.note(EventKind::WrongTokens, Subject::Daemon, message);
     }
 
