@@ -359,6 +359,13 @@ operations! {
     /// running, and are attached again when a switch of this name is created.
     REMOVE_SWITCH: "remove_switch" Delete "/v1/switches/{switch}",
         RemoveQuery, Nothing => Nothing, [NotFound Busy Store], Create;
+    /// Lets the boxes and switches of another owner be attached to a switch.
+    SHARE_SWITCH: "share_switch" Put "/v1/switches/{switch}/shares/{owner}",
+        Nothing, Nothing => Json<SwitchDetail>, [NotFound Busy Store], Create;
+    /// No longer lets the boxes and switches of another owner be attached to a switch. Those that are attached are detached:
+    /// their ports lead nowhere, and boxes keep running.
+    UNSHARE_SWITCH: "unshare_switch" Delete "/v1/switches/{switch}/shares/{owner}",
+        Nothing, Nothing => Json<SwitchDetail>, [NotFound Busy Store], Create;
     /// Adds a port to a switch.
     ADD_PORT: "add_port" Post "/v1/switches/{switch}/ports",
         Nothing, Json<AddPort> => Json<SwitchPort>, [NotFound Exists Refused Limit Store], Create;

@@ -121,6 +121,46 @@ fn until_back(supervisor: &Supervisor, of: &str, times: usize) {
     });
 }
 
+/// What another owner attached to a switch goes when the switch is withdrawn, and does not come back with the next daemon or
+/// fabric.
+#[test]
+fn a_withdrawn_switch_stays_withdrawn() {
+    for per_owner in [false, true] {
+        let host = Host::new(&format!("owner-withdrawn-{per_owner}"));
+        let supervisor = host.start(per_owner);
+        supervisor.create_switch(switch_of("alice", "lan")).unwrap();
+        supervisor.create_box(box_of("alice", "sink", "drop", &["lan"])).unwrap();
+        supervisor.share_switch(&switch("lan"), &owner("bob")).unwrap();
+        let mut source = box_of("bob", "source", "send 60", &["lan"]);
+        source.ports[0].limits.transparent = true;
+        supervisor.create_box(source).unwrap();
+        until("frames pass", || received_by(&supervisor, "sink") > 100);
+        supervisor.unshare_switch(&switch("lan"), &owner("bob")).unwrap();
+        let is_withdrawn = |supervisor: &Supervisor| {
+            let detail = supervisor.show_switch(&switch("lan")).unwrap();
+            let ports: Vec<String> = detail.port_list.iter().map(|port| port.name.to_string()).collect();
+            assert_eq!((ports, detail.status.shared_with.len()), (vec!["sink.0".to_string()], 0));
+            let source = supervisor.show_box(&name("source")).unwrap();
+            assert_eq!(
+                (source.ports[0].attach.to_string().as_str(), source.status.state),
+                ("-", BoxState::Running)
+            );
+        };
+        is_withdrawn(&supervisor);
+        supervisor.end();
+        drop(supervisor);
+        let supervisor = host.start(per_owner);
+        is_withdrawn(&supervisor);
+        host.fabrics.kill(if per_owner { 2 } else { 0 });
+        until("its box is back", || {
+            let is_return = |event: &api::Event| event.kind == EventKind::FabricRestarted;
+            supervisor.event_list(&EventQuery::default()).iter().any(is_return)
+                && state(&supervisor, "source") == BoxState::Running
+        });
+        is_withdrawn(&supervisor);
+    }
+}
+
 /// A box at the switch of another owner, which is learning or static.
 #[test]
 fn a_shared_switch_connects_boxes_of_two_fabrics() {

@@ -115,16 +115,82 @@ fn a_stack_changes_with_whom_a_switch_is_shared() {
     bad.boxes.push(box_of("late", "alice", &["nowhere"]));
     assert!(supervisor.apply_stack(&edge, bad).is_err());
     assert_eq!(supervisor.show_switch(&switch("lan")).unwrap().status.shared_with, [owner("bob")].into());
-    // Sharing no longer takes nothing from those that are attached.
-    stack.switches[0].shared_with.clear();
-    supervisor.apply_stack(&edge, stack.clone()).unwrap();
     let at_lan = Attachment::Switch(switch("lan"));
     assert_eq!(supervisor.show_box(&name("his")).unwrap().ports[0].attach, at_lan);
+    // Sharing that is changed by hand is a difference from the stack.
+    supervisor.share_switch(&switch("lan"), &owner("carol")).unwrap();
+    assert_eq!(supervisor.diff_stack(&edge, &stack).unwrap().changes.len(), 1);
+    assert_eq!(supervisor.export_stack(&edge).unwrap().switches[0].shared_with.len(), 2);
+    // What others have attached goes with the sharing.
+    stack.switches[0].shared_with.clear();
+    supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
+    assert_eq!(supervisor.show_box(&name("his")).unwrap().ports[0].attach, Attachment::Nothing);
     // A switch of another owner is another switch.
     stack.switches[0].owner = owner("bob");
     stack.boxes.clear();
     let changes = supervisor.apply_stack(&edge, stack).unwrap().changes;
     assert!(changes.iter().any(|change| change.detail == "owner alice -> bob"), "{changes:?}");
+}
+
+#[test]
+fn a_switch_that_is_withdrawn_is_left_by_what_others_attached() {
+    let supervisor = supervisor();
+    supervisor.create_switch(switch_of("lan", "alice", &["carol"])).unwrap();
+    supervisor.create_box(box_of("hers", "alice", &["lan"])).unwrap();
+    let of_alice = user(&supervisor, "alice", Quota::default());
+    let of_bob = user(&supervisor, "bob", Quota::default());
+    // Only its owner and administrators share it.
+    let refused = |result: Result<api::SwitchDetail, OperationError>| result.unwrap_err().code();
+    assert_eq!(refused(of_bob.share_switch(&switch("lan"), &owner("bob"))), ErrorCode::NotFound);
+    assert_eq!(refused(of_alice.share_switch(&switch("none"), &owner("bob"))), ErrorCode::NotFound);
+    assert!(of_bob.create_box(box_of("his", "bob", &["lan"])).is_err());
+    let detail = of_alice.share_switch(&switch("lan"), &owner("bob")).unwrap();
+    assert_eq!(detail.status.shared_with, [owner("bob"), owner("carol")].into());
+    // Again changes nothing.
+    of_alice.share_switch(&switch("lan"), &owner("bob")).unwrap();
+    of_bob.create_box(box_of("his", "bob", &["lan", "-", "lan"])).unwrap();
+    of_bob.create_box(box_of("free", "bob", &["-"])).unwrap();
+    let of_box = PortDriver::Box { name: name("free"), port: 0 };
+    supervisor.add_port(&switch("lan"), &port("joined", of_box)).unwrap();
+    supervisor.create_box(box_of("third", "carol", &["lan"])).unwrap();
+    of_bob.create_switch(switch_of("his-lan", "bob", &[])).unwrap();
+    let pipe = PortDriver::Pipe { switch: switch("lan"), port: "in".parse().unwrap() };
+    of_bob.add_port(&switch("his-lan"), &port("out", pipe)).unwrap();
+    let ports = |name: &str| {
+        let mut ports: Vec<_> = supervisor.show_switch(&switch(name)).unwrap().port_list;
+        ports.sort_by(|one, other| one.name.cmp(&other.name));
+        ports.into_iter().map(|port| port.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(ports("lan"), ["hers.0", "his.0", "his.2", "in", "joined", "third.0"]);
+    assert_eq!(refused(of_bob.unshare_switch(&switch("lan"), &owner("carol"))), ErrorCode::NotFound);
+    let detail = of_alice.unshare_switch(&switch("lan"), &owner("bob")).unwrap();
+    assert_eq!(detail.status.shared_with, [owner("carol")].into());
+    assert_eq!(ports("lan"), ["hers.0", "third.0"]);
+    assert!(ports("his-lan").is_empty());
+    let his = supervisor.show_box(&name("his")).unwrap();
+    assert!(his.ports.iter().all(|port| port.attach == Attachment::Nothing), "{:?}", his.ports);
+    assert_eq!(his.status.state, api::BoxState::Running);
+    // Each owner is told about the own objects.
+    let messages = |supervisor: &Supervisor| {
+        let events = supervisor.event_list(&EventQuery::default());
+        events.into_iter().map(|event| event.message).collect::<Vec<_>>()
+    };
+    let count =
+        |messages: &[String], text: &str| messages.iter().filter(|there| there.contains(text)).count();
+    let of_his = messages(&of_bob);
+    assert_eq!(
+        count(&of_his, "of box his was detached from switch lan, which is no longer shared with bob"),
+        2
+    );
+    assert_eq!(count(&of_his, "port out of switch his-lan was removed"), 1);
+    assert_eq!(count(&messages(&of_alice), "switch lan is shared with carol"), 1);
+    assert!(of_bob.create_box(box_of("late", "bob", &["lan"])).is_err());
+    // Sharing it again attaches nothing by itself.
+    of_alice.share_switch(&switch("lan"), &owner("bob")).unwrap();
+    assert_eq!(ports("lan"), ["hers.0", "third.0"]);
+    let of_box = PortDriver::Box { name: name("his"), port: 0 };
+    supervisor.add_port(&switch("lan"), &port("back", of_box)).unwrap();
 }
 
 /// A user's view of a daemon.

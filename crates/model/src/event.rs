@@ -57,6 +57,8 @@ pub enum EventKind {
     WritesSaved,
     /// A switch was created.
     SwitchCreated,
+    /// A switch was shared with another owner, or was withdrawn from one.
+    SwitchShared,
     /// A switch was removed.
     SwitchRemoved,
     /// A port was added.

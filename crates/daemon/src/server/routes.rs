@@ -19,7 +19,7 @@ use api::{
     BoxStatus, CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus,
     ConfigurationText, CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery,
     FabricRestart, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus,
-    Install, LogQuery, MacAddr, PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress, Stack,
+    Install, LogQuery, MacAddr, Owner, PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress, Stack,
     StackName, StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort,
     SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
@@ -112,6 +112,8 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "create_switch" => post(create_switch),
         "show_switch" => get(show_switch),
         "remove_switch" => delete(remove_switch),
+        "share_switch" => put(share_switch),
+        "unshare_switch" => delete(unshare_switch),
         "add_port" => post(add_port),
         "remove_port" => delete(remove_port),
         "list_addresses" => get(list_addresses),
@@ -438,6 +440,20 @@ async fn remove_switch(
     .await
 }
 
+async fn share_switch(
+    Extension(supervisor): SupervisorArg,
+    PathNames((name, owner)): PathNames<(SwitchName, Owner)>,
+) -> JsonResult<SwitchDetail> {
+    answer(supervisor, move |supervisor| supervisor.share_switch(&name, &owner)).await
+}
+
+async fn unshare_switch(
+    Extension(supervisor): SupervisorArg,
+    PathNames((name, owner)): PathNames<(SwitchName, Owner)>,
+) -> JsonResult<SwitchDetail> {
+    answer(supervisor, move |supervisor| supervisor.unshare_switch(&name, &owner)).await
+}
+
 async fn add_port(
     Extension(supervisor): SupervisorArg,
     Extension(note): Extension<RecordNote>,
@@ -628,7 +644,7 @@ mod tests {
     use crate::settings::Settings;
     use crate::thread_fabric::ThreadFabric;
     use api::operation::Entry;
-    use api::{AuditEntry, Owner, Quota, Right};
+    use api::{AuditEntry, Quota, Right};
     use axum::body::{Body, to_bytes};
     use hyper::service::Service;
     use hyper_util::service::TowerToHyperService;
@@ -668,6 +684,7 @@ mod tests {
             path = path.replace(parameter, object);
         }
         path = path.replace("{configuration}", "main").replace("{file}", "f").replace("{port}", "p");
+        path = path.replace("{owner}", "carol");
         path = path.replace("{handler}", "e.h").replace("{mac}", "02:00:00:00:00:01").replace("{entry}", "1");
         if entry.name() == "capture" {
             path = format!("{path}?port={object}/p");

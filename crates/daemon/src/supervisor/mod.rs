@@ -25,6 +25,7 @@ mod rate_meter;
 mod rebuilds;
 mod reconcile;
 mod save;
+mod sharing;
 #[cfg(test)]
 mod simulation;
 mod stacks;

@@ -266,7 +266,7 @@ impl Supervisor {
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
         let mut claims = vec![Claim::change(name)];
         for wanted in &stack.switches {
-            claims.push(Claim::change(&wanted.name));
+            claims.extend(self.claims_to_share(&wanted.name, &wanted.shared_with));
             claims.extend(wanted.ports.iter().filter_map(far_end));
         }
         for used in &stack.external {
@@ -448,7 +448,7 @@ impl Supervisor {
             StackStep::MakeSwitch(definition) => {
                 self.make_switch(operation, definition, Some(stack.clone()))?;
             }
-            StackStep::ShareSwitch(switch, owners) => self.share_switch(operation, &switch, owners)?,
+            StackStep::ShareSwitch(switch, owners) => self.set_sharing(operation, &switch, owners)?,
             StackStep::RemoveSwitch(stored) => {
                 let name = &stored.definition.name;
                 // An earlier step may have changed it.

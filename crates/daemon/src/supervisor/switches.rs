@@ -118,7 +118,7 @@ impl Supervisor {
     }
 
     /// Attaches the ports of boxes whose definition names a switch that did not exist.
-    fn attach_waiting_boxes(&self, switch: &SwitchName) {
+    pub(super) fn attach_waiting_boxes(&self, switch: &SwitchName) {
         let at_switch = Attachment::Switch(switch.clone());
         for managed in self.0.all() {
             let definition = managed.inner().definition.clone();
@@ -189,27 +189,6 @@ impl Supervisor {
     /// reported.
     pub(super) fn check_owner(&self, switch: &SwitchName, owner: &Owner) -> Result<(), OperationError> {
         self.0.switches().get(switch).map_or(Ok(()), |stored| require_admission(&stored.definition, owner))
-    }
-
-    /// Changes with whom a switch is shared, as a step of an operation. What is attached stays attached.
-    pub(super) fn share_switch(
-        &self,
-        operation: &mut Operation,
-        name: &SwitchName,
-        shared_with: BTreeSet<Owner>,
-    ) -> Result<(), OperationError> {
-        let mut stored = self.stored_switch(name)?;
-        let before = std::mem::replace(&mut stored.definition.shared_with, shared_with);
-        operation.add(StoreChange::PutSwitch(stored.clone()));
-        self.0.switches().insert(name.clone(), stored);
-        let shared = name.clone();
-        operation.undo_by(move |supervisor| {
-            if let Some(stored) = supervisor.0.switches().get_mut(&shared) {
-                stored.definition.shared_with = before;
-            }
-        });
-        self.attach_waiting_boxes(name);
-        Ok(())
     }
 
     /// The other port that has the device of a new port.

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use api::{CreateSwitch, Owner, RemoveQuery, SwitchMode, SwitchName, SwitchStatus, operation};
+use api::operation::{Json, Nothing, Operation};
+use api::{CreateSwitch, Owner, RemoveQuery, SwitchDetail, SwitchMode, SwitchName, SwitchStatus, operation};
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -36,6 +37,15 @@ enum SwitchCommand {
     /// List switches.
     #[command(visible_alias = "list", after_help = "Example: clickbox switch ls --json")]
     Ls(Listing),
+    /// Let the boxes and switches of other owners be attached to a switch.
+    #[command(after_help = "Example: clickbox switch share lan alice bob")]
+    Share(Sharing),
+    /// Withdraw a switch from other owners.
+    ///
+    /// What they have attached to it is detached: the ports of their boxes lead nowhere, and the pipes of their switches are
+    /// removed. Boxes keep running.
+    #[command(after_help = "Example: clickbox switch unshare lan bob")]
+    Unshare(Sharing),
     /// Show the ports of a switch.
     #[command(after_help = "Example: clickbox switch show lan")]
     Show(SwitchArguments),
@@ -90,6 +100,35 @@ struct Remove {
     json: bool,
     #[command(flatten)]
     daemon: Connection,
+}
+
+#[derive(Args)]
+struct Sharing {
+    /// Name of the switch.
+    #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
+    name: SwitchName,
+    /// The other owners.
+    #[arg(value_name = "OWNER", required = true)]
+    owners: Vec<Owner>,
+    /// Print JSON: the switch.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+impl Sharing {
+    /// Calls an operation for each owner.
+    fn call(&self, operation: &Operation<Nothing, Nothing, Json<SwitchDetail>>) -> Result<(), CommandError> {
+        let client = self.daemon.client()?;
+        for (number, owner) in self.owners.iter().enumerate() {
+            let detail = client.ask(operation, &[self.name.as_str(), owner.as_str()])?;
+            if self.json && number + 1 == self.owners.len() {
+                output::json(&detail);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Args)]
@@ -151,6 +190,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 online::print(&table, "there are no switches: create one with `clickbox switch create NAME`");
             }
         }
+        SwitchCommand::Share(sharing) => sharing.call(&operation::SHARE_SWITCH)?,
+        SwitchCommand::Unshare(sharing) => sharing.call(&operation::UNSHARE_SWITCH)?,
         SwitchCommand::Show(named) => {
             let detail = named.daemon.client()?.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?;
             if named.json {
