@@ -258,7 +258,7 @@ fn run_on_box(supervisor: &Supervisor, random: &mut Random) -> Result<(), Operat
         },
         3..5 => {
             let configuration = any_text(random).to_string();
-            let install = Install { configuration, source: None, files: Vec::new() };
+            let install = Install { configuration, source: None, files: Vec::new(), uploads: Vec::new() };
             supervisor.install(&name, &ConfigurationName::main(), &install).map(drop)
         }
         5 => supervisor.start_box(&name).map(drop),
