@@ -218,6 +218,14 @@ impl Action {
         }
     }
 
+    /// Checks actions on packets of which nothing is known.
+    pub(crate) fn check_all(actions: &[Action]) -> Result<(), ActionError> {
+        if actions.len() > MAX_ACTIONS {
+            return Err(ActionError::TooMany);
+        }
+        actions.iter().try_fold(None, |headers, action| action.check(headers)).map(drop)
+    }
+
     /// Whether the headers afterwards are not known from the key.
     pub(crate) fn reveals(&self) -> bool {
         matches!(self, Self::PopVlan | Self::PopMpls(_))

@@ -3,6 +3,7 @@
 use crate::Field;
 use crate::field::Nature;
 use crate::layout::{NARROW_WORDS, NETWORK_PRESENT, TRANSPORT_PRESENT, VLAN_PRESENT, Words};
+use crate::tuple::fold;
 
 /// The match fields of one packet.
 ///
@@ -26,6 +27,30 @@ impl Key {
             field.place().write(&mut self.words, value);
         }
         present
+    }
+
+    /// A hash of the packet's flow that is the same for both directions: of addresses, protocol, and ports. Of packets
+    /// that are not IP, of the Ethernet addresses and type.
+    #[must_use]
+    pub fn flow_hash(&self, seed: u64) -> u64 {
+        let words = &self.words;
+        let pair = |one: u64, other: u64| {
+            let [one, other] = [one, other].map(|word| fold(word ^ seed, 0x9e37_79b9_7f4a_7c15));
+            one.wrapping_add(other)
+        };
+        // Ends of a direction are hashed together with their port, so that no sum mixes them.
+        let has_ports = matches!(self.protocol(), 6 | 17 | 132) && self.presence() & TRANSPORT_PRESENT != 0;
+        let (source, destination) =
+            if has_ports { (words[3] >> 48, words[3] >> 32 & 0xffff) } else { (0, 0) };
+        let end = |high: u64, low: u64, port: u64| {
+            fold(high ^ seed.rotate_left(17), low ^ 0xe703_7ed1_a0b4_28db) ^ port
+        };
+        let sum = match self.eth_type() {
+            0x0800 => pair(end(0, words[4] >> 32, source), end(0, words[4] & 0xffff_ffff, destination)),
+            0x86dd => pair(end(words[4], words[5], source), end(words[6], words[7], destination)),
+            _ => pair(end(0, words[1] >> 16, 0), end(0, words[2] >> 16, 0)),
+        };
+        fold(sum ^ u64::from(self.protocol()), 0xa076_1d64_78bd_642f ^ u64::from(self.eth_type()) << 48)
     }
 
     /// Whether the packet has a field.
@@ -106,5 +131,60 @@ impl std::fmt::Debug for Key {
             }
         }
         map.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ingress;
+    use std::collections::BTreeSet;
+
+    fn udp(source: [u8; 2], destination: [u8; 2]) -> Key {
+        let mut frame = vec![2; 12];
+        frame.extend([
+            8,
+            0,
+            0x45,
+            0,
+            0,
+            28,
+            0,
+            0,
+            0,
+            0,
+            64,
+            17,
+            0,
+            0,
+            10,
+            0,
+            0,
+            source[0],
+            10,
+            0,
+            0,
+            destination[0],
+        ]);
+        frame.extend([0, source[1], 0, destination[1], 0, 8, 0, 0]);
+        Key::extract(&frame, &Ingress::default()).0
+    }
+
+    #[test]
+    fn both_directions_of_a_flow_have_one_hash() {
+        let mut hashes = BTreeSet::new();
+        let mut flows = 0;
+        for source in 0..20 {
+            for destination in 0..20 {
+                let (one, other) = ([source, destination], [destination, 3]);
+                assert_eq!(udp(one, other).flow_hash(5), udp(other, one).flow_hash(5));
+                hashes.insert(udp(one, other).flow_hash(5));
+                flows += 1;
+            }
+        }
+        // None of these flows is the reverse of another.
+        assert_eq!(hashes.len(), flows);
+        assert_ne!(udp([1, 7], [2, 8]).flow_hash(5), udp([1, 8], [2, 7]).flow_hash(5));
+        assert_ne!(udp([1, 7], [2, 8]).flow_hash(5), udp([1, 7], [2, 8]).flow_hash(6));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Key::read`] reads the match fields of a frame. A [`Pipeline`] holds up to 64 tables of flow entries and finds the
 //! entries that a key matches: its [`Path`]. A [`FlowCache`] remembers the path of each key. [`perform()`] performs the
-//! [`Operation`]s of a path on a frame. Section numbers refer to the OpenFlow Switch Specification 1.3.5 (ONF TS-023).
+//! [`Operation`]s of a path on a frame, among them [`Groups`] and [`Meters`]. Section numbers refer to the OpenFlow Switch Specification 1.3.5 (ONF TS-023).
 //!
 //! ```text
 //! frame ─▶ Key::read ─▶ Fragments::resolve ─▶ FlowCache::look_up ──hit──▶ Path: counters, operations ─▶ perform
@@ -18,7 +18,7 @@
 //! - no frame makes this crate panic or read beyond the frame;
 //! - the memory of a pipeline and of a cache has a bound, which is checked before it is allocated.
 //!
-//! Absent: outputs, groups, meters (see [`Effects`]), texts (see `flow-expression`), messages of the OpenFlow protocol,
+//! Absent: outputs (see [`Effects`]), texts (see `flow-expression`), messages of the OpenFlow protocol,
 //! threads, clocks and random sources. Times and seeds are arguments. Each thread of a switch has a pipeline and a cache
 //! of its own.
 #![forbid(unsafe_code)]
@@ -33,10 +33,12 @@ mod extension_headers;
 mod extract;
 mod field;
 mod fragments;
+mod group;
 mod key;
 mod layout;
 mod locate;
 mod matching;
+mod meter;
 mod path;
 mod perform;
 mod pipeline;
@@ -51,8 +53,10 @@ pub use extract::{Arrival, Fragment, Ingress};
 pub use field::Field;
 pub use flow::Seed;
 pub use fragments::{FragmentCounters, Fragments};
+pub use group::{Bucket, Group, GroupContext, GroupCounters, GroupError, GroupType, Groups};
 pub use key::Key;
 pub use matching::{Match, MatchError};
+pub use meter::{Band, BandType, Meter, MeterCounters, MeterDefinition, MeterError, Meters};
 pub use path::{Path, PathId, Resume};
-pub use perform::{Effects, FrameBuffer, OutputState, Performed, perform};
+pub use perform::{Effects, FrameBuffer, MeterVerdict, OutputState, Performed, perform};
 pub use pipeline::{Entry, Limits, Pipeline, TableCounters};

@@ -75,12 +75,23 @@ pub struct OutputState {
 
 /// What operations do beyond the frame.
 pub trait Effects {
-    /// Counts a frame in a meter; false drops the packet.
-    fn meter(&mut self, meter: u32, frame: &[u8]) -> bool;
+    /// Counts a frame in a meter.
+    fn meter(&mut self, meter: u32, frame: &[u8]) -> MeterVerdict;
     /// Sends a frame.
     fn output(&mut self, output: Output, frame: &[u8], state: OutputState);
     /// Processes a frame by a group. Its changes do not concern later actions.
     fn group(&mut self, group: u32, frame: &[u8], state: OutputState);
+}
+
+/// What a meter decides about a packet (OpenFlow 1.3.5, 5.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterVerdict {
+    /// The packet passes.
+    Pass,
+    /// The drop precedence of its DSCP is raised by this number (RFC 2597: AF classes; others stay).
+    Remark(u8),
+    /// The packet is dropped.
+    Drop,
 }
 
 /// How the operations ended.
@@ -107,8 +118,12 @@ pub fn perform(
     for operation in operations {
         let action = match operation {
             Operation::Meter(meter) => match effects.meter(*meter, buffer.frame()) {
-                true => continue,
-                false => return Performed::Metered,
+                MeterVerdict::Pass => continue,
+                MeterVerdict::Remark(levels) => {
+                    remark(buffer.frame_mut(), levels);
+                    continue;
+                }
+                MeterVerdict::Drop => return Performed::Metered,
             },
             Operation::Action(action) => *action,
         };
@@ -139,6 +154,21 @@ pub fn perform(
         }
     }
     Performed::All
+}
+
+/// Raises the drop precedence of an assured forwarding class (RFC 2597), at most to 3.
+fn remark(frame: &mut [u8], levels: u8) {
+    let Some(Located { network, payload: Payload::Ip(ip), .. }) = locate(frame) else { return };
+    let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
+    let class = match ip.is_ip4 {
+        true => byte(network + 1),
+        false => byte(network) << 4 | byte(network + 1) >> 4,
+    };
+    let (class, precedence, is_odd) = (class >> 5, class >> 3 & 3, class >> 2 & 1 == 1);
+    if (1..=4).contains(&class) && precedence > 0 && !is_odd {
+        let raised = (precedence + levels.min(3)).min(3);
+        set_ip_field(frame, network, ip, Field::IpDscp, u128::from(class << 3 | raised << 1));
+    }
 }
 
 fn push_vlan(buffer: &mut FrameBuffer, eth_type: u16) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flow_table::{
     Action, Change, Command, Effects, Field, FrameBuffer, Ingress, Instructions, Key, Limits, Match,
-    Operation, Output, OutputState, Performed, Pipeline, Seed, perform,
+    MeterVerdict, Operation, Output, OutputState, Performed, Pipeline, Seed, perform,
 };
 use packet::checksum::Sum;
 use packet::{Ip4View, Ip6View};
@@ -26,8 +26,8 @@ struct Recorder {
 }
 
 impl Effects for Recorder {
-    fn meter(&mut self, meter: u32, _: &[u8]) -> bool {
-        self.drops_in_meter != Some(meter)
+    fn meter(&mut self, meter: u32, _: &[u8]) -> MeterVerdict {
+        if self.drops_in_meter == Some(meter) { MeterVerdict::Drop } else { MeterVerdict::Remark(1) }
     }
 
     fn output(&mut self, output: Output, frame: &[u8], state: OutputState) {
@@ -241,6 +241,32 @@ fn outputs_see_the_frame_of_their_moment() {
     let mut dropping = Recorder { drops_in_meter: Some(3), ..Recorder::default() };
     let done = perform(&operations, &mut buffer, &mut OutputState::default(), &mut dropping);
     assert_eq!((done, dropping.outputs.len()), (Performed::Metered, 0));
+}
+
+/// RFC 2597: AF11 becomes AF12, then AF13, which stays; other classes stay.
+#[test]
+fn meters_raise_the_drop_precedence() {
+    let mut random = Random::new(31);
+    let mut checked = 0;
+    for _ in 0..200 {
+        let plain = frame(&mut random);
+        if Key::extract(&plain, &Ingress::default()).0.get(Field::IpDscp).is_none() {
+            continue;
+        }
+        for (before, expected) in [(10, 12), (12, 14), (14, 14), (34, 36), (46, 46), (0, 0), (11, 11), (8, 8)]
+        {
+            let (_, marked, _) = run(&[Action::SetField(Field::IpDscp, before)], &plain);
+            let mut buffer = FrameBuffer::default();
+            buffer.set(&marked);
+            let mut recorder = Recorder::default();
+            perform(&[Operation::Meter(1)], &mut buffer, &mut OutputState::default(), &mut recorder);
+            assert_eq!(completed(buffer.frame()), buffer.frame());
+            let key = Key::extract(buffer.frame(), &Ingress::default()).0;
+            assert_eq!(key.get(Field::IpDscp), Some(expected));
+            checked += 1;
+        }
+    }
+    assert!(checked > 400);
 }
 
 /// UDP without a checksum stays without one, and wrong checksums stay wrong.
