@@ -1,5 +1,5 @@
-//! Code that the fuzz targets share: the in-memory environment of the element library's tests, and the hostile peers of
-//! the tests of `boundary`, `flow-table` and `switch`.
+//! Code that the fuzz targets share: the in-memory environment of the element library's tests, the hostile peers of the
+//! tests of `boundary`, `flow-table` and `switch`, and texts with a part to repeat.
 
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
@@ -20,6 +20,7 @@ pub mod ring;
 pub mod source_guard;
 
 pub mod control;
+pub mod repetition;
 
 use std::rc::Rc;
 

@@ -16,6 +16,7 @@
 extern crate alloc;
 
 mod columns;
+mod cover;
 mod diagram;
 mod expression;
 mod filter;
@@ -32,9 +33,10 @@ mod terms;
 mod text;
 
 pub use columns::{Columns, Decision};
+pub use cover::Unreachable;
 pub use expression::{DROP, Expression, Relation, Rule, Test, first_match};
 pub use filter::{RuleDiagnostic, RuleDiagnosticKind, classifier_rules, filter_rules};
 pub use headers::{Base, Headers};
 pub use names::{NameKind, Names, NoNames};
 pub use pattern::{PatternError, PatternErrorKind, pattern_rules};
-pub use program::{Layout, Program, Strategy, Summary, Unreachable};
+pub use program::{Layout, Program, Strategy, Summary};

@@ -20,7 +20,7 @@ use crate::expression::{DROP, Expression, Rule, first_match};
 use crate::headers::Headers;
 use crate::index::Index;
 use crate::slots::{NONE, Slots};
-use crate::spans::{Field, Spans};
+use crate::spans::Field;
 use crate::terms::{Lowering, Term};
 
 /// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
@@ -29,10 +29,6 @@ const MAX_INDEXES: usize = 16;
 /// Maximum terms of a program, against hostile rule sets with many wide rules. Further rules are evaluated by their
 /// expressions.
 const MAX_TERMS: usize = 1 << 18;
-
-/// Maximum steps of the search for unreachable rules: words of rows read, and terms compared. Against rule sets in which
-/// each of ten thousand rules overlaps all others.
-const MAX_COVER_STEPS: usize = 1 << 24;
 
 /// The meaning of the rules' offsets, which decides how words are divided into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,31 +69,22 @@ pub struct Summary {
     pub bytes: usize,
 }
 
-/// The reason why no packet reaches a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreachable {
-    /// The rule's condition contradicts itself.
-    Contradiction,
-    /// This earlier rule, possibly with others, takes all its packets.
-    Shadowed(usize),
-}
-
 /// A compiled rule set.
 pub struct Program {
-    rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule>,
     /// The looked-up fields, the most selective first.
     pub(crate) indexes: Vec<Index>,
-    slots: Slots,
+    pub(crate) slots: Slots,
     /// The rule of each slot.
     pub(crate) slot_rules: Vec<u32>,
     /// Bitmap of the slots whose matches must be confirmed by the rule's expression.
     pub(crate) checked: Vec<u64>,
     /// Lowest rule among the 64 slots of each row word.
-    first_rules: Vec<u32>,
+    pub(crate) first_rules: Vec<u32>,
     /// The first rule that matches every packet.
     pub(crate) fallback: u32,
     /// The rules that have terms, up to the fallback. The others are contradictory or unreachable.
-    live: Vec<bool>,
+    pub(crate) live: Vec<bool>,
     /// The decision diagram of a small rule set.
     pub(crate) diagram: Option<Diagram>,
 }
@@ -304,70 +291,6 @@ impl Program {
     pub fn discard_analysis(&mut self) {
         self.slots.clear();
         self.rules.iter_mut().for_each(|rule| rule.condition.shrink());
-    }
-
-    /// The rules that no packet can reach, with the reasons. Finds every contradiction, and every rule whose terms are
-    /// each contained in a single earlier term. Does not find rules that only a union of earlier terms covers, nor all
-    /// in a rule set whose rules overlap so much that the search takes too long.
-    #[must_use]
-    pub fn unreachable(&self) -> Vec<(usize, Unreachable)> {
-        let mut terms: Vec<(u32, &Term)> = self.slots.iter().flatten().collect();
-        terms.sort_by_key(|(rule, _)| *rule);
-        let mut covered: Vec<Option<Option<u32>>> = vec![None; self.rules.len()];
-        let mut steps = MAX_COVER_STEPS;
-        for group in terms.chunk_by(|a, b| a.0 == b.0) {
-            if steps == 0 {
-                break;
-            }
-            let covers = group.iter().map(|(rule, term)| self.cover(*rule, term, &mut steps));
-            let last = covers.reduce(|a, b| Some(a?.max(b?))).flatten();
-            covered[group[0].0 as usize] = Some(last);
-        }
-        let describe = |rule: usize| {
-            if self.fallback != NONE && rule > self.fallback as usize {
-                return Some(Unreachable::Shadowed(self.fallback as usize));
-            }
-            match (self.live.get(rule), covered[rule]) {
-                (Some(false), _) => Some(Unreachable::Contradiction),
-                (_, Some(Some(by))) => Some(Unreachable::Shadowed(by as usize)),
-                _ => None,
-            }
-        };
-        (0..self.rules.len()).filter_map(|rule| Some((rule, describe(rule)?))).collect()
-    }
-
-    /// The lowest rule before `rule` with an exact term that contains `term`. `None` if it takes more than the `steps`
-    /// that are left.
-    fn cover(&self, rule: u32, term: &Term, steps: &mut usize) -> Option<u32> {
-        let mut best = None;
-        let rows: Vec<(&Index, u32)> = self
-            .indexes
-            .iter()
-            .map(|index| {
-                let sample = term.set(index.number).and_then(Spans::first).unwrap_or(0);
-                (index, index.class_at(sample))
-            })
-            .collect();
-        for word in 0..self.slot_rules.len().div_ceil(64) {
-            if self.first_rules[word] >= rule {
-                continue;
-            }
-            let bits = rows.iter().map(|(index, class)| index.rows.word(*class, word));
-            let mut found = bits.fold(u64::MAX, |all, bits| all & bits);
-            *steps = steps.saturating_sub(1 + rows.len() + found.count_ones() as usize);
-            if *steps == 0 {
-                return None;
-            }
-            while found != 0 {
-                let slot = 64 * word + found.trailing_zeros() as usize;
-                found &= found - 1;
-                let Some((other_rule, other)) = self.slots.get(slot) else { continue };
-                if other_rule < rule && other.exact && other.contains(term) {
-                    best = Some(best.map_or(other_rule, |best: u32| best.min(other_rule)));
-                }
-            }
-        }
-        best
     }
 }
 

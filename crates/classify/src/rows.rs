@@ -38,6 +38,11 @@ impl Rows {
         free | self.words.get((start + before) as usize).copied().unwrap_or(0)
     }
 
+    /// Word `word` of the slots whose terms don't test the field.
+    pub(crate) fn free(&self, word: usize) -> u64 {
+        self.free.get(word).copied().unwrap_or(0)
+    }
+
     /// For each class, a bitmap of the granules of `1 << granule` slots in which its row is non-zero.
     pub(crate) fn tops(&self, granule: u32) -> Vec<u64> {
         let words = |present: &[u64]| {

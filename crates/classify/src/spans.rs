@@ -117,11 +117,6 @@ impl Spans {
             self.0.get(index).is_some_and(|(start, end)| *start <= first && last <= *end)
         })
     }
-
-    /// The first coordinate.
-    pub(crate) fn first(&self) -> Option<u64> {
-        self.0.first().map(|(first, _)| *first)
-    }
 }
 
 /// The coordinates of `field` that pass `test`, whose bits all lie in the field.

@@ -32,6 +32,7 @@
 
 extern crate alloc;
 
+mod argument_finder;
 mod binary;
 mod class;
 mod compilation;
@@ -45,6 +46,7 @@ mod format;
 mod graph;
 mod lexer;
 mod limits;
+mod lines;
 mod location;
 mod lower;
 mod options;
@@ -56,6 +58,7 @@ pub mod tree;
 mod tunnel;
 mod variables;
 
+pub use argument_finder::ArgumentFinder;
 pub use compile::{Compiled, compile};
 pub use diagnostics::{Diagnostic, Severity, in_parts, limited, plain_quotes};
 pub use flatten::flatten;

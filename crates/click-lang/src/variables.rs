@@ -5,6 +5,8 @@ use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::cell::Cell;
 
 /// The maximum depth of variables within values; deeper ones are not replaced. Stops: `$a` = `$a`.
@@ -93,6 +95,7 @@ impl Environment {
         let mut out = String::new();
         let (mut at, mut copied) = (0, 0);
         let mut quote = 0;
+        let mut ends = Ends::default();
         while at < bytes.len() {
             match bytes[at] {
                 b'\\' if quote == b'"' => at += 1,
@@ -103,16 +106,7 @@ impl Environment {
                     continue;
                 }
                 b'$' if quote != b'\'' => {
-                    let Some((reference, end)) = Reference::find(text, at) else {
-                        // Charges the search for the closing brace, which reached the end of the text.
-                        budget.take(if matches!(bytes.get(at + 1), Some(b'{' | b'(')) {
-                            text.len() - at
-                        } else {
-                            1
-                        });
-                        if budget.is_empty() {
-                            return Cow::Borrowed(text);
-                        }
+                    let Some((reference, end)) = Reference::find(text, at, &mut ends) else {
                         at += 1;
                         continue;
                     };
@@ -182,16 +176,16 @@ struct Reference<'t> {
 
 impl<'t> Reference<'t> {
     /// Parses the reference that begins with the `$` at `at`. Returns it and its end.
-    fn find(text: &'t str, at: usize) -> Option<(Self, usize)> {
+    fn find(text: &'t str, at: usize, ends: &mut Ends) -> Option<(Self, usize)> {
         let bytes = text.as_bytes();
         let start = at + 1;
         match *bytes.get(start)? {
             b'{' => {
-                let end = start + text[start..].find('}')?;
+                let end = ends.brace(text, start)?;
                 Some((Self { open: Some(b'{'), inner: &text[start + 1..end] }, end + 1))
             }
             b'(' => {
-                let end = closing_parenthesis(bytes, start + 1)?;
+                let end = ends.parenthesis(bytes, start + 1)?;
                 Some((Self { open: Some(b'('), inner: &text[start + 1..end] }, end + 1))
             }
             b'?' | b'#' | b'$' => Some((Self { open: None, inner: &text[start..=start] }, start + 1)),
@@ -203,6 +197,70 @@ impl<'t> Reference<'t> {
             _ => None,
         }
     }
+}
+
+/// Finds the ends of references in a text, in linear time for all of them. Stops: a long run of `$(`, each of which would
+/// search the whole text in vain.
+#[derive(Default)]
+struct Ends {
+    /// Whether a search for a closing brace has reached the end of the text. Later ones would as well.
+    no_brace: bool,
+    /// For each byte and each state of quoting, the position of the parenthesis that closes the content that goes on there,
+    /// or `NOWHERE`; the bytes from the end of the text on have none. Empty until a search has reached that end.
+    closing: Vec<[u32; 3]>,
+}
+
+/// No position in a text.
+const NOWHERE: u32 = u32::MAX;
+
+impl Ends {
+    /// The first closing brace from `at` on.
+    fn brace(&mut self, text: &str, at: usize) -> Option<usize> {
+        if self.no_brace {
+            return None;
+        }
+        let found = text[at..].find('}');
+        self.no_brace = found.is_none();
+        Some(at + found?)
+    }
+
+    /// The closing parenthesis of the content that begins at `at`.
+    fn parenthesis(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
+        if self.closing.is_empty() {
+            let found = closing_parenthesis(bytes, at);
+            if found.is_none() {
+                self.closing = closing_parentheses(bytes);
+            }
+            return found;
+        }
+        let [unquoted, ..] = *self.closing.get(at)?;
+        (unquoted != NOWHERE).then_some(unquoted as usize)
+    }
+}
+
+/// What `closing_parenthesis` returns for every byte, if the content that begins there is not quoted, in double quotes, or
+/// in single quotes.
+fn closing_parentheses(bytes: &[u8]) -> Vec<[u32; 3]> {
+    const UNQUOTED: usize = 0;
+    const DOUBLE: usize = 1;
+    const SINGLE: usize = 2;
+    let mut closing = vec![[NOWHERE; 3]; bytes.len() + 2];
+    for (at, byte) in bytes.iter().enumerate().rev() {
+        let (next, after) = (closing[at + 1], closing[at + 2]);
+        closing[at] = match byte {
+            b'(' => {
+                // The parenthesis that closes this one, and the one after that.
+                let inner = closing.get(next[UNQUOTED] as usize + 1).filter(|_| next[UNQUOTED] != NOWHERE);
+                [inner.map_or(NOWHERE, |outer| outer[UNQUOTED]), next[DOUBLE], next[SINGLE]]
+            }
+            b')' => [u32::try_from(at).unwrap_or(NOWHERE), next[DOUBLE], next[SINGLE]],
+            b'"' => [next[DOUBLE], next[UNQUOTED], next[SINGLE]],
+            b'\'' => [next[SINGLE], next[DOUBLE], next[UNQUOTED]],
+            b'\\' => [after[UNQUOTED], after[DOUBLE], next[SINGLE]],
+            _ => next,
+        };
+    }
+    closing
 }
 
 /// The closing parenthesis of the content that begins at `at`.
@@ -309,6 +367,20 @@ mod tests {
         check("[$e]", "[]");
         check("${a", "${a");
         check("é$aé", "éA B Cé");
+    }
+
+    #[test]
+    fn all_closing_parentheses_are_found_at_once() {
+        let bytes = b"()\\\"'a";
+        for number in 0..6_usize.pow(6) {
+            let text: Vec<u8> =
+                (0..6).scan(number, |rest, _| Some(bytes[core::mem::replace(rest, *rest / 6) % 6])).collect();
+            let closing = closing_parentheses(&text);
+            for (at, known) in closing.iter().enumerate().take(text.len() + 1) {
+                let found = closing_parenthesis(&text, at).map_or(NOWHERE, |end| end as u32);
+                assert_eq!(known[0], found, "{at} in {text:?}");
+            }
+        }
     }
 
     #[test]

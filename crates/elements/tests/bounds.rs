@@ -1,11 +1,13 @@
 //! The check of a configuration takes bounded time and memory, whatever ports the configuration uses.
 //!
-//! The fuzz target `cost` counts the work for texts that it repeats; here every class meets the highest port and the
-//! deepest nesting.
+//! Here every class meets the highest port and the deepest nesting. The tests in `tests/cost`, which the last test here
+//! executes, count the work and the memory.
 
 mod support;
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread;
@@ -133,4 +135,19 @@ fn unused_ports_are_listed_up_to_a_limit() {
     let messages: Vec<&str> = found.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
     assert_eq!(messages.len(), 17, "{messages:?}");
     assert_eq!(messages[15..], ["‘s :: Switch’ output 15 unused", "‘s :: Switch’: 84 more outputs unused"]);
+}
+
+/// The tests in `tests/cost` are a workspace of their own, because their code is compiled with counters.
+#[test]
+fn checks_cost_in_proportion_to_their_input() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cost");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cost");
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--quiet", "--target-dir"]).arg(target).current_dir(folder);
+    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "RUST_TEST_THREADS"] {
+        command.env_remove(variable);
+    }
+    let output = command.output().expect("cargo");
+    let text = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&text));
 }

@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use click_lang::{Diagnostic, Graph, Severity, nearest};
+use click_lang::{ArgumentFinder, Diagnostic, Graph, Severity, nearest};
 use element::{
     Arguments, Clock, ElementState, Environment, HandlerError, Message, Resources, Setup, SetupError,
     SetupRemark, value_hint,
@@ -144,12 +144,13 @@ impl RouterState {
             setup.threads = self.options.threads;
             let created = node.class.create(Arguments::new(&config), &mut setup);
             unbatched |= setup.unbatched;
+            let mut finder = self.graph.elements.get(index).map(ArgumentFinder::new);
             let notes = setup.notes.into_iter().map(|text| (Severity::Note, Message::Other(text)));
             let warnings = setup.warnings.into_iter().map(|warning| (Severity::Warning, warning));
             for (severity, remark) in warnings.chain(notes) {
                 let message = self.context("While configuring", index, &remark.to_string());
                 let mut diagnostic = Diagnostic::new(severity, node.location.clone(), message);
-                diagnostic.parts.extend(self.in_own_words(severity, index, &remark));
+                diagnostic.parts.extend(self.in_own_words(severity, index, &remark, &mut finder));
                 found.push((position, diagnostic));
             }
             match created {
@@ -218,7 +219,9 @@ impl RouterState {
         let Some(Message::InFile { location: data_location, is_named, .. }) = problem.messages.first() else {
             let mut diagnostic = error(location, self.context(what, index, &text));
             let parts = problem.messages.iter();
-            let parts = parts.filter_map(|message| self.in_own_words(Severity::Error, index, message));
+            let mut finder = self.graph.elements.get(index).map(ArgumentFinder::new);
+            let own = |message| self.in_own_words(Severity::Error, index, message, &mut finder);
+            let parts = parts.filter_map(own);
             diagnostic.parts.extend(parts);
             return diagnostic;
         };
@@ -228,10 +231,16 @@ impl RouterState {
     }
 
     /// A message about an element's arguments in our own words, at the argument.
-    fn in_own_words(&self, severity: Severity, index: usize, message: &Message) -> Option<Diagnostic> {
+    fn in_own_words(
+        &self,
+        severity: Severity,
+        index: usize,
+        message: &Message,
+        finder: &mut Option<ArgumentFinder<'_>>,
+    ) -> Option<Diagnostic> {
         let element = self.graph.elements.get(index)?;
         let class = self.nodes.get(index)?.class.info;
-        let found = message.subject().and_then(|subject| element.find_argument(subject));
+        let found = message.subject().zip(finder.as_mut()).and_then(|(subject, finder)| finder.find(subject));
         let hint = match message {
             Message::Unknown { keyword } => {
                 nearest(keyword, class.arguments().map(|argument| argument.keyword)).map(did_you_mean)

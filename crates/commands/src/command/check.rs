@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::Args;
-use click_lang::{Diagnostic, Element, Severity};
+use click_lang::{ArgumentFinder, Diagnostic, Element, Severity};
 
 use crate::color;
 use crate::configuration::{self, registry};
@@ -95,8 +95,9 @@ fn missing_files(element: &Element) -> Vec<Diagnostic> {
     // A variable without a value keeps its name.
     let names = configuration::input_files(element).into_iter().filter(|name| !name.contains('$'));
     let missing = names.filter(|name| name != "-" && !Path::new(name).try_exists().unwrap_or(true));
+    let mut finder = ArgumentFinder::new(element);
     let error = |name: String| {
-        let named = element.find_argument(&name);
+        let named = finder.find(&name);
         let message = format!("the file ‘{name}’ does not exist");
         let hint = "relative paths start at the current folder";
         let hint = Path::new(&name).is_relative().then(|| hint.to_string());

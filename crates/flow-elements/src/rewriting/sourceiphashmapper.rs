@@ -1,5 +1,6 @@
 //! `SourceIPHashMapper`: assigns the same pattern to all flows of a source, by consistent hashing.
 
+use alloc::collections::BTreeSet;
 use core::cell::RefCell;
 
 use element::AdditiveRandom;
@@ -46,6 +47,9 @@ pub(crate) struct SourceIPHashMapperArgs {
 
 pub(crate) struct SourceIPHashMapper {
     mapper: Rc<Mapper>,
+    /// The numbers of the patterns, the points of each, and the seed. The ring is made of them at the start, so that a check
+    /// does not take the time.
+    ring: (Vec<u16>, usize, u32),
 }
 
 /// Maximum points on the ring, over all patterns. Bounds the memory that a configuration can claim.
@@ -62,9 +66,10 @@ impl Ring {
         let mut random = AdditiveRandom::new(seed);
         let mut points = Vec::new();
         let mut rank = 0;
+        let used: BTreeSet<u16> = numbers.iter().copied().collect();
         // Unused numbers consume random numbers too, so that the points of a number never change.
         for number in 0..=numbers.iter().copied().max().unwrap_or(0) {
-            let is_used = numbers.contains(&number);
+            let is_used = used.contains(&number);
             for _ in 0..nodes {
                 let point = random.draw();
                 if is_used {
@@ -165,10 +170,16 @@ impl Element for SourceIPHashMapper {
         if nodes.saturating_mul(usize::from(most) + 1) > MAX_POINTS {
             return Err(SetupError::new("too many nodes"));
         }
-        let order = Ring::new(&numbers, nodes, seed as u32);
+        let order = Ring { tree: Vec::new() };
         let declaration = format!("{} :: SourceIPHashMapper", setup.name());
         let mapper = Mapper { declaration, targets, order: RefCell::new(Box::new(order)) };
-        Ok(SourceIPHashMapper { mapper: Rc::new(mapper) })
+        Ok(SourceIPHashMapper { mapper: Rc::new(mapper), ring: (numbers, nodes, seed as u32) })
+    }
+
+    fn initialize(&mut self, _: &mut Context) -> Result<(), SetupError> {
+        let (numbers, nodes, seed) = &self.ring;
+        *self.mapper.order.borrow_mut() = Box::new(Ring::new(numbers, *nodes, *seed));
+        Ok(())
     }
 
     fn export(&self) -> Option<Rc<dyn core::any::Any>> {

@@ -1,6 +1,7 @@
 //! The instructions of a script and their parser.
 
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -125,16 +126,18 @@ pub(super) fn parse(
         }
         instructions.push(parsed);
     }
+    let own_labels = labels(&instructions);
     for (index, text) in gotos {
         let mut rest = text.as_str();
         let label = next_word(&mut rest).unwrap_or("");
-        match (find_label(&instructions, label), numbered(label, setup)) {
-            (Some(target), _) | (None, Some(target)) => {
+        let own = own_labels.get(label).map(|at| Target::At(*at));
+        match own.or_else(|| common_label(label)).or_else(|| numbered(label, setup)) {
+            Some(target) => {
                 if let Some(goto) = instructions.get_mut(index) {
                     *goto = Instruction::Goto { target, condition: rest.to_owned() };
                 }
             }
-            _ => errors.merge(SetupError::new(format!("no such label ‘{label}’"))),
+            None => errors.merge(SetupError::new(format!("no such label ‘{label}’"))),
         }
     }
     if instructions.is_empty() {
@@ -203,14 +206,30 @@ fn numbered(label: &str, setup: &Setup) -> Option<Target> {
 /// Finds a label: one of the script's, or one that every script has.
 pub(super) fn find_label(instructions: &[Instruction], label: &str) -> Option<Target> {
     let own = instructions.iter().position(|it| matches!(it, Instruction::Label { name } if name == label));
-    own.map(Target::At).or(match label {
+    own.map(Target::At).or_else(|| common_label(label))
+}
+
+/// The first instruction with each label.
+fn labels(instructions: &[Instruction]) -> BTreeMap<String, usize> {
+    let mut labels = BTreeMap::new();
+    for (index, instruction) in instructions.iter().enumerate() {
+        if let Instruction::Label { name } = instruction {
+            labels.entry(name.clone()).or_insert(index);
+        }
+    }
+    labels
+}
+
+/// A label that every script has.
+fn common_label(label: &str) -> Option<Target> {
+    match label {
         "end" => Some(Target::Finish(Finish::End)),
         "exit" => Some(Target::Finish(Finish::Exit)),
         "stop" => Some(Target::Finish(Finish::Stop)),
         "error" | "errorq" => Some(Target::Finish(Finish::Error)),
         "begin" | "loop" => Some(Target::At(0)),
         _ => None,
-    })
+    }
 }
 
 fn instruction(name: &str, rest: &str, setup: &Setup) -> Option<Instruction> {

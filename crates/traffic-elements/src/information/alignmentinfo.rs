@@ -1,5 +1,7 @@
 //! `AlignmentInfo`: notes about packet alignment, which have no effect.
 
+use alloc::collections::{BTreeMap, BTreeSet};
+
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
@@ -29,7 +31,7 @@ impl Element for AlignmentInfo {
     type Args = AlignmentInfoArgs;
 
     fn new(args: AlignmentInfoArgs, setup: &mut Setup) -> Result<AlignmentInfo, SetupError> {
-        let mut known: Vec<(String, Vec<i32>)> = Vec::new();
+        let mut known: BTreeMap<String, BTreeSet<Vec<i32>>> = BTreeMap::new();
         for (index, Raw(argument)) in args.alignments.iter().enumerate() {
             let words = text::words(argument);
             let Some((name, words)) = words.split_first() else {
@@ -47,10 +49,11 @@ impl Element for AlignmentInfo {
                     Err(_) => setup.notes.push("expected OFFSET".into()),
                 }
             }
-            if known.iter().any(|(other, others)| other == name && *others != numbers) {
+            let others = known.entry(name.clone()).or_default();
+            others.insert(numbers);
+            if others.len() > 1 {
                 setup.notes.push(format!("conflicting AlignmentInfo for ‘{name}’"));
             }
-            known.push((name.clone(), numbers));
         }
         Ok(AlignmentInfo)
     }

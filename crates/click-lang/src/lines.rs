@@ -1,0 +1,68 @@
+//! Lines and columns of the bytes of a text.
+
+use alloc::vec::Vec;
+
+/// Positions are recorded once per this many bytes. A table of all line starts could be larger than a text that consists of
+/// line ends, and a line may have many megabytes.
+const BLOCK: usize = 256;
+
+/// A line, counted from 0, and a column in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) line: u32,
+    /// Characters before, on the same line.
+    pub(crate) column: u32,
+}
+
+impl Position {
+    /// Moves over the byte at `at`.
+    fn pass(&mut self, bytes: &[u8], at: usize) {
+        if ends_line(bytes, at) {
+            *self = Self { line: self.line + 1, column: 0 };
+        } else if bytes[at] & 0xc0 != 0x80 {
+            self.column += 1;
+        }
+    }
+}
+
+/// The positions of the bytes of a text. Each is found in constant time.
+pub(crate) struct Lines {
+    /// The position at the start of each block.
+    blocks: Vec<Position>,
+}
+
+impl Lines {
+    /// Reads a text.
+    pub(crate) fn new(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let mut blocks = Vec::with_capacity(bytes.len() / BLOCK + 1);
+        let mut position = Position::default();
+        for block in 0..=bytes.len() / BLOCK {
+            blocks.push(position);
+            for at in block * BLOCK..bytes.len().min((block + 1) * BLOCK) {
+                position.pass(bytes, at);
+            }
+        }
+        Self { blocks }
+    }
+
+    /// The position of an offset in `text`, which is the one that was read.
+    pub(crate) fn position(&self, text: &str, offset: usize) -> Position {
+        let bytes = text.as_bytes();
+        let offset = offset.min(bytes.len());
+        let mut position = self.blocks[offset / BLOCK];
+        for at in offset / BLOCK * BLOCK..offset {
+            position.pass(bytes, at);
+        }
+        position
+    }
+}
+
+/// Whether this byte ends a line; `\r\n` ends at its second byte.
+fn ends_line(bytes: &[u8], at: usize) -> bool {
+    match bytes[at] {
+        b'\n' => true,
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        _ => false,
+    }
+}
