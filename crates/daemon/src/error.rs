@@ -1,5 +1,6 @@
 //! The error of an operation.
 
+use crate::file_system::FileSystem;
 use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
@@ -80,6 +81,8 @@ pub enum OperationError {
     Launcher(LauncherError),
     /// The definition cannot be stored.
     Store(StoreError),
+    /// The definition cannot be stored, because this file system is full.
+    StoreFull(FileSystem),
     /// The daemon cannot be replaced.
     Upgrade(UpgradeError),
     /// The fabric is drained: it takes no new boxes and starts none.
@@ -212,7 +215,7 @@ impl OperationError {
             Self::Denied(_) => ErrorCode::Denied,
             Self::Fabric(error) => fabric_code(error),
             Self::Launcher(_) | Self::System(..) => ErrorCode::Internal,
-            Self::Store(_) => ErrorCode::Store,
+            Self::Store(_) | Self::StoreFull(_) => ErrorCode::Store,
         }
     }
 
@@ -314,6 +317,7 @@ impl fmt::Display for OperationError {
             Self::Fabric(error) => error.fmt(f),
             Self::Launcher(_) => f.write_str("the fabric can't be started"),
             Self::Store(error) => error.fmt(f),
+            Self::StoreFull(at) => write!(f, "{at} is full: free some space there; nothing was changed"),
             Self::Upgrade(error) => error.fmt(f),
             Self::Draining => f.write_str("the fabric is drained: it takes no new boxes and starts none"),
             Self::FabricInUse(1) => f.write_str("a restart of the fabric interrupts a box that runs"),

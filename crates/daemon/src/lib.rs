@@ -27,6 +27,7 @@ mod audit;
 mod caller;
 mod error;
 mod fabric;
+mod file_system;
 mod filter;
 mod history;
 mod host;
@@ -49,6 +50,7 @@ pub use audit::AuditError;
 pub use caller::{Caller, User};
 pub use error::{AccessError, OperationError, PortError, RequestError};
 pub use fabric::{Connector, LauncherConnector};
+pub use file_system::FileSystem;
 pub use filter::{ConfineError, confine};
 pub use server::{
     Address, ListenError, Listeners, NewUser, RunError, SecretError, Tcp, TlsError, TokensError, add_user,

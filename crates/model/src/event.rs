@@ -101,6 +101,9 @@ pub enum EventKind {
     TokensChanged,
     /// Entries of the audit log can't be written to its file. Reported when it begins.
     AuditFailed,
+    /// The daemon has no free descriptor for a new connection. It closes connections without requests. Reported at most once a
+    /// minute.
+    DescriptorsExhausted,
     /// Earlier events are no longer kept.
     EventsLost,
     /// A kind that this version of the client does not know.

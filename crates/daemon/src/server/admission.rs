@@ -10,6 +10,7 @@ use api::UserName;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Maximum connections of each listener that have not sent an authorised request. Any client can open these.
@@ -27,6 +28,9 @@ const MAX_CLIENT_REQUESTS: usize = 384;
 /// Maximum concurrent requests of one user of a file of tokens, so that a few users cannot shut out the others, nor the
 /// administrator.
 const MAX_USER_REQUESTS: usize = 64;
+
+/// Connections that are closed at once when descriptors have run out: few, because each may be about to send a request.
+const RELIEF: usize = 8;
 
 /// Who a client is. Limits are shared between clients, not between connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +64,7 @@ enum Stage {
 
 #[derive(Debug)]
 struct Entry {
+    opened: Instant,
     peer: Peer,
     stage: Stage,
     /// The user of the file of tokens whose request is being served.
@@ -86,14 +91,15 @@ impl Table {
         self.entries.values().filter(is_theirs).count()
     }
 
-    /// If more than `limit` connections are in a stage, closes the oldest one of the client that has the most.
-    fn shrink(&mut self, stage: Stage, limit: usize) {
+    /// If more than `limit` connections are in a stage, closes the oldest one of the client that has the most. Returns whether
+    /// it has closed one.
+    fn shrink(&mut self, stage: Stage, limit: usize) -> bool {
         let mut counts = HashMap::<Peer, usize>::new();
         for entry in self.entries.values().filter(|entry| entry.stage == stage) {
             *counts.entry(entry.peer).or_default() += 1;
         }
         if counts.values().sum::<usize>() <= limit {
-            return;
+            return false;
         }
         let most = counts.values().copied().max();
         let oldest = self
@@ -101,9 +107,11 @@ impl Table {
             .iter()
             .find(|(_, entry)| entry.stage == stage && counts.get(&entry.peer).copied() == most)
             .map(|(&number, _)| number);
-        if let Some(entry) = oldest.and_then(|number| self.entries.remove(&number)) {
+        let entry = oldest.and_then(|number| self.entries.remove(&number));
+        if let Some(entry) = &entry {
             entry.evicted.notify_one();
         }
+        entry.is_some()
     }
 }
 
@@ -123,12 +131,27 @@ impl Admission {
         self.table().count(Stage::Busy, None)
     }
 
+    /// Closes some connections without a request, because descriptors have run out: those that have not sent any first, unless
+    /// they are younger than `grace`.
+    pub(super) fn relieve(&self, grace: Duration) {
+        let mut table = self.table();
+        for _ in 0..RELIEF {
+            let is_old = |entry: &&Entry| entry.stage == Stage::New && entry.opened.elapsed() >= grace;
+            let young = table.count(Stage::New, None) - table.entries.values().filter(is_old).count();
+            if !table.shrink(Stage::New, young) && !table.shrink(Stage::Idle, 0) {
+                return;
+            }
+        }
+    }
+
     /// Registers a new connection. If there are too many, another one is closed.
     pub(super) fn open(&self, peer: Peer) -> Arc<Connection> {
         let mut table = self.table();
         let (number, evicted) = (table.next, Arc::new(Notify::new()));
         table.next += 1;
-        table.entries.insert(number, Entry { peer, stage: Stage::New, user: None, evicted: evicted.clone() });
+        let opened = Instant::now();
+        let entry = Entry { opened, peer, stage: Stage::New, user: None, evicted: evicted.clone() };
+        table.entries.insert(number, entry);
         table.shrink(Stage::New, MAX_NEW);
         Arc::new(Connection { number, peer, evicted, admission: self.clone() })
     }
@@ -212,6 +235,22 @@ mod tests {
         let each: Vec<_> =
             (0..=MAX_NEW).map(|number| admission.open(Peer::User(Some(number as u32)))).collect();
         assert!(is_evicted(&each[0]) && !each[1..].iter().any(|connection| is_evicted(connection)));
+    }
+
+    #[test]
+    fn connections_without_requests_are_closed_for_their_descriptors() {
+        let admission = Admission::default();
+        let busy = admission.open(at("192.0.2.1"));
+        let _serving = busy.begin(None).unwrap();
+        let idle = admission.open(at("192.0.2.1"));
+        drop(idle.begin(None).unwrap());
+        let new: Vec<_> = (0..RELIEF).map(|_| admission.open(at("192.0.2.2"))).collect();
+        admission.relieve(Duration::ZERO);
+        assert!(new.iter().all(|connection| is_evicted(connection)) && !is_evicted(&idle));
+        // One that has just been opened may be about to send a request.
+        let young = admission.open(at("192.0.2.2"));
+        admission.relieve(Duration::from_secs(60));
+        assert!(is_evicted(&idle) && !is_evicted(&busy) && !is_evicted(&young));
     }
 
     #[test]

@@ -16,7 +16,9 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -34,15 +36,36 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// reports that a box, or another process, has freed some.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Waits for a connection. Returns `None` after a failure and a pause; the caller may retry.
-pub(super) async fn accept<T>(accept: impl Future<Output = io::Result<T>>) -> Option<T> {
+/// The age from which on a connection that has sent nothing is closed when descriptors have run out.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Waits for a connection at a listener. After a failure, makes room in `admission` if a connection waits for a descriptor,
+/// tells `exhausted` so, and returns `None` after a pause; the caller may retry.
+pub(super) async fn accept<T>(
+    accept: impl Future<Output = io::Result<T>>,
+    listener: impl AsFd,
+    admission: &Admission,
+    exhausted: impl FnOnce(),
+) -> Option<T> {
     match accept.await {
         Ok(connection) => Some(connection),
-        Err(_) => {
+        Err(error) => {
+            let is_short = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
+            // The system reports it also if no connection waits.
+            if is_short && is_waited_at(&listener) {
+                admission.relieve(GRACE);
+                exhausted();
+            }
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             None
         }
     }
+}
+
+/// Whether a connection waits to be accepted.
+fn is_waited_at(listener: &impl AsFd) -> bool {
+    let mut asked = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 /// All connections.

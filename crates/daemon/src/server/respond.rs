@@ -42,7 +42,8 @@ pub(super) async fn wait<T: Send + 'static>(
     supervisor: Supervisor,
     operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
 ) -> Result<T, ErrorResponse> {
-    match tokio::task::spawn_blocking(move || operation(&supervisor)).await {
+    let operation = move || operation(&supervisor).map_err(|error| supervisor.name_file_system(error));
+    match tokio::task::spawn_blocking(operation).await {
         Ok(result) => Ok(result?),
         Err(_) => Err(ErrorResponse::new(
             ErrorCode::Internal,

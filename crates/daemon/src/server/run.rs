@@ -18,12 +18,13 @@ use crate::settings::Settings;
 use crate::supervisor::Supervisor;
 use crate::upgrade::{Origin, UpgradeError};
 use rustix::net::sockopt;
+use std::cell::Cell;
 use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -39,6 +40,9 @@ const KEEPALIVE_PROBES: u32 = 4;
 
 /// How often the file of tokens is examined for changes.
 const TOKENS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The time between two reports that descriptors have run out.
+const SHORTAGE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The addresses of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,6 +185,13 @@ async fn serve(
     let mut connections = Connections::new(ending);
     // Clients that cannot even log in over TCP must not lock out the user of the Unix socket.
     let (near, far) = (Admission::default(), Admission::default());
+    let last_shortage = Cell::new(None::<Instant>);
+    let exhausted = || {
+        if last_shortage.get().is_none_or(|last| last.elapsed() >= SHORTAGE_INTERVAL) {
+            last_shortage.set(Some(Instant::now()));
+            supervisor.note_exhausted_descriptors();
+        }
+    };
     let mut end = std::pin::pin!(end);
     let what;
     let mut refresh =
@@ -190,7 +201,9 @@ async fn serve(
     loop {
         let over_tcp = async {
             match &tls {
-                Some((listener, acceptor, _)) => (accept(listener.accept()).await, acceptor.clone()),
+                Some((listener, acceptor, _)) => {
+                    (accept(listener.accept(), listener, &far, exhausted).await, acceptor.clone())
+                }
                 None => pending().await,
             }
         };
@@ -208,7 +221,7 @@ async fn serve(
             () = &mut refresh => {}
             () = &mut expiry => {}
             () = &mut reports => {}
-            accepted = accept(unix.accept()) => {
+            accepted = accept(unix.accept(), &unix, &near, exhausted) => {
                 if let Some((stream, _)) = accepted {
                     let peer = Peer::User(stream.peer_cred().ok().map(|credentials| credentials.uid()));
                     let stream = WriteTimeout::new(stream);

@@ -10,6 +10,7 @@ use super::memory::RequestMemory;
 use super::respond::ErrorResponse;
 use crate::caller::Caller;
 use crate::error::{AccessError, OperationError};
+use crate::file_system::FileSystem;
 use crate::limits::{BODY_TIMEOUT, MAX_FILE_BYTES};
 use api::{ErrorCode, File, Owner, UploadName, UploadedFile};
 use axum::body::{Body, HttpBody};
@@ -86,10 +87,9 @@ fn failed(folder: &Path, error: &io::Error) -> ErrorResponse {
         return ErrorResponse::new(ErrorCode::Limit, message);
     }
     let message = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
-            "the file system of {} has no room for the upload: free some space there, and upload it again",
-            folder.display()
-        ),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("{} is full: free some space there, and upload the file again", FileSystem::of(folder))
+        }
         _ => format!("can't store the upload in {}: {error}", folder.display()),
     };
     ErrorResponse::new(ErrorCode::Store, message)

@@ -285,8 +285,7 @@ impl Store {
         self.set_synchronous(Synchronous::Full)?;
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         let order = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
-        self.connection.execute(order, (name, value))?;
-        Ok(())
+        self.change(|connection| Ok(connection.execute(order, (name, value)).map(drop)?))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::audit::{Audit, AuditError};
 use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::fabric::{FabricLink, Fabrics};
+use crate::file_system::FileSystem;
 use crate::journal::Journal;
 use crate::news::News;
 use crate::settings::Settings;
@@ -129,6 +130,8 @@ pub(super) struct SupervisorState {
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
     /// The folder for the files that boxes write. `None`: the system's folder for temporary files.
     pub(super) output_folder: Option<PathBuf>,
+    /// The file of the store. `None`: it is in memory.
+    pub(super) store_file: Option<PathBuf>,
     /// Whether the fabrics end with this daemon.
     pub(super) ends_fabric: bool,
     /// Starts the program that replaces this one.
@@ -264,6 +267,16 @@ impl Drop for SupervisorState {
 }
 
 impl Supervisor {
+    /// Names the file system in the error of an operation that could not be stored for want of room.
+    pub(crate) fn name_file_system(&self, error: OperationError) -> OperationError {
+        match (error, &self.0.store_file) {
+            (OperationError::Store(StoreError::Full), Some(file)) => {
+                OperationError::StoreFull(FileSystem::of(file))
+            }
+            (error, _) => error,
+        }
+    }
+
     /// Whether the threads that move packets respond. Blocks until they do.
     pub(crate) fn is_responsive(&self) -> bool {
         self.0.fabrics.are_responsive()
@@ -297,6 +310,7 @@ impl Supervisor {
             claims: Claims::default(),
             change: Mutex::default(),
             output_folder: settings.store.as_deref().and_then(output_folder),
+            store_file: settings.store.clone(),
             ends_fabric: settings.ends_fabric || settings.store.is_none(),
             upgrade_helper: settings.upgrade_helper.clone(),
             faults: Mutex::default(),

@@ -3,6 +3,7 @@
 use super::state::Supervisor;
 use crate::caller::Caller;
 use crate::error::OperationError;
+use crate::file_system::FileSystem;
 use crate::history::HistoryPage;
 use crate::limits::CAPTURE_QUEUE_LENGTH;
 use api::Subject;
@@ -11,6 +12,7 @@ use api::{
     LogQuery, Size, Time, WrittenFile,
 };
 use protocol::fabric::{FabricError, FileStatus, orders};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, Shutdown};
@@ -293,7 +295,13 @@ impl Supervisor {
         if self.0.audit.has_begun_to_fail(result.is_err())
             && let Err(error) = result
         {
-            let message = format!("the audit log can't be written: {error}");
+            let at = match &self.0.store_file {
+                Some(file) if error.kind() == io::ErrorKind::StorageFull => {
+                    format!("; {} is full: free some space there", FileSystem::of(file))
+                }
+                _ => String::new(),
+            };
+            let message = format!("the audit log can't be written: {error}{at}");
             self.0.journal.note(EventKind::AuditFailed, Subject::Daemon, message);
         }
     }
@@ -327,6 +335,16 @@ impl Supervisor {
     pub(crate) fn note_wrong_tokens(&self, address: IpAddr) {
         let message = format!("{address} presented too many wrong tokens; further ones are counted");
         self.0.journal.note(EventKind::WrongTokens, Subject::Daemon, message);
+    }
+
+    /// Records that there is no descriptor for a new connection.
+    pub(crate) fn note_exhausted_descriptors(&self) {
+        let limit = getrlimit(Resource::Nofile).current.map_or("none".into(), |limit| limit.to_string());
+        let message = format!(
+            "no descriptor is free for a new connection (the limit is {limit}): connections without requests are closed; \
+             raise LimitNOFILE of the service, or `ulimit -n`"
+        );
+        self.0.journal.note(EventKind::DescriptorsExhausted, Subject::Daemon, message);
     }
 
     /// Records that clients went on to present wrong tokens.

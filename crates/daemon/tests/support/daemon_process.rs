@@ -18,8 +18,9 @@ const BE_A_DAEMON: &str = "CLICKBOX_TEST_DAEMON";
 pub(crate) fn run_if_child() {
     let Some(folder) = std::env::var_os(BE_A_DAEMON).map(PathBuf::from) else { return };
     if let Ok(count) = std::fs::read_to_string(folder.join("few-descriptors")) {
-        let count = count.parse().ok();
-        let limit = rustix::process::Rlimit { current: count, maximum: count };
+        let count: u64 = count.parse().unwrap();
+        // The process of a box gives itself a limit, which may not be above this one.
+        let limit = rustix::process::Rlimit { current: Some(count), maximum: Some(count.max(300)) };
         rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
     }
     // The probe's boxes take no files.
