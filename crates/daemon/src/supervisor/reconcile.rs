@@ -15,7 +15,7 @@ use api::{
     PortDriver, PortName, SwitchMode, SwitchName, with_causes,
 };
 use protocol::fabric::{BoxInventory, ConfigurationVersion, InventoryReply, Phase, SwitchInventory, orders};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -120,6 +120,7 @@ impl Supervisor {
         }
         let there = link.ask(orders::Inventory {})?;
         let ports_there = ports_of(&there);
+        let attached = attached_ports(&there);
         let mut there = self.drop_strangers(link, there)?;
         let is_here = |owner: &Owner| self.0.fabrics.keeper(owner) == *link.owner();
         let switches: Vec<StoredSwitch> = {
@@ -144,6 +145,21 @@ impl Supervisor {
             boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)).collect();
         in_parallel(missing, |managed| self.define_restored(managed));
         self.restore_missing_ports(&switches, &there, is_box);
+        for stored in &switches {
+            let switch = &stored.definition.name;
+            let is_adopted = there.switches.contains_key(switch);
+            let is_attached = |name: &BoxName, number: u8| {
+                is_adopted && attached.contains(&(switch.clone(), name.clone(), number))
+            };
+            let waits = |found: &BoxInventory| {
+                let ports = (0u8..).zip(&found.definition.ports);
+                let mut here = ports.filter(|(_, port)| port.attach == Attachment::Switch(switch.clone()));
+                here.any(|(number, _)| !is_attached(&found.definition.name, number))
+            };
+            if there.boxes.values().any(waits) {
+                self.attach_waiting_boxes(switch);
+            }
+        }
         for stored in &switches {
             let of_ports = stored
                 .definition
@@ -360,6 +376,19 @@ impl Supervisor {
     }
 }
 
+/// The ports of boxes that are attached to switches.
+fn attached_ports(there: &InventoryReply) -> BTreeSet<(SwitchName, BoxName, u8)> {
+    let ports = there.switches.iter().flat_map(|found| {
+        let switch = &found.definition.name;
+        found.ports.iter().map(move |found| (switch, &found.port.driver))
+    });
+    let of_boxes = ports.filter_map(|(switch, driver)| match driver {
+        PortDriver::Box { name, port } => Some((switch.clone(), name.clone(), *port)),
+        _ => None,
+    });
+    of_boxes.collect()
+}
+
 /// Whether a port of the fabric is the stored one. Addresses and the default port are compared for the whole switch.
 fn is_same_port(stored: &AddPort, found: &AddPort) -> bool {
     let alone = |port: &AddPort| AddPort { addresses: Vec::new(), default: false, ..port.clone() };
@@ -381,7 +410,7 @@ struct Adopted {
 mod tests {
     use super::super::test_bed::{TestBed, process, until};
     use super::*;
-    use api::Time;
+    use api::{PortRequest, Time};
     use std::thread;
 
     fn is_defined(bed: &TestBed, name: &BoxName) -> bool {
@@ -420,5 +449,32 @@ mod tests {
         assert!(is_defined(&bed, &new.name));
         bed.kill_fabric();
         until("the next fabric has it too", || is_defined(&bed, &new.name));
+    }
+
+    /// An operation that was interrupted had replaced the switch, and the box was attached to the new one.
+    #[test]
+    fn an_adopted_box_is_attached_to_a_switch_that_is_made_again() {
+        let bed = TestBed::with_probe();
+        let switch: SwitchName = "lan".parse().unwrap();
+        bed.create_switch(CreateSwitch::new(switch.clone())).unwrap();
+        let attach = Attachment::Switch(switch.clone());
+        let ports = vec![PortRequest { attach, ..PortRequest::default() }];
+        bed.create_box(CreateBox { ports, ..process("fw", "drop") }).unwrap();
+        let link = bed.0.fabrics.all().remove(0);
+        let ports = || bed.show_switch(&switch).unwrap().port_list.len();
+        assert_eq!(ports(), 1);
+        link.ask(orders::RemoveSwitch { switch: switch.clone() }).unwrap();
+        let other = CreateSwitch { age_seconds: 7, ..CreateSwitch::new(switch.clone()) };
+        link.ask(orders::AddSwitch { definition: other.clone() }).unwrap();
+        bed.attach_waiting_boxes(&switch);
+        assert_eq!(ports(), 1);
+        bed.reconcile(&link).unwrap();
+        assert_eq!(ports(), 1);
+        // Its port was not attached, because the switch did not exist yet.
+        link.ask(orders::RemoveSwitch { switch: switch.clone() }).unwrap();
+        link.ask(orders::AddSwitch { definition: alone(&CreateSwitch::new(switch.clone())) }).unwrap();
+        assert_eq!(ports(), 0);
+        bed.reconcile(&link).unwrap();
+        assert_eq!(ports(), 1);
     }
 }
