@@ -208,7 +208,9 @@ fn any_box(random: &mut Random, name: &BoxName) -> CreateBox {
         0 => Attachment::Nothing,
         _ => Attachment::Switch(switch_name(random)),
     };
-    let mac = Some(MacAddr::new([2, 0, 0, 0, 1, random.below(3) as u8]));
+    // Which of two boxes with the same address has it at a static switch depends on the order in which they are attached.
+    let number = name.as_str().bytes().next_back().unwrap_or_default();
+    let mac = Some(MacAddr::new([2, 0, 0, 0, 1, number]));
     CreateBox {
         ports: vec![PortRequest { attach, mac, ..PortRequest::default() }],
         start: random.below(3) > 0,
