@@ -200,6 +200,7 @@ impl Change {
                     is_running,
                     rules: Some(RULES[0].to_string()),
                     has_rules: true,
+                    is_attached: true,
                 };
                 books.boxes.insert(name, entry);
             }
@@ -248,7 +249,15 @@ impl Change {
                     let is_running = there.is_none_or(|entry| entry.is_running);
                     let rules = there.map_or(Some(RULES[0].to_string()), |entry| entry.rules.clone());
                     let (stack, text) = (stack.clone(), text.to_string());
-                    let entry = BoxEntry { stack, text, weight, is_running, rules, has_rules: true };
+                    let entry = BoxEntry {
+                        stack,
+                        text,
+                        weight,
+                        is_running,
+                        rules,
+                        has_rules: true,
+                        is_attached: true,
+                    };
                     books.boxes.insert(member, entry);
                 }
                 let ports = (0..ports).map(|number| (format!("p{number}"), stack.clone())).collect();

@@ -2,8 +2,8 @@
 
 use super::change::RULES;
 use api::client::{Client, ClientError};
-use api::{BoxState, PortDriver, operation};
-use std::collections::BTreeMap;
+use api::{Attachment, BoxState, PortDriver, operation};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The handler that is written, and the one that shows what was written.
 pub(super) const WRITTEN: &str = "f.rules";
@@ -28,6 +28,8 @@ pub(super) struct BoxEntry {
     pub(super) rules: Option<String>,
     /// If it runs, it filters by these rules.
     pub(super) has_rules: bool,
+    /// Each of its ports is at its switch, if there is one.
+    pub(super) is_attached: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,33 +44,49 @@ impl Definitions {
     /// What a daemon has of the client with this prefix.
     pub(super) fn read(client: &Client, prefix: &str) -> Result<Self, ClientError> {
         let mut found = Self::default();
+        // Switch, box, and number of the port.
+        let mut attached = BTreeSet::new();
+        for status in client.ask(&operation::LIST_SWITCHES, &[])? {
+            let name = status.name.to_string();
+            if name.starts_with(prefix) {
+                let detail = client.ask(&operation::SHOW_SWITCH, &[&name])?;
+                let mut ports = BTreeMap::new();
+                for port in detail.port_list {
+                    match port.driver {
+                        PortDriver::Box { name: of, port } => {
+                            attached.insert((status.name.clone(), of, port));
+                        }
+                        _ => {
+                            ports.insert(port.name.to_string(), port.stack.map(|stack| stack.to_string()));
+                        }
+                    }
+                }
+                let stack = status.stack.map(|stack| stack.to_string());
+                let entry = SwitchEntry { stack, age: status.age_seconds, ports };
+                found.switches.insert(name, entry);
+            }
+        }
         for status in client.ask(&operation::LIST_BOXES, &[])? {
             let name = status.name.to_string();
             if name.starts_with(prefix) {
                 let text = client.ask(&operation::SHOW_CONFIGURATION, &[&name, "main"])?.configuration;
-                let writes = client.ask(&operation::SHOW_BOX, &[&name])?.writes;
-                let written = writes.iter().rfind(|write| write.handler == WRITTEN);
+                let detail = client.ask(&operation::SHOW_BOX, &[&name])?;
+                let is_attached = (0u8..).zip(&detail.ports).all(|(number, port)| match &port.attach {
+                    Attachment::Switch(switch) if found.switches.contains_key(switch.as_str()) => {
+                        attached.contains(&(switch.clone(), status.name.clone(), number))
+                    }
+                    _ => true,
+                });
+                let written = detail.writes.iter().rfind(|write| write.handler == WRITTEN);
                 let rules = written.map_or(RULES[0].to_string(), |write| write.value.text().into_owned());
                 let is_running = status.state == BoxState::Running;
                 let has_rules =
                     !is_running || client.ask(&operation::READ, &[&name, READ])?.value.text().trim() == rules;
                 let stack = status.stack.map(|stack| stack.to_string());
                 let weight = status.cpu_weight.into();
-                let entry = BoxEntry { stack, text, weight, is_running, rules: Some(rules), has_rules };
+                let rules = Some(rules);
+                let entry = BoxEntry { stack, text, weight, is_running, rules, has_rules, is_attached };
                 found.boxes.insert(name, entry);
-            }
-        }
-        for status in client.ask(&operation::LIST_SWITCHES, &[])? {
-            let name = status.name.to_string();
-            if name.starts_with(prefix) {
-                let detail = client.ask(&operation::SHOW_SWITCH, &[&name])?;
-                let ports = detail.port_list.into_iter();
-                let ports = ports.filter(|port| !matches!(port.driver, PortDriver::Box { .. }));
-                let ports =
-                    ports.map(|port| (port.name.to_string(), port.stack.map(|stack| stack.to_string())));
-                let stack = status.stack.map(|stack| stack.to_string());
-                let entry = SwitchEntry { stack, age: status.age_seconds, ports: ports.collect() };
-                found.switches.insert(name, entry);
             }
         }
         let stacks = client.ask(&operation::LIST_STACKS, &[])?;
