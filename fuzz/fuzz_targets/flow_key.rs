@@ -1,4 +1,4 @@
-//! Frames of any bytes: their match fields are those that the header views show, and nothing panics.
+//! Frames of any bytes: their match fields are those that the header views show, and actions on them do not panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

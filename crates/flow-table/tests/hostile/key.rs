@@ -1,6 +1,9 @@
 //! Frames of any bytes: their keys have the fields that the header views of `packet` show.
 
-use flow_table::{Field, Fragments, Ingress, Key, Match, Seed};
+use flow_table::{
+    Action, Effects, Field, Fragments, FrameBuffer, Ingress, Key, Match, MeterVerdict, Operation, Output,
+    OutputState, Performed, Seed, perform,
+};
 use packet::{ArpView, EthernetView, Ip4View, Ip6View, VlanView, protocol};
 use std::time::Duration;
 
@@ -11,6 +14,7 @@ pub fn frame(bytes: &[u8]) {
     let known = [Field::InPort, Field::Metadata, Field::TunnelId].map(|field| key.get(field));
     assert_eq!(known, [Some(7), Some(8), Some(9)]);
     compare(bytes, &key);
+    change(bytes, &key);
     is_matched(&key);
     assert_eq!(fragment.is_some(), key.get(Field::IpFragment).is_some_and(|bits| bits != 0));
     if let Some(fragment) = fragment {
@@ -21,6 +25,34 @@ pub fn frame(bytes: &[u8]) {
         let counters = fragments.counters();
         assert!(counters.resolved == 0 && counters.conflicting == 0, "{counters:?}");
     }
+}
+
+/// Performs all actions that the packet admits, and takes off again what they push.
+fn change(bytes: &[u8], key: &Key) {
+    let settable = Field::ALL.iter().filter(|field| field.is_settable() && key.get(**field).is_some());
+    let sets = settable.map(|field| Action::SetField(*field, u128::from(field.bits()) & 1));
+    let eth_type = key.get(Field::EthType).unwrap_or(0) as u16;
+    let pushes = [Action::PushMpls(0x8847), Action::CopyTtlOut, Action::DecMplsTtl, Action::PushVlan(0x8100)];
+    let pops = [Action::PopVlan, Action::CopyTtlIn, Action::PopMpls(eth_type)];
+    let actions = sets.chain([Action::DecIpTtl, Action::SetIpTtl(64)]).chain(pushes).chain(pops);
+    let operations: Vec<Operation> = actions.map(Operation::Action).collect();
+    let mut buffer = FrameBuffer::default();
+    buffer.set(bytes);
+    let done = perform(&operations, &mut buffer, &mut OutputState::default(), &mut NoEffects);
+    assert!(done == Performed::InvalidTtl || buffer.frame().len() == bytes.len(), "{:02x?}", buffer.frame());
+}
+
+/// The actions above have no effects beyond the frame.
+struct NoEffects;
+
+impl Effects for NoEffects {
+    fn meter(&mut self, _: u32, _: &[u8]) -> MeterVerdict {
+        MeterVerdict::Pass
+    }
+
+    fn output(&mut self, _: Output, _: &[u8], _: OutputState) {}
+
+    fn group(&mut self, _: u32, _: &[u8], _: OutputState) {}
 }
 
 fn compare(bytes: &[u8], key: &Key) {
