@@ -49,7 +49,7 @@ pub use api::{Subject, escape::EscapedText};
 pub use audit::AuditError;
 pub use caller::{Caller, User};
 pub use error::{AccessError, OperationError, PortError, RequestError};
-pub use fabric::{Connector, LauncherConnector};
+pub use fabric::{Connector, LauncherConnection, LauncherConnector};
 pub use file_system::FileSystem;
 pub use filter::{ConfineError, confine};
 pub use server::{

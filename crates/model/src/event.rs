@@ -89,6 +89,10 @@ pub enum EventKind {
     FabricDraining,
     /// The fabric was restarted with all boxes.
     FabricRestarted,
+    /// The launcher, which starts fabrics and opens their devices, has ended. Boxes go on.
+    LauncherLost,
+    /// Another launcher runs, and has adopted the fabrics of the one before.
+    LauncherRestarted,
     /// The store is damaged: the file, its log, or an entry, which was set aside.
     StoreDamaged,
     /// The end of the previous daemon interrupted an operation, which had no effect.

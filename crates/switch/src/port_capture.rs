@@ -175,6 +175,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
         self.driver.descriptor()
     }
 
+    fn device(&self) -> Option<BorrowedFd<'_>> {
+        self.driver.device()
+    }
+
     fn due_in(&self) -> Option<Duration> {
         self.driver.due_in()
     }

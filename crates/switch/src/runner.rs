@@ -165,6 +165,11 @@ impl<F: Forward> SwitchRunner<F> {
         slot.map_or(0, |slot| slot.driver.waiting())
     }
 
+    /// The descriptor of a port's device, if it must not be opened twice.
+    pub fn device(&self, port: PortId) -> Option<BorrowedFd<'_>> {
+        self.slots.get(usize::from(port.0))?.as_ref()?.driver.device()
+    }
+
     /// Time spent on a port.
     pub fn cost(&self, port: PortId) -> Option<PortCost> {
         self.slots.get(usize::from(port.0))?.as_ref().map(|slot| slot.cost)

@@ -3,16 +3,23 @@
 use api::Owner;
 use protocol::launcher::{self, Client, LauncherError, PortDevice, Share, Starter};
 use protocol::{Channel, StoreIdentity};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How long the launcher may take for a request. Starting a fabric verifies the image.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a request waits for a launcher that somebody else starts again, and the pause between two attempts.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(3);
+const RESTART_PAUSE: Duration = Duration::from_millis(10);
 
 /// Variables by which a service manager talks to the process that it started.
 const SERVICE_VARIABLES: [&str; 5] =
@@ -38,6 +45,19 @@ pub trait Connector: fmt::Debug + Send + Sync {
     /// The port of a device was removed.
     fn close(&self, device: PortDevice);
 
+    /// The connection to the launcher of a store, which is made if there is none. `None`: there is no launcher.
+    fn launcher(&self, _: StoreIdentity) -> Result<Option<LauncherConnection>, LauncherError> {
+        Ok(None)
+    }
+
+    /// The numbers of the fabrics that the launcher has.
+    fn numbers(&self) -> Result<BTreeSet<u32>, LauncherError> {
+        Ok(BTreeSet::new())
+    }
+
+    /// Gives the launcher the descriptor of a device that an earlier one opened, to keep it.
+    fn keep(&self, _: PortDevice, _: OwnedFd) {}
+
     /// The version of the protocol that the launcher speaks, if one is connected.
     fn launcher_version(&self) -> Option<u16> {
         None
@@ -51,6 +71,26 @@ pub trait Connector: fmt::Debug + Send + Sync {
 
     /// Ends all fabrics with their boxes, and the launcher, unless it stays without them.
     fn end(&self);
+}
+
+/// A connection to a launcher.
+#[derive(Debug)]
+pub struct LauncherConnection {
+    process: Option<i32>,
+    /// It hangs up when the connection ends.
+    socket: OwnedFd,
+}
+
+impl LauncherConnection {
+    /// The launcher's process.
+    pub fn process(&self) -> Option<i32> {
+        self.process
+    }
+
+    /// Waits until the connection ends.
+    pub fn wait(&self) {
+        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&self.socket, PollFlags::empty())], None) {}
+    }
 }
 
 /// A launcher, which is started if none listens.
@@ -69,6 +109,8 @@ pub struct LauncherConnector {
 struct LauncherState {
     store: StoreIdentity,
     client: Option<Client>,
+    /// When the last connection ended.
+    lost: Option<Instant>,
 }
 
 impl LauncherConnector {
@@ -87,8 +129,9 @@ impl LauncherConnector {
     }
 
     /// The same, with shares of the processors for the fabrics of these owners.
-    pub fn with_shares(self, shares: BTreeMap<Owner, Share>) -> Self {
-        Self { shares, ..self }
+    pub fn with_shares(mut self, shares: BTreeMap<Owner, Share>) -> Self {
+        self.shares = shares;
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, LauncherState> {
@@ -103,20 +146,41 @@ impl LauncherConnector {
         let mut state = self.state();
         if let Some(client) = &mut state.client {
             match request(client) {
-                Err(LauncherError::Channel(_) | LauncherError::NotAReply) => state.client = None,
+                Err(LauncherError::Channel(_) | LauncherError::NotAReply) => {
+                    (state.client, state.lost) = (None, Some(Instant::now()));
+                }
                 result => return result,
             }
         }
-        let mut client = self.reach(state.store)?;
+        let mut client = self.reach(&state)?;
         let result = request(&mut client);
         state.client = Some(client);
         result
     }
 
-    fn reach(&self, store: StoreIdentity) -> Result<Client, LauncherError> {
-        match &self.starter {
-            Some(starter) => launcher::start(starter, &self.path, store, TIMEOUT),
-            None => Client::connect(&self.path, store, TIMEOUT),
+    fn reach(&self, state: &LauncherState) -> Result<Client, LauncherError> {
+        if let Some(starter) = &self.starter {
+            return launcher::start(starter, &self.path, state.store, TIMEOUT);
+        }
+        loop {
+            match Client::connect(&self.path, state.store, TIMEOUT) {
+                // Somebody else is starting another one.
+                Err(error)
+                    if error.is_absent() && state.lost.is_some_and(|at| at.elapsed() < RESTART_TIMEOUT) =>
+                {
+                    thread::sleep(RESTART_PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Drop for LauncherConnector {
+    fn drop(&mut self) {
+        // Wakes whoever waits for the end of the connection, which would keep it open.
+        if let Some(client) = &self.state().client {
+            client.shut_down();
         }
     }
 }
@@ -150,6 +214,32 @@ impl Connector for LauncherConnector {
     fn close(&self, device: PortDevice) {
         // A launcher that has gone has no device.
         let _ = self.request(|client| client.close(device.clone()));
+    }
+
+    fn launcher(&self, store: StoreIdentity) -> Result<Option<LauncherConnection>, LauncherError> {
+        let mut state = self.state();
+        state.store = store;
+        if state.client.take_if(|client| client.has_ended()).is_some() {
+            state.lost = Some(Instant::now());
+        }
+        let client = match state.client.take() {
+            Some(client) => client,
+            None => self.reach(&state)?,
+        };
+        let socket = client.duplicate().map_err(|error| LauncherError::Channel(error.into()));
+        let process = client.peer_process();
+        state.client = Some(client);
+        Ok(Some(LauncherConnection { process, socket: socket? }))
+    }
+
+    fn numbers(&self) -> Result<BTreeSet<u32>, LauncherError> {
+        let fabrics = self.request(Client::fabrics)?;
+        Ok(fabrics.into_iter().map(|fabric| fabric.number).collect())
+    }
+
+    fn keep(&self, device: PortDevice, descriptor: OwnedFd) {
+        // Without it, the device ends with its fabric.
+        let _ = self.request(|client| client.keep(device.clone(), descriptor.as_fd()));
     }
 
     fn launcher_version(&self) -> Option<u16> {

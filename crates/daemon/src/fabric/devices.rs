@@ -35,6 +35,26 @@ impl Devices {
         exclusive(one).iter().any(|device| exclusive(other).contains(device))
     }
 
+    /// Has another launcher keep what a port has: `duplicate` gets the descriptor from the fabric.
+    pub(crate) fn keep(
+        connector: &dyn Connector,
+        port: &AddPort,
+        duplicate: impl FnOnce() -> Option<OwnedFd>,
+    ) {
+        let kept = |device: &PortDevice| !matches!(device, PortDevice::Replay(_));
+        // A port has one such device.
+        match devices(port).into_iter().flatten().find(kept) {
+            // It can be opened again.
+            Some(device @ PortDevice::Interface(_)) => drop(connector.open(device)),
+            Some(device) => {
+                if let Some(descriptor) = duplicate() {
+                    connector.keep(device, descriptor);
+                }
+            }
+            None => {}
+        }
+    }
+
     /// Closes what a removed port had.
     pub(crate) fn close(connector: &dyn Connector, port: &AddPort) {
         devices(port).into_iter().flatten().for_each(|device| connector.close(device));

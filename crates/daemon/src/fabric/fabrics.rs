@@ -41,6 +41,11 @@ impl Fabrics {
         &*self.connector
     }
 
+    /// The store that the fabrics serve.
+    pub(crate) fn store(&self) -> StoreIdentity {
+        self.store
+    }
+
     /// Ends all fabrics but those with these numbers.
     pub(crate) fn retain(&self, numbers: &BTreeSet<u32>) {
         self.connector.retain(self.store, numbers);
@@ -179,6 +184,15 @@ impl Fabrics {
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(A::Answer, Vec<OwnedFd>), OperationError> {
         self.link(&order.target())?.ask_with(order, descriptors)
+    }
+
+    /// Like [`ask_with`](Self::ask_with), but does not wait for a fabric that is being restarted.
+    pub(crate) fn ask_with_now<A: Route>(
+        &self,
+        order: A,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(A::Answer, Vec<OwnedFd>), OperationError> {
+        self.link(&order.target())?.ask_with_now(order, descriptors)
     }
 
     /// The answers of all fabrics. One that is being restarted is left out if there are others.

@@ -7,7 +7,7 @@ mod fault;
 mod link;
 mod route;
 
-pub use connector::{Connector, LauncherConnector};
+pub use connector::{Connector, LauncherConnection, LauncherConnector};
 pub(crate) use devices::Devices;
 pub(crate) use fabrics::Fabrics;
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use api::{BoxName, CapturePoint, Owner, SwitchName};
 use protocol::fabric::Ask;
 use protocol::fabric::orders::{
-    AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, DefineBox, Files, ForgetBox, Install,
-    KillBox, Log, OpenFile, Ports, ReadHandler, ReattachBox, Redefine, RemoveAddress, RemoveConfiguration,
-    RemovePort, RemoveSwitch, ReopenPort, ResumeBox, SetAddress, SetDefault, StartBox, StopBox, SuspendBox,
-    WriteHandler, Writes,
+    AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, DefineBox, DuplicateDevice, Files,
+    ForgetBox, Install, KillBox, Log, OpenFile, Ports, ReadHandler, ReattachBox, Redefine, RemoveAddress,
+    RemoveConfiguration, RemovePort, RemoveSwitch, ReopenPort, ResumeBox, SetAddress, SetDefault, StartBox,
+    StopBox, SuspendBox, WriteHandler, Writes,
 };
 
 /// What an order is about.
@@ -42,7 +42,7 @@ routes!(
     Redefine, RemoveConfiguration, ReadHandler, WriteHandler, Writes, Log, Files, OpenFile,
 );
 routes!(
-    Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, RemovePort, SetAddress, RemoveAddress, SetDefault,
+    Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, DuplicateDevice, RemovePort, SetAddress, RemoveAddress, SetDefault,
     Addresses, Ports,
 );
 

@@ -12,6 +12,7 @@ mod drain;
 mod fabric_counter;
 mod fabrics;
 mod handlers;
+mod launcher;
 mod lifecycle;
 mod link_table;
 mod links;

@@ -335,6 +335,7 @@ impl Supervisor {
         supervisor.load()?;
         supervisor.connect_all()?;
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
+        supervisor.watch_launcher().map_err(|error| OperationError::system("watch the launcher", error))?;
         supervisor.roll_back_unconfirmed()?;
         if settings.store.is_some() {
             supervisor.check_store_beside_service();

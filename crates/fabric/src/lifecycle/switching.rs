@@ -51,6 +51,15 @@ impl Fabric {
         self.0.switches.ask(move |network| network.reopen(&switch, &port.name, device))
     }
 
+    /// A duplicate of the descriptor of a port's device, if the device must not be opened twice.
+    pub(crate) fn device(
+        &self,
+        switch: SwitchName,
+        port: PortName,
+    ) -> Result<Option<OwnedFd>, OperationError> {
+        self.0.switches.ask(move |network| network.device(&switch, &port))?
+    }
+
     /// Adds a port at one side of a new link, or gives it the link. Returns the descriptors for the other side.
     pub(crate) fn open_link(
         &self,

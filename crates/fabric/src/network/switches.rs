@@ -13,6 +13,7 @@ use protocol::fabric::{PortInventory, PortStats, SwitchInventory};
 use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use switch::driver::{Pipe, PortSlot};
@@ -333,6 +334,19 @@ impl Network {
             let driver = CapturedDriver { driver, captures: entry.captures.clone() };
             runner.set_driver(entry.id, Box::new(driver));
         }
+    }
+
+    /// A duplicate of the descriptor of a port's device, if the device must not be opened twice.
+    pub(crate) fn device(
+        &mut self,
+        switch: &SwitchName,
+        port: &PortName,
+    ) -> Result<Option<OwnedFd>, OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
+        let id = record.ports.get(port).ok_or_else(missing)?.id;
+        let duplicate = runner.device(id).map(|device| device.try_clone_to_owned()).transpose();
+        duplicate.map_err(|error| OperationError::system("duplicate a descriptor", error))
     }
 
     /// Removes a port from its switch, without other effects.

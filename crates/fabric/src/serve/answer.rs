@@ -32,6 +32,10 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::ReopenPort(order) => {
             done(&order, fabric.reopen_port(order.switch.clone(), order.port.clone(), descriptors))
         }
+        Order::DuplicateDevice(order) => {
+            let device = fabric.device(order.switch.clone(), order.port.clone());
+            done_with(&order, device.map(|device| ((), device.into_iter().collect())))
+        }
         Order::OpenLink(order) => {
             let opened = fabric.open_link(order.switch.clone(), order.port.clone());
             done_with(&order, opened.map(|descriptors| ((), descriptors.into())))

@@ -98,6 +98,15 @@ orders! {
         port: PortDefinition,
     } -> ();
 
+    /// The tap or the recording of a port, for a launcher that keeps it from now on. The answer comes with the descriptor, if
+    /// the port has one.
+    DuplicateDevice {
+        /// The switch.
+        switch: SwitchName,
+        /// The port.
+        port: PortName,
+    } -> ();
+
     /// Adds a port that is one end of a pipe whose other end is in another fabric: creates a link between the two. The
     /// answer comes with two descriptors, for [`JoinLink`]. If the port exists, it gets the new link and keeps its counters:
     /// for a link whose other fabric has ended.

@@ -4,6 +4,7 @@ use super::messages::{FabricState, MAX_REPLY, PortDevice, Reply, Request, Share,
 use super::refusal::Refusal;
 use crate::channel::{Channel, ChannelError, Received};
 use crate::hello::{Hello, HelloError, StoreIdentity};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::de::DeserializeOwned;
@@ -149,6 +150,12 @@ impl Client {
         self.channel.as_fd().try_clone_to_owned()
     }
 
+    /// Whether the conversation has ended.
+    pub fn has_ended(&self) -> bool {
+        let mut ready = [PollFd::new(&self.channel, PollFlags::empty())];
+        poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+    }
+
     /// Ends the conversation.
     pub fn shut_down(&self) {
         self.channel.shut_down();
@@ -223,6 +230,18 @@ impl Client {
     fn confused(&self) -> LauncherError {
         self.channel.shut_down();
         LauncherError::NotAReply
+    }
+}
+
+impl LauncherError {
+    /// Whether nothing listens at the path, or what listened there was just about to end.
+    pub fn is_absent(&self) -> bool {
+        use io::ErrorKind::{ConnectionRefused, NotFound};
+        match self {
+            Self::Connect(_, error) => matches!(error.kind(), ConnectionRefused | NotFound),
+            Self::Channel(ChannelError::Closed) => true,
+            _ => false,
+        }
     }
 }
 

@@ -105,7 +105,7 @@ pub fn start(
 ) -> Result<Client, LauncherError> {
     let deadline = Instant::now() + timeout;
     match Client::connect(path, store, timeout) {
-        Err(error) if is_absent(&error) => {}
+        Err(error) if error.is_absent() => {}
         result => return result,
     }
     starter.start(timeout)?;
@@ -113,18 +113,8 @@ pub fn start(
         let left = deadline.saturating_duration_since(Instant::now());
         match Client::connect(path, store, timeout) {
             // The launcher found another one that does not listen yet.
-            Err(error) if is_absent(&error) && !left.is_zero() => thread::sleep(PAUSE),
+            Err(error) if error.is_absent() && !left.is_zero() => thread::sleep(PAUSE),
             result => return result,
         }
-    }
-}
-
-/// Whether nothing listens at the path, or what listened there was just about to end.
-fn is_absent(error: &LauncherError) -> bool {
-    use io::ErrorKind::{ConnectionRefused, NotFound};
-    match error {
-        LauncherError::Connect(_, error) => matches!(error.kind(), ConnectionRefused | NotFound),
-        LauncherError::Channel(ChannelError::Closed) => true,
-        _ => false,
     }
 }

@@ -183,6 +183,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         OpenLink { switch: switch(), port: port(PortDriver::Pipe { switch: switch(), port: port_name() }) } => ();
         JoinLink { switch: switch(), port: port(PortDriver::Pipe { switch: switch(), port: port_name() }) } => ();
         ReopenPort { switch: switch(), port: port(PortDriver::AfPacket { device: None }) } => ();
+        DuplicateDevice { switch: switch(), port: port_name() } => ();
         RemovePort { switch: switch(), port: port_name() } => ();
         SetAddress { switch: switch(), mac: mac(), port: port_name() } => ();
         RemoveAddress { switch: switch(), mac: mac() } => ();

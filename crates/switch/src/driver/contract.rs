@@ -109,6 +109,12 @@ pub trait Driver: Send {
         None
     }
 
+    /// The descriptor of the device or file that must not be opened twice: a process that has a duplicate keeps the device,
+    /// or can continue the file, after this one has ended.
+    fn device(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// The time until the next frame, if the clock alone announces it, as in a replay at a fixed rate.
     fn due_in(&self) -> Option<Duration> {
         None
@@ -160,6 +166,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (**self).descriptor()
+    }
+
+    fn device(&self) -> Option<BorrowedFd<'_>> {
+        (**self).device()
     }
 
     fn due_in(&self) -> Option<Duration> {

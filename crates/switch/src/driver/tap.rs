@@ -116,4 +116,8 @@ impl Driver for Tap {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.0.as_fd())
     }
+
+    fn device(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
 }

@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -214,6 +215,10 @@ impl Driver for PcapPort {
             writer.prepare_sleep()?;
         }
         Ok(self.reader.as_ref().is_none_or(|reader| reader.is_over() || reader.due() == 0))
+    }
+
+    fn device(&self) -> Option<BorrowedFd<'_>> {
+        self.writer.as_ref().map(PcapWriter::recording)
     }
 
     fn due_in(&self) -> Option<Duration> {

@@ -6,6 +6,7 @@ use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use capture::{Decoder, LinkType, PcapEncoder};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A driver that writes frames to a pcap file with nanosecond timestamps and receives nothing.
@@ -51,6 +52,13 @@ impl PcapWriter<BufWriter<File>> {
             0 => Ok(Self::new(BufWriter::new(file))?),
             _ => Ok(Self { file: BufWriter::new(file), encoder: encoder() }),
         }
+    }
+}
+
+impl PcapWriter<BufWriter<File>> {
+    /// The file.
+    pub(super) fn recording(&self) -> BorrowedFd<'_> {
+        self.file.get_ref().as_fd()
     }
 }
 
