@@ -98,12 +98,20 @@ impl Planes {
         })
     }
 
-    /// The fabric, if it runs.
+    /// The fabric, if it runs: the process that listens for the next launcher. A launcher also has a spare, and one that was
+    /// killed is no longer the fabric's parent.
     pub(crate) fn fabric(&self) -> Option<u32> {
-        let launcher = self.launcher()?;
-        processes().find(|process| {
-            parent(*process) == Some(launcher) && file_of(*process, "cmdline").contains("\0fabric\0")
-        })
+        let folder = self.path("");
+        let list = std::fs::read_to_string("/proc/net/unix").expect("the sockets");
+        let is_ours = |line: &&str| line.contains(&folder) && line.ends_with(".fabric-0");
+        let inode = |line: &str| Some(format!("socket:[{}]", line.split_ascii_whitespace().nth(6)?));
+        let sockets: Vec<PathBuf> =
+            list.lines().filter(is_ours).filter_map(inode).map(PathBuf::from).collect();
+        let has_one = |process: &u32| {
+            let entries = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+            entries.flat_map(|entry| std::fs::read_link(entry.path())).any(|link| sockets.contains(&link))
+        };
+        processes().find(|process| file_of(*process, "cmdline").contains("\0fabric\0") && has_one(process))
     }
 }
 
@@ -122,10 +130,6 @@ fn processes() -> impl Iterator<Item = u32> {
 
 fn file_of(process: u32, name: &str) -> String {
     std::fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default()
-}
-
-fn parent(process: u32) -> Option<u32> {
-    file_of(process, "status").lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
 /// Whether a process runs. One that waits to be reaped does not.
