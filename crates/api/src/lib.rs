@@ -7,7 +7,7 @@
 //! - Of the workspace only `model` is linked: a client needs no code of the daemon.
 //!
 //! Absent: the implementation of the operations, which is in `daemon`; output formatting; paths of the caller's files:
-//! requests contain the contents of files instead.
+//! their contents are uploaded instead.
 
 #![forbid(unsafe_code)]
 

@@ -36,7 +36,7 @@ pub(super) async fn authorize(
     let peer = request.extensions().get::<Arc<Connection>>().map(|connection| connection.peer);
     let record = Record::begin(&supervisor, operation, &path, &caller, peer);
     request.extensions_mut().insert(record.as_ref().map(Record::note).unwrap_or_default());
-    // It is held until the operation has ended.
+    // It is held until the response is sent.
     let memory = memory.for_request(&caller);
     request.extensions_mut().insert(memory.clone());
     let supervisor = supervisor.for_caller(caller.clone());
@@ -53,12 +53,11 @@ pub(super) async fn authorize(
             next.run(request).await
         }
     };
-    drop(memory);
     if let Some(record) = record {
         let error = response.extensions().get::<ErrorCode>().copied();
         record.finish(error).await;
     }
-    response
+    response.map(|body| memory.until_sent(body))
 }
 
 /// The objects in the path of a request that must exist. Invalid names are reported by the operation.

@@ -2,10 +2,14 @@
 
 use super::respond::ErrorResponse;
 use crate::caller::Caller;
-use crate::limits::{MAX_BODY, MAX_FILE_BYTES};
+use crate::limits::{BODY_TIMEOUT, MAX_BODY, MAX_FILE_BYTES};
 use api::{ErrorCode, UserName};
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bytes that the requests of one caller may take together. The largest request fits: a body and the files that were
@@ -106,6 +110,49 @@ impl RequestMemory {
         self.taken().bytes += bytes;
         Ok(())
     }
+
+    /// Takes memory for a response of unknown size, within the time for a body.
+    pub(super) async fn take_for_response(&self) -> Result<(), ErrorResponse> {
+        let taken = tokio::time::timeout(BODY_TIMEOUT, self.take(MAX_FILE_BYTES)).await;
+        taken.unwrap_or_else(|_| {
+            let message = "other requests take all memory for files: try again later";
+            Err(ErrorResponse::new(ErrorCode::Timeout, message))
+        })
+    }
+
+    /// Keeps what was taken until a response is sent.
+    pub(super) fn until_sent(self, body: Body) -> Body {
+        match self.taken().bytes {
+            0 => body,
+            _ => Body::new(HeldBody { body, _memory: self.clone() }),
+        }
+    }
+}
+
+/// The body of a response that takes memory.
+struct HeldBody {
+    body: Body,
+    _memory: RequestMemory,
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 #[cfg(test)]
@@ -148,7 +195,10 @@ mod tests {
         assert_eq!(take(&second, 1), None);
         drop(clone);
         assert_eq!(take(&second, 100), Some(true));
-        drop((second, other));
+        // What a response takes is held until it is sent.
+        let body = second.until_sent(Body::from("x"));
+        assert_eq!(take(&pool.for_request(&user("alice")), 1), None);
+        drop((body, other));
         pool.for_request(&user("carol"));
         assert_eq!((pool.each.lock().unwrap().len(), pool.users.available_permits()), (1, 200));
     }

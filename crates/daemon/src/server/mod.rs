@@ -18,6 +18,7 @@ mod routes;
 mod run;
 mod service_manager;
 mod shutdown;
+mod stacks;
 mod stream;
 mod tls;
 mod tokens;

@@ -10,18 +10,20 @@ use super::record::RecordNote;
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
 use super::shutdown::{Shutdown, ShutdownSender};
+use super::stacks::{
+    apply_stack, confirm_stack, diff_stack, export_stack, list_stacks, remove_stack, roll_back_stack,
+};
 use super::stream::{self, ShutdownSignal};
 use super::uploads::Uploads;
 use crate::supervisor::Supervisor;
 use api::operation;
 use api::{
-    AccountQuery, AccountReport, AddPort, AddressEntry, ApplyQuery, AuditQuery, BoxDetail, BoxName,
-    BoxStatus, CaptureQuery, Changes, Check, CheckReply, ConfigurationName, ConfigurationStatus,
-    ConfigurationText, CrashReport, CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery,
-    FabricRestart, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus,
-    Install, LogQuery, MacAddr, Owner, PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress, Stack,
-    StackName, StackStatus, StopQuery, StopReply, StoreStatus, SwitchDetail, SwitchName, SwitchPort,
-    SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
+    AccountQuery, AccountReport, AddPort, AddressEntry, AuditQuery, BoxDetail, BoxName, BoxStatus,
+    CaptureQuery, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport,
+    CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument, HandlerInfo,
+    HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, Owner, PortName,
+    RemoveQuery, RestartQuery, Save, Saved, SetAddress, StopQuery, StopReply, StoreStatus, SwitchDetail,
+    SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -32,7 +34,6 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Extension, Json, Router};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The state that every request shares.
 #[derive(Clone, Debug)]
@@ -530,69 +531,6 @@ async fn audit(
     stream::lines(supervisor.audit(&query), ending)
 }
 
-async fn list_stacks(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<StackStatus>> {
-    answer(supervisor, Supervisor::stacks).await
-}
-
-async fn diff_stack(
-    Extension(supervisor): SupervisorArg,
-    PathNames(name): PathNames<StackName>,
-    files: Files,
-    JsonBody(mut request): JsonBody<Stack>,
-) -> JsonResult<Changes> {
-    files.load_stack(&mut request).await?;
-    answer(supervisor, move |supervisor| supervisor.diff_stack(&name, &request)).await
-}
-
-async fn apply_stack(
-    Extension(supervisor): SupervisorArg,
-    PathNames(name): PathNames<StackName>,
-    QueryParameters(query): QueryParameters<ApplyQuery>,
-    files: Files,
-    JsonBody(mut request): JsonBody<Stack>,
-) -> JsonResult<Changes> {
-    let used = files.load_stack(&mut request).await?;
-    let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
-    let apply =
-        move |supervisor: &Supervisor| supervisor.apply_stack_within(&name, request, time, query.force);
-    let changes = answer(supervisor, apply).await?;
-    files.remove_used(used);
-    Ok(changes)
-}
-
-async fn confirm_stack(
-    Extension(supervisor): SupervisorArg,
-    PathNames(name): PathNames<StackName>,
-) -> EmptyResult {
-    done(supervisor, move |supervisor| supervisor.confirm_stack(&name)).await
-}
-
-async fn roll_back_stack(
-    Extension(supervisor): SupervisorArg,
-    PathNames(name): PathNames<StackName>,
-) -> JsonResult<Changes> {
-    answer(supervisor, move |supervisor| supervisor.roll_back_stack(&name)).await
-}
-
-async fn export_stack(
-    Extension(supervisor): SupervisorArg,
-    PathNames(name): PathNames<StackName>,
-) -> JsonResult<Stack> {
-    answer(supervisor, move |supervisor| supervisor.export_stack(&name)).await
-}
-
-async fn remove_stack(
-    Extension(supervisor): SupervisorArg,
-    PathNames(name): PathNames<StackName>,
-    QueryParameters(query): QueryParameters<RemoveQuery>,
-) -> JsonResult<Changes> {
-    answer(supervisor, move |supervisor| match query.force {
-        true => supervisor.remove_stack_by_force(&name),
-        false => supervisor.remove_stack(&name),
-    })
-    .await
-}
-
 async fn check_store(Extension(supervisor): SupervisorArg) -> JsonResult<StoreStatus> {
     answer(supervisor, Supervisor::check_store).await
 }
@@ -644,7 +582,7 @@ mod tests {
     use crate::settings::Settings;
     use crate::thread_fabric::ThreadFabric;
     use api::operation::Entry;
-    use api::{AuditEntry, Quota, Right};
+    use api::{AuditEntry, Quota, Right, Stack};
     use axum::body::{Body, to_bytes};
     use hyper::service::Service;
     use hyper_util::service::TowerToHyperService;

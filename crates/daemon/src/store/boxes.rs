@@ -139,6 +139,17 @@ impl Store {
         Ok(self.configurations(name)?.into_iter().find(|configuration| configuration.name == *wanted))
     }
 
+    /// The names of the files of a configuration of a box. Their contents may be large.
+    pub(crate) fn file_names(&self, name: &BoxName, id: i64) -> Result<Vec<String>, StoreError> {
+        if id == NOT_WRITTEN {
+            return Ok(self.files(name, id)?.into_iter().map(|file| file.name).collect());
+        }
+        let query = "SELECT name FROM files WHERE configuration = ?1 ORDER BY rowid";
+        let mut query = self.connection.prepare_cached(query)?;
+        let names = query.query_map([id], |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    }
+
     /// The files of a configuration of a box.
     pub(crate) fn files(&self, name: &BoxName, id: i64) -> Result<Vec<File>, StoreError> {
         if id == NOT_WRITTEN {

@@ -26,7 +26,7 @@ impl Supervisor {
         let store = self.0.store();
         let missing = || OperationError::NoConfiguration(name.clone(), configuration.clone());
         let found = store.configuration(name, configuration)?.ok_or_else(missing)?;
-        let files = store.files(name, found.id)?.into_iter().map(|file| file.name).collect();
+        let files = store.file_names(name, found.id)?;
         Ok(ConfigurationText { configuration: found.text, source: found.source, files })
     }
 
