@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The file system that has a file: displayed as "the file system at MOUNT, which has FILE".
+/// The file system that has a file: displayed as "the file system at MOUNT, which has FILE,".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
     mount: PathBuf,
@@ -29,7 +29,11 @@ impl FileSystem {
 
 impl fmt::Display for FileSystem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the file system at {}, which has {},", self.mount.display(), self.file.display())
+        write!(f, "the file system at {}", self.mount.display())?;
+        match self.mount == self.file {
+            true => Ok(()),
+            false => write!(f, ", which has {},", self.file.display()),
+        }
     }
 }
 
@@ -43,6 +47,6 @@ mod tests {
         let found = FileSystem::of(Path::new("/proc/self/none/such"));
         assert_eq!(found.to_string(), "the file system at /proc, which has /proc/self/none/such,");
         let found = FileSystem::of(Path::new("/"));
-        assert_eq!((found.mount, found.file), ("/".into(), "/".into()));
+        assert_eq!(found.to_string(), "the file system at /");
     }
 }

@@ -166,7 +166,7 @@ fn a_full_disk_is_named_and_loses_nothing() {
         Install { configuration: large.clone(), source: None, files: Vec::new(), uploads: Vec::new() };
     let named = |error: ApiError| {
         assert_eq!(error.code, ErrorCode::Store, "{error}");
-        let what = format!("the file system at {mount}, which has {mount}");
+        let what = format!("the file system at {mount}");
         assert!(error.message.contains(&what) && error.message.contains("free some space there"), "{error}");
     };
     named(error(client.send(&op::CREATE_BOX, &[], &process("large", &large, &["-"]))));

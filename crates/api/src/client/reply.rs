@@ -12,9 +12,9 @@ use ureq::BodyReader;
 use super::error::ClientError;
 use crate::operation::{Body, Bytes, Capture, Json, Lines, Metrics, Nothing};
 
-/// The maximum size of a reply that is read at once; the largest reply of a box has 16 MB. Stops: a peer that fills the
-/// memory.
-const MAX_REPLY: u64 = 64 << 20;
+/// The maximum size of a reply that is read at once. The largest is an exported stack: 256 MB of files in base64, and its
+/// configurations. Stops: a peer that fills the memory.
+const MAX_REPLY: u64 = 512 << 20;
 
 /// The maximum length of a line in a stream.
 const MAX_LINE: u64 = 1 << 20;
