@@ -4,7 +4,8 @@
 //!   capture.
 //! - `boxes` measures start times, packet rates, response times and memory of boxes on a [`TestBed`].
 //! - [`kills`] kills the processes of a daemon, and checks that nothing acknowledged is lost.
-//! - [`outage`](outage::outage) counts the packets that are lost while the daemon is killed or upgraded.
+//! - [`planes`] counts the packets that are lost while the daemon is killed or upgraded, and measures how owners share a
+//!   host.
 //! - [`lookups`] measures lookups in the flow table.
 //! - `report` runs all measurements and renders them as a page.
 //!
@@ -26,7 +27,7 @@ pub mod engine;
 mod error;
 pub mod kills;
 pub mod lookups;
-pub mod outage;
+pub mod planes;
 mod report;
 mod sample_plan;
 mod statistics;

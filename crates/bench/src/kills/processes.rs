@@ -36,6 +36,8 @@ pub(crate) enum Victim {
 pub(crate) struct Processes {
     program: PathBuf,
     folder: PathBuf,
+    /// Further options of the daemon.
+    options: Vec<String>,
     daemon: Option<Child>,
     /// How long the last daemon took until it was ready.
     start_time: Duration,
@@ -43,7 +45,19 @@ pub(crate) struct Processes {
 
 impl Processes {
     pub(crate) fn new(program: &Path, folder: &Path) -> Self {
-        Self { program: program.into(), folder: folder.into(), daemon: None, start_time: Duration::ZERO }
+        Self {
+            program: program.into(),
+            folder: folder.into(),
+            options: Vec::new(),
+            daemon: None,
+            start_time: Duration::ZERO,
+        }
+    }
+
+    /// The same, with further options of the daemon.
+    pub(crate) fn with_options(mut self, options: Vec<String>) -> Self {
+        self.options = options;
+        self
     }
 
     fn socket(&self) -> PathBuf {
@@ -100,6 +114,7 @@ impl Processes {
             .arg(self.socket())
             .arg("--store")
             .arg(self.store())
+            .args(&self.options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(std::fs::File::options().create(true).append(true).open(self.folder.join("log"))?)

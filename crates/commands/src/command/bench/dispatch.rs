@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::boxes::BoxBenchmark;
-use super::{engine, kills, lookups, outage};
+use super::{engine, kills, lookups, outage, owners};
 use crate::error::CommandError;
 
 /// Measure configurations and boxes.
@@ -24,6 +24,7 @@ enum Benchmark {
     FlowTable(lookups::Arguments),
     Kills(kills::Arguments),
     Outage(outage::Arguments),
+    Owners(owners::Arguments),
     #[command(flatten)]
     Boxes(BoxBenchmark),
 }
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         Benchmark::FlowTable(lookups) => lookups.measure()?,
         Benchmark::Kills(kills) => kills.measure()?,
         Benchmark::Outage(outage) => outage.measure()?,
+        Benchmark::Owners(owners) => owners.measure()?,
         Benchmark::Boxes(boxes) => boxes.measure()?,
     }
     Ok(ExitCode::SUCCESS)

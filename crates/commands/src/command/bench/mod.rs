@@ -7,6 +7,7 @@ mod error;
 mod kills;
 mod lookups;
 mod outage;
+mod owners;
 
 pub(crate) use dispatch::{Arguments, run};
 pub(crate) use error::BenchError;

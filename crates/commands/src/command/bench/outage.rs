@@ -1,6 +1,6 @@
 //! `clickbox bench outage`: what is lost while the daemon is killed or upgraded.
 
-use bench::outage::{Interrupted, Outage, outage};
+use bench::planes::{Interrupted, Outage, outage};
 use clap::Args;
 
 use super::error::BenchError;

@@ -2,18 +2,15 @@
 //! while the daemon is killed or upgraded. Packets are counted by the box that sends them and by the one that receives
 //! them, so any gap in the sequence is a difference.
 
+use super::requests::{NewBox, create_box, create_switch, number, remove_box};
 use crate::error::MeasureError;
 use crate::kills::{Processes, Victim};
 use crate::statistics::{Times, milliseconds};
 use crate::temporary_folder::TemporaryFolder;
-use api::client::{Client, ClientError};
-use api::{
-    Attachment, BoxName, CreateBox, CreateSwitch, HandlerValue, Limits, NameError, PortRequest, RemoveQuery,
-    SwitchMode, SwitchName, Upgrade, operation,
-};
+use api::client::Client;
+use api::{Owner, Upgrade, operation};
 use serde::Serialize;
 use std::path::Path;
-use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -82,8 +79,7 @@ pub fn outage(program: &Path, interruptions: u32) -> Result<Outage, MeasureError
     let mut processes = Processes::new(program, folder.path());
     processes.start().map_err(MeasureError::Daemon)?;
     let client = processes.client()?;
-    let switch = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(name::<SwitchName>(SWITCH)?) };
-    client.send(&operation::CREATE_SWITCH, &[], &switch)?;
+    create_switch(&client, SWITCH, Owner::default())?;
     create(&client, SINK, TO, "FromDevice(0) -> c :: Counter -> Discard;".into())?;
     let capacity_pps = capacity(&client)?;
     let rate = (capacity_pps / 2).max(1);
@@ -120,7 +116,7 @@ fn capacity(client: &Client) -> Result<u64, MeasureError> {
     let (before, start) = (count(client, SINK)?, Instant::now());
     sleep(CAPACITY_TIME);
     let (after, time) = (count(client, SINK)?, start.elapsed());
-    remove(client, SOURCE)?;
+    remove_box(client, SOURCE)?;
     Ok(((after - before) as f64 / time.as_secs_f64()) as u64)
 }
 
@@ -152,7 +148,7 @@ fn stream(
     // The last packets may be on their way.
     sleep(PAUSE);
     let received = count(client, SINK)? - before;
-    remove(client, SOURCE)?;
+    remove_box(client, SOURCE)?;
     Ok((Stream { sent, received, lost: sent.saturating_sub(received) }, times))
 }
 
@@ -170,9 +166,7 @@ fn answer(client: &Client) -> Result<(), MeasureError> {
 
 /// Packets that a box has counted.
 fn count(client: &Client, of: &str) -> Result<u64, MeasureError> {
-    let value: HandlerValue = client.ask(&operation::READ, &[of, "c.count"])?;
-    let text = value.value.text();
-    text.trim().parse().map_err(|_| MeasureError::NotANumber(text.into_owned()))
+    number(client, of, "c.count")
 }
 
 fn source(generator: &str) -> String {
@@ -183,20 +177,6 @@ fn source(generator: &str) -> String {
 }
 
 fn create(client: &Client, of: &str, mac: &str, configuration: String) -> Result<(), MeasureError> {
-    let port = PortRequest {
-        attach: Attachment::Switch(name(SWITCH)?),
-        mac: mac.parse().ok(),
-        limits: Limits::default(),
-    };
-    let request = CreateBox { ports: vec![port], ..CreateBox::new(name::<BoxName>(of)?, configuration) };
-    client.send(&operation::CREATE_BOX, &[], &request)?;
-    Ok(())
-}
-
-fn remove(client: &Client, of: &str) -> Result<(), ClientError> {
-    client.call(&operation::REMOVE_BOX, &[of], &RemoveQuery::FORCE, &())
-}
-
-fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureError> {
-    text.parse().map_err(MeasureError::Name)
+    let owner = Owner::default();
+    create_box(client, NewBox { name: of, owner, port: Some((SWITCH, mac)), configuration })
 }
