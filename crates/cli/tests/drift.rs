@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 use support::Daemon;
 
 const FIREWALL: &str = "Idle -> filter :: IPFilter(allow all) -> c :: Counter -> Discard;
-Idle -> routes :: RadixIPLookup(10.0.0.0/8 0) -> Discard;\n";
+Idle -> routes :: RadixIPLookup(10.0.0.0/8 0) -> Discard;
+Idle -> switch :: Switch(0) -> Discard; script :: Script(TYPE PASSIVE, write switch.switch -1);\n";
 
 /// A launcher, which outlives the daemons of the test. Its fabrics end with it.
 struct Launcher(Child, PathBuf);
@@ -170,16 +171,23 @@ fn written_rules_are_saved() {
     daemon.check(&["restart", "fw"], 0, &[]);
     daemon.check(&["read", "fw/filter.rules"], 0, &["deny tcp, allow all"]);
     daemon.check(&["write", "fw/routes.add", "11.0.0.0/8 0"], 0, &[]);
+    daemon.check(&["write", "fw/routes.remove", "10.0.0.0/8"], 0, &[]);
+    daemon.check(&["save", "fw"], 0, &["fw is saved, with routes.add, routes.remove"]);
+    daemon.check(&["restart", "fw"], 0, &[]);
+    let text = daemon.check(&["show", "fw", "--configuration"], 0, &["RadixIPLookup(11.0.0.0/8 0)"]);
+    assert_eq!(text, expected.replace("10.0.0.0/8", "11.0.0.0/8"));
+    daemon.check(&["read", "fw/routes.table"], 0, &["11.0.0.0/8"]);
+    daemon.check(&["write", "fw/script.run"], 0, &[]);
     daemon.check(
         &["save", "fw"],
         1,
-        &["routes.add can't be saved: the arguments of its element don't show it"],
+        &["script.run can't be saved: the arguments of its element don't show it"],
     );
     daemon.check(&["save", "fw", "--configuration", "other"], 4, &["other"]);
     daemon.check(&["events"], 0, &["1 write to handlers became part of configuration main of box fw"]);
     daemon.check(&["stop", "fw"], 0, &[]);
     daemon.check(&["start", "fw"], 0, &[]);
-    daemon.check(&["events"], 0, &["without 1 earlier write to its handlers: routes.add"]);
+    daemon.check(&["events"], 0, &["without 1 earlier write to its handlers: script.run"]);
 
     // The definition of a box in a stack is the file.
     let stack =
@@ -188,6 +196,13 @@ fn written_rules_are_saved() {
     daemon.check(&["diff", &stack], 0, &["nothing to change"]);
     daemon.check(&["write", "gate/filter.rules", "deny tcp, allow all"], 0, &[]);
     daemon.check(&["diff", &stack], 1, &["* written  box/gate: filter.rules = deny tcp, allow all"]);
+    let (_, exported) = daemon.run(&["export", "edge"]);
+    let notice =
+        "box gate has 1 handler write that this file does not have: filter.rules; see clickbox save gate";
+    assert!(exported.contains(notice) && exported.contains(&format!("# {notice}\n")), "{exported}");
+    let again = exported.strip_suffix(&format!("{notice}\n")).expect("the notice is on standard error");
+    let again = daemon.file("exported.toml", again);
+    daemon.check(&["diff", &again], 1, &["* written"]);
     let saved = daemon.check(&["save", "gate"], 0, &["belongs to stack edge", "fw.click"]);
     assert!(saved.contains(preview[1]), "{saved}");
     daemon.file("fw.click", &expected);

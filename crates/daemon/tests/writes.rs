@@ -13,7 +13,9 @@ use support::{Folder, ThreadFabric, handler, name, process, state, until};
 
 const FIREWALL: &str =
     "Idle -> c :: Counter -> f :: IPFilter(allow all) -> s :: Switch(0) -> Discard; s[1] -> Discard;
-                        Idle -> r :: RadixIPLookup(10.0.0.0/8 0) -> Discard;";
+                        Idle -> r :: RadixIPLookup(10.0.0.0/8 0) -> Discard;
+                        Idle -> t :: Switch(0) -> Discard; t[1] -> Discard;
+                        script :: Script(TYPE PASSIVE, write t.switch 1);";
 
 fn fabric() -> Arc<ThreadFabric> {
     ThreadFabric::new(image::CLICKBOX, 1)
@@ -248,6 +250,13 @@ fn writes_are_drift_of_a_stack() {
     let never = CreateBox { restart: Restart::Never, ..firewall(true) };
     supervisor.apply_stack(&edge, Stack { boxes: vec![never], ..Stack::default() }).unwrap();
     assert!(is_changed(&supervisor));
+    // Replacing the box loses them.
+    let larger = CreateBox { memory: api::Size(9 << 20), ..firewall(true) };
+    supervisor.apply_stack(&edge, Stack { boxes: vec![larger], ..Stack::default() }).unwrap();
+    assert!(!is_changed(&supervisor));
+    let message = "box fw was replaced without 3 earlier writes to its handlers: f.rules, r.add (2 times)";
+    assert_eq!(lost(&supervisor), [message]);
+    assert_eq!(texts(&supervisor), [""; 0]);
 }
 
 #[test]
@@ -264,19 +273,21 @@ fn saved_writes_are_the_definition() {
     assert_eq!((none.configuration.as_str(), none.stored, none.saved.len()), (FIREWALL, false, 0));
     change(&supervisor);
     write(&supervisor, "fw/s.switch", "1");
-    let expected = FIREWALL.replace("allow all", "allow udp").replace("Switch(0)", "Switch(1)");
+    write(&supervisor, "fw/script.run", "");
+    let expected = FIREWALL.replace("allow all", "allow udp").replace("s :: Switch(0)", "s :: Switch(1)");
+    let expected = expected.replace("10.0.0.0/8 0", "10.0.0.0/8 0, 11.0.0.0/8 0, 12.0.0.0/8 0");
     let preview = supervisor.save(&fw, &main, &Save { preview: true }).unwrap();
     assert_eq!((preview.configuration, preview.stored), (expected.clone(), false));
-    assert_eq!((text(&supervisor).as_str(), texts(&supervisor).len()), (FIREWALL, 4));
+    assert_eq!((text(&supervisor).as_str(), texts(&supervisor).len()), (FIREWALL, 5));
     let saved = supervisor.save(&fw, &main, &Save::default()).unwrap();
     assert_eq!((saved.configuration.as_str(), saved.stored), (expected.as_str(), true));
-    assert_eq!(saved.saved, ["f.rules", "s.switch"]);
+    assert_eq!(saved.saved, ["r.add", "r.add", "f.rules", "s.switch"]);
     let left: Vec<_> = saved.left.iter().map(|left| (left.handler.as_str(), left.reason.as_str())).collect();
-    assert_eq!(left, [("r.add", "the arguments of its element don't show it"); 2]);
+    assert_eq!(left, [("script.run", "the arguments of its element don't show it")]);
     assert_eq!(text(&supervisor), expected);
     // The box goes on undisturbed, with what could not be saved.
     assert!(is_changed(&supervisor));
-    assert_eq!(texts(&supervisor), CHANGED[..2]);
+    assert_eq!(texts(&supervisor), ["script.run "]);
     // A new daemon finds the box as it is stored.
     let status = supervisor.show_box(&fw).unwrap();
     supervisor.end();
@@ -287,8 +298,10 @@ fn saved_writes_are_the_definition() {
     crash(&supervisor);
     assert_eq!(read(&supervisor, "fw/f.config"), "allow udp");
     assert_eq!(read(&supervisor, "fw/s.switch"), "1");
+    assert!(is_changed(&supervisor));
+    assert_eq!(read(&supervisor, "fw/t.switch"), "0");
     until("the rest is reported", || lost(&supervisor).len() == 1);
-    assert!(lost(&supervisor)[0].ends_with("without 2 earlier writes to its handlers: r.add (2 times)"));
+    assert!(lost(&supervisor)[0].ends_with("without 1 earlier write to its handlers: script.run"));
 }
 
 #[test]

@@ -485,7 +485,8 @@ fn a_write_tells_what_it_changed() {
     assert_eq!(written(&mut test_box, "f.rules", "deny all"), (WriteEffect::Setting, true));
     assert_eq!(written(&mut test_box, "f.config", "allow udp"), (WriteEffect::Setting, true));
     assert_eq!(test_box.read("", "f.config").unwrap(), "allow udp");
-    assert_eq!(written(&mut test_box, "r.add", "11.0.0.0/8 0"), (WriteEffect::Edit, false));
+    assert_eq!(written(&mut test_box, "r.add", "11.0.0.0/8 0"), (WriteEffect::Edit, true));
+    assert_eq!(test_box.read("", "r.config").unwrap(), "10.0.0.0/8 0, 11.0.0.0/8 0");
     // What a write causes in other elements counts too.
     assert_eq!(written(&mut test_box, "script.run", ""), (WriteEffect::Edit, false));
     assert_eq!(written(&mut test_box, "p.f.rules", "deny all"), (WriteEffect::Edit, false));

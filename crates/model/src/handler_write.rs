@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::name::{ConfigurationName, StackName};
 use crate::time::Time;
@@ -87,5 +88,23 @@ impl RecordedWrite {
         } else {
             format!("{}:{}", self.configuration, self.handler)
         }
+    }
+
+    /// The handlers that were written, each once, as the end of a sentence.
+    pub fn summary(writes: &[Self]) -> String {
+        /// Handlers that are named: a sentence with more is not read.
+        const MAX_NAMED: usize = 8;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        writes.iter().for_each(|write| *counts.entry(write.path()).or_default() += 1);
+        let others = counts.len().saturating_sub(MAX_NAMED);
+        let named = counts.iter().take(MAX_NAMED).map(|(path, count)| {
+            let path = crate::escape::line(path.as_bytes());
+            if *count > 1 { format!("{path} ({count} times)") } else { path }
+        });
+        let mut text = named.collect::<Vec<_>>().join(", ");
+        if others > 0 {
+            text += &format!(" and {others} others");
+        }
+        text
     }
 }

@@ -30,6 +30,8 @@ pub(super) enum StackStep {
     RemovePort(SwitchName, api::AddPort),
     MakeBox(Box<CreateBox>),
     RemoveBox(Arc<ManagedBox>),
+    /// Removes a box before another of its name is made.
+    ReplaceBox(Arc<ManagedBox>),
     Reload(Arc<ManagedBox>, Box<Install>),
     Alter(Arc<ManagedBox>, Box<CreateBox>),
 }
@@ -386,7 +388,7 @@ impl Supervisor {
         let found = diff_box((&there, &text, &files), wanted);
         if found.replace {
             plan.record(ChangeAction::Replace, &managed.name, &found.differences);
-            plan.steps.push(StackStep::RemoveBox(managed.clone()));
+            plan.steps.push(StackStep::ReplaceBox(managed.clone()));
             plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
             return Ok(());
         }
@@ -482,6 +484,10 @@ impl Supervisor {
                 operation.undo_by(move |supervisor| supervisor.put_port_back(before, &port, forwarding));
             }
             StackStep::MakeBox(wanted) => drop(self.make_box(operation, *wanted, Some(stack.clone()))?),
+            StackStep::ReplaceBox(managed) => {
+                self.note_lost_writes(operation, &managed.name)?;
+                self.step(operation, stack, StackStep::RemoveBox(managed))?;
+            }
             StackStep::RemoveBox(managed) => {
                 let joined = self.switches_with_port_of(&managed.name);
                 self.plan_removal(operation, &managed);

@@ -3,6 +3,7 @@
 
 use super::claims::{Claim, Conflict};
 use super::managed_box::ManagedBox;
+use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
@@ -92,6 +93,28 @@ impl Supervisor {
         // A fabric that has not started the box does not know of them.
         let reported = self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
         Ok(if reported.last > 0 { (reported.writes, reported.omitted) } else { (stored, 0) })
+    }
+
+    /// Reports the writes to a box that are lost because another one takes its place.
+    pub(super) fn note_lost_writes(
+        &self,
+        operation: &mut Operation,
+        name: &BoxName,
+    ) -> Result<(), OperationError> {
+        let (writes, omitted) = match self.present_writes(name) {
+            Ok(present) => present,
+            // The fabric has ended, for example.
+            Err(_) => (self.0.store().writes(name)?, 0),
+        };
+        let count = writes.len() as u64 + omitted;
+        if count > 0 {
+            let (plural, summary) = (if count == 1 { "" } else { "s" }, RecordedWrite::summary(&writes));
+            let message = format!(
+                "box {name} was replaced without {count} earlier write{plural} to its handlers: {summary}"
+            );
+            operation.note(EventKind::WritesLost, name, message);
+        }
+        Ok(())
     }
 
     /// The boxes among these that differ from their definitions by writes to their handlers.

@@ -2,7 +2,6 @@
 
 use crate::limits::{MAX_RECORDED_BYTES, MAX_RECORDED_WRITES};
 use model::{ConfigurationName, RecordedWrite, Time, Value, WriteEffect};
-use std::collections::BTreeMap;
 
 /// The writes, in order. For a setting only the last write is kept.
 #[derive(Clone, Debug, Default)]
@@ -128,24 +127,6 @@ impl WriteRecord {
     }
 }
 
-/// The handlers that were written, each once, as the end of a sentence.
-pub(crate) fn summary(writes: &[RecordedWrite]) -> String {
-    /// Handlers that are named: a sentence with more is not read.
-    const MAX_NAMED: usize = 8;
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    writes.iter().for_each(|write| *counts.entry(write.path()).or_default() += 1);
-    let others = counts.len().saturating_sub(MAX_NAMED);
-    let named = counts.iter().take(MAX_NAMED).map(|(path, count)| {
-        let path = model::escape::line(path.as_bytes());
-        if *count > 1 { format!("{path} ({count} times)") } else { path }
-    });
-    let mut text = named.collect::<Vec<_>>().join(", ");
-    if others > 0 {
-        text += &format!(" and {others} others");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +149,7 @@ mod tests {
         add(&mut record, "f.rules", "2", WriteEffect::Setting);
         assert_eq!(texts(&record), ["r.add a", "r.add b", "f.rules 2"]);
         assert_eq!(record.last(), 4);
-        assert_eq!(summary(record.writes()), "f.rules, r.add (2 times)");
+        assert_eq!(RecordedWrite::summary(record.writes()), "f.rules, r.add (2 times)");
         // What an earlier fabric recorded is adopted once.
         let mut next = WriteRecord::default();
         next.adopt(record.writes().to_vec());

@@ -1,7 +1,7 @@
 //! Writes to handlers of boxes: those that change a configuration are recorded, executed again, or reported as lost.
 
 use super::state::Fabric;
-use crate::boxes::{ManagedBox, NewWrite, Phase, WriteRecord, in_box, summary};
+use crate::boxes::{ManagedBox, NewWrite, Phase, WriteRecord, in_box};
 use crate::error::OperationError;
 use crate::fair_lock::LockTimeout;
 use crate::limits::{CALL_TIMEOUT, MAX_RECORDED_WRITES};
@@ -94,7 +94,7 @@ impl Fabric {
         let (name, plural) = (&managed.name, if count == 1 { "" } else { "s" });
         let message = format!(
             "box {name} was {how} without {count} earlier write{plural} to its handlers: {}",
-            summary(lost)
+            RecordedWrite::summary(lost)
         );
         managed.note(&message);
         self.0.note(EventKind::WritesLost, name, message);
@@ -110,7 +110,7 @@ impl Fabric {
             self.0.note(EventKind::WritesLost, name, message);
         };
         for (write, reason) in refused.0.iter().take(MAX_REPORTED) {
-            let path = summary(std::slice::from_ref(write));
+            let path = RecordedWrite::summary(std::slice::from_ref(write));
             report(format!("box {name} refused an earlier write to {path}, which is lost: {reason}"));
         }
         if let Some(others @ 1..) = refused.0.len().checked_sub(MAX_REPORTED) {

@@ -39,7 +39,7 @@ pub(super) const fn read_handlers<K: RouteTableClass>() -> [Handler<RouteTable<K
 }
 
 /// The handlers of a table that can be changed.
-pub(super) const fn handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 6] {
+pub(super) const fn handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 7] {
     let [table, lookup] = read_handlers();
     [
         Handler::edit("add", "Adds a route; fails if the prefix already has one.", |element, cx, value| {
@@ -58,17 +58,35 @@ pub(super) const fn handlers<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 6
         ),
         table,
         lookup,
+        Handler::read_with("config", "The configuration, with the present routes.", config),
     ]
 }
 
 /// The handlers of a table that can be changed and emptied.
-pub(super) const fn handlers_with_flush<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 7] {
-    let [add, set, remove, ctrl, table, lookup] = handlers();
+pub(super) const fn handlers_with_flush<K: RouteTableClass>() -> [Handler<RouteTable<K>>; 8] {
+    let [add, set, remove, ctrl, table, lookup, config] = handlers();
     let flush = Handler::edit("flush", "Removes all routes.", |element: &mut RouteTable<K>, _, _| {
         element.store.clear();
+        element.is_edited = true;
         Ok(())
     });
-    [add, set, remove, ctrl, table, lookup, flush]
+    [add, set, remove, ctrl, table, lookup, flush, config]
+}
+
+/// The arguments, or the routes as arguments once handlers have changed them.
+fn config<K: RouteTableClass>(
+    element: &mut RouteTable<K>,
+    cx: &mut Context,
+    _: &str,
+) -> Result<String, HandlerError> {
+    if !element.is_edited {
+        return Ok(cx.configuration());
+    }
+    let argument = |route: &Route| match route.gateway {
+        Ipv4Addr::UNSPECIFIED => format!("{} {}", route.prefix, route.port),
+        gateway => format!("{} {gateway} {}", route.prefix, route.port),
+    };
+    Ok(element.store.routes().iter().map(argument).collect::<Vec<_>>().join(", "))
 }
 
 fn lookup<K: RouteTableClass>(
@@ -98,6 +116,7 @@ fn execute<K: RouteTableClass>(
     if !has_port(&route, cx.outputs()) && (command != Command::Remove || route.port != -1) {
         return Err(HandlerError::new("bad OUTPUT"));
     }
+    element.is_edited = true;
     let store = &mut element.store;
     let existing = store.get(route.prefix);
     if command == Command::Remove {

@@ -47,6 +47,8 @@ pub struct LookupIP6RouteArgs {
 
 pub struct LookupIP6Route {
     routes: Routes<u128>,
+    /// Whether handlers changed the routes, so that they are no longer those of the arguments.
+    is_edited: bool,
     forwarder: Forwarder<u128>,
 }
 
@@ -66,6 +68,9 @@ impl Element for LookupIP6Route {
             }
         }),
         Handler::read("table", "The routes, one per line: prefix, gateway, output.", LookupIP6Route::table),
+        Handler::read_with("config", "The configuration, with the present routes.", |element, cx, _| {
+            Ok(if element.is_edited { element.arguments() } else { cx.configuration() })
+        }),
     ];
 
     fn new(args: LookupIP6RouteArgs, setup: &mut Setup) -> Result<LookupIP6Route, SetupError> {
@@ -75,7 +80,7 @@ impl Element for LookupIP6Route {
             routes.set(prefix, hop).ok()?;
             Some(hop.port)
         })?;
-        Ok(LookupIP6Route { routes, forwarder: Forwarder::default() })
+        Ok(LookupIP6Route { routes, is_edited: false, forwarder: Forwarder::default() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
@@ -106,7 +111,9 @@ impl LookupIP6Route {
         let port = port.ok_or_else(|| HandlerError::new("output port out of range"))?;
         let prefix = trie_prefix(prefix.0).ok_or_else(|| HandlerError::new(RouteError::Mask))?;
         let hop = NextHop { gateway: gateway.and_then(nonzero_gateway), port };
-        self.routes.set(prefix, hop).map(drop).map_err(HandlerError::new)
+        self.routes.set(prefix, hop).map(drop).map_err(HandlerError::new)?;
+        self.is_edited = true;
+        Ok(())
     }
 
     fn remove(&mut self, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
@@ -117,6 +124,7 @@ impl LookupIP6Route {
         reader.finish()?;
         if let Some(prefix) = prefix.and_then(|prefix| trie_prefix(prefix.0)) {
             self.routes.remove(prefix);
+            self.is_edited = true;
         }
         Ok(())
     }
@@ -126,12 +134,26 @@ impl LookupIP6Route {
             return String::new();
         }
         let line = |(prefix, hop): (Prefix<u128>, NextHop<u128>)| {
-            let address = Ip6Text(Ipv6Addr::from_bits(prefix.address()));
             let gateway = Ip6Text(Ipv6Addr::from_bits(hop.gateway.unwrap_or(0)));
-            format!("{address}/{}\t{gateway}\t{}\n", prefix.length(), hop.port)
+            format!("{}\t{gateway}\t{}\n", text_of(prefix), hop.port)
         };
         "# Active routes\n".to_string() + &self.routes.list().into_iter().map(line).collect::<String>()
     }
+
+    /// The routes as arguments.
+    fn arguments(&self) -> String {
+        let argument = |(prefix, hop): (Prefix<u128>, NextHop<u128>)| match hop.gateway {
+            None => format!("{} {}", text_of(prefix), hop.port),
+            Some(gateway) => {
+                format!("{} {} {}", text_of(prefix), Ip6Text(Ipv6Addr::from_bits(gateway)), hop.port)
+            }
+        };
+        self.routes.list().into_iter().map(argument).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn text_of(prefix: Prefix<u128>) -> String {
+    format!("{}/{}", Ip6Text(Ipv6Addr::from_bits(prefix.address())), prefix.length())
 }
 
 /// Reads the words of a handler's value in order. Each has a keyword for messages.

@@ -25,6 +25,8 @@ pub trait RouteTableClass: Args + 'static {
 /// Routes packets by a table.
 pub struct RouteTable<K: RouteTableClass> {
     pub(super) store: K::Store,
+    /// Whether handlers changed the routes, so that they are no longer those of the arguments.
+    pub(super) is_edited: bool,
     forwarder: Ip4Forwarder,
 }
 
@@ -35,7 +37,7 @@ impl<K: RouteTableClass> Element for RouteTable<K> {
     fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
         let mut store = K::store();
         configure(&mut store, args.routes(), setup)?;
-        Ok(RouteTable { store, forwarder: Ip4Forwarder::default() })
+        Ok(RouteTable { store, is_edited: false, forwarder: Ip4Forwarder::default() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {

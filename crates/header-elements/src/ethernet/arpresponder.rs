@@ -53,6 +53,8 @@ pub struct ARPResponderArgs {
 pub struct ARPResponder {
     /// Entries; each one precedes those that contain it.
     entries: Vec<Entry>,
+    /// Whether handlers changed the entries, so that they are no longer those of the arguments.
+    is_edited: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +74,20 @@ impl Filter for ARPResponder {
             let ip = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
             Ok(responder.lookup(ip).map_or_else(String::new, |mac| mac.to_string()))
         }),
+        Handler::read_with("config", "The configuration, with the present entries.", |responder, cx, _| {
+            if !responder.is_edited {
+                return Ok(cx.configuration());
+            }
+            let entries = responder.entries.iter().map(|entry| format!("{} {}", entry.prefix, entry.mac));
+            Ok(entries.collect::<Vec<_>>().join(", "))
+        }),
         Handler::edit("add", "Adds entries: `IP/MASK [IP/MASK...] ETH`.", |responder, cx, value| {
             let name = cx.name();
             for entry in parse(value, &cx.setup(&name))
                 .map_err(|text| HandlerError::with_code(HandlerError::UNSPECIFIED, text))?
             {
                 add(&mut responder.entries, entry);
+                responder.is_edited = true;
             }
             Ok(())
         }),
@@ -88,6 +98,7 @@ impl Filter for ARPResponder {
             let found = responder.entries.iter().position(|entry| entry.prefix == prefix);
             let found = found.ok_or_else(|| HandlerError::new(format!("{prefix} not found")))?;
             responder.entries.remove(found);
+            responder.is_edited = true;
             Ok(())
         }),
     ];
@@ -111,7 +122,7 @@ impl Filter for ARPResponder {
                 setup.warn(format!("multiple entries for {}", entry.prefix));
             }
         }
-        Ok(ARPResponder { entries: table.finish() })
+        Ok(ARPResponder { entries: table.finish(), is_edited: false })
     }
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use api::client::Receive;
 use api::operation::{self, Nothing, Operation};
-use api::{ApplyQuery, ChangeAction, Changes, ConfigurationText, CreateBox, RemoveQuery, StackName, Subject};
+use api::{
+    ApplyQuery, BoxName, ChangeAction, Changes, ConfigurationText, CreateBox, RecordedWrite, RemoveQuery,
+    StackName, Subject,
+};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use similar::TextDiff;
 
 use crate::error::CommandError;
+use crate::number_format::count;
 use crate::online::{self, Column, Connection, StackFile, Table, Uploads};
 use crate::output;
 use crate::source::SourceText;
@@ -93,6 +97,7 @@ pub(crate) struct Down {
 /// Write a stack as it is now, as a stack file.
 ///
 /// The file contains all configurations and files. `clickbox up` of it has nothing to change.
+/// Writes to handlers that changed a configuration are not in the file. It names them in comments.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox export edge > edge.toml")]
 pub(crate) struct Export {
@@ -244,12 +249,30 @@ pub(super) fn export(arguments: &Export) -> Result<ExitCode, CommandError> {
         }
     };
     let stack = client.ask(&operation::EXPORT_STACK, &[name.as_str()])?;
+    let mut notices = String::new();
+    for definition in &stack.boxes {
+        let detail = client.ask(&operation::SHOW_BOX, &[definition.name.as_str()])?;
+        notices += &unsaved(&definition.name, &detail.writes, detail.omitted_writes);
+    }
+    eprint!("{notices}");
     if arguments.json {
         output::json(&stack);
     } else {
-        output::text(&online::exported(&name, stack)?);
+        let comments: String = notices.lines().map(|line| format!("# {line}\n")).collect();
+        output::text(&(comments + &online::exported(&name, stack)?));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A notice about writes to the handlers of a box that its definition does not have, and so the exported file neither.
+fn unsaved(name: &BoxName, writes: &[RecordedWrite], omitted: u64) -> String {
+    let number = writes.len() as u64 + omitted;
+    if number == 0 {
+        return String::new();
+    }
+    let what = count(number, "handler write");
+    let summary = online::line(&RecordedWrite::summary(writes));
+    format!("box {name} has {what} that this file does not have: {summary}; see clickbox save {name}\n")
 }
 
 /// Runs `down`.
