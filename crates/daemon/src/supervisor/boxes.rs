@@ -244,10 +244,16 @@ impl Supervisor {
             }
         };
         let managed = load_box(stored);
-        self.0.boxes().insert(managed.name.clone(), managed.clone());
-        self.define_restored(&managed);
-        self.restore_ports(&joined, |port| is_port_of(port, name));
-        self.0.switches().extend(joined.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
+        {
+            // Otherwise a rebuild in between could find the box without its ports.
+            let _change = self.0.change();
+            self.0.boxes().insert(managed.name.clone(), managed.clone());
+            self.define_restored(&managed);
+            self.restore_ports(&joined, |port| is_port_of(port, name));
+            self.0
+                .switches()
+                .extend(joined.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
+        }
         self.start_wanted(&managed, None, true);
     }
 

@@ -175,6 +175,19 @@ fn views(supervisor: &Supervisor) -> [Views; 2] {
     [switches(supervisor), boxes(supervisor, &inventory)]
 }
 
+/// Whether each box is attached to its switch, if there is one.
+fn assert_attached(supervisor: &Supervisor, [switches, _]: &[Views; 2]) {
+    for managed in supervisor.0.all() {
+        let definition = managed.inner().definition.clone();
+        for port in &definition.ports {
+            let Attachment::Switch(switch) = &port.attach else { continue };
+            let Some(lines) = switches.real.get(switch.as_str()) else { continue };
+            let driver = format!("Box {{ name: {:?}", definition.name);
+            assert!(lines.iter().any(|line| line.contains(&driver)), "{} at {switch}", definition.name);
+        }
+    }
+}
+
 /// Whether the three hold the same objects, and the fabric runs the boxes that are to run, with the stored writes.
 fn assert_agreement([switches, boxes]: &[Views; 2]) {
     for views in [switches, boxes] {
@@ -309,6 +322,7 @@ fn a_failed_operation_changes_nothing() {
         }
         let after = views(&bed);
         assert_agreement(&after);
+        assert_attached(&bed, &after);
         let what = match &result {
             Ok(()) => "done",
             // Only the answer is missing.
