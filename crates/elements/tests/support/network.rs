@@ -9,7 +9,8 @@ use std::net::Ipv4Addr;
 use std::rc::{Rc, Weak};
 
 use element::{
-    Datagrams, Descriptor, Device, DeviceRequest, Io, IoError, Socket, SocketAddress, SocketRequest,
+    Datagrams, Descriptor, Device, DeviceRequest, Io, IoError, Listener, Socket, SocketAddress,
+    SocketRequest, Stream,
 };
 use packet::{Batch, Pool};
 
@@ -21,6 +22,9 @@ const ETHERNET_LENGTH: usize = 14;
 const KERNEL_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// The first port of sockets without a local port.
 const FIRST_PORT: u16 = 40_000;
+
+/// Length of the longest frame that a device called `short...` sends.
+const SHORT_LENGTH: usize = 1_514;
 
 /// The IP protocol and UDP port to which nothing can be sent, because there is never room.
 const FULL: u16 = 253;
@@ -86,6 +90,8 @@ struct Endpoint {
     kind: EndpointKind,
     arrived: RefCell<VecDeque<(Vec<u8>, Sender)>>,
     last_sender: Cell<Option<Sender>>,
+    /// Packets that were too long since the last question.
+    refused: Cell<usize>,
 }
 
 /// An endpoint together with the network that it is in.
@@ -111,8 +117,14 @@ impl Network {
         }))
     }
 
-    /// Opens a socket; `None` if it is not a UDP socket.
+    /// Opens a socket; `None` if it is neither a UDP socket nor one that waits for TCP connections, which never come.
     pub(crate) fn socket(self: &Rc<Network>, request: &SocketRequest) -> Option<Socket> {
+        if let SocketAddress::Tcp(address, port) = request.address {
+            self.opened.set(self.opened.get() + 1);
+            let waiting =
+                Waiting { descriptor: Descriptor(self.opened.get()), local: format!("{address}:{port}") };
+            return (!request.client).then(|| Socket::Listener(Box::new(waiting)));
+        }
         let free = (Ipv4Addr::LOCALHOST, FIRST_PORT + u16::try_from(self.opened.get()).ok()?);
         let local = match request.local {
             Some(SocketAddress::Udp(address, port)) => (address, if port == 0 { free.1 } else { port }),
@@ -137,8 +149,8 @@ impl Network {
     fn open(self: &Rc<Network>, kind: EndpointKind) -> Handle {
         self.opened.set(self.opened.get() + 1);
         let descriptor = Descriptor(self.opened.get());
-        let (arrived, last_sender) = (RefCell::default(), Cell::default());
-        let endpoint = Rc::new(Endpoint { descriptor, kind, arrived, last_sender });
+        let (arrived, last_sender, refused) = (RefCell::default(), Cell::default(), Cell::default());
+        let endpoint = Rc::new(Endpoint { descriptor, kind, arrived, last_sender, refused });
         self.endpoints.borrow_mut().push(Rc::downgrade(&endpoint));
         Handle { network: self.clone(), endpoint }
     }
@@ -185,6 +197,10 @@ impl Network {
                     EndpointKind::Interface { name, receives } => *receives && *name == other_end,
                     _ => false,
                 });
+            }
+            EndpointKind::Kernel { name, .. } if name.starts_with("mirror") => {
+                let reversed: Vec<u8> = bytes.iter().rev().copied().collect();
+                deliver(&reversed, unknown, &|endpoint| endpoint.descriptor == from.descriptor);
             }
             EndpointKind::Kernel { ethernet, link, address, .. } => {
                 let Some(address) = *address else { return };
@@ -289,9 +305,22 @@ impl Device for Handle {
         match self.endpoint.kind.obstacle() {
             Some(Obstacle::Full) => {}
             Some(Obstacle::Broken) => return Err(IoError::Failed("it is broken".into())),
-            None => batch.drain().for_each(|packet| self.network.send(&self.endpoint, packet.data(), None)),
+            None => {
+                let is_short = self.name().starts_with("short");
+                for packet in batch.drain() {
+                    if is_short && packet.len() > SHORT_LENGTH {
+                        self.endpoint.refused.set(self.endpoint.refused.get() + 1);
+                    } else {
+                        self.network.send(&self.endpoint, packet.data(), None);
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    fn take_refused(&mut self) -> usize {
+        self.endpoint.refused.take()
     }
 
     fn descriptor(&self) -> Option<Descriptor> {
@@ -303,6 +332,26 @@ impl Device for Handle {
             EndpointKind::Interface { name, .. } | EndpointKind::Kernel { name, .. } => name.clone(),
             _ => String::new(),
         }
+    }
+}
+
+/// A socket that waits for connections.
+struct Waiting {
+    descriptor: Descriptor,
+    local: String,
+}
+
+impl Listener for Waiting {
+    fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError> {
+        Ok(None)
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.descriptor
+    }
+
+    fn local(&self) -> String {
+        self.local.clone()
     }
 }
 
