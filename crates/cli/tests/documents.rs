@@ -63,7 +63,7 @@ fn is_test(name: &str) -> bool {
 #[test]
 fn named_tests_exist() {
     let mut sources = Vec::new();
-    for folder in ["crates", "fuzz", "guest"] {
+    for folder in ["crates", "fuzz", "guest", "tests"] {
         files(&root().join(folder), ".rs", &mut sources);
     }
     let mut functions = BTreeSet::new();
