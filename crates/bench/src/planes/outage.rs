@@ -1,4 +1,4 @@
-//! What ends and replacements of the daemon cost the packets: a stream at half of the measured capacity passes a switch
+//! What ends and replacements of the daemon cost the packets: a stream at half of the measured throughput passes a switch
 //! while the daemon is killed or upgraded. Packets are counted by the box that sends them and by the one that receives
 //! them, so any gap in the sequence is a difference.
 
@@ -23,8 +23,11 @@ const SINK: &str = "sink";
 const FROM: &str = "02:00:00:00:00:01";
 const TO: &str = "02:00:00:00:00:02";
 
-/// How long the capacity is measured.
-const CAPACITY_TIME: Duration = Duration::from_secs(1);
+/// How long the most that arrives is measured, and each rate is tried.
+const TRIAL_TIME: Duration = Duration::from_secs(1);
+
+/// The lowest rate that is tried, in packets a second. A host that loses packets of it loses them at any rate.
+const MIN_RATE: u64 = 1000;
 
 /// The time between the start of a stream and the first interruption, and between two.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -61,9 +64,12 @@ pub struct Interrupted {
 /// What interruptions of the daemon cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outage {
-    /// Packets a second from the source, through the switch, to the sink: the most that arrive.
+    /// Packets a second from the source, through the switch, to the sink: the most that arrive when more are sent.
     pub capacity_pps: u64,
-    /// Packets a second of the streams.
+    /// Packets a second of which none is lost (throughput, RFC 2544): the highest of the rates that were tried. Each is
+    /// three quarters of the one before. A source sends in bursts, and a burst that exceeds a ring is cut.
+    pub throughput_pps: u64,
+    /// Packets a second of the streams: half of that.
     pub rate_pps: u64,
     /// A stream of the same length without interruptions: what is lost here is not lost to the daemon's end.
     pub undisturbed: Stream,
@@ -82,7 +88,8 @@ pub fn outage(program: &Path, interruptions: u32) -> Result<Outage, MeasureError
     create_switch(&client, SWITCH, Owner::default())?;
     create(&client, SINK, TO, "FromDevice(0) -> c :: Counter -> Discard;".into())?;
     let capacity_pps = capacity(&client)?;
-    let rate = (capacity_pps / 2).max(1);
+    let throughput_pps = throughput(&client, capacity_pps)?;
+    let rate = (throughput_pps / 2).max(1);
     let (undisturbed, _) = stream(&client, rate, interruptions, |_| Ok(Duration::ZERO))?;
     let (killed, kill_times) = stream(&client, rate, interruptions, |client| {
         let daemon = processes.find(Victim::Daemon);
@@ -102,6 +109,7 @@ pub fn outage(program: &Path, interruptions: u32) -> Result<Outage, MeasureError
         |stream, times: Vec<f64>| Interrupted { interruptions, stream, answer_ms: Times::of(&times) };
     Ok(Outage {
         capacity_pps,
+        throughput_pps,
         rate_pps: rate,
         undisturbed,
         kills: interrupted(killed, kill_times),
@@ -114,10 +122,19 @@ fn capacity(client: &Client) -> Result<u64, MeasureError> {
     create(client, SOURCE, FROM, source("InfiniteSource(LENGTH 46, BURST 32)"))?;
     sleep(PAUSE);
     let (before, start) = (count(client, SINK)?, Instant::now());
-    sleep(CAPACITY_TIME);
+    sleep(TRIAL_TIME);
     let (after, time) = (count(client, SINK)?, start.elapsed());
     remove_box(client, SOURCE)?;
     Ok(((after - before) as f64 / time.as_secs_f64()) as u64)
+}
+
+/// The highest of the rates below this one at which nothing is lost.
+fn throughput(client: &Client, capacity: u64) -> Result<u64, MeasureError> {
+    let mut rate = capacity;
+    while rate > MIN_RATE && send(client, rate, TRIAL_TIME, || Ok(()))?.lost > 0 {
+        rate = rate / 4 * 3;
+    }
+    Ok(rate.max(MIN_RATE))
 }
 
 /// Sends a stream, and interrupts it. Returns the milliseconds of the interruptions.
@@ -127,16 +144,29 @@ fn stream(
     interruptions: u32,
     mut interrupt: impl FnMut(&Client) -> Result<Duration, MeasureError>,
 ) -> Result<(Stream, Vec<f64>), MeasureError> {
-    let time = PAUSE * (2 * interruptions + 2);
+    let mut times = Vec::new();
+    let stream = send(client, rate, PAUSE * (2 * interruptions + 2), || {
+        for _ in 0..interruptions {
+            sleep(PAUSE);
+            times.push(milliseconds(interrupt(client)?));
+        }
+        Ok(())
+    })?;
+    Ok((stream, times))
+}
+
+/// Sends a stream for this time, and does something meanwhile.
+fn send(
+    client: &Client,
+    rate: u64,
+    time: Duration,
+    meanwhile: impl FnOnce() -> Result<(), MeasureError>,
+) -> Result<Stream, MeasureError> {
     let packets = (rate as f64 * time.as_secs_f64()) as u64;
     let before = count(client, SINK)?;
     create(client, SOURCE, FROM, source(&format!("RatedSource(RATE {rate}, LIMIT {packets}, LENGTH 46)")))?;
     let start = Instant::now();
-    let mut times = Vec::new();
-    for _ in 0..interruptions {
-        sleep(PAUSE);
-        times.push(milliseconds(interrupt(client)?));
-    }
+    meanwhile()?;
     let mut sent = count(client, SOURCE)?;
     while sent < packets {
         if start.elapsed() > time + TIMEOUT {
@@ -149,7 +179,7 @@ fn stream(
     sleep(PAUSE);
     let received = count(client, SINK)? - before;
     remove_box(client, SOURCE)?;
-    Ok((Stream { sent, received, lost: sent.saturating_sub(received) }, times))
+    Ok(Stream { sent, received, lost: sent.saturating_sub(received) })
 }
 
 /// Waits until the daemon answers for a box.

@@ -57,7 +57,9 @@ pub struct RoundTrips {
 pub fn owners(program: &Path, weights: [u16; 2]) -> Result<Owners, MeasureError> {
     let folder = TemporaryFolder::new().map_err(MeasureError::Folder)?;
     let share = |place: usize| format!("--fabric-share={}={}", OWNERS[place], weights[place]);
-    let options = vec!["--fabric-per-owner".into(), "--workers=0".into(), share(0), share(1)];
+    let cores = available_parallelism().map_or(1, |count| count.get());
+    // As many workers as processors, so that each owner could use all of them.
+    let options = vec!["--fabric-per-owner".into(), format!("--workers={cores}"), share(0), share(1)];
     let mut processes = Processes::new(program, folder.path()).with_options(options);
     processes.start().map_err(MeasureError::Daemon)?;
     let client = processes.client()?;
@@ -67,7 +69,6 @@ pub fn owners(program: &Path, weights: [u16; 2]) -> Result<Owners, MeasureError>
     let port = Some((SWITCH, "02:00:00:00:00:02"));
     create_box(&client, NewBox { name: PONG, owner: owner(0)?, port, configuration: pong.into() })?;
     let alone = round_trips(&client)?;
-    let cores = available_parallelism().map_or(1, |count| count.get());
     load(&client, 1, cores)?;
     let beside = round_trips(&client)?;
     load(&client, 0, cores)?;

@@ -9,7 +9,7 @@ use crate::output;
 /// Count the packets that are lost while the daemon is killed and upgraded.
 ///
 /// Starts a daemon of its own with a store in a temporary folder. A box sends packets of 60 bytes through a switch to
-/// another box, at half of the rate that was measured before. Meanwhile the daemon is killed by SIGKILL and started again,
+/// another box, at half of the rate at which nothing was lost before. Meanwhile the daemon is killed by SIGKILL and started again,
 /// and then replaced by `clickbox upgrade`. Also prints how long it takes until a handler of a box answers again.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench outage --count 10")]
@@ -35,7 +35,7 @@ impl Arguments {
 }
 
 fn sentences(done: &Outage) -> String {
-    let Outage { capacity_pps, rate_pps, undisturbed, kills, upgrades } = done;
+    let Outage { capacity_pps, throughput_pps, rate_pps, undisturbed, kills, upgrades } = done;
     let line = |what: &str, part: &Interrupted| {
         format!(
             "{}, the daemon {what} {} times: {} lost of {}; a handler answered after {:.1} ms, at most {:.1} ms\n",
@@ -48,7 +48,7 @@ fn sentences(done: &Outage) -> String {
         )
     };
     format!(
-        "capacity: {capacity_pps} packets a second\n\
+        "at most {capacity_pps} packets a second arrive; none is lost of {throughput_pps} packets a second\n\
          a stream of {rate_pps} packets a second: {} lost of {}\n{}{}",
         undisturbed.lost,
         undisturbed.sent,
