@@ -63,36 +63,44 @@ impl Supervisor {
     /// Boxes run, and the restart is not forced; or an operation is in progress. Nothing has changed then. If no other
     /// fabric can be started, the daemon goes on trying.
     pub fn restart_fabric(&self, is_forced: bool) -> Result<FabricRestart, OperationError> {
-        let everything = || {
-            let boxes = self.0.all().into_iter().map(|managed| Claim::change(&managed.name));
-            let switches = self.0.switches().keys().map(Claim::change).collect::<Vec<_>>();
-            boxes.chain(switches).collect()
-        };
-        let taken = self.0.claims.take(&Subject::Daemon, CHANGE_TIMEOUT, &everything);
-        let _claims = taken.map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
-        let running = self.boxes_in_fabric()?;
-        if !is_forced && !running.is_empty() {
-            return Err(OperationError::FabricInUse(running.len()));
-        }
-        // Keeps new boxes away, which nobody has claimed.
+        self.refuse_in_use(is_forced)?;
+        // Keeps new boxes away while the operations in progress end.
         let was_draining = self.0.draining.swap(true, Ordering::SeqCst);
+        let result = self.restart_unused(is_forced);
+        self.0.draining.store(was_draining, Ordering::SeqCst);
+        let restarted = result?;
+        let message =
+            format!("the fabric was restarted on request with all boxes in {:.1} ms", restarted.away_ms);
+        self.0.journal.note(EventKind::FabricRestarted, Subject::Daemon, message);
+        self.set_draining(false)?;
+        Ok(restarted)
+    }
+
+    /// Refuses a restart of the fabric that stops boxes, unless it is forced. Returns the boxes.
+    fn refuse_in_use(&self, is_forced: bool) -> Result<Vec<BoxName>, OperationError> {
+        let running = self.boxes_in_fabric()?;
+        match is_forced || running.is_empty() {
+            true => Ok(running),
+            false => Err(OperationError::FabricInUse(running.len())),
+        }
+    }
+
+    /// Replaces the fabrics while no operation is in progress; the next ones wait.
+    fn restart_unused(&self, is_forced: bool) -> Result<FabricRestart, OperationError> {
+        let daemon = Subject::Daemon;
+        let everything = || vec![Claim::change(Subject::Daemon)];
+        let taken = self.0.claims.take(&daemon, CHANGE_TIMEOUT, &everything);
+        let _claims = taken.map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
+        let running = self.refuse_in_use(is_forced)?;
         let start = Instant::now();
         self.stop_boxes(&running);
         // What the old fabric reports is lost with it.
         self.fetch_events();
-        let result = self.0.fabrics.all().iter().try_for_each(|link| self.replace_fabric(link));
-        let away = start.elapsed();
-        self.0.draining.store(was_draining, Ordering::SeqCst);
-        result?;
-        let message = format!(
-            "the fabric was restarted on request with all boxes in {:.1} ms",
-            away.as_secs_f64() * 1e3
-        );
-        self.0.journal.note(EventKind::FabricRestarted, Subject::Daemon, message);
-        self.set_draining(false)?;
+        self.0.fabrics.all().iter().try_for_each(|link| self.replace_fabric(link))?;
+        let away_ms = start.elapsed().as_secs_f64() * 1e3;
         let up = self.boxes_in_fabric()?;
         let (boxes, missing) = running.into_iter().partition(|name| up.contains(name));
-        Ok(FabricRestart { boxes, missing, away_ms: away.as_secs_f64() * 1e3 })
+        Ok(FabricRestart { boxes, missing, away_ms })
     }
 
     /// Stops boxes gracefully, several at a time. That they are to run stays stored.

@@ -5,7 +5,7 @@
 //! thread panics, the steps are undone in reverse order, and the store has not changed. Events that tell of a change are
 //! reported once it is committed.
 
-use super::claims::{Claim, Conflict};
+use super::claims::{Claim, ClaimGuard, Conflict};
 use super::managed_box::ManagedBox;
 use super::state::Supervisor;
 use crate::error::OperationError;
@@ -119,6 +119,17 @@ impl Drop for Operation<'_> {
 }
 
 impl Supervisor {
+    /// Takes the claims of an operation about `subject`. A restart of the fabric waits for all of them, and they wait for it.
+    pub(super) fn claim_for(
+        &self,
+        subject: &Subject,
+        claims: &dyn Fn() -> Vec<Claim>,
+    ) -> Result<ClaimGuard<'_>, OperationError> {
+        let with_daemon = || std::iter::once(Claim::rely(Subject::Daemon)).chain(claims()).collect();
+        let taken = self.0.claims.take(subject, CHANGE_TIMEOUT, &with_daemon);
+        taken.map_err(|Conflict { subject, .. }| OperationError::Changing(subject))
+    }
+
     /// Runs an operation: all of `steps`, or nothing.
     pub(super) fn operate<T>(
         &self,
@@ -128,11 +139,7 @@ impl Supervisor {
         steps: impl FnOnce(&mut Operation) -> Result<T, OperationError>,
     ) -> Result<T, OperationError> {
         let subject = subject.into();
-        let _claims = self
-            .0
-            .claims
-            .take(&subject, CHANGE_TIMEOUT, claims)
-            .map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
+        let _claims = self.claim_for(&subject, claims)?;
         // Since the request was authorised, another owner's object may have taken the name.
         if !matches!(action, Action::Create | Action::Apply) {
             self.require_own(&subject)?;

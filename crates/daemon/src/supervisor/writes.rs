@@ -1,12 +1,11 @@
 //! Writes to handlers of boxes. Those that change a configuration are recorded by the fabric, which executes them again or
 //! loses them when it restarts a box, and in the store, for the next fabric.
 
-use super::claims::{Claim, Conflict};
+use super::claims::Claim;
 use super::managed_box::ManagedBox;
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
-use crate::limits::CHANGE_TIMEOUT;
 use crate::store::StoreChange;
 use api::{BoxName, ConfigurationName, Drift, Event, EventKind, HandlerPath, RecordedWrite, Subject};
 use protocol::fabric::{WritesReply, orders};
@@ -23,12 +22,7 @@ impl Supervisor {
         }
         let name = &path.name;
         let managed = self.0.managed_box(name)?;
-        let claims = || vec![Claim::change(name)];
-        let _claims = self
-            .0
-            .claims
-            .take(&Subject::from(name), CHANGE_TIMEOUT, &claims)
-            .map_err(|Conflict { subject, .. }| OperationError::Changing(subject))?;
+        let _claims = self.claim_for(&Subject::from(name), &|| vec![Claim::change(name)])?;
         let written = self.0.fabrics.ask(orders::WriteHandler {
             name: name.clone(),
             configuration: path.configuration.clone(),
