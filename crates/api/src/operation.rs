@@ -97,6 +97,11 @@ impl Body for Capture {
 
 impl Body for Bytes {
     const MEDIA: Option<&'static str> = Some("application/octet-stream");
+
+    /// Generators of clients leave out an operation whose body has no schema.
+    fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
+        Some(schemars::json_schema!({ "type": "string", "format": "binary" }))
+    }
 }
 
 impl Body for Metrics {
