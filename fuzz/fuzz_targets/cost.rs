@@ -152,6 +152,6 @@ fuzz_target!(|text: &str| {
     assert!(two.work <= FIXED_WORK + WORK_PER_BYTE * two.size, "too much work\n{growth}");
     assert!(two.memory <= FIXED_MEMORY + MEMORY_PER_BYTE * two.size as i64, "too much memory\n{growth}");
     // A text that is cut off at a limit may grow by less than its repetitions, and so may what it expands to.
-    let proportional = MAX_GROWTH * one.work / 100 * two.size.max(one.size) / one.size;
+    let proportional = MAX_GROWTH * one.work / 100 * two.size.max(one.size) / one.size.max(1);
     assert!(two.work <= FIXED_WORK + proportional, "more than linear work\n{growth}");
 });
