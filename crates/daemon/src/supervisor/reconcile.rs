@@ -361,6 +361,10 @@ impl Supervisor {
                 if is_wanted {
                     // The fabric records a failure.
                     let _ = self.boot(managed, Boot { restore: true, replay });
+                    // A request to stop it may have come to the fabric before the order to start it.
+                    if !managed.inner().running {
+                        self.bring_down(&managed.name, true);
+                    }
                 }
                 Ok(())
             }
