@@ -103,7 +103,7 @@ fn boxes_go_on_when_launcher_and_daemon_are_killed() {
         planes.check(&["fabric", "drain"], 0, &["1 box still runs"]);
         planes.check(&["fabric", "drain", "--cancel"], 0, &[]);
     }
-    // A box that goes on although nobody comes would never end.
+    // If no launcher comes, the box must end too.
     let launcher = planes.launcher().expect("a launcher");
     [launcher, daemon.id()].into_iter().for_each(kill);
     daemon.wait().expect("an end");

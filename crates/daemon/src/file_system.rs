@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_file_system_is_named_by_its_mount_point() {
-        // `/proc` is a file system of its own wherever there is one.
+        // `/proc`, where it is mounted, is a separate file system.
         let found = FileSystem::of(Path::new("/proc/self/none/such"));
         assert_eq!(found.to_string(), "the file system at /proc, which has /proc/self/none/such,");
         let found = FileSystem::of(Path::new("/"));

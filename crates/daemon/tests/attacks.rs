@@ -21,7 +21,7 @@ use support::{Daemon, Folder, TIMEOUT, TOKEN, until, with_tcp};
 /// The longest time of an answer to an authorised caller, also on a loaded machine.
 const MAX_LATENCY: Duration = Duration::from_secs(5);
 
-/// Bytes by which an attack may let the memory of the daemon grow, if it sends little itself.
+/// Maximum growth of the daemon's memory, in bytes, under an attack that sends little itself.
 const MAX_GROWTH: u64 = 96 << 20;
 
 /// Not a test: the daemon that the other tests start.
@@ -128,7 +128,7 @@ fn unix(folder: &Folder) -> UnixStream {
 
 /// 512 clients finish the TLS handshake and have no token. Half of them say nothing, half a byte a second of a header.
 #[test]
-fn tls_clients_without_a_token_delay_nobody() {
+fn tls_clients_without_a_token_delay_no_other_caller() {
     let folder = Folder::new("attack-tls");
     let (daemon, with) = with_tcp(&folder);
     let connect = connector(&folder, daemon.port);
@@ -156,7 +156,7 @@ fn tls_clients_without_a_token_delay_nobody() {
     drop(silent);
 }
 
-/// Headers and bodies that arrive a byte at a time end within their time limits, and delay nobody.
+/// Headers and bodies that arrive a byte at a time end within their time limits, and delay no other caller.
 #[test]
 fn slow_headers_and_bodies_end_in_time() {
     const COUNT: usize = 64;
@@ -290,7 +290,7 @@ fn ten_thousand_wrong_tokens_are_counted() {
             messages().into_iter().filter_map(|text| text.split_once(" more wrong")?.0.parse::<usize>().ok());
         more.sum()
     };
-    // The first of each minute is an event of its own.
+    // The first of each minute is a separate event.
     while reported() + 10 < sum(1) {
         assert!(begin.elapsed() < Duration::from_secs(80), "{:?}", messages());
         std::thread::sleep(Duration::from_millis(500));

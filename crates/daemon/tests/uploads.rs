@@ -163,7 +163,7 @@ fn uploads_that_are_broken_off_leave_nothing() {
     let before = unnamed_files(daemon.child.id());
     let begun = begin(&folder, "a", 1000, b"part");
     until("it arrives", || unnamed_files(daemon.child.id()).0 > before.0);
-    // It does not exist yet, and nobody else can take the name.
+    // It does not exist yet, and no other upload can take the name.
     assert_eq!(code(client.send(&op::CREATE_BOX, &[], &with_upload("fw", "a"))), ErrorCode::NotFound);
     assert_eq!(code(upload(&client, "a", b"other")), ErrorCode::Busy);
     assert_eq!(code(client.ask(&op::REMOVE_UPLOAD, &["a"])), ErrorCode::Busy);

@@ -13,7 +13,7 @@ const MAX_MATCHES: usize = 256;
 /// Conjunctions while an expression is translated, before those that others contain are removed.
 const MAX_CONJUNCTIONS: usize = 4 * MAX_MATCHES;
 
-/// The tests of the fragment offset by which the rule language ensures that a packet has ports.
+/// The tests of the fragment offset that the rule language adds so that a packet has ports.
 const FRAGMENT_OFFSET: u32 = 0x1fff;
 /// The tests of `ip frag`.
 const FRAGMENT: u32 = 0x3fff;

@@ -6,7 +6,7 @@
 //! - the matches of an expression match the packets for which `classify` finds that the expression holds;
 //! - what a flow entry cannot match is an error, never ignored.
 //!
-//! This is a crate of its own so that a process with a flow table links no parser of texts.
+//! This crate is apart from `flow-table`, so that a process with a flow table links no text parser.
 //!
 //! Absent: actions, priorities and everything else of a flow entry.
 #![forbid(unsafe_code)]

@@ -44,7 +44,7 @@ pub struct Change {
     pub priority: u16,
     /// The instructions of the entry.
     pub instructions: Instructions,
-    /// A number of the controller's choice, by which it can select entries.
+    /// A number that the controller chooses. It can select entries with it.
     pub cookie: u64,
     /// Bits of the cookie that an entry must share with `cookie` to be modified or deleted.
     pub cookie_mask: u64,

@@ -2,7 +2,7 @@
 
 use packet::protocol;
 
-/// Extension headers that are walked. Each costs time, and nobody needs more; the limit of Linux is 8 options a header
+/// Extension headers that are walked. Each costs time, and real packets have fewer; the limit of Linux is 8 options a header
 /// and no limit on headers, which attackers use against middleboxes (RFC 9098).
 const MAX_HEADERS: usize = 12;
 

@@ -88,16 +88,16 @@ pub enum Field {
     IpFragment = 128,
 }
 
-/// The place of a field in a key: `bits` bits of `word`, shifted left by `shift`. More than 64 bits continue in the
+/// The bits of a field in a key: `bits` bits of `word`, shifted left by `shift`. More than 64 bits continue in the
 /// next word, which holds the lower ones.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct BitRange {
     word: usize,
     shift: u32,
     pub(crate) bits: u32,
 }
 
-impl Place {
+impl BitRange {
     pub(crate) fn read(self, words: &Words) -> u128 {
         if self.bits > 64 {
             return u128::from(words[self.word]) << 64 | u128::from(words[self.word + 1]);
@@ -189,7 +189,7 @@ impl Field {
     /// Width in bits.
     #[must_use]
     pub fn bits(self) -> u32 {
-        self.place().bits
+        self.bit_range().bits
     }
 
     /// Whether OpenFlow 1.3.5 (7.2.3) allows a mask. [`crate::Match`] allows one for every field.
@@ -233,7 +233,7 @@ impl Field {
         )
     }
 
-    pub(crate) fn place(self) -> Place {
+    pub(crate) fn bit_range(self) -> BitRange {
         let (word, shift, bits) = match self {
             Self::InPort => (0, 32, 32),
             Self::EthType => (0, 16, 16),
@@ -266,7 +266,7 @@ impl Field {
             Self::NdSll => (12, 0, 48),
             Self::NdTll => (13, 0, 48),
         };
-        Place { word, shift, bits }
+        BitRange { word, shift, bits }
     }
 
     /// The bits of word 2 that are set in every packet that has the field.
@@ -334,10 +334,10 @@ mod tests {
             for fill in [0, u64::MAX] {
                 let mut words = [fill; crate::layout::WORDS];
                 let value = 0x0123_4567_89ab_cdef_8765_4321_0fed_cba9 & ones(field.bits());
-                let before = field.place().read(&words);
-                field.place().write(&mut words, value);
-                assert_eq!(field.place().read(&words), value, "{field:?}");
-                field.place().write(&mut words, before);
+                let before = field.bit_range().read(&words);
+                field.bit_range().write(&mut words, value);
+                assert_eq!(field.bit_range().read(&words), value, "{field:?}");
+                field.bit_range().write(&mut words, before);
                 assert_eq!(words, [fill; crate::layout::WORDS], "{field:?}");
             }
         }
@@ -348,7 +348,7 @@ mod tests {
     fn fields_of_one_packet_do_not_overlap() {
         let bits = |field: Field| {
             let mut words = [0; crate::layout::WORDS];
-            field.place().write(&mut words, ones(field.bits()));
+            field.bit_range().write(&mut words, ones(field.bits()));
             words
         };
         let overlap =

@@ -165,7 +165,7 @@ pub struct Groups {
 /// What a group needs to know of a packet and its switch.
 #[derive(Clone, Copy)]
 pub struct GroupContext<'a> {
-    /// The hash of the packet's flow ([`crate::Key::flow_hash`]), by which `select` chooses. Packets of one flow take one
+    /// The hash of the packet's flow ([`crate::Key::flow_hash`]), from which `select` chooses. Packets of one flow take one
     /// bucket as long as it is live and keeps its weight, whatever other buckets are added and removed.
     pub flow_hash: u64,
     /// Whether a port is up.

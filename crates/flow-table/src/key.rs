@@ -17,14 +17,14 @@ impl Key {
     /// The value of a field; `None` if the packet does not have it.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<u128> {
-        self.has(field).then(|| field.place().read(&self.words))
+        self.has(field).then(|| field.bit_range().read(&self.words))
     }
 
     /// Sets a field that the packet has. Returns false, and changes nothing, if it does not have it.
     pub(crate) fn set(&mut self, field: Field, value: u128) -> bool {
         let present = self.has(field);
         if present {
-            field.place().write(&mut self.words, value);
+            field.bit_range().write(&mut self.words, value);
         }
         present
     }

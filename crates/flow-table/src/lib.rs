@@ -19,8 +19,8 @@
 //! - the memory of a pipeline and of a cache has a bound, which is checked before it is allocated.
 //!
 //! Absent: outputs (see [`Effects`]), texts (see `flow-expression`), messages of the OpenFlow protocol,
-//! threads, clocks and random sources. Times and seeds are arguments. Each thread of a switch has a pipeline and a cache
-//! of its own.
+//! threads, clocks and random sources. Times and seeds are arguments. Threads share neither a pipeline nor a
+//! cache.
 #![forbid(unsafe_code)]
 
 mod action;

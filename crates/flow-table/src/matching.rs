@@ -70,8 +70,8 @@ impl Match {
     /// # Errors
     /// See [`MatchError`].
     pub fn with_masked(mut self, field: Field, value: u128, mask: u128) -> Result<Self, MatchError> {
-        let place = field.place();
-        if (value | mask) & !ones(place.bits) != 0 {
+        let range = field.bit_range();
+        if (value | mask) & !ones(range.bits) != 0 {
             return Err(MatchError::TooWide(field));
         }
         if value & !mask != 0 {
@@ -80,12 +80,12 @@ impl Match {
         if !field.belongs(self.nature()) {
             return Err(MatchError::Prerequisite(field));
         }
-        if place.read(&self.mask) != 0 {
+        if range.read(&self.mask) != 0 {
             return Err(MatchError::Duplicate(field));
         }
         if mask != 0 {
-            place.write(&mut self.mask, mask);
-            place.write(&mut self.value, value);
+            range.write(&mut self.mask, mask);
+            range.write(&mut self.value, value);
             self.mask[2] |= field.presence();
             self.value[2] |= field.presence();
         }
@@ -95,11 +95,11 @@ impl Match {
     /// The value and mask of a field; `None` if it is not matched.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<(u128, u128)> {
-        let place = field.place();
-        let mask = place.read(&self.mask);
+        let range = field.bit_range();
+        let mask = range.read(&self.mask);
         let matched =
             mask != 0 && field.belongs(self.nature()) && self.value[2] & field.presence() == field.presence();
-        matched.then(|| (place.read(&self.value), mask))
+        matched.then(|| (range.read(&self.value), mask))
     }
 
     /// The matched fields, in the order of their numbers: field, value, mask.
@@ -132,8 +132,8 @@ impl Match {
 
     /// The value of a field that is matched as a whole.
     fn exact(&self, field: Field) -> Option<u128> {
-        let place = field.place();
-        (place.read(&self.mask) == ones(place.bits)).then(|| place.read(&self.value))
+        let range = field.bit_range();
+        (range.read(&self.mask) == ones(range.bits)).then(|| range.read(&self.value))
     }
 
     /// What all packets of the match are.

@@ -25,7 +25,7 @@ const TUPLE_BYTES: usize = 18 << 10;
 /// Paths that a pipeline can always hold, a few times those of one batch of lookups.
 const MIN_PATHS: usize = 128;
 
-/// Limits of a pipeline. Reaching one is an error for whoever makes the change, never for packets.
+/// Limits of a pipeline. Reaching one makes a change fail, and never drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Entries of all tables.

@@ -13,7 +13,7 @@
 //! - A fabric starts without capabilities, and neither it nor what it executes can get one.
 //! - What a fabric sends is never read.
 //! - A process becomes a fabric because this launcher started it, or because the kernel says that it listens at a socket
-//!   that an earlier launcher of the same user made for a fabric, and that it is the fabrics' user. Nobody else is believed.
+//!   that an earlier launcher of the same user made for a fabric, and that it is the fabrics' user. Other processes are refused.
 //!
 //! Absent on purpose: threads, packets, boxes, configuration files, and knowledge of who uses a device.
 

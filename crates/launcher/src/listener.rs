@@ -99,7 +99,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A socket of messages, bound to a path that nobody but this process's user and root can connect to.
+/// A socket of messages, bound to a path to which only this process's user and root can connect.
 pub(crate) fn bind_private(path: &Path, flags: SocketFlags) -> rustix::io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     let address = SocketAddrUnix::new(path)?;

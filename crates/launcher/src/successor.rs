@@ -1,7 +1,7 @@
-//! The sockets by which the next launcher reaches the fabrics of one that was killed.
+//! The sockets at which the next launcher reaches the fabrics of one that was killed.
 //!
-//! A launcher binds a socket beside its own for each fabric, and the fabric listens there. The kernel then tells whoever
-//! connects which process listens, and which user that is: the next launcher believes neither a daemon nor a file.
+//! For each fabric, a launcher binds a socket in the folder of its own socket, and the fabric listens there. When the next
+//! launcher connects, the kernel tells it which process listens, and as which user. It trusts no daemon and no file.
 
 use crate::listener::{bind_private, own_sockets};
 use protocol::Channel;
@@ -68,7 +68,7 @@ pub(crate) fn remove(launcher: &Path, number: u32) {
     let _ = fs::remove_file(path(launcher, number));
 }
 
-/// The fabrics of a launcher that has ended, with their numbers. Sockets at which nobody listens any more are removed.
+/// The fabrics of a launcher that has ended, with their numbers. Sockets without a listener are removed.
 pub(crate) fn orphans(launcher: &Path) -> Vec<(u32, Result<Orphan, AdoptError>)> {
     let numbers = own_sockets(launcher, SUFFIX).into_iter();
     let reached = numbers.map(|number| (number, reach(&path(launcher, number))));

@@ -1,4 +1,4 @@
-//! What the processes of a daemon cost each other and the packets: ends of the daemon, and owners that share a host.
+//! Measurements of the processes: packet loss while the daemon is away, and owners that share a host.
 
 mod outage;
 mod owners;

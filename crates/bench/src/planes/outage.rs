@@ -1,6 +1,5 @@
-//! What ends and replacements of the daemon cost the packets: a stream at half of the measured throughput passes a switch
-//! while the daemon is killed or upgraded. Packets are counted by the box that sends them and by the one that receives
-//! them, so any gap in the sequence is a difference.
+//! Packet loss while the daemon is killed or upgraded. A stream at half of the measured throughput passes a switch. The
+//! sender and the receiver count its packets; the difference is the loss.
 
 use super::requests::{NewBox, create_box, create_switch, number, remove_box};
 use crate::error::MeasureError;
@@ -79,7 +78,7 @@ pub struct Outage {
     pub upgrades: Interrupted,
 }
 
-/// Measures with a daemon of its own, `program daemon`, which is interrupted `interruptions` times in each way.
+/// Starts `program daemon` for the measurement. The daemon is interrupted `interruptions` times in each way.
 pub fn outage(program: &Path, interruptions: u32) -> Result<Outage, MeasureError> {
     let folder = TemporaryFolder::new().map_err(MeasureError::Folder)?;
     let mut processes = Processes::new(program, folder.path());

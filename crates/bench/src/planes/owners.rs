@@ -1,5 +1,5 @@
-//! How two owners share the processors, and how late one owner's packets are beside the other's load, where each owner has a
-//! fabric of its own.
+//! Two owners with a fabric each: how they share the processors, and how much the load of one delays the packets of the
+//! other.
 
 use super::requests::{NewBox, create_box, create_switch, number, read, remove_box};
 use crate::error::MeasureError;
@@ -53,7 +53,7 @@ pub struct RoundTrips {
     pub max_us: f64,
 }
 
-/// Measures with a daemon of its own, `program daemon`, whose owners have these weights.
+/// Starts `program daemon` for the measurement, with these weights for its owners.
 pub fn owners(program: &Path, weights: [u16; 2]) -> Result<Owners, MeasureError> {
     let folder = TemporaryFolder::new().map_err(MeasureError::Folder)?;
     let share = |place: usize| format!("--fabric-share={}={}", OWNERS[place], weights[place]);

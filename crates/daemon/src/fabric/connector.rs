@@ -178,7 +178,7 @@ impl LauncherConnector {
 
 impl Drop for LauncherConnector {
     fn drop(&mut self) {
-        // Wakes whoever waits for the end of the connection, which would keep it open.
+        // A thread that waits for the end of the connection would keep it open.
         if let Some(client) = &self.state().client {
             client.shut_down();
         }

@@ -1,4 +1,4 @@
-//! Files with secrets, which nobody else may read or change.
+//! Files with secrets, which no other user may read or change.
 
 use rustix::process::geteuid;
 use std::fmt;
@@ -82,7 +82,7 @@ mod tests {
                 assert!(is_shared(owner, 0o100_000 | mode, user), "{owner} {mode:o} {user}");
             }
         }
-        // What systemd's LoadCredential gives a service with a user of its own.
+        // What systemd's LoadCredential gives a service with `User=`.
         assert!(!is_shared(0, 0o100_440, 999) && !is_shared(0, 0o100_400, 999));
         for mode in [0o444, 0o460, 0o644, 0o442] {
             assert!(is_shared(0, 0o100_000 | mode, 999), "{mode:o}");

@@ -99,7 +99,7 @@ impl Supervisor {
         self.0.all().into_iter().filter_map(attached).collect()
     }
 
-    /// The ports by which boxes and switches of owners are attached to a switch by the definition of a switch.
+    /// The ports in the definition of a switch that attach boxes and switches of these owners.
     fn ports_of(&self, owners: &BTreeSet<Owner>, switch: &SwitchName) -> Vec<(SwitchName, AddPort)> {
         let is_of_box = |port: &AddPort| match &port.driver {
             PortDriver::Box { name, .. } => {

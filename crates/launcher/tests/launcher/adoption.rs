@@ -94,7 +94,7 @@ fn adopted_fabrics_end_with_their_launcher() {
 
 /// A launcher is killed at any time, also while it starts fabrics.
 #[test]
-fn no_moment_of_a_kill_leaves_a_fabric_that_nobody_ends() {
+fn no_kill_leaves_a_fabric_running_for_good() {
     let mut launcher = TestLauncher::start_to_stay();
     let mut pids = Vec::new();
     for round in 0_u64..12 {
@@ -160,7 +160,7 @@ fn what_is_no_fabric_is_left_alone() {
     let mut launcher = TestLauncher::start_to_stay();
     launcher.connect();
     launcher.kill();
-    // Nobody listens any more.
+    // The socket has no listener any more.
     drop(pretend(&socket_of(&launcher, "7")));
     let others = ["x", "", "01", "+1", "-1", "4294967296", "1.lock"].map(|name| socket_of(&launcher, name));
     let listening = others.each_ref().map(|path| pretend(path));

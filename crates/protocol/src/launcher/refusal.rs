@@ -67,7 +67,7 @@ pub enum Step {
     RaiseFileLimit,
     /// Protect fabrics from being ended first when memory is short.
     LowerOomScore,
-    /// Make the socket by which the next launcher reaches a fabric.
+    /// Make the socket at which the next launcher reaches a fabric.
     MakeSuccessorSocket,
     /// Put a fabric in a control group of its own.
     MakeCgroup,

@@ -1,4 +1,4 @@
-//! `clickbox bench outage`: what is lost while the daemon is killed or upgraded.
+//! `clickbox bench outage`: packet loss while the daemon is killed or upgraded.
 
 use bench::planes::{Interrupted, Outage, outage};
 use clap::Args;
@@ -8,9 +8,9 @@ use crate::output;
 
 /// Count the packets that are lost while the daemon is killed and upgraded.
 ///
-/// Starts a daemon of its own with a store in a temporary folder. A box sends packets of 60 bytes through a switch to
-/// another box, at half of the rate at which nothing was lost before. Meanwhile the daemon is killed by SIGKILL and started again,
-/// and then replaced by `clickbox upgrade`. Also prints how long it takes until a handler of a box answers again.
+/// Starts a new daemon with a store in a temporary folder. A box sends packets of 60 bytes through a switch to another box,
+/// at half of the throughput (the highest rate without loss, RFC 2544). The daemon is killed and started again, and then
+/// replaced as by `clickbox upgrade`. Also prints the time until a handler of a box answers again.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench outage --count 10")]
 pub(super) struct Arguments {

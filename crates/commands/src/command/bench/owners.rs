@@ -8,9 +8,9 @@ use crate::output;
 
 /// Measure how two owners share the processors, and one's latency beside the other's load.
 ///
-/// Starts a daemon of its own with a fabric for each owner. Boxes of the first owner ping each other through a switch, first
-/// alone, and then beside as many boxes of the second owner as there are processors, which always have work. In the end
-/// both owners have such boxes, and the processor time of their fabrics is compared.
+/// Starts a new daemon with a fabric for each owner. A box of the first owner pings another one through a switch: first
+/// alone, then while the second owner runs one busy box for each processor. Finally both owners run busy boxes, and the
+/// processor time of the two fabrics is measured.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench owners --weights 300 100")]
 pub(super) struct Arguments {
