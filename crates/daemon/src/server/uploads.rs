@@ -53,7 +53,7 @@ const CHUNK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes that are written at once.
 const WRITE_SIZE: usize = 256 << 10;
 
-/// Whose an upload is. Administrators have an owner of their own.
+/// The owner of an upload (`None`: administrators), and its name.
 type Key = (Option<Owner>, UploadName);
 
 /// An upload.
@@ -281,23 +281,25 @@ impl Uploads {
         let mut used = Vec::new();
         for (of_set, files) in found {
             for (name, upload, file, bytes) in of_set {
+                let source = file.clone();
                 let read = move || {
                     let mut contents = vec![0; clamp(bytes)];
-                    file.read_exact_at(&mut contents, 0).map(|()| contents)
+                    source.read_exact_at(&mut contents, 0).map(|()| contents)
                 };
                 let contents = blocking(read).await.map_err(|error| failed(&self.folder, &error))?;
                 files.push(File { name, contents: api::Value(contents) });
-                used.push((owner.clone(), upload));
+                used.push(((owner.clone(), upload), file));
             }
         }
         Ok(UsedUploads(used))
     }
 
-    /// Removes uploads that a request has installed.
+    /// Removes uploads that a request has installed. One that was replaced meanwhile stays.
     pub(super) fn remove_used(&self, used: UsedUploads) {
         let mut table = self.table();
-        for key in used.0 {
-            if table.get(&key).is_some_and(|upload| upload.file.is_some()) {
+        for (key, file) in used.0 {
+            let present = table.get(&key).and_then(|upload| upload.file.as_ref());
+            if present.is_some_and(|present| Arc::ptr_eq(present, &file)) {
                 table.remove(&key);
             }
         }
@@ -315,7 +317,7 @@ impl Uploads {
 
 /// Uploads whose contents a request has.
 #[derive(Debug)]
-pub(super) struct UsedUploads(Vec<Key>);
+pub(super) struct UsedUploads(Vec<(Key, Arc<fs::File>)>);
 
 fn missing(name: &UploadName) -> ErrorResponse {
     let message = format!(
