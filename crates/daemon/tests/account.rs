@@ -4,12 +4,13 @@ mod support;
 
 use api::{
     AccountPlace, AccountQuery, AccountReport, AccountRow, AddPort, CreateBox, CreateSwitch, ErrorCode,
-    Limits, MacAddr, PortDriver, PortRequest, Restart, Sandbox,
+    Limits, MacAddr, PortDriver, PortRequest, Quota, Restart, Right, Sandbox,
 };
-use daemon::Supervisor;
+use daemon::{Caller, Settings, Supervisor, User};
 use std::collections::BTreeMap;
 use std::path::Path;
-use support::{Folder, handler, name, process, state, switch, until};
+use std::sync::Arc;
+use support::{Folder, ThreadFabric, handler, name, process, state, switch, until};
 use test_support::{Capability, require};
 
 /// Examples that run in a box.
@@ -353,4 +354,116 @@ fn accounts_are_asked_for_by_name() {
     assert!(message.contains("box/fw or switch/fw"), "{message}");
     let kind = serde_json::to_value(AccountPlace::Box { name: name("fw") }).unwrap();
     assert_eq!(kind, serde_json::json!({ "kind": "box", "name": "fw" }));
+}
+
+/// The rows of a report that belong to no box alone, as they are shown.
+fn network(report: &AccountReport) -> Vec<String> {
+    let places = report.places.iter().map(|row| row.place.to_string());
+    places
+        .filter(|place| ["switch", "proxy", "port", "link"].iter().any(|kind| place.starts_with(kind)))
+        .collect()
+}
+
+/// Boxes of two owners at a switch that one shares: the link between the two fabrics has a row, and so has the proxy. Both
+/// equal what the boxes have sent and received.
+#[test]
+fn links_between_fabrics_have_rows() {
+    let fabrics = ThreadFabric::new(image::CLICKBOX, 1);
+    let settings = Settings { fabric_per_owner: true, ..Settings::new(fabrics.clone(), "clickbox") };
+    let supervisor = Supervisor::start(&settings).unwrap();
+    let of = |owner: &str, name: &str, peer: u8, limit: i64| {
+        let text = format!(
+            "FromDevice(0) -> in :: Counter -> Discard;
+             s :: RatedSource(DATA \\<02000000000{peer} 020000000009 0800>, RATE 20000, LIMIT {limit}) -> out :: Counter
+             -> ToDevice(0);"
+        );
+        let mut definition = make(Sandbox::Process, name, &text, &["lan"]);
+        definition.ports[0].mac = Some(MacAddr::new([2, 0, 0, 0, 0, 3 - peer]));
+        definition.ring = "1024".parse().unwrap();
+        CreateBox { owner: owner.parse().unwrap(), ..definition }
+    };
+    let shared_with = ["bob".parse().unwrap()].into();
+    let lan =
+        CreateSwitch { owner: "alice".parse().unwrap(), shared_with, ..CreateSwitch::new(switch("lan")) };
+    supervisor.create_switch(lan).unwrap();
+    supervisor.create_box(of("alice", "hers", 2, 300)).unwrap();
+    supervisor.create_box(of("bob", "his", 1, 500)).unwrap();
+    let books = || {
+        ["hers/out.count", "hers/in.count", "his/out.count", "his/in.count"]
+            .map(|path| read(&supervisor, path))
+    };
+    // Her first frames may come before his box is there.
+    until("all frames have passed", || {
+        let [out_a, in_a, out_b, _] = books();
+        (out_a, in_a, out_b) == (300, 500, 500)
+    });
+    let report = account(&supervisor, None);
+    check_rest(&report);
+    let shown = [
+        "port lan/from-bob",
+        "port lan/hers.0",
+        "switch lan",
+        "port lan@bob/his.0",
+        "port lan@bob/uplink",
+        "proxy lan@bob",
+    ];
+    let link = "link lan/from-bob - lan@bob";
+    assert_eq!(network(&report), [&shown[..], &[link]].concat());
+    let [_, _, _, received] = books();
+    assert_eq!(numbers(&report, link), [received + 500, 0, received + 500, 0, 0, 0, 0, 0]);
+    assert_eq!(numbers(&report, "ring to his:0")[..3], [received, 0, received]);
+    assert_eq!(numbers(&report, "port lan@bob/his.0"), [received + 500, 0, received + 500, 0, 0, 0, 0, 0]);
+    assert_eq!(numbers(&report, "proxy lan@bob")[0], received + 500);
+    // Who asks for the switch sees the link and the proxy, and so does the owner of the boxes there.
+    assert_eq!(network(&account(&supervisor, Some("lan"))), [&shown[..], &[link]].concat());
+    let bob = supervisor.for_caller(Caller::User(Arc::new(User {
+        name: "bob".parse().unwrap(),
+        owner: "bob".parse().unwrap(),
+        rights: Right::OF_TOKENS.into(),
+        quota: Quota::default(),
+    })));
+    assert_eq!(network(&account(&bob, None)), [&shown[3..], &[link]].concat());
+
+    // Under load, each row differs by what moved at most.
+    for name in ["hers", "his"] {
+        supervisor.write(&handler(&format!("{name}/s.limit")), b"-1").unwrap();
+        supervisor.write(&handler(&format!("{name}/s.active")), b"true").unwrap();
+    }
+    let mut moved = 0;
+    for _ in 0..50 {
+        for row in account(&supervisor, None).places {
+            let Some(difference) = row.difference else { continue };
+            assert!(difference.unsigned_abs() <= row.moved, "{row:#?}");
+            moved += if row.place.to_string() == link { row.moved } else { 0 };
+        }
+    }
+    assert!(moved > 0);
+    // The fabric of one owner ends. What is lost at the link is counted, and the row begins anew.
+    let [before, ..] = numbers(&account(&supervisor, None), link);
+    fabrics.kill(2);
+    until("the link is back", || {
+        let report = account(&supervisor, Some("lan"));
+        let row = report.places.iter().find(|row| row.place.to_string() == link);
+        row.is_some_and(|row| row.incoming.is_some_and(|incoming| incoming > 0 && incoming < before))
+    });
+    supervisor.write(&handler("hers/s.active"), b"false").unwrap();
+    // His box begins anew, as in its definition.
+    until("his box has sent all", || {
+        let sent = supervisor.read(&handler("his/out.count"), b"");
+        sent.is_ok_and(|read| read.value.text().trim() == "500")
+    });
+    until("nothing passes any more", || {
+        account(&supervisor, Some("lan")).places.iter().all(|row| row.moved == 0)
+    });
+    let report = account(&supervisor, Some("lan"));
+    check_rest(&report);
+    assert!(numbers(&report, link)[0] > 0);
+    // Losses at both ends of the link show at the switch.
+    let detail = supervisor.show_switch(&switch("lan")).unwrap();
+    let to_bob = detail.port_list.iter().find(|port| port.name.to_string() == "from-bob").unwrap();
+    for reason in ["down", "full"] {
+        let lost = |place: &str| losses(&report, place).get(reason).copied().unwrap_or(0);
+        let both = lost("port lan/from-bob") + lost("port lan@bob/uplink");
+        assert_eq!(to_bob.drops.get(reason).copied().unwrap_or(0), both, "{reason}");
+    }
 }

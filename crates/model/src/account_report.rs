@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::name::{BoxName, ConfigurationName, PipeName, PortName, SwitchName};
+use crate::name::{BoxName, ConfigurationName, Owner, PipeName, PortName, SwitchName};
 use crate::time::Time;
 
 /// A place through which packets pass: an object such as `{"kind": "port", "switch": "lan", "port": "up"}`.
@@ -25,7 +25,7 @@ pub enum AccountPlace {
         /// The port.
         port: PortName,
     },
-    /// A pipe between ports of switches.
+    /// A pipe between ports of switches. Between the fabrics of two owners: since the link was last made.
     Link {
         /// The switch at one end.
         switch: SwitchName,
@@ -35,6 +35,31 @@ pub enum AccountPlace {
         far_switch: SwitchName,
         /// Its port.
         far_port: PortName,
+    },
+    /// The proxy of a switch: with a fabric for each owner, it connects the boxes of another owner to the switch.
+    Proxy {
+        /// The switch.
+        switch: SwitchName,
+        /// The owner of the boxes.
+        owner: Owner,
+    },
+    /// A port of a proxy, between the proxy and the box or the link behind the port.
+    ProxyPort {
+        /// The switch.
+        switch: SwitchName,
+        /// The owner of the boxes.
+        owner: Owner,
+        /// The port of the proxy.
+        port: PortName,
+    },
+    /// The link between a switch and a proxy of it, since it was last made.
+    ProxyLink {
+        /// The switch.
+        switch: SwitchName,
+        /// Its port.
+        port: PortName,
+        /// The owner of the boxes at the proxy.
+        owner: Owner,
     },
     /// A pipe between boxes, or a port of a box that is attached to nothing.
     Pipe {
@@ -89,6 +114,9 @@ impl fmt::Display for AccountPlace {
             Self::Link { switch, port, far_switch, far_port } => {
                 write!(f, "link {switch}/{port} - {far_switch}/{far_port}")
             }
+            Self::Proxy { switch, owner } => write!(f, "proxy {switch}@{owner}"),
+            Self::ProxyPort { switch, owner, port } => write!(f, "port {switch}@{owner}/{port}"),
+            Self::ProxyLink { switch, port, owner } => write!(f, "link {switch}/{port} - {switch}@{owner}"),
             Self::Pipe { pipe: Some(pipe), .. } => write!(f, "pipe {pipe}"),
             Self::Pipe { pipe: None, ends } => {
                 f.write_str("unattached")?;
@@ -191,7 +219,8 @@ pub struct AccountReport {
     pub time: Time,
     /// How long that took, in nanoseconds.
     pub took_ns: u64,
-    /// The accounts: ports, switches and links, then boxes.
+    /// The accounts: ports, switches and links, then boxes. With a fabric for each owner, these of each fabric, then the
+    /// links between fabrics.
     pub places: Vec<AccountRow>,
 }
 

@@ -27,6 +27,19 @@ pub struct SwitchBooks {
     pub planned: u64,
 }
 
+/// What passed a port's end of a link to another process, since the link was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkBooks {
+    /// Identifies the link: both ends have the same number.
+    pub link: u64,
+    /// Frames that this end put into the link.
+    pub sent: u64,
+    /// Frames that this end took out of the link, with those that were faulty.
+    pub received: u64,
+    /// Frames from the other end that wait to be taken here.
+    pub waiting: u64,
+}
+
 /// The frames in the rings of a box's port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingBooks {

@@ -34,7 +34,7 @@ mod source_guard;
 mod switch;
 
 pub use batch::{Batch, MAX_FRAME, SplitFrame};
-pub use books::{PortBooks, RingBooks, SwitchBooks};
+pub use books::{LinkBooks, PortBooks, RingBooks, SwitchBooks};
 pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};

@@ -1,6 +1,7 @@
 //! Captures at ports: copies of the frames that pass, in pcap format, for readers that may be slow.
 
 use crate::batch::{Batch, MAX_FRAME};
+use crate::books::LinkBooks;
 use crate::driver::{Driver, DriverError, Received, Sent};
 use capture::{LinkType, PcapEncoder};
 use std::fmt;
@@ -189,6 +190,14 @@ impl<D: Driver> Driver for CapturedDriver<D> {
 
     fn take_missed(&mut self) -> u64 {
         self.driver.take_missed()
+    }
+
+    fn link_books(&mut self) -> Option<LinkBooks> {
+        self.driver.link_books()
+    }
+
+    fn abandon(&mut self) -> u64 {
+        self.driver.abandon()
     }
 }
 

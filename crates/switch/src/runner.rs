@@ -1,7 +1,7 @@
 //! A switch with its drivers: moves frames, and sleeps when there are none.
 
 use crate::batch::Batch;
-use crate::books::PortBooks;
+use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
 use crate::driver::{Driver, DriverError, Received};
 use crate::forward::Forward;
@@ -109,11 +109,16 @@ impl<F: Forward> SwitchRunner<F> {
     }
 
     /// Replaces a port's driver and returns the old one. The new driver starts up even if the old one was down.
-    /// Settings, counters and bound addresses stay, and so do learned ones, unless the old driver was down.
+    /// Settings, counters and bound addresses stay, and so do learned ones, unless the old driver was down. Frames that are
+    /// lost with the old driver came back from it and are lost as `down`.
     pub fn set_driver(&mut self, port: PortId, driver: Box<dyn Driver>) -> Option<Box<dyn Driver>> {
         let slot = self.slots.get_mut(usize::from(port.0))?.as_mut()?;
+        let lost = slot.driver.abandon();
+        slot.came += lost;
         slot.down = None;
-        Some(std::mem::replace(&mut slot.driver, driver))
+        let old = std::mem::replace(&mut slot.driver, driver);
+        self.switch.lost(port, Reason::DOWN, lost);
+        Some(old)
     }
 
     /// Adds a link, which connects two ports without the switch. Returns its number, for
@@ -163,6 +168,11 @@ impl<F: Forward> SwitchRunner<F> {
     pub fn waiting(&self, port: PortId) -> u64 {
         let slot = self.slots.get(usize::from(port.0)).and_then(Option::as_ref);
         slot.map_or(0, |slot| slot.driver.waiting())
+    }
+
+    /// What passed a port's end of a link to another process, if the port is one.
+    pub fn link_books(&mut self, port: PortId) -> Option<LinkBooks> {
+        self.slots.get_mut(usize::from(port.0))?.as_mut()?.driver.link_books()
     }
 
     /// The descriptor of a port's device, if it must not be opened twice.

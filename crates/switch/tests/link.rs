@@ -68,6 +68,48 @@ fn frames_cross_a_link_in_order_and_unchanged() {
     }
 }
 
+/// The two sides count on their own. What a side sent, the other has taken, finds waiting, or is lost when the link ends.
+#[test]
+fn what_is_lost_with_a_link_is_counted_once() {
+    let (batch, numbers) = batch(&vec![vec![1; 60]; 100]);
+    let books = |port: &mut LinkPort| port.link_books().unwrap();
+    let used = || {
+        let (mut near, mut far) = link();
+        let mut got = Batch::new(30);
+        near.send(&batch, &numbers).unwrap();
+        far.receive(&mut got).unwrap();
+        far.send(&batch, &numbers[..40]).unwrap();
+        let (here, there) = (books(&mut near), books(&mut far));
+        assert_eq!(here.link, there.link);
+        assert_eq!((here.sent, here.received, here.waiting), (100, 0, 40));
+        assert_eq!((there.sent, there.received, there.waiting), (40, 30, 70));
+        (near, far)
+    };
+    // The other side ends without a word.
+    let (mut near, far) = used();
+    drop(far);
+    assert_eq!((near.abandon(), near.abandon()), (40 + 70, 70));
+    // Both sides end in good order, one after the other.
+    let (mut near, mut far) = used();
+    assert_eq!(far.abandon(), 70);
+    drop(far);
+    assert_eq!(near.abandon(), 40);
+    // Links are distinct.
+    let (mut near, mut other) = (used().0, used().0);
+    assert_ne!(books(&mut near).link, books(&mut other).link);
+
+    // A switch whose port gets another link has lost these frames at that port.
+    let (near, far) = used();
+    let mut runner =
+        SwitchRunner::new(LearningBridge::new(LearningSettings { seed: 1, ..LearningSettings::default() }))
+            .unwrap();
+    let port = runner.add_port(Box::new(near), PortSettings::default()).unwrap();
+    drop(far);
+    runner.set_driver(port, Box::new(link().0)).unwrap();
+    assert_eq!(runner.counters(port).unwrap().dropped(Reason::DOWN), 110);
+    assert_eq!(runner.port_books(port).unwrap().came, 110);
+}
+
 /// A side that sleeps is woken by the first frame, and once only.
 #[test]
 fn a_sleeping_side_is_woken() {

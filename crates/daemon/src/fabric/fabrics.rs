@@ -2,9 +2,10 @@
 
 use super::connector::Connector;
 use super::link::FabricLink;
+use super::proxy;
 use super::route::{OrderTarget, Route};
 use crate::error::OperationError;
-use api::{AccountRow, BoxName, Owner, SwitchName};
+use api::{BoxName, Owner, SwitchName};
 use protocol::StoreIdentity;
 use protocol::fabric::{Asked, BoxRuntime, FabricError, FabricFacts, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,7 +197,7 @@ impl Fabrics {
     }
 
     /// The answers of all fabrics. One that is being restarted is left out if there are others.
-    fn each<T>(
+    pub(super) fn each<T>(
         &self,
         ask: impl Fn(&FabricLink) -> Result<T, OperationError>,
     ) -> Result<Vec<T>, OperationError> {
@@ -205,47 +206,39 @@ impl Fabrics {
         links.iter().filter(|link| alone || link.is_connected()).map(|link| ask(link)).collect()
     }
 
+    /// Whether a switch in the fabric of an owner is the proxy of another owner's switch.
+    pub(super) fn is_proxy(&self, switch: &SwitchName, owner: &Owner) -> bool {
+        self.per_owner && self.keeper_of(switch).as_ref() != Some(owner)
+    }
+
     /// The counters of all ports.
     pub(crate) fn traffic(&self) -> Result<TrafficSnapshot, OperationError> {
         let mut whole = TrafficSnapshot::default();
+        let mut at_uplinks = Vec::new();
         let of_link = |link: &FabricLink| Ok((link.owner().clone(), link.ask(orders::Traffic {})?));
         for (owner, part) in self.each(of_link)? {
-            // A switch of another owner is a proxy.
-            let is_own =
-                |switch: &SwitchName| !self.per_owner || self.keeper_of(switch).as_ref() == Some(&owner);
-            whole.switches.extend(part.switches.into_iter().filter(|(switch, _)| is_own(switch)));
-            whole.addresses.extend(part.addresses.into_iter().filter(|(switch, _)| is_own(switch)));
+            for (switch, mut ports) in part.switches {
+                if !self.is_proxy(&switch, &owner) {
+                    whole.switches.insert(switch, ports);
+                } else if let Some(uplink) = ports.remove(&proxy::uplink()) {
+                    at_uplinks.push((switch, proxy::owner_port(&owner), uplink.counters.drops));
+                }
+            }
+            let addresses = part.addresses.into_iter();
+            whole.addresses.extend(addresses.filter(|(switch, _)| !self.is_proxy(switch, &owner)));
             whole.boxes.extend(part.boxes);
         }
-        Ok(whole)
-    }
-
-    /// The accounts of boxes and switches; `None` means all. A proxy of another owner's switch has an account of its own.
-    pub(crate) fn account(
-        &self,
-        boxes: Option<&[BoxName]>,
-        switches: Option<&[SwitchName]>,
-    ) -> Result<Vec<AccountRow>, OperationError> {
-        let rows = self.each(|link| {
-            let is_here =
-                |owner: Option<&Owner>| owner.is_some_and(|owner| self.keeper(owner) == *link.owner());
-            let order = {
-                let state = self.state();
-                let boxes = boxes.map(|names| {
-                    names.iter().filter(|name| is_here(state.boxes.get(*name))).cloned().collect::<Vec<_>>()
-                });
-                let switches = switches.map(|names| {
-                    names
-                        .iter()
-                        .filter(|name| is_here(state.switches.get(*name)))
-                        .cloned()
-                        .collect::<Vec<_>>()
-                });
-                orders::Account { boxes, switches }
+        // What a proxy loses on its way to and from the switch is lost at the port of the switch that leads to the proxy.
+        for (switch, port, drops) in at_uplinks {
+            let Some(stats) = whole.switches.get_mut(&switch).and_then(|ports| ports.get_mut(&port)) else {
+                continue;
             };
-            link.ask(order)
-        })?;
-        Ok(rows.into_iter().flatten().collect())
+            for (reason, packets) in drops {
+                let sum = stats.counters.drops.entry(reason).or_default();
+                *sum = sum.saturating_add(packets);
+            }
+        }
+        Ok(whole)
     }
 
     /// The state of all boxes.

@@ -1,15 +1,19 @@
 //! The daemon's connections to its fabrics.
 
+mod account;
 mod connector;
 mod devices;
 mod fabrics;
 mod fault;
 mod link;
+mod proxy;
 mod route;
 
+pub(crate) use account::AccountPlaces;
 pub use connector::{Connector, LauncherConnection, LauncherConnector};
 pub(crate) use devices::Devices;
 pub(crate) use fabrics::Fabrics;
 #[cfg(test)]
 pub(crate) use fault::{Fault, plan_fault};
 pub(crate) use link::FabricLink;
+pub(crate) use proxy::{owner_port, uplink};

@@ -102,6 +102,11 @@ impl Supervisor {
         self.user().is_none()
     }
 
+    /// The only owner whose objects the caller may see; `None` for an administrator.
+    pub(super) fn own_owner(&self) -> Option<Owner> {
+        self.user().map(|user| user.owner.clone())
+    }
+
     /// Whether the caller may see an owner's objects.
     pub(super) fn sees(&self, owner: &Owner) -> bool {
         self.1.sees(owner)

@@ -2,6 +2,7 @@
 
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
+use crate::fabric::AccountPlaces;
 use crate::limits::CALL_TIMEOUT;
 use api::{
     AccountPlace, AccountQuery, AccountReport, AccountRow, BoxName, ConfigurationName, HandlerPath,
@@ -14,24 +15,17 @@ use std::time::Instant;
 /// The most elements of a configuration that are reported. A hostile box must not fill the daemon's memory.
 const MAX_ELEMENTS: usize = 10_000;
 
-/// The boxes and switches whose accounts are read; `None` means all.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Places {
-    boxes: Option<Vec<BoxName>>,
-    switches: Option<Vec<SwitchName>>,
-}
-
 impl Supervisor {
     /// The accounts of everything, or of a box, a switch or a stack.
     pub fn account(&self, query: &AccountQuery) -> Result<AccountReport, OperationError> {
-        let Places { boxes, switches } = match query.subject.as_deref() {
-            None if self.is_administrator() => Places::default(),
-            None => self.own_places(),
+        let asked = match query.subject.as_deref() {
+            None if self.is_administrator() => AccountPlaces::default(),
+            None => AccountPlaces { owner: self.own_owner(), ..self.own_places() },
             Some(name) => self.places(name)?,
         };
         let (time, start) = (Time::now(), Instant::now());
         let mut places = Vec::new();
-        for row in self.0.fabrics.account(boxes.as_deref(), switches.as_deref())? {
+        for row in self.0.fabrics.account(&asked)? {
             let name = running_box(&row).filter(|_| query.elements).cloned();
             places.push(row);
             if let Some(name) = name {
@@ -43,7 +37,7 @@ impl Supervisor {
     }
 
     /// What a name stands for: an object such as `box/fw`, or the only box, switch or stack of this name.
-    fn places(&self, name: &str) -> Result<Places, OperationError> {
+    fn places(&self, name: &str) -> Result<AccountPlaces, OperationError> {
         let subject = match name.parse::<Subject>() {
             Ok(subject) => subject,
             Err(_) => self.only_object(name)?,
@@ -52,10 +46,10 @@ impl Supervisor {
         match subject {
             Subject::Box(name) => {
                 self.0.managed_box(&name)?;
-                Ok(Places { boxes: Some(vec![name]), switches: Some(Vec::new()) })
+                Ok(those(vec![name], Vec::new()))
             }
             Subject::Switch(name) => match self.0.switches().contains_key(&name) {
-                true => Ok(Places { boxes: Some(Vec::new()), switches: Some(vec![name]) }),
+                true => Ok(those(Vec::new(), vec![name])),
                 false => Err(OperationError::NoSwitch(name)),
             },
             Subject::Stack(name) => self.places_of_stack(&name),
@@ -66,15 +60,15 @@ impl Supervisor {
     }
 
     /// All boxes and switches that the caller may see.
-    fn own_places(&self) -> Places {
+    fn own_places(&self) -> AccountPlaces {
         let mut boxes = self.0.all();
         boxes.retain(|managed| self.sees(&managed.inner().definition.owner));
         let switches = self.0.switches();
         let own = switches.values().filter(|stored| self.sees(&stored.definition.owner));
-        Places {
-            boxes: Some(boxes.iter().map(|managed| managed.name.clone()).collect()),
-            switches: Some(own.map(|stored| stored.definition.name.clone()).collect()),
-        }
+        those(
+            boxes.iter().map(|managed| managed.name.clone()).collect(),
+            own.map(|stored| stored.definition.name.clone()).collect(),
+        )
     }
 
     fn only_object(&self, name: &str) -> Result<Subject, OperationError> {
@@ -104,7 +98,7 @@ impl Supervisor {
         }
     }
 
-    fn places_of_stack(&self, name: &StackName) -> Result<Places, OperationError> {
+    fn places_of_stack(&self, name: &StackName) -> Result<AccountPlaces, OperationError> {
         let stack = self.stacks()?.into_iter().find(|stack| stack.name == *name);
         let stack = stack.ok_or_else(|| OperationError::NoStack(name.clone()))?;
         // An administrator's stack may have objects of several owners.
@@ -112,7 +106,7 @@ impl Supervisor {
         let (own_boxes, own_switches) = (own.boxes.unwrap_or_default(), own.switches.unwrap_or_default());
         let boxes = stack.boxes.into_iter().filter(|name| own_boxes.contains(name)).collect();
         let switches = stack.switches.into_iter().filter(|name| own_switches.contains(name)).collect();
-        Ok(Places { boxes: Some(boxes), switches: Some(switches) })
+        Ok(those(boxes, switches))
     }
 
     /// The accounts of the elements of a box, which it reports itself.
@@ -136,6 +130,10 @@ impl Supervisor {
         }
         Ok(rows)
     }
+}
+
+fn those(boxes: Vec<BoxName>, switches: Vec<SwitchName>) -> AccountPlaces {
+    AccountPlaces { boxes: Some(boxes), switches: Some(switches), owner: None }
 }
 
 /// The box of a row about its inside.

@@ -5,7 +5,7 @@
 use super::link_table::LinkKey;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
-use crate::fabric::FabricLink;
+use crate::fabric::{FabricLink, owner_port, uplink};
 use crate::store::StoredSwitch;
 use api::{
     AddPort, Attachment, CreateBox, CreateSwitch, EventKind, Limits, MacAddr, Owner, PortDriver, PortName,
@@ -15,9 +15,6 @@ use protocol::fabric::{FabricError, InventoryReply, orders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-
-/// The link's port at a proxy.
-const UPLINK: &str = "uplink";
 
 /// A port of a switch that is one end of a link.
 #[derive(Clone, Debug)]
@@ -40,17 +37,6 @@ impl Ends {
         let LinkEnd { owner, switch, port } = &self.near;
         (owner.clone(), switch.clone(), port.name.clone())
     }
-}
-
-/// The name of the port at a switch that leads to the boxes of another owner.
-fn owner_port(owner: &Owner) -> PortName {
-    let name = format!("from-{owner}");
-    // An owner's name may be as long as a port's.
-    name.parse().or_else(|_| owner.as_str().parse()).unwrap_or_else(|_| uplink())
-}
-
-fn uplink() -> PortName {
-    UPLINK.parse().expect("a valid name")
 }
 
 fn pipe(name: PortName, switch: SwitchName, port: PortName) -> AddPort {

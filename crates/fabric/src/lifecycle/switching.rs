@@ -4,7 +4,7 @@ use super::state::Fabric;
 use crate::error::{OperationError, PortError};
 use crate::network::{adopt, placeholder};
 use model::{AddPort, AddressEntry, CreateSwitch, MacAddr, PortName, SwitchName};
-use protocol::fabric::{PortInventory, TrafficSnapshot};
+use protocol::fabric::{LinkEnd, PortInventory, TrafficSnapshot};
 use std::os::fd::OwnedFd;
 use switch::driver::LinkPort;
 
@@ -120,6 +120,11 @@ impl Fabric {
     /// The ports of a switch.
     pub(crate) fn ports(&self, switch: SwitchName) -> Result<Vec<PortInventory>, OperationError> {
         self.0.switches.ask(move |network| network.described(&switch))?
+    }
+
+    /// What passed the ends of links to other fabrics.
+    pub(crate) fn link_ends(&self) -> Result<Vec<LinkEnd>, OperationError> {
+        self.0.switches.ask(|network| network.link_ends())
     }
 
     /// The counters of all ports.

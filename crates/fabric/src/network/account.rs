@@ -3,8 +3,9 @@
 use super::attach::Network;
 use super::records::{Endpoint, PortRecord};
 use model::{AccountPlace, AccountRow, BoxName, PortDriver, PortName, SwitchName};
+use protocol::fabric::LinkEnd;
 use std::collections::BTreeMap;
-use switch::{Counters, PortBooks, REASONS, Reason, RingBooks};
+use switch::{Counters, LinkBooks, PortBooks, REASONS, Reason, RingBooks};
 
 /// What the thread that moves packets counted, between two rounds.
 #[derive(Debug, Default)]
@@ -110,6 +111,32 @@ impl Network {
             }
         }
         rows
+    }
+
+    /// What passed the ends of links to other fabrics.
+    pub(crate) fn link_ends(&mut self) -> Vec<LinkEnd> {
+        let mut ends = Vec::new();
+        for (record, runner) in self.switches.iter().zip(self.runners.iter_mut().skip(1)) {
+            for (port, entry) in &record.ports {
+                let PortDriver::Pipe { switch: far_switch, port: far_port } = &entry.definition.driver else {
+                    continue;
+                };
+                let Some(LinkBooks { link, sent, received, waiting }) = runner.link_books(entry.id) else {
+                    continue;
+                };
+                ends.push(LinkEnd {
+                    switch: record.name.clone(),
+                    port: port.clone(),
+                    far_switch: far_switch.clone(),
+                    far_port: far_port.clone(),
+                    link,
+                    sent,
+                    received,
+                    waiting,
+                });
+            }
+        }
+        ends
     }
 
     fn port(

@@ -60,6 +60,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let (boxes, switches) = (order.boxes.as_deref(), order.switches.as_deref());
             done(&order, fabric.account(AccountFilter { boxes, switches }))
         }
+        Order::LinkEnds(order) => done(&order, fabric.link_ends()),
         Order::Capture(order) => {
             let opened = fabric.capture(order.point.clone(), order.snap, order.count);
             done_with(&order, opened.map(|reader| ((), vec![reader])))

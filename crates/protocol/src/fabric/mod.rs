@@ -13,8 +13,8 @@ pub use client::{Client, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
-    ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage, Phase,
-    PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
+    ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LinkEnd, LogPage,
+    Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
     TrafficSnapshot, WritesReply,
 };
 pub use orders::{Ask, Order};

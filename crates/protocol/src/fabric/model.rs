@@ -318,6 +318,27 @@ impl PortStats {
     }
 }
 
+/// What passed a port that is one end of a link to another fabric, since the link was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkEnd {
+    /// The switch.
+    pub switch: SwitchName,
+    /// Its port.
+    pub port: PortName,
+    /// The switch at the other end.
+    pub far_switch: SwitchName,
+    /// Its port.
+    pub far_port: PortName,
+    /// Identifies the link: both ends have the same number.
+    pub link: u64,
+    /// Packets that this end put into the link.
+    pub sent: u64,
+    /// Packets that this end took out of the link.
+    pub received: u64,
+    /// Packets from the other end that wait to be taken here.
+    pub waiting: u64,
+}
+
 /// The statistics of all ports at one moment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TrafficSnapshot {

@@ -2,7 +2,7 @@
 
 use super::model::{
     Asked, BoxRuntime, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus, InventoryReply,
-    LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot, WritesReply,
+    LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot, WritesReply,
 };
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
@@ -181,6 +181,9 @@ orders! {
         /// The switches, with their ports and links; absent: all.
         switches: Option<Vec<SwitchName>>,
     } -> Vec<AccountRow>;
+
+    /// What passed the ends of links to other fabrics.
+    LinkEnds {} -> Vec<LinkEnd>;
 
     /// Captures the packets that pass a port. The answer comes with the readable end of a socket.
     Capture {

@@ -7,8 +7,8 @@ use model::{
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
-    ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LogPage, Phase,
-    PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
+    ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LinkEnd, LogPage,
+    Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
     TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
@@ -198,6 +198,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             boxes: BTreeMap::from([(name(), BTreeMap::from([(1, statistics())]))])
         };
         Account { boxes: Some(vec![name()]), switches: None } => Vec::<AccountRow>::new();
+        LinkEnds {} => vec![LinkEnd {
+            switch: switch(), port: port_name(), far_switch: switch(), far_port: port_name(), link: 4, sent: 3,
+            received: 2, waiting: 1
+        }];
         Capture { point: "fw:0".parse().expect("a point"), snap: Some(64), count: None } => ();
         DefineBox { definition: definition(), stopped: true } => ();
         ForgetBox { name: name() } => ();

@@ -1,6 +1,7 @@
 //! The contract of a port driver.
 
 use crate::batch::Batch;
+use crate::books::LinkBooks;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -129,6 +130,17 @@ pub trait Driver: Send {
     fn take_missed(&mut self) -> u64 {
         0
     }
+
+    /// What passed this end of a link to another process, if the driver is one.
+    fn link_books(&mut self) -> Option<LinkBooks> {
+        None
+    }
+
+    /// Ends the use of the driver, before it is dropped. Returns the number of frames that are lost with it: they were sent
+    /// by one end, and no end will take them.
+    fn abandon(&mut self) -> u64 {
+        0
+    }
 }
 
 impl<D: Driver + ?Sized> Driver for Box<D> {
@@ -182,5 +194,13 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn take_missed(&mut self) -> u64 {
         (**self).take_missed()
+    }
+
+    fn link_books(&mut self) -> Option<LinkBooks> {
+        (**self).link_books()
+    }
+
+    fn abandon(&mut self) -> u64 {
+        (**self).abandon()
     }
 }

@@ -18,6 +18,9 @@ use crate::output;
 /// DIFF shows whether that is so: it is 0 at rest, and at most MOVED while packets pass, which is how many passed during
 /// the reading. Numbers in a line with `*` are in part the word of the box itself.
 ///
+/// With a fabric for each owner, `proxy SWITCH@OWNER` connects the boxes of another owner to a shared switch, by the link
+/// `SWITCH/PORT - SWITCH@OWNER`.
+///
 /// `ended BOX` has the packets of the earlier runs of a box: those in its rings and inside it when it ended are lost, as
 /// `box_ended` and `in_ended_box`. Its DIFF is what the box did after its last report.
 #[derive(Args)]

@@ -46,6 +46,8 @@ pub(super) struct Receive {
 #[derive(Debug)]
 pub(super) struct LinkMemory {
     start: NonNull<u8>,
+    /// The number of the memory file, which is the same in both processes.
+    number: u64,
 }
 
 // SAFETY: the mapping is not tied to a thread; it is accessed only through `Mapped`, which tolerates concurrent writers.
@@ -111,9 +113,14 @@ impl LinkMemory {
         // SAFETY: the kernel chooses the address of the new mapping, so no existing memory is affected.
         let start = unsafe { libc::mmap(null_mut(), SIZE, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(pointer) if start != libc::MAP_FAILED => Ok(Self { start: pointer }),
+            Some(pointer) if start != libc::MAP_FAILED => Ok(Self { start: pointer, number: status.st_ino }),
             _ => Err(io::Error::last_os_error().into()),
         }
+    }
+
+    /// What identifies the link, in both processes.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The ends of the two directions for one of the two sides. The memory must outlive them.

@@ -15,6 +15,7 @@
 use super::error::LinkError;
 use super::memory::{self, LinkMemory, Receive, SLOTS, Side, Transmit};
 use crate::batch::{Batch, MAX_FRAME};
+use crate::books::LinkBooks;
 use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use crate::driver::kernel::{check, not_now};
 use boundary::{CorruptIndex, Descriptor, SharedMemory};
@@ -33,7 +34,10 @@ pub struct LinkPort {
     doorbell: UnixStream,
     /// The other side has closed its doorbell: it is gone.
     closed: bool,
-    _memory: LinkMemory,
+    /// Frames that this side put into the link and took out of it, since the link was made.
+    sent: u64,
+    received: u64,
+    memory: LinkMemory,
 }
 
 impl LinkPort {
@@ -60,7 +64,7 @@ impl LinkPort {
     fn open(file: &OwnedFd, doorbell: UnixStream, side: Side) -> Result<Self, LinkError> {
         let memory = LinkMemory::map(file)?;
         let (transmit, receive) = memory.ends(side).ok_or(LinkError::Length(0))?;
-        Ok(Self { transmit, receive, doorbell, closed: false, _memory: memory })
+        Ok(Self { transmit, receive, doorbell, closed: false, sent: 0, received: 0, memory })
     }
 
     /// Wakes the other side.
@@ -89,6 +93,14 @@ impl LinkPort {
             Err(error) if not_now(&error) => {}
             Ok(0) | Err(_) => self.closed = true,
         }
+    }
+
+    /// Whether the other side has closed its doorbell, also if rings of it were not read yet.
+    fn is_gone(&self) -> bool {
+        let mut poll = libc::pollfd { fd: self.doorbell.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+        // SAFETY: the kernel writes to a live list of one entry.
+        let ready = unsafe { libc::poll(&raw mut poll, 1, 0) };
+        self.closed || (ready > 0 && poll.revents & (libc::POLLRDHUP | libc::POLLHUP) != 0)
     }
 }
 
@@ -121,6 +133,7 @@ impl Driver for LinkPort {
                 }
                 None => received.faulty += 1,
             }
+            self.received += 1;
         }
         // A correct peer never sleeps until there is room.
         ring.release();
@@ -144,6 +157,7 @@ impl Driver for LinkPort {
             sent.frames += 1;
             sent.bytes += frame.len() as u64;
         }
+        self.sent += sent.frames;
         if ring.publish() {
             self.ring();
         }
@@ -161,6 +175,35 @@ impl Driver for LinkPort {
 
     fn end_sleep(&mut self) {
         self.receive.ring.end_sleep();
+    }
+
+    fn link_books(&mut self) -> Option<LinkBooks> {
+        let slots = SLOTS.count();
+        // A ring that the other side has corrupted counts as empty.
+        let waiting = self.receive.ring.available(slots).map_or(0, |waiting| waiting.min(slots));
+        Some(LinkBooks {
+            link: self.memory.number(),
+            sent: self.sent,
+            received: self.received,
+            waiting: u64::from(waiting),
+        })
+    }
+
+    /// The frames that wait here, and those that the other side did not take before it ended. A side that ends in good order
+    /// releases what it loses and counts it itself.
+    fn abandon(&mut self) -> u64 {
+        let slots = SLOTS.count();
+        let Receive { ring, .. } = &mut self.receive;
+        let waiting = ring.available(slots).map_or(0, |waiting| waiting.min(slots));
+        let mut lost = 0;
+        while lost < u64::from(waiting) && ring.pop().is_some() {
+            lost += 1;
+        }
+        ring.release();
+        if self.is_gone() {
+            lost += self.transmit.ring.free(slots).map_or(0, |free| u64::from(slots.saturating_sub(free)));
+        }
+        lost
     }
 
     /// The doorbell, until the other side has closed it: it would be readable without end.
