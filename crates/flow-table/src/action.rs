@@ -99,12 +99,16 @@ impl Instructions {
         Self::apply([Action::Output(output)])
     }
 
-    /// Whether an action outputs to this port, or to any port if it is `None`.
-    pub(crate) fn has_output(&self, port: u32) -> bool {
-        self.actions().any(|action| *action == Action::Output(Output::Port(port)))
+    /// Whether an action outputs to this port. Numbers of reserved ports are those of [`crate::port_number`].
+    #[must_use]
+    pub fn has_output(&self, port: u32) -> bool {
+        self.actions()
+            .any(|action| matches!(action, Action::Output(output) if output.port_number() == Some(port)))
     }
 
-    pub(crate) fn has_group(&self, group: u32) -> bool {
+    /// Whether an action sends packets to this group.
+    #[must_use]
+    pub fn has_group(&self, group: u32) -> bool {
         self.actions().any(|action| *action == Action::Group(group))
     }
 

@@ -9,7 +9,7 @@ use crate::perform::{Effects, FrameBuffer, OutputState, Performed, perform};
 use crate::tuple::fold;
 
 /// Groups of a switch.
-const MAX_GROUPS: usize = 1 << 16;
+pub const MAX_GROUPS: usize = 1 << 16;
 
 /// Buckets of a group. Each packet of a group of the type `all` is copied for each of them.
 const MAX_BUCKETS: usize = 1024;

@@ -42,6 +42,7 @@ mod meter;
 mod path;
 mod perform;
 mod pipeline;
+pub mod port_number;
 mod table;
 mod tuple;
 
@@ -53,10 +54,12 @@ pub use extract::{Arrival, Fragment, Ingress};
 pub use field::Field;
 pub use flow::Seed;
 pub use fragments::{FragmentCounters, Fragments};
-pub use group::{Bucket, Group, GroupContext, GroupCounters, GroupError, GroupType, Groups};
+pub use group::{Bucket, Group, GroupContext, GroupCounters, GroupError, GroupType, Groups, MAX_GROUPS};
 pub use key::Key;
 pub use matching::{Match, MatchError};
-pub use meter::{Band, BandType, Meter, MeterCounters, MeterDefinition, MeterError, Meters};
+pub use meter::{
+    Band, BandType, MAX_BANDS, MAX_METERS, Meter, MeterCounters, MeterDefinition, MeterError, Meters,
+};
 pub use path::{Path, PathId, Resume};
 pub use perform::{Effects, FrameBuffer, MeterVerdict, OutputState, Performed, perform};
-pub use pipeline::{Entry, Limits, Pipeline, TableCounters};
+pub use pipeline::{Entry, Limits, Pipeline, TABLES, TableCounters};

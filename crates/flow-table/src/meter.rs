@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::perform::MeterVerdict;
 
 /// Meters of a switch.
-const MAX_METERS: usize = 1 << 16;
+pub const MAX_METERS: usize = 1 << 16;
 
 /// Bands of a meter.
-const MAX_BANDS: usize = 16;
+pub const MAX_BANDS: usize = 16;
 
 /// What a band does with packets above its rate (OpenFlow 1.3.5, 5.7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

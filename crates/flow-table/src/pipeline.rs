@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Tables of a pipeline.
-pub(crate) const TABLES: usize = 64;
+pub const TABLES: usize = 64;
 
 /// Memory of an entry: itself, twice because the list of entries doubles; its share of a tuple's index; a link to a path.
 const ENTRY_BYTES: usize = 2 * size_of::<StoredEntry>() + 128;
