@@ -1,0 +1,213 @@
+//! Answers to the messages of a controller.
+
+use std::time::Duration;
+
+use flow_table::{Command, port_number};
+
+use super::agent::SessionState;
+use super::buffers::{self, Buffers};
+use super::connection::Connection;
+use super::datapath::Datapath;
+use crate::message::{
+    Features, FlowMod, GroupMod, HEADER, Header, Message, MultipartRequest, PacketOut, PacketOutAction, Role,
+    RoleRequest, TableMod,
+};
+use crate::{ErrorCode, MAX_MESSAGE, VERSION};
+
+/// Messages that only a switch sends: replies and what it reports unasked.
+const OF_SWITCHES: &[u8] = &[6, 8, 10, 11, 12, 19, 21, 23, 25, 27];
+
+/// Messages that change the switch, which slaves may not: packet-out, and changes of entries, groups, ports, tables,
+/// meters (OpenFlow 1.3.5, 6.3.6).
+const CHANGES: &[u8] = &[13, 14, 15, 16, 17, 29];
+
+/// Bytes that the description of a group has beyond the message that defined it.
+const GROUP_OVERHEAD: usize = 16;
+
+/// What sessions of a switch share.
+pub(super) struct Shared<'a, D> {
+    pub(super) datapath: &'a mut D,
+    pub(super) buffers: &'a mut Buffers,
+    /// The latest number of an election of a master.
+    pub(super) generation: &'a mut Option<u64>,
+    /// Set if the session became the master: all other masters become slaves.
+    pub(super) is_new_master: bool,
+}
+
+/// Answers a message. `message` includes the header.
+pub(super) fn answer<D: Datapath>(
+    connection: &mut Connection,
+    header: Header,
+    message: &[u8],
+    shared: &mut Shared<'_, D>,
+    now: Duration,
+) {
+    let body = message.get(HEADER..).unwrap_or_default();
+    if connection.state == SessionState::Greeting {
+        greet(connection, header, body);
+        return;
+    }
+    if let Err(code) = perform(connection, header, message, body, shared, now) {
+        connection.send_error(header.xid, code, message);
+    }
+}
+
+/// Agrees on a version (OpenFlow 1.3.5, 6.3.1).
+fn greet(connection: &mut Connection, header: Header, body: &[u8]) {
+    const HELLO: u8 = 0;
+    let agrees = header.message_type == HELLO
+        && match Message::decode(HELLO, body) {
+            Ok(Message::Hello(hello)) => {
+                hello.versions.map_or(header.version >= VERSION, |versions| versions & 1 << VERSION != 0)
+            }
+            _ => false,
+        };
+    if agrees {
+        connection.state = SessionState::Open;
+    } else {
+        connection.send_error(header.xid, ErrorCode::HFC_INCOMPATIBLE, b"only OpenFlow 1.3 is spoken here");
+        connection.close();
+    }
+}
+
+fn perform<D: Datapath>(
+    connection: &mut Connection,
+    header: Header,
+    message: &[u8],
+    body: &[u8],
+    shared: &mut Shared<'_, D>,
+    now: Duration,
+) -> Result<(), ErrorCode> {
+    if header.version != VERSION {
+        return Err(ErrorCode::BRC_BAD_VERSION);
+    }
+    if OF_SWITCHES.contains(&header.message_type) {
+        return Err(ErrorCode::BRC_BAD_TYPE);
+    }
+    if connection.role == Role::Slave && CHANGES.contains(&header.message_type) {
+        return Err(ErrorCode::BRC_IS_SLAVE);
+    }
+    let reply = match Message::decode(header.message_type, body) {
+        // An error is never answered with an error.
+        Err(_) if header.message_type == 1 => return Ok(()),
+        decoded => decoded?,
+    };
+    let reply = match reply {
+        Message::EchoRequest(data) => Message::EchoReply(data),
+        Message::Experimenter(_) => return Err(ErrorCode::BRC_BAD_EXPERIMENTER),
+        Message::FeaturesRequest => {
+            let features = shared.datapath.features();
+            Message::FeaturesReply(Features { buffers: buffers::CAPACITY as u32, ..features })
+        }
+        Message::GetConfigRequest => Message::GetConfigReply(connection.config),
+        Message::SetConfig(config) => {
+            // Fragments are always processed as they are (`OFPC_FRAG_NORMAL`).
+            if config.flags != 0 {
+                return Err(ErrorCode::SCFC_BAD_FLAGS);
+            }
+            connection.config = config;
+            return Ok(());
+        }
+        Message::PacketOut(packet) => return packet_out(&packet, shared, now),
+        Message::FlowMod(change) => return change_flows(&change, shared, now),
+        Message::GroupMod(change) => {
+            let is_deletion = matches!(change, GroupMod::Delete(_));
+            if !is_deletion && message.len() + GROUP_OVERHEAD > MAX_MESSAGE {
+                return Err(ErrorCode::GMFC_OUT_OF_BUCKETS);
+            }
+            return shared.datapath.change_groups(&change, now);
+        }
+        Message::PortMod(change) => return shared.datapath.change_port(&change),
+        Message::TableMod(change) => return configure_table(change, shared),
+        Message::MeterMod(change) => return shared.datapath.change_meters(&change, now),
+        Message::MultipartRequest { request, more } => {
+            check_multipart(connection, &request, more)?;
+            connection.begin_report(header.xid, request, message);
+            return Ok(());
+        }
+        Message::BarrierRequest => Message::BarrierReply,
+        Message::QueueConfigRequest(port) => {
+            Message::QueueConfigReply { port, queues: shared.datapath.queues(port)? }
+        }
+        Message::RoleRequest(request) => Message::RoleReply(change_role(connection, request, shared)?),
+        Message::GetAsyncRequest => Message::GetAsyncReply(connection.reports),
+        Message::SetAsync(config) => {
+            connection.reports = config;
+            return Ok(());
+        }
+        // A second hello, errors, answers to echo requests; the others were refused before.
+        _ => return Ok(()),
+    };
+    connection.send(header.xid, &reply);
+    Ok(())
+}
+
+fn packet_out<D: Datapath>(
+    packet: &PacketOut,
+    shared: &mut Shared<'_, D>,
+    now: Duration,
+) -> Result<(), ErrorCode> {
+    let buffered = packet.buffer.map(|number| shared.buffers.take(number, now)).transpose()?;
+    let frame = buffered.as_ref().map_or(packet.data.as_slice(), |buffered| &buffered.frame);
+    shared.datapath.packet_out(packet.in_port, &packet.actions, frame, now)
+}
+
+/// Changes entries, and then processes a packet that waited for them (OpenFlow 1.3.5, 7.3.4.1, `buffer_id`).
+fn change_flows<D: Datapath>(
+    change: &FlowMod,
+    shared: &mut Shared<'_, D>,
+    now: Duration,
+) -> Result<(), ErrorCode> {
+    shared.datapath.change_flows(&change.change, now)?;
+    let is_deletion = matches!(change.change.command, Command::Delete | Command::DeleteStrict);
+    let Some(number) = change.buffer.filter(|_| !is_deletion) else { return Ok(()) };
+    let buffered = shared.buffers.take(number, now)?;
+    shared.datapath.packet_out(buffered.in_port, &[PacketOutAction::Table], &buffered.frame, now)
+}
+
+fn configure_table<D: Datapath>(change: TableMod, shared: &Shared<'_, D>) -> Result<(), ErrorCode> {
+    const ALL_TABLES: u8 = 0xff;
+    if change.table != ALL_TABLES && change.table >= shared.datapath.features().tables {
+        return Err(ErrorCode::TMFC_BAD_TABLE);
+    }
+    // The two lowest bits are deprecated, and reserved (7.3.3).
+    if change.config & !0b11 != 0 { Err(ErrorCode::TMFC_BAD_CONFIG) } else { Ok(()) }
+}
+
+fn check_multipart(connection: &Connection, request: &MultipartRequest, more: bool) -> Result<(), ErrorCode> {
+    if matches!(request, MultipartRequest::TableFeatures(tables) if !tables.is_empty()) {
+        // The features of tables can't be changed.
+        return Err(match connection.role {
+            Role::Slave => ErrorCode::BRC_IS_SLAVE,
+            _ => ErrorCode::TFFC_EPERM,
+        });
+    }
+    // No request needs several messages, so none is collected.
+    if more { Err(ErrorCode::BRC_MULTIPART_BUFFER_OVERFLOW) } else { Ok(()) }
+}
+
+/// Changes the role (OpenFlow 1.3.5, 6.3.6). Returns the answer.
+fn change_role<D: Datapath>(
+    connection: &mut Connection,
+    request: RoleRequest,
+    shared: &mut Shared<'_, D>,
+) -> Result<RoleRequest, ErrorCode> {
+    if let Some(Role::Master | Role::Slave) = request.role {
+        // Numbers are compared as distances, so that they may wrap around.
+        let is_stale = |latest: u64| request.generation.wrapping_sub(latest) as i64 <= -1;
+        if shared.generation.is_some_and(is_stale) {
+            return Err(ErrorCode::RRFC_STALE);
+        }
+        *shared.generation = Some(request.generation);
+    }
+    if let Some(role) = request.role {
+        connection.role = role;
+        shared.is_new_master = role == Role::Master;
+    }
+    Ok(RoleRequest { role: Some(connection.role), generation: shared.generation.unwrap_or(u64::MAX) })
+}
+
+/// The ingress port of a packet that is kept.
+pub(super) fn in_port(fields: &flow_table::Match) -> u32 {
+    fields.get(flow_table::Field::InPort).map_or(port_number::ANY, |(port, _)| port as u32)
+}
