@@ -3,6 +3,8 @@
 //! Every read is checked against the end of the frame and against the lengths that the headers state. A header that is
 //! cut off or malformed leaves its fields absent; the fields before it stay.
 
+use packet::protocol;
+
 use crate::extension_headers::{self, UpperLayer};
 use crate::key::Key;
 use crate::layout::{
@@ -73,7 +75,7 @@ impl Key {
         words[2] = second & !0xffff;
         let mut eth_type = second as u16;
         let mut tags = 0;
-        while matches!(eth_type, 0x8100 | 0x88a8 | 0x9100) && tags < MAX_VLAN_TAGS {
+        while is_vlan_tag(eth_type) && tags < MAX_VLAN_TAGS {
             let Some((tag, inside)) = rest.split_first_chunk::<4>() else { break };
             if tags == 0 {
                 let tci = u64::from(u16::from_be_bytes([tag[0], tag[1]]));
@@ -95,6 +97,42 @@ impl Key {
             _ => {}
         }
         None
+    }
+
+    /// Whether match fields may lie beyond these first bytes of a frame. If not, [`Key::read`] gives the same key for them
+    /// as for the whole frame.
+    ///
+    /// 64 bytes suffice for TCP, UDP and SCTP over IPv4 and IPv6 with a VLAN tag, and for ARP and MPLS.
+    #[must_use]
+    pub fn needs_more(head: &[u8]) -> bool {
+        let Some((header, mut rest)) = head.split_first_chunk::<14>() else { return true };
+        let mut eth_type = u16::from_be_bytes([header[12], header[13]]);
+        for _ in 0..MAX_VLAN_TAGS {
+            if !is_vlan_tag(eth_type) {
+                break;
+            }
+            let Some(([_, _, high, low], inside)) = rest.split_first_chunk::<4>() else { return true };
+            (eth_type, rest) = (u16::from_be_bytes([*high, *low]), inside);
+        }
+        if eth_type < 0x0600 {
+            if rest.len() < 8 {
+                return true;
+            }
+            (eth_type, rest) = snap(rest);
+        }
+        // The network header, and the first four bytes of the transport header.
+        let needed = match eth_type {
+            0x0800 => 4 + rest.first().map_or(20, |first| usize::from(first & 15) * 4).max(20),
+            0x86dd => match rest.get(6) {
+                Some(&(protocol::TCP | protocol::UDP | protocol::SCTP)) => 44,
+                // Behind extension headers or a neighbour message, it could be anywhere.
+                _ => usize::MAX,
+            },
+            0x0806 => 28,
+            0x8847 | 0x8848 => 4,
+            _ => 0,
+        };
+        rest.len() < needed
     }
 
     #[inline(always)]
@@ -144,7 +182,7 @@ impl Key {
         }
         if let Some(payload) = payload {
             self.read_transport(protocol, payload);
-            if protocol == packet::protocol::ICMP6 {
+            if protocol == protocol::ICMP6 {
                 self.read_neighbour(payload);
             }
         }
@@ -153,7 +191,7 @@ impl Key {
 
     #[inline(always)]
     fn read_transport(&mut self, protocol: u8, payload: &[u8]) {
-        use packet::protocol::{ICMP, ICMP6, SCTP, TCP, UDP};
+        use protocol::{ICMP, ICMP6, SCTP, TCP, UDP};
         match protocol {
             TCP | UDP | SCTP => {
                 let Some(ports) = payload.first_chunk::<4>() else { return };
@@ -221,6 +259,12 @@ impl Key {
         self.words[3] = u64::from(u32::from_be_bytes(*header)) & 0xffff_ff00;
         self.words[2] |= NETWORK_PRESENT;
     }
+}
+
+/// Whether an Ethernet type is that of a VLAN tag.
+#[inline(always)]
+fn is_vlan_tag(eth_type: u16) -> bool {
+    matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
 }
 
 /// The Ethernet type and payload of an IEEE 802.3 frame, given the bytes after the length.

@@ -85,6 +85,25 @@ pub struct Entry<'a> {
     pub bytes: u64,
 }
 
+impl<'a> Entry<'a> {
+    fn of(entry: &'a StoredEntry) -> Self {
+        Self {
+            table: entry.table,
+            matching: &entry.matching,
+            priority: entry.priority,
+            cookie: entry.cookie,
+            idle_timeout: entry.idle_timeout,
+            hard_timeout: entry.hard_timeout,
+            created: entry.created,
+            used: entry.used,
+            flags: entry.flags,
+            instructions: &entry.instructions,
+            packets: entry.packets,
+            bytes: entry.bytes,
+        }
+    }
+}
+
 /// A pipeline of 64 flow tables (OpenFlow 1.3.5, 5.1).
 ///
 /// Each table finds entries by tuple space search: one hash table for each mask, in the order of their highest priority.
@@ -224,20 +243,15 @@ impl Pipeline {
     /// All entries with their counters, in no particular order.
     pub fn entries(&mut self) -> impl Iterator<Item = Entry<'_>> {
         self.settle_all();
-        self.entries.iter().map(|(_, entry)| Entry {
-            table: entry.table,
-            matching: &entry.matching,
-            priority: entry.priority,
-            cookie: entry.cookie,
-            idle_timeout: entry.idle_timeout,
-            hard_timeout: entry.hard_timeout,
-            created: entry.created,
-            used: entry.used,
-            flags: entry.flags,
-            instructions: &entry.instructions,
-            packets: entry.packets,
-            bytes: entry.bytes,
-        })
+        self.entries.iter().map(|(_, entry)| Entry::of(entry))
+    }
+
+    /// The entry with this match and priority, with its counters.
+    pub fn entry(&mut self, table: u8, matching: &Match, priority: u16) -> Option<Entry<'_>> {
+        let place = self.tables.get(usize::from(table))?;
+        let slot = place.find_strict(&self.entries, matching, priority, self.seed)?;
+        self.settle_entry(slot);
+        self.entries.get(slot).map(Entry::of)
     }
 
     /// Number of entries of all tables.

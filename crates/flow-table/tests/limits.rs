@@ -56,6 +56,29 @@ fn limits_are_errors_that_change_nothing() {
     assert_eq!((small.len(), small.bytes()), (0, 0), "memory is given back");
 }
 
+/// One entry shows the packets of the paths that have not been added up yet.
+#[test]
+fn an_entry_is_found_with_its_counters() {
+    let mut pipeline = pipeline(Limits::default());
+    pipeline.apply(&add(udp_to(1), 7, 1), NOW).unwrap();
+    pipeline.apply(&add(udp_to(1), 8, 2), NOW).unwrap();
+    let later = Duration::from_secs(9);
+    FlowCache::new(CacheCapacity { ip4: 8, other: 8 }, Seed::new(1, 2)).look_up(
+        &mut pipeline,
+        &[packet(1), packet(1), packet(2)],
+        later,
+    );
+    let mut shown = |matching, priority| {
+        let entry = pipeline.entry(0, &matching, priority)?;
+        Some((entry.packets, entry.bytes, entry.created, entry.used))
+    };
+    assert_eq!(shown(udp_to(1), 8), Some((2, 120, NOW, later)));
+    assert_eq!(shown(udp_to(1), 7), Some((0, 0, NOW, NOW)));
+    assert_eq!(shown(udp_to(1), 6), None);
+    assert_eq!(shown(udp_to(2), 8), None);
+    assert_eq!(pipeline.entry(64, &udp_to(1), 8).map(|entry| entry.packets), None);
+}
+
 #[test]
 fn wrong_changes_are_refused() {
     let mut pipeline = pipeline(Limits::default());

@@ -15,6 +15,13 @@ pub fn frame(bytes: &[u8]) {
     assert_eq!(known, [Some(7), Some(8), Some(9)]);
     compare(bytes, &key);
     change(bytes, &key);
+    let least = (0..bytes.len()).find(|cut| !Key::needs_more(&bytes[..*cut]));
+    // A switch looks at 64 bytes first.
+    let cut = Some(64).filter(|cut| *cut < bytes.len() && !Key::needs_more(&bytes[..*cut]));
+    for cut in [least, cut].into_iter().flatten() {
+        let of_head = Key::extract(&bytes[..cut], &ingress);
+        assert_eq!(of_head, (key, fragment), "the first {cut} bytes");
+    }
     is_matched(&key);
     assert_eq!(fragment.is_some(), key.get(Field::IpFragment).is_some_and(|bits| bits != 0));
     if let Some(fragment) = fragment {
