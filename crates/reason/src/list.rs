@@ -321,4 +321,10 @@ reasons! {
     BROADCASTS_CAPPED "broadcasts_capped":
         "The port exceeded its limit of broadcasts and multicasts.",
         "Look for a loop or a host that scans, or raise the port's limit.";
+    FLOW_MISS "flow_miss":
+        "The frame matches no flow of the steering switch.",
+        "Add a flow for it, or one of low priority that forwards the rest by learned addresses.";
+    FLOW_DROP "flow_drop":
+        "A flow of the steering switch drops the frame.",
+        "Nothing to do if the flow is as intended.";
 }

@@ -11,10 +11,11 @@
 //! - [`Forward`] and [`Switch`] do no I/O and read no clock: callers pass the time.
 //! - The bytes of a frame on which a decision depends are copied before they are read, so a box cannot change them
 //!   between check and use.
+//! - A flow delivers to the port that it names, never to another one that got its number.
 //! - Every received frame is either sent or counted under a drop reason, at its source or its destination port.
 //! - The cost of a port is bounded: frames per visit, addresses in the table, frames and bits per second.
 //!
-//! Absent on purpose: virtual LANs, spanning tree, steering by flow.
+//! Absent on purpose: virtual LANs, spanning tree, and flows as text.
 
 #![allow(unsafe_code, reason = "system calls, and rings that the kernel shares")]
 
@@ -38,8 +39,13 @@ pub use books::{LinkBooks, PortBooks, RingBooks, SwitchBooks};
 pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};
+pub use flow_table::{
+    CacheCapacity, CacheCounters, Field, FragmentCounters, Match, MatchError, RemovalReason,
+};
 pub use forward::{
-    Decision, Forward, ForwardingMode, LearningBridge, LearningSettings, StaticTable, TableError,
+    Decision, EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode, FrameHead,
+    LearningBridge, LearningSettings, MAX_HEADS, PortKey, StaticTable, Steering, SteeringSettings,
+    TableError,
 };
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use packet::MacAddr;

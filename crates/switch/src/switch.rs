@@ -3,9 +3,10 @@
 use crate::batch::Batch;
 use crate::books::SwitchBooks;
 use crate::counters::Counters;
-use crate::forward::{Decision, Forward};
+use crate::forward::{Decision, Forward, FrameHead, MAX_HEADS};
 use crate::port::{PortId, PortSettings};
 use crate::rate_limiter::RateLimiter;
+use flow_table::Key;
 use packet::MacAddr;
 use reason::Reason;
 use std::fmt;
@@ -163,6 +164,9 @@ impl<F: Forward> Switch<F> {
         if let Some(guard) = self.settings(from).and_then(|settings| settings.guard.as_ref()) {
             batch.complete_where(|head| guard.needs_whole(head));
         }
+        if self.forward.reads_headers() {
+            batch.complete_where(Key::needs_more);
+        }
     }
 
     /// A port's counters.
@@ -200,51 +204,11 @@ impl<F: Forward> Switch<F> {
         let Self { forward, ports, books } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
-        let (mut last, mut received_bytes) = (None, 0);
         // The source port is taken out of the list meanwhile, so that no frame returns to it.
-        let there = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
-        for (number, (head, length)) in (0..).zip(batch.heads()) {
-            received_bytes += length as u64;
-            let decision = match port.admit(head, length, now) {
-                // A batch has one time: consecutive frames with equal addresses get the same decision and teach
-                // nothing new.
-                Ok(addresses) => match last {
-                    Some((before, decision)) if before == addresses => decision,
-                    _ => {
-                        let [destination, source] = addresses.pair();
-                        // No station has a group address (IEEE 802-2014, 8.2.2).
-                        let decision = match source.is_group() {
-                            true => Decision::BadSource,
-                            false => forward.decide(destination, source, from, now),
-                        };
-                        let decision = match decision {
-                            Decision::To(to) if !there(to) => Decision::Drop,
-                            decision => decision,
-                        };
-                        last = Some((addresses, decision));
-                        decision
-                    }
-                },
-                Err(reason) => {
-                    port.counters.drop(reason, 1);
-                    continue;
-                }
-            };
-            match decision {
-                Decision::To(to) => plan.add(to, number),
-                Decision::Drop => port.counters.drop(Reason::NO_ROUTE, 1),
-                Decision::Spoofed => port.counters.drop(Reason::SPOOFED, 1),
-                Decision::Capped => port.counters.drop(Reason::CAPPED, 1),
-                Decision::BadSource => port.counters.drop(Reason::BAD_SOURCE, 1),
-                Decision::Flood => {
-                    let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
-                    let reached = all.map(|to| plan.add(to, number)).count();
-                    port.counters.drop(Reason::NO_ROUTE, u64::from(reached == 0));
-                    plan.floods |= reached > 1;
-                    books.copied += (reached as u64).saturating_sub(1);
-                }
-            }
-        }
+        let received_bytes = match forward.reads_headers() {
+            false => switch_by_addresses(forward, &mut port, Places { ports, books, plan }, batch, from, now),
+            true => switch_by_headers(forward, &mut port, Places { ports, books, plan }, batch, from, now),
+        };
         for to in plan.ports() {
             let frames = plan.frames(*to).len() as u64;
             books.planned += frames;
@@ -276,6 +240,131 @@ impl<F: Forward> Switch<F> {
 
     fn port_mut(&mut self, port: PortId) -> Option<&mut Port> {
         self.ports.get_mut(usize::from(port.0))?.as_mut()
+    }
+}
+
+/// Where the frames of a batch go: the other ports, and what is counted there.
+struct Places<'a> {
+    ports: &'a [Option<Port>],
+    books: &'a mut SwitchBooks,
+    plan: &'a mut ForwardingPlan,
+}
+
+impl Places<'_> {
+    fn has(&self, to: PortId) -> bool {
+        self.ports.get(usize::from(to.0)).is_some_and(Option::is_some)
+    }
+
+    /// Plans or counts a frame. Only a port that exists is decided on.
+    #[inline(always)]
+    fn put(&mut self, frame: u32, decision: Decision, source: &mut Counters) {
+        match decision {
+            Decision::To(to) => self.plan.add(to, frame),
+            Decision::Drop => source.drop(Reason::NO_ROUTE, 1),
+            Decision::Spoofed => source.drop(Reason::SPOOFED, 1),
+            Decision::Capped => source.drop(Reason::CAPPED, 1),
+            Decision::BadSource => source.drop(Reason::BAD_SOURCE, 1),
+            Decision::FlowMiss => source.drop(Reason::FLOW_MISS, 1),
+            Decision::FlowDrop => source.drop(Reason::FLOW_DROP, 1),
+            Decision::Flood => {
+                let mut reached = 0u64;
+                for to in (0..self.ports.len() as u16).map(PortId) {
+                    if self.has(to) {
+                        self.plan.add(to, frame);
+                        reached += 1;
+                    }
+                }
+                source.drop(Reason::NO_ROUTE, u64::from(reached == 0));
+                self.plan.floods |= reached > 1;
+                self.books.copied += reached.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// Decides by the addresses of each frame. Returns the bytes of all frames.
+#[inline(always)]
+fn switch_by_addresses(
+    forward: &mut impl Forward,
+    port: &mut Port,
+    mut places: Places<'_>,
+    batch: &Batch,
+    from: PortId,
+    now: u64,
+) -> u64 {
+    let (mut last, mut bytes) = (None, 0);
+    for (number, (head, length)) in (0..).zip(batch.heads()) {
+        bytes += length as u64;
+        let addresses = match port.admit(head, length, now) {
+            Ok(addresses) => addresses,
+            Err(reason) => {
+                port.counters.drop(reason, 1);
+                continue;
+            }
+        };
+        let decision = match last {
+            // A batch has one time: consecutive frames with equal addresses get the same decision and teach nothing new.
+            Some((before, decision)) if before == addresses => decision,
+            _ => {
+                let [destination, source] = addresses.pair();
+                // No station has a group address (IEEE 802-2014, 8.2.2).
+                let decision = match source.is_group() {
+                    true => Decision::BadSource,
+                    false => forward.decide(destination, source, from, now),
+                };
+                let decision = match decision {
+                    Decision::To(to) if !places.has(to) => Decision::Drop,
+                    decision => decision,
+                };
+                last = Some((addresses, decision));
+                decision
+            }
+        };
+        places.put(number, decision, &mut port.counters);
+    }
+    bytes
+}
+
+/// Decides by the headers of several frames together. Returns the bytes of all frames.
+fn switch_by_headers(
+    forward: &mut impl Forward,
+    port: &mut Port,
+    mut places: Places<'_>,
+    batch: &Batch,
+    from: PortId,
+    now: u64,
+) -> u64 {
+    let mut bytes = 0;
+    let mut heads = [FrameHead::default(); MAX_HEADS];
+    let mut numbers = [0; MAX_HEADS];
+    let mut decisions = [Decision::Drop; MAX_HEADS];
+    let mut frames = (0..).zip(batch.heads());
+    loop {
+        let mut count = 0;
+        for (number, (head, length)) in frames.by_ref() {
+            bytes += length as u64;
+            if let Err(reason) = port.admit(head, length, now) {
+                port.counters.drop(reason, 1);
+                continue;
+            }
+            heads[count] = FrameHead { head, length };
+            numbers[count] = number;
+            count += 1;
+            if count == MAX_HEADS {
+                break;
+            }
+        }
+        if count == 0 {
+            return bytes;
+        }
+        forward.decide_heads(&heads[..count], from, now, &mut decisions[..count]);
+        for (number, decision) in numbers.iter().zip(&decisions).take(count) {
+            let decision = match *decision {
+                Decision::To(to) if !places.has(to) => Decision::Drop,
+                decision => decision,
+            };
+            places.put(*number, decision, &mut port.counters);
+        }
     }
 }
 

@@ -272,6 +272,7 @@ impl Network {
             let assigned = match runner.switch().forward_mut() {
                 ForwardingMode::Static(table) => table.insert(attach.mac.0, entry.id).map(drop),
                 ForwardingMode::Learning(bridge) => bridge.bind(attach.mac.0, entry.id),
+                ForwardingMode::Steering(steering) => steering.bridge_mut().bind(attach.mac.0, entry.id),
             };
             if let Err(error) = assigned {
                 self.drop_port(switch, &port);
@@ -292,12 +293,12 @@ impl Network {
         let (record, runner) = self.record_and_runner(switch)?;
         let missing = || OperationError::NoPort(switch.clone(), port.clone());
         let id = record.ports.get(port).ok_or_else(missing)?.id;
-        match runner.switch().forward_mut() {
-            ForwardingMode::Static(_) => Ok(()),
-            ForwardingMode::Learning(bridge) => {
-                bridge.bind(mac.0, id).map_err(|error| PortError::Table(error).into())
-            }
-        }
+        let bridge = match runner.switch().forward_mut() {
+            ForwardingMode::Static(_) => return Ok(()),
+            ForwardingMode::Learning(bridge) => bridge,
+            ForwardingMode::Steering(steering) => steering.bridge_mut(),
+        };
+        bridge.bind(mac.0, id).map_err(|error| PortError::Table(error).into())
     }
 
     /// Forgets the addresses learned at the port of a box that has ended. Its own address stays.
@@ -392,7 +393,7 @@ impl Network {
                 let inserted = table.insert(mac.0, id);
                 inserted.map(drop).map_err(|error| PortError::Table(error).into())
             }
-            ForwardingMode::Learning(_) => Err(learning(switch)),
+            ForwardingMode::Learning(_) | ForwardingMode::Steering(_) => Err(learning(switch)),
         }
     }
 
@@ -408,7 +409,7 @@ impl Network {
                 let missing = || OperationError::NoAddress(switch.clone(), mac);
                 table.remove(mac.0).map(drop).ok_or_else(missing)
             }
-            ForwardingMode::Learning(_) => Err(learning(switch)),
+            ForwardingMode::Learning(_) | ForwardingMode::Steering(_) => Err(learning(switch)),
         }
     }
 
@@ -425,7 +426,7 @@ impl Network {
                 record.default = port.cloned();
                 Ok(())
             }
-            ForwardingMode::Learning(_) => Err(learning(switch)),
+            ForwardingMode::Learning(_) | ForwardingMode::Steering(_) => Err(learning(switch)),
         }
     }
 
@@ -436,6 +437,7 @@ impl Network {
         let found: Vec<(MacAddr, PortId, Option<u64>)> = match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => table.entries().map(|(mac, port)| (mac, port, None)).collect(),
             ForwardingMode::Learning(table) => table.entries(now).collect(),
+            ForwardingMode::Steering(steering) => steering.bridge_mut().entries(now).collect(),
         };
         let names: BTreeMap<PortId, &PortName> =
             record.ports.iter().map(|(name, entry)| (entry.id, name)).collect();
@@ -461,6 +463,7 @@ impl Network {
         let count = match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => table.entries().count(),
             ForwardingMode::Learning(table) => table.entries(now).count(),
+            ForwardingMode::Steering(steering) => steering.bridge_mut().entries(now).count(),
         };
         u32::try_from(count).unwrap_or(u32::MAX)
     }

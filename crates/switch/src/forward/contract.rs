@@ -18,13 +18,39 @@ pub enum Decision {
     Capped,
     /// To no port, because the source address is valid for no sender.
     BadSource,
+    /// To no port, because no flow matches.
+    FlowMiss,
+    /// To no port, because a flow drops it.
+    FlowDrop,
 }
 
-/// A forwarding method. It sees only addresses, does no I/O, and gets the time from its caller.
+/// Frames that a method decides from their headers at once.
+pub const MAX_HEADS: usize = flow_table::BATCH;
+
+/// The first bytes of a frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FrameHead<'a> {
+    /// At least an Ethernet header.
+    pub head: &'a [u8],
+    /// The length of the frame, in bytes.
+    pub length: usize,
+}
+
+/// A forwarding method. It sees only addresses, or headers, does no I/O, and gets the time from its caller.
 pub trait Forward: Send {
     /// Decides where a frame from `source` to `destination` goes that was received at port `from`. `now` is in
     /// nanoseconds of a monotonic clock.
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision;
+
+    /// Whether the method decides from the headers of frames: by [`decide_heads`](Self::decide_heads) instead of
+    /// [`decide`](Self::decide).
+    fn reads_headers(&self) -> bool {
+        false
+    }
+
+    /// Decides where frames go that were received at port `from`: at most [`MAX_HEADS`], each with a place for its decision.
+    /// A head has all headers of its frame, as far as [`flow_table::Key::needs_more`] says so.
+    fn decide_heads(&mut self, _: &[FrameHead<'_>], _from: PortId, _now: u64, _: &mut [Decision]) {}
 
     /// Removes a port: no frame is sent to it any more.
     fn remove_port(&mut self, port: PortId);
@@ -41,6 +67,14 @@ pub trait Forward: Send {
 impl<F: Forward + ?Sized> Forward for Box<F> {
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
         (**self).decide(destination, source, from, now)
+    }
+
+    fn reads_headers(&self) -> bool {
+        (**self).reads_headers()
+    }
+
+    fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
+        (**self).decide_heads(heads, from, now, decisions);
     }
 
     fn remove_port(&mut self, port: PortId) {

@@ -176,13 +176,29 @@ impl LearningBridge {
         &mut self.taught[index]
     }
 
-    /// Learns that an address is at a port.
+    /// Where a frame to an address goes that was received at port `from`.
+    #[inline]
+    pub(super) fn route(&self, destination: MacAddr, from: PortId, now: u64) -> Decision {
+        if destination.is_group() {
+            return Decision::Flood;
+        }
+        match self.find(destination, now) {
+            Some(port) if port == from => Decision::Drop,
+            Some(port) => Decision::To(port),
+            None => Decision::Flood,
+        }
+    }
+
+    /// Learns that an address is at a port, unless it is the address of no station.
     ///
     /// # Errors
     ///
     /// The address is bound to another port, or new while the port's quota is used up.
     #[inline]
-    fn learn(&mut self, address: MacAddr, port: PortId, now: u64) -> Result<(), Decision> {
+    pub(super) fn learn(&mut self, address: MacAddr, port: PortId, now: u64) -> Result<(), Decision> {
+        if address.is_group() || address == MacAddr::ZERO {
+            return Ok(());
+        }
         let key = address.to_u64();
         let whole = key | u64::from(port.0) << 48;
         let at = self.bucket(key);
@@ -260,17 +276,9 @@ impl LearningBridge {
 impl Forward for LearningBridge {
     #[inline]
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
-        let learnable = !source.is_group() && source != MacAddr::ZERO;
-        if learnable && let Err(decision) = self.learn(source, from, now) {
-            return decision;
-        }
-        if destination.is_group() {
-            return Decision::Flood;
-        }
-        match self.find(destination, now) {
-            Some(port) if port == from => Decision::Drop,
-            Some(port) => Decision::To(port),
-            None => Decision::Flood,
+        match self.learn(source, from, now) {
+            Ok(()) => self.route(destination, from, now),
+            Err(decision) => decision,
         }
     }
 

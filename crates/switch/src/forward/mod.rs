@@ -1,11 +1,15 @@
 //! Forwarding: decides where a frame goes. One contract, and one file per method.
 
 mod contract;
+mod flow;
 mod learning;
 mod mode;
 mod static_table;
+mod steering;
 
-pub use contract::{Decision, Forward};
+pub use contract::{Decision, Forward, FrameHead, MAX_HEADS};
+pub use flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
 pub use learning::{LearningBridge, LearningSettings};
 pub use mode::ForwardingMode;
 pub use static_table::{StaticTable, TableError};
+pub use steering::{Steering, SteeringSettings};

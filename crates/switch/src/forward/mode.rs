@@ -1,7 +1,7 @@
 //! Selects the forwarding method at run time.
 
-use super::contract::{Decision, Forward};
-use super::{LearningBridge, StaticTable};
+use super::contract::{Decision, Forward, FrameHead};
+use super::{LearningBridge, StaticTable, Steering};
 use crate::port::PortId;
 use packet::MacAddr;
 
@@ -12,6 +12,8 @@ pub enum ForwardingMode {
     Static(StaticTable),
     /// By learned addresses.
     Learning(LearningBridge),
+    /// By flows.
+    Steering(Box<Steering>),
 }
 
 impl Forward for ForwardingMode {
@@ -20,6 +22,18 @@ impl Forward for ForwardingMode {
         match self {
             Self::Static(table) => table.decide(destination, source, from, now),
             Self::Learning(bridge) => bridge.decide(destination, source, from, now),
+            Self::Steering(steering) => steering.decide(destination, source, from, now),
+        }
+    }
+
+    #[inline]
+    fn reads_headers(&self) -> bool {
+        matches!(self, Self::Steering(_))
+    }
+
+    fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
+        if let Self::Steering(steering) = self {
+            steering.decide_heads(heads, from, now, decisions);
         }
     }
 
@@ -27,6 +41,7 @@ impl Forward for ForwardingMode {
         match self {
             Self::Static(table) => table.remove_port(port),
             Self::Learning(bridge) => bridge.remove_port(port),
+            Self::Steering(steering) => steering.remove_port(port),
         }
     }
 
@@ -34,6 +49,7 @@ impl Forward for ForwardingMode {
         match self {
             Self::Static(table) => table.limit_new_addresses(port, per_second, now),
             Self::Learning(bridge) => bridge.limit_new_addresses(port, per_second, now),
+            Self::Steering(steering) => steering.limit_new_addresses(port, per_second, now),
         }
     }
 
@@ -41,6 +57,7 @@ impl Forward for ForwardingMode {
         match self {
             Self::Static(table) => table.flush_port(port),
             Self::Learning(bridge) => bridge.flush_port(port),
+            Self::Steering(steering) => steering.flush_port(port),
         }
     }
 }

@@ -1,0 +1,397 @@
+//! Forwarding by flows (OpenFlow 1.3.5; OpenNetVM's flow director).
+//!
+//! The frames of a batch are looked up together in an exact-match cache, and those that it does not know in the table of
+//! flows behind it. Addresses are learned from all frames, also from those that a flow sends elsewhere, so that both
+//! directions of a connection can use different flows. The addresses of a batch are learned before any of its frames is
+//! forwarded by them.
+//!
+//! Bound addresses and limits of new addresses hold as in a learning bridge.
+
+use super::contract::{Decision, Forward, FrameHead, MAX_HEADS};
+use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
+use super::learning::{LearningBridge, LearningSettings};
+use crate::port::PortId;
+use flow_table::{
+    Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FragmentCounters,
+    Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Path, Pipeline, RemovalReason, Seed,
+};
+use packet::MacAddr;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+/// Keys of ports: those of a switch's ports, and of ports that flows name and that are gone.
+const MAX_PORT_KEYS: u16 = 1 << 15;
+
+/// The ingress port in the key of a frame from a port without key. No flow has it.
+const NO_PORT_KEY: u32 = u32::MAX;
+
+/// Settings of a steering switch.
+#[derive(Clone, Copy, Debug)]
+pub struct SteeringSettings {
+    /// The bridge for the output [`FlowOutput::Normal`].
+    pub learning: LearningSettings,
+    /// Entries of all flows. A flow has one for each of its matches.
+    pub entries: usize,
+    /// Different sets of fields and masks that flows match. Each costs a search for frames that the cache does not know.
+    pub masks: usize,
+    /// Memory of the entries, in bytes.
+    pub bytes: usize,
+    /// Keys that the cache remembers.
+    pub cache: CacheCapacity,
+    /// Fragmented packets whose ports are remembered at once.
+    pub fragments: usize,
+    /// The secret seed of all hashes: a sender who knew it could choose frames that share a bucket.
+    pub seed: [u64; 2],
+}
+
+impl Default for SteeringSettings {
+    /// 65,536 entries with 512 masks in at most 64 MB, a million keys, 4,096 fragmented packets. The seeds must be replaced by
+    /// secret ones.
+    fn default() -> Self {
+        Self {
+            learning: LearningSettings::default(),
+            entries: 65_536,
+            masks: 512,
+            bytes: 64 << 20,
+            cache: CacheCapacity::default(),
+            fragments: 4096,
+            seed: [0; 2],
+        }
+    }
+}
+
+/// A flow as it is stored.
+#[derive(Debug)]
+struct StoredFlow {
+    /// The flow; its matches have the ingress port.
+    flow: Flow,
+    created: Duration,
+    /// When its timeouts are looked at next, in nanoseconds.
+    deadline: Option<u64>,
+}
+
+/// Forwards frames by flows.
+pub struct Steering {
+    bridge: LearningBridge,
+    pipeline: Pipeline,
+    cache: FlowCache,
+    fragments: Fragments,
+    flows: BTreeMap<u64, StoredFlow>,
+    /// The flow of each match and priority.
+    owners: HashMap<(Match, u16), u64>,
+    /// Deadlines in nanoseconds, with the flows.
+    deadlines: BTreeSet<(u64, u64)>,
+    /// The port of each key.
+    ports: Vec<Option<PortId>>,
+    /// The key of each port.
+    keys: Vec<Option<PortKey>>,
+    /// Scratch memory: the frames that are looked up, and for each its place in the batch.
+    arrivals: [Arrival; MAX_HEADS],
+    places: [u8; MAX_HEADS],
+}
+
+impl std::fmt::Debug for Steering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Steering").field("flows", &self.flows.len()).finish_non_exhaustive()
+    }
+}
+
+impl Steering {
+    /// A method without flows.
+    pub fn new(settings: SteeringSettings) -> Self {
+        let SteeringSettings { learning, entries, masks, bytes, cache, fragments, seed } = settings;
+        let seed = Seed::new(seed[0], seed[1]);
+        Self {
+            bridge: LearningBridge::new(learning),
+            pipeline: Pipeline::new(Limits { entries, masks, bytes, ..Limits::default() }, seed),
+            cache: FlowCache::new(cache, seed),
+            fragments: Fragments::new(fragments, seed),
+            flows: BTreeMap::new(),
+            owners: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            ports: Vec::new(),
+            keys: Vec::new(),
+            arrivals: [Arrival::default(); MAX_HEADS],
+            places: [0; MAX_HEADS],
+        }
+    }
+
+    /// The bridge, for reading or changing its table.
+    pub fn bridge_mut(&mut self) -> &mut LearningBridge {
+        &mut self.bridge
+    }
+
+    /// Gives a port the key by which flows name it, until the port is removed. Returns false, and changes nothing, if
+    /// another port has the key or it is too large.
+    pub fn set_port_key(&mut self, port: PortId, key: PortKey) -> bool {
+        let (at, index) = (usize::from(port.0), usize::from(key.0));
+        if key.0 >= MAX_PORT_KEYS || self.port(key).is_some_and(|other| other != port) {
+            return false;
+        }
+        self.forget_port_key(port);
+        if self.ports.len() <= index {
+            self.ports.resize(index + 1, None);
+        }
+        if self.keys.len() <= at {
+            self.keys.resize(at + 1, None);
+        }
+        self.ports[index] = Some(port);
+        self.keys[at] = Some(key);
+        true
+    }
+
+    fn forget_port_key(&mut self, port: PortId) {
+        let key = self.keys.get_mut(usize::from(port.0)).and_then(Option::take);
+        if let Some(place) = key.and_then(|key| self.ports.get_mut(usize::from(key.0))) {
+            *place = None;
+        }
+    }
+
+    fn port(&self, key: PortKey) -> Option<PortId> {
+        self.ports.get(usize::from(key.0)).copied().flatten()
+    }
+
+    /// Adds a flow. `now` is in nanoseconds of a monotonic clock.
+    ///
+    /// # Errors
+    ///
+    /// See [`FlowError`]. Nothing is changed then.
+    pub fn add_flow(&mut self, mut flow: Flow, now: u64) -> Result<(), FlowError> {
+        let now = Duration::from_nanos(now);
+        if self.flows.contains_key(&flow.id) {
+            return Err(FlowError::Exists(flow.id));
+        }
+        if flow.matches.is_empty() {
+            return Err(FlowError::NoMatch);
+        }
+        let output = match flow.output {
+            FlowOutput::Port(key) => Some(key),
+            _ => None,
+        };
+        if let Some(key) = [flow.from, output].into_iter().flatten().find(|key| key.0 >= MAX_PORT_KEYS) {
+            return Err(FlowError::BadPort(key));
+        }
+        for matching in &mut flow.matches {
+            if matching.get(Field::InPort).is_some() {
+                return Err(FlowError::PortInMatch);
+            }
+            if let Some(PortKey(key)) = flow.from {
+                *matching = matching.with(Field::InPort, key.into()).map_err(|_| FlowError::PortInMatch)?;
+            }
+        }
+        let added = flow.matches.iter().try_for_each(|matching| self.add_entry(&flow, *matching, now));
+        if let Err(error) = added {
+            self.remove_entries(&flow, now);
+            return Err(error);
+        }
+        let mut stored = StoredFlow { flow, created: now, deadline: None };
+        self.schedule(&mut stored, now);
+        self.flows.insert(stored.flow.id, stored);
+        Ok(())
+    }
+
+    fn add_entry(&mut self, flow: &Flow, matching: Match, now: Duration) -> Result<(), FlowError> {
+        let owner = match self.owners.entry((matching, flow.priority)) {
+            Entry::Occupied(owner) => return Err(FlowError::SameMatch { flow: *owner.get() }),
+            Entry::Vacant(owner) => owner,
+        };
+        let mut change = Change::new(Command::Add, matching, flow.priority);
+        change.cookie = flow.id;
+        change.instructions = Instructions::output(match flow.output {
+            FlowOutput::Port(PortKey(key)) => Output::Port(key.into()),
+            FlowOutput::Normal => Output::Normal,
+            FlowOutput::Flood => Output::Flood,
+            FlowOutput::Drop => Output::Drop,
+        });
+        self.pipeline.apply(&change, now)?;
+        owner.insert(flow.id);
+        Ok(())
+    }
+
+    /// Removes the entries that belong to a flow.
+    fn remove_entries(&mut self, flow: &Flow, now: Duration) {
+        for matching in &flow.matches {
+            let key = (*matching, flow.priority);
+            if self.owners.get(&key) == Some(&flow.id) {
+                self.owners.remove(&key);
+                // A deletion of one entry never fails.
+                let _ =
+                    self.pipeline.apply(&Change::new(Command::DeleteStrict, *matching, flow.priority), now);
+            }
+        }
+    }
+
+    /// Removes a flow. Returns its last state; `None` if there is no such flow.
+    pub fn remove_flow(&mut self, id: u64, now: u64) -> Option<FlowStatus> {
+        let now = Duration::from_nanos(now);
+        let stored = self.flows.remove(&id)?;
+        let status = self.status(&stored, now);
+        self.remove_entries(&stored.flow, now);
+        if let Some(deadline) = stored.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        Some(status)
+    }
+
+    /// The flows with their counters, in the order of their numbers.
+    pub fn flows(&mut self, now: u64) -> Vec<FlowStatus> {
+        let flows = std::mem::take(&mut self.flows);
+        let list = flows.values().map(|stored| self.status(stored, Duration::from_nanos(now))).collect();
+        self.flows = flows;
+        list
+    }
+
+    /// Ends flows whose timeouts have passed. Looks at `limit` flows at most, so that frames wait for a bounded time.
+    pub fn expire_flows(&mut self, now: u64, limit: usize) -> Vec<EndedFlow> {
+        let time = Duration::from_nanos(now);
+        let mut ended = Vec::new();
+        for _ in 0..limit {
+            let Some(&(_, id)) = self.deadlines.first().filter(|(deadline, _)| *deadline <= now) else {
+                break;
+            };
+            let Some(mut stored) = self.flows.remove(&id) else {
+                self.deadlines.pop_first();
+                continue;
+            };
+            self.deadlines.pop_first();
+            stored.deadline = None;
+            let status = self.status(&stored, time);
+            let passed =
+                |timeout: Option<Duration>, since: Duration| timeout.is_some_and(|timeout| since >= timeout);
+            let reason = if passed(stored.flow.hard_timeout, status.age) {
+                RemovalReason::HardTimeout
+            } else if passed(stored.flow.idle_timeout, status.idle) {
+                RemovalReason::IdleTimeout
+            } else {
+                self.schedule(&mut stored, time.saturating_sub(status.idle));
+                self.flows.insert(id, stored);
+                continue;
+            };
+            self.remove_entries(&stored.flow, time);
+            ended.push(EndedFlow { status, reason });
+        }
+        ended
+    }
+
+    /// Notes when the timeouts of a flow are looked at next, which was last used at `used`.
+    fn schedule(&mut self, stored: &mut StoredFlow, used: Duration) {
+        let hard = stored.flow.hard_timeout.map(|timeout| stored.created.saturating_add(timeout));
+        let idle = stored.flow.idle_timeout.map(|timeout| used.saturating_add(timeout));
+        let deadline = [hard, idle].into_iter().flatten().min();
+        stored.deadline = deadline.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(deadline) = stored.deadline {
+            self.deadlines.insert((deadline, stored.flow.id));
+        }
+    }
+
+    fn status(&mut self, stored: &StoredFlow, now: Duration) -> FlowStatus {
+        let (mut packets, mut bytes, mut used) = (0, 0, stored.created);
+        for matching in &stored.flow.matches {
+            if let Some(entry) = self.pipeline.entry(0, matching, stored.flow.priority) {
+                packets += entry.packets;
+                bytes += entry.bytes;
+                used = used.max(entry.used);
+            }
+        }
+        let [age, idle] = [stored.created, used].map(|time| now.saturating_sub(time));
+        FlowStatus { flow: stored.flow.clone(), packets, bytes, age, idle }
+    }
+
+    /// The number of flows.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is no flow.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// Counters of the cache.
+    pub fn cache_counters(&self) -> CacheCounters {
+        self.cache.counters()
+    }
+
+    /// Counters of the fragmented packets.
+    pub fn fragment_counters(&self) -> FragmentCounters {
+        self.fragments.counters()
+    }
+}
+
+impl Forward for Steering {
+    /// What [`FlowOutput::Normal`] does.
+    fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
+        self.bridge.decide(destination, source, from, now)
+    }
+
+    fn reads_headers(&self) -> bool {
+        true
+    }
+
+    fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
+        let Self { bridge, pipeline, cache, fragments, ports, keys, arrivals, places, .. } = self;
+        let time = Duration::from_nanos(now);
+        let key = keys.get(usize::from(from.0)).copied().flatten();
+        let ingress = Ingress { port: key.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
+        let mut last = None;
+        let mut count = 0;
+        for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
+            let source = address(frame.head, 6);
+            let learned = match last {
+                Some((before, learned)) if before == source => learned,
+                // No station has a group address (IEEE 802-2014, 8.2.2).
+                _ if source.is_group() => Err(Decision::BadSource),
+                _ => bridge.learn(source, from, now),
+            };
+            last = Some((source, learned));
+            if let Err(refused) = learned {
+                *decision = refused;
+                continue;
+            }
+            let (Some(arrival), Some(place)) = (arrivals.get_mut(count), places.get_mut(count)) else {
+                break;
+            };
+            if let Some(fragment) = arrival.key.read(frame.head, &ingress) {
+                fragments.resolve(&mut arrival.key, fragment, time);
+            }
+            arrival.length = frame.length as u32;
+            *place = at;
+            count += 1;
+        }
+        let arrivals = arrivals.get(..count).unwrap_or_default();
+        for (path, at) in cache.look_up(pipeline, arrivals, time).iter().zip(places) {
+            let at = usize::from(*at);
+            let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
+            let port = |key: u32| ports.get(key as usize).copied().flatten();
+            *decision = match pipeline.path(*path).map_or(&[][..], Path::operations) {
+                [Operation::Action(Action::Output(output))] => match output {
+                    Output::Port(key) => port(*key).map_or(Decision::Drop, Decision::To),
+                    Output::Normal => bridge.route(address(frame.head, 0), from, now),
+                    Output::Flood => Decision::Flood,
+                    _ => Decision::FlowDrop,
+                },
+                _ => Decision::FlowMiss,
+            };
+        }
+    }
+
+    fn remove_port(&mut self, port: PortId) {
+        self.forget_port_key(port);
+        self.bridge.remove_port(port);
+    }
+
+    fn limit_new_addresses(&mut self, port: PortId, per_second: u64, now: u64) {
+        self.bridge.limit_new_addresses(port, per_second, now);
+    }
+
+    fn flush_port(&mut self, port: PortId) {
+        self.bridge.flush_port(port);
+    }
+}
+
+/// The address at an offset of a frame with an Ethernet header.
+#[inline(always)]
+fn address(head: &[u8], at: usize) -> MacAddr {
+    head.get(at..).and_then(|rest| rest.first_chunk()).map_or(MacAddr::ZERO, |bytes| MacAddr(*bytes))
+}
