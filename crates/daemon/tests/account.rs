@@ -257,6 +257,8 @@ fn packets_lost_with_a_box_have_a_row() {
         let lost = BTreeMap::from([("box_ended".into(), 30), ("in_ended_box".into(), 150)]);
         assert_eq!(losses(&report, "ended to"), lost);
         assert!(!report.places.iter().any(|row| row.place.to_string() == "box to"));
+        let estimated = report.places.iter().filter(|row| row.estimated).map(|row| row.place.to_string());
+        assert_eq!(estimated.collect::<Vec<_>>(), ["ended to"]);
         // A new run begins a new account.
         supervisor.start_box(&name("to")).unwrap();
         let report = account(supervisor, Some("to"));

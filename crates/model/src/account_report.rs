@@ -146,6 +146,10 @@ pub struct AccountRow {
     pub place: AccountPlace,
     /// Whether the box itself reports a number of this row. A hostile box can report anything.
     pub own_word: bool,
+    /// Whether `made`, `lost`, `discarded`, `delivered` and `consumed` are estimates: a box that has ended last reported
+    /// them before its end. What it did afterwards is missing.
+    #[serde(default)]
+    pub estimated: bool,
     /// Packets that came in. Absent if the box did not report it.
     #[serde(rename = "in", default)]
     pub incoming: Option<u64>,
@@ -180,6 +184,7 @@ impl AccountRow {
         Self {
             place,
             own_word: false,
+            estimated: false,
             incoming: Some(0),
             made: 0,
             out: Some(0),

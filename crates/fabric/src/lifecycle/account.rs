@@ -205,6 +205,7 @@ fn ended_row(name: &BoxName, past: &PastAccount, rings: &RingBooks) -> AccountRo
     let files_written = account.delivered.saturating_sub(*sent);
     AccountRow {
         own_word: true,
+        estimated: true,
         incoming: Some(rings.put),
         made: account.made.saturating_add(account.copied).saturating_add(files_read),
         out: Some(rings.taken),

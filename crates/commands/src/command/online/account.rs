@@ -22,7 +22,8 @@ use crate::output;
 /// `SWITCH/PORT - SWITCH@OWNER`.
 ///
 /// `ended BOX` has the packets of the earlier runs of a box: those in its rings and inside it when it ended are lost, as
-/// `box_ended` and `in_ended_box`. Its DIFF is what the box did after its last report.
+/// `box_ended` and `in_ended_box`. Numbers with `~` are estimates: the box last reported them before it ended. DIFF is what
+/// it did after that.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox account fw --elements")]
 pub(crate) struct Arguments {
@@ -77,15 +78,19 @@ fn place(row: &AccountRow) -> String {
 
 fn row(row: &AccountRow) -> Vec<String> {
     let known = |count: Option<u64>| count.map_or("?".into(), shown);
+    let reported = |count: u64| match row.estimated {
+        true => format!("~{}", grouped(count)),
+        false => shown(count),
+    };
     vec![
         place(row),
         known(row.incoming),
-        shown(row.made),
+        reported(row.made),
         known(row.out),
-        shown(row.lost()),
-        shown(row.discarded),
-        shown(row.delivered),
-        shown(row.consumed),
+        reported(row.lost()),
+        reported(row.discarded),
+        reported(row.delivered),
+        reported(row.consumed),
         known(row.waiting),
         row.difference.map_or("?".into(), |difference| difference.to_string()),
         shown(row.moved),
@@ -110,6 +115,9 @@ fn notes(report: &AccountReport) -> String {
     }
     if report.places.iter().any(|row| row.own_word) {
         text += "* in part the word of the box itself\n";
+    }
+    if report.places.iter().any(|row| row.estimated) {
+        text += "~ last reported by a box that has ended; DIFF is what it did afterwards\n";
     }
     text + &format!("read in {:.1} ms\n", report.took_ns as f64 / 1e6)
 }
