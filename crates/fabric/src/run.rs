@@ -33,8 +33,9 @@ enum Event {
 }
 
 /// Runs a fabric until a daemon ends it, until it has neither boxes nor a daemon for some time, or until neither a launcher
-/// nor a daemon is left and no other launcher adopts it. A new daemon takes the place of the one before. This process must have no other thread; from then on it may
-/// make only the system calls that a fabric needs.
+/// nor a daemon is left and no other launcher adopts it. Before its first daemon it waits as long as its launcher lives.
+/// A new daemon takes the place of the one before. This process must have no other thread; from then on it may make only
+/// the system calls that a fabric needs.
 ///
 /// # Errors
 ///
@@ -110,9 +111,11 @@ fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>, 
                     return;
                 }
             }
+            // Nobody knows of it.
+            Ok(Event::Abandoned) if number == 0 => return,
             Ok(Event::Abandoned) => is_abandoned = true,
             Ok(Event::Adopted) => is_abandoned = false,
-            Err(RecvTimeoutError::Timeout) if current.is_none() && fabric.is_empty() => return,
+            Err(RecvTimeoutError::Timeout) if number > 0 && current.is_none() && fabric.is_empty() => return,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }

@@ -19,6 +19,9 @@ const CPU: &str = "cpu";
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
 const REMOVE_PAUSE: Duration = Duration::from_millis(5);
 
+/// How long the groups of a fabric stay after its end. The fabric that follows is started first.
+const REMOVE_DELAY: Duration = Duration::from_millis(50);
+
 /// How deep a fabric may nest groups of its own.
 const MAX_DEPTH: u32 = 4;
 
@@ -88,21 +91,41 @@ pub(crate) fn delegate(group: &Path, user: u32) -> io::Result<()> {
 /// The groups of fabrics that have ended. The kernel refuses to remove a group for a moment after its last process was
 /// reaped, or as long as processes are left in it.
 #[derive(Debug, Default)]
-pub(crate) struct EndedGroups(Vec<(PathBuf, Instant)>);
+pub(crate) struct EndedGroups {
+    /// With the time until which their removal is tried.
+    groups: Vec<(PathBuf, Instant)>,
+    /// When it is tried next.
+    due: Option<Instant>,
+}
 
 impl EndedGroups {
     /// Adds the groups of a fabric that ended now.
     pub(crate) fn add(&mut self, groups: Vec<PathBuf>, now: Instant) {
-        self.0.extend(groups.into_iter().map(|group| (group, now + REMOVE_TIMEOUT)));
+        let deadline = now + REMOVE_TIMEOUT;
+        self.groups.extend(groups.into_iter().map(|group| (group, deadline)));
+        self.due = (!self.groups.is_empty()).then_some(now + REMOVE_DELAY);
     }
 
-    /// Removes what can be removed. Returns when to try again.
-    pub(crate) fn remove(&mut self, now: Instant) -> Option<Instant> {
-        self.0.retain(|(group, deadline)| {
+    /// Removes what can be removed, if it is time.
+    pub(crate) fn remove_due(&mut self, now: Instant) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.remove(now);
+        }
+    }
+
+    /// Removes what can be removed. Returns whether any are left to try again.
+    pub(crate) fn remove(&mut self, now: Instant) -> bool {
+        self.groups.retain(|(group, deadline)| {
             remove_below(group, MAX_DEPTH);
             group.exists() && now < *deadline
         });
-        (!self.0.is_empty()).then_some(now + REMOVE_PAUSE)
+        self.due = (!self.groups.is_empty()).then_some(now + REMOVE_PAUSE);
+        self.due.is_some()
+    }
+
+    /// When [`remove_due`](Self::remove_due) has to be called.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
     }
 }
 

@@ -103,16 +103,22 @@ impl Fabric {
         launcher: &Path,
         user: Option<u32>,
         store: StoreIdentity,
+        is_spare: bool,
     ) -> Result<(), Shortfall> {
         if let Some(user) = user {
             self.tell(&ToFabric::User(user), None)?;
         }
-        match successor::bind(launcher, self.state.number) {
+        match successor::bind(launcher, self.state.number, is_spare) {
             Ok(socket) => self.tell(&ToFabric::Successor, Some(socket))?,
-            Err(error) => self.state.shortfalls.push(failed(Step::MakeSuccessorSocket, &error)),
+            Err(error) => self.note_no_successor(&error),
         }
         let kvm = open_kvm(&mut self.state);
         self.tell(&ToFabric::Identity(store), kvm)
+    }
+
+    /// Notes that the next launcher can't reach it.
+    pub(crate) fn note_no_successor(&mut self, error: &io::Error) {
+        self.state.shortfalls.push(failed(Step::MakeSuccessorSocket, error));
     }
 
     /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.

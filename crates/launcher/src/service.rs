@@ -44,8 +44,6 @@ pub(crate) struct Service {
     spare_at: Option<(u32, Instant)>,
     devices: Devices,
     ended_groups: EndedGroups,
-    /// When to try again to remove them.
-    remove_groups_at: Option<Instant>,
     /// When the last client or fabric went.
     idle_since: Option<Instant>,
     /// The launcher ends when all fabrics have ended.
@@ -65,7 +63,6 @@ impl Service {
             spare_at: None,
             devices: Devices::default(),
             ended_groups: EndedGroups::default(),
-            remove_groups_at: None,
             idle_since: None,
             is_ending: false,
         }
@@ -262,9 +259,16 @@ impl Service {
         }
         let user = self.user_of(number)?;
         let spare = if share.is_none() { self.take_spare(number) } else { None };
-        let start = || Fabric::start(&self.settings, number, user, share, &self.shortfalls);
-        let mut fabric = spare.map_or_else(start, Ok).map_err(Refusal::Failed)?;
-        let connected = fabric.identify(&self.settings.socket, user, store).and_then(|()| fabric.connect());
+        let (mut fabric, identified) = match spare {
+            Some(fabric) => (fabric, Ok(())),
+            None => {
+                let started = Fabric::start(&self.settings, number, user, share, &self.shortfalls);
+                let mut fabric = started.map_err(Refusal::Failed)?;
+                let identified = fabric.identify(&self.settings.socket, user, store, false);
+                (fabric, identified)
+            }
+        };
+        let connected = identified.and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();
             successor::remove(&self.settings.socket, number);
@@ -283,9 +287,9 @@ impl Service {
     fn take_spare(&mut self, number: u32) -> Option<Fabric> {
         let mut spare = self.spare.take()?;
         if spare.is_for(&self.settings, number) {
-            return Some(spare.into_fabric());
+            return Some(spare.into_fabric(&self.settings));
         }
-        self.ended_groups.add(spare.end(), Instant::now());
+        self.ended_groups.add(spare.end(&self.settings), Instant::now());
         None
     }
 
@@ -293,18 +297,22 @@ impl Service {
     fn start_spare(&mut self, now: Instant) {
         let Some((number, _)) = self.spare_at.take_if(|(_, at)| *at <= now) else { return };
         let is_there = self.fabrics.iter().any(|fabric| fabric.state.number == number && !fabric.is_ending());
-        if let Ok(user) = self.user_of(number)
+        if let (Ok(user), Some(store)) = (self.user_of(number), self.store)
             && self.spare.is_none()
             && is_there
         {
             self.spare = Spare::start(&self.settings, number, user, &self.shortfalls);
+            let identify = |spare: &mut Spare| spare.identify(&self.settings, user, store);
+            if self.spare.as_mut().map(identify).is_some_and(|identified| identified.is_err()) {
+                self.end_spare();
+            }
         }
     }
 
     fn end_spare(&mut self) {
         self.spare_at = None;
         if let Some(spare) = self.spare.take() {
-            self.ended_groups.add(spare.end(), Instant::now());
+            self.ended_groups.add(spare.end(&self.settings), Instant::now());
         }
     }
 
@@ -353,10 +361,10 @@ impl Service {
     pub(crate) fn tick(&mut self, now: Instant) -> bool {
         self.fabrics.iter_mut().for_each(|fabric| fabric.kill_if_due(now));
         self.start_spare(now);
-        self.remove_groups_at = self.ended_groups.remove(now);
         if self.fabrics.is_empty() && self.is_ending {
-            return self.remove_groups_at.is_some();
+            return self.ended_groups.remove(now);
         }
+        self.ended_groups.remove_due(now);
         // A client that does not say what it is has no claim.
         if !self.fabrics.is_empty() || self.clients.values().any(|client| client.is_greeted) {
             self.idle_since = None;
@@ -380,6 +388,6 @@ impl Service {
         let is_idle = !self.settings.stays || self.store.is_some();
         let idle = self.idle_since.filter(|_| is_idle).map(|since| since + self.settings.idle_timeout);
         let spare = self.spare_at.map(|(_, at)| at);
-        kills.chain(idle).chain(spare).chain(self.remove_groups_at).min()
+        kills.chain(idle).chain(spare).chain(self.ended_groups.due()).min()
     }
 }

@@ -1,10 +1,11 @@
-//! A fabric that is started before it is needed. Its program is loaded and its process is in its control groups, which takes
-//! most of the time of a start, so the fabric that it follows is replaced sooner. It waits for its first message: it serves
-//! no store and has no device. Like every fabric it gives up the launcher's privileges after that message, and it reads
-//! nothing before.
+//! A fabric that is started before it is needed, so that the one which it follows is replaced sooner. It is a fabric like
+//! any other: it serves the launcher's store, has given up all privileges, and waits for its first daemon. Only the socket
+//! for the next launcher has another name until the spare is used. A spare ends with its launcher.
 
 use crate::fabric::{Ended, Fabric};
 use crate::settings::Settings;
+use crate::successor;
+use protocol::StoreIdentity;
 use protocol::launcher::Shortfall;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +18,7 @@ pub(crate) const DELAY: Duration = Duration::from_millis(500);
 /// The file that a process executes: its device, its number and the nanoseconds of its last change.
 type ProgramFile = (u64, u64, i64, i64);
 
-/// A fabric that waits for its first message.
+/// A fabric that waits for its first daemon.
 #[derive(Debug)]
 pub(crate) struct Spare {
     fabric: Fabric,
@@ -38,6 +39,16 @@ impl Spare {
         Some(Self { fabric, file })
     }
 
+    /// Makes it a fabric of this store.
+    pub(crate) fn identify(
+        &mut self,
+        settings: &Settings,
+        user: Option<u32>,
+        store: StoreIdentity,
+    ) -> Result<(), Shortfall> {
+        self.fabric.identify(&settings.socket, user, store, true)
+    }
+
     /// Whether it has this number, still runs, and executes the present file of the program.
     pub(crate) fn is_for(&mut self, settings: &Settings, number: u32) -> bool {
         self.fabric.state.number == number
@@ -45,8 +56,11 @@ impl Spare {
             && self.reap().is_none()
     }
 
-    /// The fabric, which is to be identified next.
-    pub(crate) fn into_fabric(self) -> Fabric {
+    /// The fabric, which takes the place of the one that it follows.
+    pub(crate) fn into_fabric(mut self, settings: &Settings) -> Fabric {
+        if let Err(error) = successor::promote(&settings.socket, self.fabric.state.number) {
+            self.fabric.note_no_successor(&error);
+        }
         self.fabric
     }
 
@@ -56,8 +70,9 @@ impl Spare {
     }
 
     /// Ends it. Returns its groups.
-    pub(crate) fn end(mut self) -> Vec<PathBuf> {
+    pub(crate) fn end(mut self, settings: &Settings) -> Vec<PathBuf> {
         self.fabric.kill_now();
+        successor::remove_spare(&settings.socket, self.fabric.state.number);
         self.fabric.state.cgroups
     }
 }

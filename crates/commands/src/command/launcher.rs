@@ -153,6 +153,6 @@ fn report(arguments: &Arguments, socket: &Path, event: &Event) {
     };
     if is_amiss || !(arguments.detached || arguments.json) {
         // The terminal of whoever started it may be gone; fabrics must not end because of that.
-        let _ = writeln!(std::io::stderr(), "clickbox launcher: {event}");
+        let _ = std::io::stderr().write_all(format!("clickbox launcher: {event}\n").as_bytes());
     }
 }
