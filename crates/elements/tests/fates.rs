@@ -5,10 +5,13 @@
 
 #[path = "support/case.rs"]
 mod case;
+#[path = "support/eager.rs"]
+mod eager;
 #[path = "support/probe.rs"]
 mod probe;
 mod support;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -219,15 +222,41 @@ const MORE: &[&str] = &[
 /// Fates that cannot be seen at the end of a run: `TimeFilter` holds a packet only while a call decides about it.
 const UNEXERCISED: [&str; 1] = ["TimeFilter: waiting"];
 
-/// Drop reasons that occur in none of the runs of [`the_declared_reasons_occur`]. A solicitor is full when it waits for more
-/// neighbours than a run has packets; the others are of packets that come to an element before it is initialised or after
-/// the end. The list may only get shorter.
-const REASONS_UNEXERCISED: [&str; 5] = [
-    "IP6NDSolicitor full",
-    "KernelTun closed",
-    "KernelTap closed",
-    "ToHost closed",
-    "McastSocket not_connected",
+/// A loss that occurs in no example: too late for short runs, or only with classes that exist in tests.
+struct RareLoss {
+    class: &'static str,
+    reason: &'static str,
+    config: &'static str,
+    packets: u64,
+    entered: u64,
+    left: u64,
+    fates: &'static [(Fate, u64)],
+}
+
+/// What follows from a packet that comes before its element is initialised.
+const fn too_early(class: &'static str, reason: &'static str, config: &'static str) -> RareLoss {
+    RareLoss { class, reason, config, packets: 3, entered: 3, left: 0, fates: &[] }
+}
+
+const RARE_LOSSES: [RareLoss; 5] = [
+    // Each packet asks for a new neighbour, who answers at once. Ten come after the last place is taken.
+    RareLoss {
+        class: "IP6NDSolicitor",
+        reason: "full",
+        config: "RandomSource(86, LIMIT 65546, STOP true)
+                 -> StoreData(0, \\<222222222222 444444444444 86dd 6000000000203aff 00000000000000000000000000000000
+                    20010db8000000000000000000000001 88000000 60000000>)
+                 -> StoreData(78, \\<0201 444444444444>) -> t :: Tee -> GetIP6Address(62)
+                 -> s :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2) -> Discard; s[1] -> Discard; t[1] -> [1] s",
+        packets: 10,
+        entered: 2 * 65_546,
+        left: 2 * 65_536,
+        fates: &[(Fate::Made, 65_536), (Fate::Consumed, 65_546)],
+    },
+    too_early("KernelTun", "closed", "Eager(3) -> KernelTun(10.9.0.1/24) -> Discard"),
+    too_early("KernelTap", "closed", "Eager(3) -> KernelTap(10.9.0.1/24) -> Discard"),
+    too_early("ToHost", "closed", "Eager(3) -> ToHost(fake0); FromHost(fake0, 10.9.0.1/24) -> Discard"),
+    too_early("McastSocket", "not_connected", "Eager(3) -> McastSocket(239.0.0.1, 5000) -> Discard"),
 ];
 
 fn classes() -> impl Iterator<Item = &'static Class> {
@@ -428,8 +457,30 @@ fn the_books_are_right_after_any_write() {
 }
 
 #[test]
+fn rare_losses_are_counted() {
+    let limits = Limits { batch: BATCH, ..Limits::default() };
+    for RareLoss { class, reason, config, packets, entered, left, fates } in &RARE_LOSSES {
+        let run = run_graph(config, limits, Rc::new(Memory::connected()), eager::registry(), |_| {});
+        let run = run.unwrap_or_else(|error| panic!("{class}: {error}"));
+        let mut accounts = run.router.element_accounts();
+        let account = accounts.find(|account| account.class == *class).expect("an element of the class");
+        assert_eq!(account.lost, [(Cow::Borrowed(*reason), *packets)], "{class}");
+        assert_eq!((account.entered, account.left), (*entered, *left), "{class}");
+        assert_eq!((account.taken_over, account.handed_over), (0, 0), "{class}");
+        for fate in Fate::COUNTED {
+            let expected =
+                fates.iter().find(|(expected, _)| *expected == fate).map_or(0, |(_, count)| *count);
+            assert_eq!(account.fates.of(fate), expected, "{class}: {}", fate.name());
+        }
+        assert_eq!(account.waiting.map(|waiting| waiting.packets), Some(0), "{class}");
+        assert_eq!(books::check(&run), [""; 0], "{class}");
+    }
+}
+
+#[test]
 fn the_declared_reasons_occur() {
-    let mut seen = BTreeSet::new();
+    let mut seen: BTreeSet<String> =
+        RARE_LOSSES.iter().map(|RareLoss { class, reason, .. }| format!("{class} {reason}")).collect();
     let mut note = |run: &Run| {
         for account in run.router.element_accounts() {
             let reasons = account.lost.iter().filter(|(_, packets)| *packets > 0);
@@ -454,5 +505,5 @@ fn the_declared_reasons_occur() {
         class.info.drops.iter().map(|reason| format!("{} {}", class.info.name, reason.name()))
     });
     let unexercised: Vec<_> = declared.filter(|reason| !seen.contains(reason)).collect();
-    assert_eq!(unexercised, REASONS_UNEXERCISED);
+    assert_eq!(unexercised, [""; 0], "declared, but nothing is lost for it");
 }
