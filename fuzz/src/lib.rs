@@ -1,5 +1,5 @@
 //! Code that the fuzz targets share: the in-memory environment of the element library's tests, the hostile peers of the
-//! tests of `boundary`, `flow-table` and `switch`, and texts with a part to repeat.
+//! tests of `boundary`, `flow-table`, `openflow` and `switch`, and texts with a part to repeat.
 
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
@@ -12,6 +12,8 @@ pub mod link;
 pub mod mailbox;
 #[path = "../../crates/boundary/tests/hostile/memory.rs"]
 mod memory;
+#[path = "../../crates/openflow/tests/hostile/session.rs"]
+pub mod openflow_session;
 #[path = "../../crates/boundary/tests/hostile/pages.rs"]
 pub mod pages;
 #[path = "../../crates/boundary/tests/hostile/ring.rs"]

@@ -58,7 +58,8 @@ fn read(reader: &mut Reader<'_>, codes: &Codes) -> Result<(Field, u128, Option<u
     let header = reader.u32()?;
     let (class, number) = ((header >> 16) as u16, (header >> 9) as u8 & 0x7f);
     let has_mask = header & 0x100 != 0;
-    let mut payload = reader.part(header as usize & 0xff, codes.length)?;
+    let payload = reader.part(header as usize & 0xff, codes.length);
+    let mut payload = payload.map_err(|_| codes.length)?;
     let field = of_class_and_number(class, number).ok_or(codes.unknown)?;
     if has_mask && !field.is_maskable() {
         return Err(ErrorCode::BMC_BAD_MASK);

@@ -2,9 +2,9 @@
 
 use flow_table::Match;
 
-use super::codec::{HEADER, finish, start};
 use super::flow::{read_table, write_table};
 use super::group::ALL_GROUPS;
+use super::header::{HEADER, finish, start};
 use super::port::Port;
 use super::statistics::{
     Aggregate, Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MeterConfig,

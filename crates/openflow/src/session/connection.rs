@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::message::{AsyncConfig, Config, Header, Hello, Message, MultipartRequest, Role, encode_multipart};
 use crate::{ErrorCode, MAX_MESSAGE, VERSION};
 
-use super::agent::{AgentLimits, SessionState};
 use super::datapath::Datapath;
+use super::limits::{AgentLimits, SessionState};
 
 /// Bytes of a refused message that an error message repeats (OpenFlow 1.3.5, 7.4.4: at least 64).
 const ERROR_DATA: usize = 64;

@@ -7,7 +7,9 @@ mod agent;
 mod buffers;
 mod connection;
 mod datapath;
+mod limits;
 mod request;
 
-pub use agent::{Agent, AgentCounters, AgentLimits, SessionId, SessionState};
+pub use agent::{Agent, AgentCounters, SessionId};
 pub use datapath::{Datapath, Event, PacketForController, Report};
+pub use limits::{AgentLimits, SessionState};

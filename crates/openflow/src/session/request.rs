@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use flow_table::{Command, port_number};
 
-use super::agent::SessionState;
 use super::buffers::{self, Buffers};
 use super::connection::Connection;
 use super::datapath::Datapath;
+use super::limits::SessionState;
 use crate::message::{
     Features, FlowMod, GroupMod, HEADER, Header, Message, MultipartRequest, PacketOut, PacketOutAction, Role,
     RoleRequest, TableMod,

@@ -24,3 +24,14 @@ fn a_session_survives_any_bytes() {
         session::any_bytes(&bytes);
     }
 }
+
+/// The seeds of the fuzz target: messages of each type, all of which decode.
+#[test]
+fn a_session_survives_the_seeds() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/openflow");
+    let files: Vec<_> = std::fs::read_dir(folder).expect("the seeds").flatten().collect();
+    assert_eq!(files.len(), 30, "one for each type of message");
+    for file in files {
+        session::any_bytes(&std::fs::read(file.path()).expect("a seed"));
+    }
+}
