@@ -7,7 +7,7 @@ use crate::kills::{Processes, Victim};
 use crate::statistics::{Times, milliseconds};
 use crate::temporary_folder::TemporaryFolder;
 use api::client::Client;
-use api::{Owner, Upgrade, operation};
+use api::{Owner, Ring, Upgrade, operation};
 use serde::Serialize;
 use std::path::Path;
 use std::thread::sleep;
@@ -205,7 +205,12 @@ fn source(generator: &str) -> String {
     )
 }
 
+/// The longest rings: source and sink take turns of some milliseconds on one processor.
+fn ring() -> Ring {
+    Ring::try_from(2048).unwrap_or_default()
+}
+
 fn create(client: &Client, of: &str, mac: &str, configuration: String) -> Result<(), MeasureError> {
     let owner = Owner::default();
-    create_box(client, NewBox { name: of, owner, port: Some((SWITCH, mac)), configuration })
+    create_box(client, NewBox { name: of, owner, port: Some((SWITCH, mac)), configuration, ring: ring() })
 }

@@ -6,7 +6,7 @@ use crate::error::MeasureError;
 use crate::kills::Processes;
 use crate::temporary_folder::TemporaryFolder;
 use api::client::Client;
-use api::{Owner, operation};
+use api::{Owner, Ring, operation};
 use rustix::param::clock_ticks_per_second;
 use serde::Serialize;
 use std::fs;
@@ -67,7 +67,10 @@ pub fn owners(program: &Path, weights: [u16; 2]) -> Result<Owners, MeasureError>
     let pong = "FromDevice(0) -> Strip(14) -> CheckIPHeader -> ICMPPingResponder\n    \
                 -> EtherEncap(0x0800, 02:00:00:00:00:02, 02:00:00:00:00:01) -> ToDevice(0);";
     let port = Some((SWITCH, "02:00:00:00:00:02"));
-    create_box(&client, NewBox { name: PONG, owner: owner(0)?, port, configuration: pong.into() })?;
+    create_box(
+        &client,
+        NewBox { name: PONG, owner: owner(0)?, port, configuration: pong.into(), ring: Ring::default() },
+    )?;
     let alone = round_trips(&client)?;
     load(&client, 1, cores)?;
     let beside = round_trips(&client)?;
@@ -89,7 +92,7 @@ fn round_trips(client: &Client) -> Result<RoundTrips, MeasureError> {
          FromDevice(0) -> Strip(14) -> CheckIPHeader -> c :: Counter -> p;"
     );
     let port = Some((SWITCH, "02:00:00:00:00:01"));
-    create_box(client, NewBox { name: PING, owner: owner(0)?, port, configuration })?;
+    create_box(client, NewBox { name: PING, owner: owner(0)?, port, configuration, ring: Ring::default() })?;
     sleep(TIME);
     let trips = RoundTrips {
         count: number(client, PING, "c.count")?,
@@ -114,7 +117,10 @@ fn load(client: &Client, place: usize, cores: usize) -> Result<(), MeasureError>
     for number in 0..cores {
         let name = format!("load-{place}-{number}");
         let configuration = "InfiniteSource(LENGTH 60) -> Discard;".to_string();
-        create_box(client, NewBox { name: &name, owner: owner(place)?, port: None, configuration })?;
+        create_box(
+            client,
+            NewBox { name: &name, owner: owner(place)?, port: None, configuration, ring: Ring::default() },
+        )?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::error::MeasureError;
 use api::client::{Client, ClientError};
 use api::{
     Attachment, BoxName, CreateBox, CreateSwitch, HandlerValue, Limits, NameError, Owner, PortRequest,
-    RemoveQuery, SwitchMode, SwitchName, operation,
+    RemoveQuery, Ring, SwitchMode, SwitchName, operation,
 };
 use std::str::FromStr;
 
@@ -15,6 +15,7 @@ pub(super) struct NewBox<'a> {
     /// The switch, and the hardware address there. `None`: its packets go nowhere.
     pub(super) port: Option<(&'a str, &'a str)>,
     pub(super) configuration: String,
+    pub(super) ring: Ring,
 }
 
 /// Creates a switch that forwards to the addresses of its boxes.
@@ -38,6 +39,7 @@ pub(super) fn create_box(client: &Client, new: NewBox<'_>) -> Result<(), Measure
     let request = CreateBox {
         ports: vec![port],
         owner: new.owner,
+        ring: new.ring,
         ..CreateBox::new(name::<BoxName>(new.name)?, new.configuration)
     };
     client.send(&operation::CREATE_BOX, &[], &request)?;
