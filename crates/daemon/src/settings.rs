@@ -3,6 +3,7 @@
 use crate::fabric::Connector;
 use crate::symbols::SymbolFile;
 use crate::upgrade::UpgradeHelper;
+use protocol::fabric::CheckLimits;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub struct Settings {
     pub upgrade_helper: Option<Arc<UpgradeHelper>>,
     /// Whether each owner has a fabric of its own. Its share of the processors is the connector's concern.
     pub fabric_per_owner: bool,
+    /// The limits of each check of a configuration. A fabric bounds them ([`CheckLimits::bounded`]).
+    pub check_limits: CheckLimits,
     /// Maximum 4 KB pages of the store. `None`: as many as the disk holds.
     pub store_pages: Option<u32>,
 }
@@ -40,6 +43,7 @@ impl Settings {
             ends_fabric: false,
             upgrade_helper: None,
             fabric_per_owner: false,
+            check_limits: CheckLimits::default(),
             store_pages: None,
         }
     }

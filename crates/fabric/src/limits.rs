@@ -11,9 +11,6 @@ pub(crate) const MAX_SWITCH_PORTS: usize = 1024;
 /// Packets that a box may report as held when it ended: the number is displayed and added up.
 pub(crate) const MAX_HELD_PACKETS: u64 = 1 << 24;
 
-/// Private memory of a box that checks. Untouched pages are not allocated.
-pub(crate) const CHECK_MEMORY: usize = 1 << 30;
-
 /// Templates: each takes as much memory as a small box.
 pub(crate) const MAX_TEMPLATES: usize = 64;
 
@@ -27,7 +24,7 @@ pub(crate) const MAX_TEMPLATE_BYTES: usize = 4 << 20;
 /// The time for a new template to become idle: a box that is always busy never does.
 pub(crate) const TEMPLATE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The time for installing or checking a configuration: a million routes take seconds.
+/// The time for installing a configuration: a million routes take seconds.
 pub(crate) const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The time for any other request to a box.
@@ -83,7 +80,7 @@ pub(crate) const MAX_BOXES: usize = 4096;
 /// Concurrent checks that have run for less than `SLOW_CHECK`: each needs a box and a CPU.
 pub(crate) const MAX_QUICK_CHECKS: usize = 4;
 
-/// All concurrent checks. Those that run for a minute must not delay others, nor take all memory.
+/// All concurrent checks. Those that run for minutes must not delay others, nor take all memory.
 pub(crate) const MAX_CHECKS: usize = 16;
 
 /// The time after which a check no longer delays others: nearly all take milliseconds.

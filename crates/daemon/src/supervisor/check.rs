@@ -3,8 +3,8 @@
 use super::lifecycle::with_source;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
-use api::{Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, Owner, Severity, Time};
-use protocol::fabric::{CheckOutcome, Configuration, ConfigurationVersion, orders};
+use api::{Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, Owner, Severity, Size, Time};
+use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
 
 impl Supervisor {
     /// Checks a configuration without running it.
@@ -52,18 +52,40 @@ impl Supervisor {
             files: files.to_vec(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
-        let found = match self.fabric_of(owner)?.ask(orders::Check { configuration, ports })? {
+        let order = orders::Check { configuration, ports, limits: Some(self.0.check_limits) };
+        let found = match self.fabric_of(owner)?.ask(order)? {
             CheckOutcome::Accepted(found) | CheckOutcome::Rejected(found) => found,
-            CheckOutcome::Failed(message) => vec![Diagnostic {
-                severity: Severity::Error,
-                file: None,
-                line: None,
-                column: None,
-                message,
-                hint: None,
-                related: Vec::new(),
-            }],
+            CheckOutcome::Failed(message) => vec![failed(message, None)],
+            CheckOutcome::Exceeded(limit) => vec![self.exceeded(limit)],
         };
         Ok(with_source(found, source))
+    }
+
+    /// The diagnostic of a check that was ended because of a limit.
+    fn exceeded(&self, limit: CheckLimit) -> Diagnostic {
+        let limits = self.0.check_limits;
+        let (excess, option) = match limit {
+            CheckLimit::Time => (format!("took longer than {} s", limits.time.as_secs_f64()), "--check-time"),
+            CheckLimit::Memory => {
+                (format!("needed more than {} of memory", Size(limits.memory)), "--check-memory")
+            }
+        };
+        let hint = format!(
+            "make the configuration or its files smaller, or start the daemon with a higher {option}"
+        );
+        failed(format!("the check of the configuration {excess} and was ended"), Some(hint))
+    }
+}
+
+/// The diagnostic of a check that failed.
+fn failed(message: String, hint: Option<String>) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        file: None,
+        line: None,
+        column: None,
+        message,
+        hint,
+        related: Vec::new(),
     }
 }

@@ -115,8 +115,8 @@ impl Supervisor {
         };
         let changes = elements.values().cloned().collect();
         let owner = self.0.managed_box(name)?.inner().definition.owner.clone();
-        let RewriteReply { text, refused } =
-            self.fabric_of(&owner)?.ask(orders::Rewrite { configuration, changes })?;
+        let order = orders::Rewrite { configuration, changes, limits: Some(self.0.check_limits) };
+        let RewriteReply { text, refused } = self.fabric_of(&owner)?.ask(order)?;
         for (element, write) in candidates {
             let own = elements.get(&element).map(|(own, _)| own);
             match refused.iter().find(|(refused, _)| Some(refused) == own) {

@@ -21,7 +21,7 @@ use crate::upgrade::UpgradeHelper;
 use api::Subject;
 use api::{BoxName, Event, EventKind, PortName, StackName, SwitchName, Time};
 use protocol::StoreIdentity;
-use protocol::fabric::orders;
+use protocol::fabric::{CheckLimits, orders};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -113,6 +113,8 @@ pub(super) struct SupervisorState {
     switches: Mutex<BTreeMap<SwitchName, StoredSwitch>>,
     store: Mutex<Store>,
     pub(super) fabrics: Fabrics,
+    /// The limits of each check of a configuration.
+    pub(super) check_limits: CheckLimits,
     /// Held while the fabric of another owner is added.
     adding_fabric: Mutex<()>,
     links: Mutex<Links>,
@@ -299,6 +301,7 @@ impl Supervisor {
             boxes: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
+            check_limits: settings.check_limits,
             fabrics: Fabrics::new(settings.connector.clone(), identity, settings.fabric_per_owner),
             adding_fabric: Mutex::default(),
             links: Mutex::default(),

@@ -4,12 +4,89 @@ use super::state::Fabric;
 use crate::boxes::report;
 use crate::diagnostics::{diagnostics, remarks};
 use crate::error::OperationError;
-use crate::limits::{CHECK_MEMORY, INSTALL_TIMEOUT};
-use boundary::Request;
 use boundary::limits::MAX_PORTS;
+use boundary::{CrashCause, Request};
 use model::{escape, with_causes};
-use protocol::fabric::{CheckOutcome, Configuration, RewriteReply};
-use sandbox::CallError;
+use protocol::fabric::{CheckLimit, CheckLimits, CheckOutcome, Configuration, RewriteReply};
+use sandbox::{CallError, Sandbox};
+use std::io;
+use std::time::Instant;
+
+/// A box that checks, and ends when it is dropped.
+struct Checker {
+    sandbox: Sandbox,
+    start: Instant,
+    /// The limits that apply.
+    limits: CheckLimits,
+    /// Whether a text or a file may take more than half of its heap. A box refuses such requests, and ends.
+    is_crowded: bool,
+}
+
+/// Memory of a checking box that is not heap: an upper bound.
+const MAX_OVERHEAD: u64 = 512 << 10;
+
+impl Checker {
+    /// Starts a box for the check of a configuration.
+    fn start(
+        fabric: &Fabric,
+        configuration: &Configuration,
+        ports: usize,
+        limits: CheckLimits,
+    ) -> Result<Self, OperationError> {
+        let limits = limits.bounded();
+        let start = Instant::now();
+        let memory = usize::try_from(limits.memory).unwrap_or(usize::MAX);
+        let files = configuration.files.iter().map(|file| file.contents.0.len());
+        let longest = files.fold(configuration.text.len(), usize::max);
+        let is_crowded = 2 * longest as u64 > limits.memory.saturating_sub(MAX_OVERHEAD);
+        Ok(Self { sandbox: fabric.0.factory.make_checker(ports, memory)?, start, limits, is_crowded })
+    }
+
+    /// Sends the box a request, which has the time that is left.
+    fn call(&mut self, request: &Request) -> Result<Vec<u8>, CallError> {
+        let left = self.limits.time.saturating_sub(self.start.elapsed());
+        self.sandbox.call(request, left)
+    }
+
+    /// Gives the box the files of a configuration.
+    fn ship(&mut self, configuration: &Configuration) -> Result<(), CallError> {
+        configuration.files.iter().try_for_each(|file| {
+            self.call(&Request::File { name: &file.name, contents: &file.contents.0 }).map(drop)
+        })
+    }
+
+    /// The limit that a failed request exceeded, if that is why it failed.
+    fn exceeded(&self, error: &CallError) -> Option<CheckLimit> {
+        match (error, self.sandbox.state()) {
+            (CallError::TimedOut, _) => Some(CheckLimit::Time),
+            (CallError::Ended, sandbox::State::Ended(sandbox::ExitStatus::Crashed(crash)))
+                if crash.cause == CrashCause::OutOfMemory || self.is_crowded =>
+            {
+                Some(CheckLimit::Memory)
+            }
+            _ => None,
+        }
+    }
+
+    /// Describes why a request failed that exceeded a limit.
+    fn excess(&self, limit: CheckLimit) -> String {
+        match limit {
+            CheckLimit::Time => format!("it took longer than {} s", self.limits.time.as_secs_f64()),
+            CheckLimit::Memory => {
+                format!("it needed more than {} of memory", model::Size(self.limits.memory))
+            }
+        }
+    }
+
+    /// The error for a configuration that could not be rewritten.
+    fn rewrite_error(&self, error: &CallError) -> OperationError {
+        let cause = match self.exceeded(error) {
+            Some(limit) => self.excess(limit),
+            None => with_causes(error),
+        };
+        OperationError::system("rewrite the configuration", io::Error::other(cause))
+    }
+}
 
 impl Fabric {
     /// The text of a configuration in which elements have other arguments.
@@ -17,22 +94,20 @@ impl Fabric {
         &self,
         configuration: &Configuration,
         changes: &[(String, String)],
+        limits: Option<CheckLimits>,
     ) -> Result<RewriteReply, OperationError> {
         let _inside = self.0.checks.enter();
-        let mut checker = self.0.factory.make_checker(MAX_PORTS, CHECK_MEMORY)?;
-        for file in &configuration.files {
-            let request = Request::File { name: &file.name, contents: &file.contents.0 };
-            checker.call(&request, INSTALL_TIMEOUT).map_err(rewrite_error)?;
-        }
+        let mut checker = Checker::start(self, configuration, MAX_PORTS, limits.unwrap_or_default())?;
+        checker.ship(configuration).map_err(|error| checker.rewrite_error(&error))?;
         let mut reply = RewriteReply { text: configuration.text.clone(), refused: Vec::new() };
         for (element, arguments) in changes {
             let request = Request::Rewrite { configuration: &reply.text, element, arguments };
-            match checker.call(&request, INSTALL_TIMEOUT) {
+            match checker.call(&request) {
                 Ok(text) => reply.text = String::from_utf8_lossy(&text).into_owned(),
                 Err(CallError::Refused(reason)) => {
                     reply.refused.push((element.clone(), escape::text(reason.as_str().as_bytes())));
                 }
-                Err(error) => return Err(rewrite_error(error)),
+                Err(error) => return Err(checker.rewrite_error(&error)),
             }
         }
         Ok(reply)
@@ -43,38 +118,33 @@ impl Fabric {
         &self,
         configuration: &Configuration,
         ports: usize,
+        limits: Option<CheckLimits>,
     ) -> Result<CheckOutcome, OperationError> {
         let _inside = self.0.checks.enter();
-        let mut checker = self.0.factory.make_checker(ports, CHECK_MEMORY)?;
-        let shipped = configuration.files.iter().try_for_each(|file| {
-            let request = Request::File { name: &file.name, contents: &file.contents.0 };
-            checker.call(&request, INSTALL_TIMEOUT).map(drop)
-        });
+        let mut checker = Checker::start(self, configuration, ports, limits.unwrap_or_default())?;
         let request = Request::Check { configuration: &configuration.text };
-        let reply = shipped.and_then(|()| checker.call(&request, INSTALL_TIMEOUT));
-        Ok(match reply {
-            Ok(reply) => CheckOutcome::Accepted(remarks(&reply)),
-            Err(CallError::Rejected(found)) => CheckOutcome::Rejected(diagnostics(found)),
-            Err(CallError::Refused(reason) | CallError::Missing(reason)) => {
+        let reply = checker.ship(configuration).and_then(|()| checker.call(&request));
+        let error = match reply {
+            Ok(reply) => return Ok(CheckOutcome::Accepted(remarks(&reply))),
+            Err(error) => error,
+        };
+        Ok(match (checker.exceeded(&error), error) {
+            (Some(limit), _) if limits.is_some() => CheckOutcome::Exceeded(limit),
+            (Some(limit), _) => {
+                CheckOutcome::Failed(format!("the check was ended: {}", checker.excess(limit)))
+            }
+            (None, CallError::Rejected(found)) => CheckOutcome::Rejected(diagnostics(found)),
+            (None, CallError::Refused(reason) | CallError::Missing(reason)) => {
                 CheckOutcome::Failed(escape::text(reason.as_str().as_bytes()))
             }
-            Err(CallError::TimedOut) => {
-                CheckOutcome::Failed(format!("the check took longer than {} s", INSTALL_TIMEOUT.as_secs()))
-            }
-            Err(CallError::Ended) => CheckOutcome::Failed(match checker.state() {
+            (None, CallError::Ended) => CheckOutcome::Failed(match checker.sandbox.state() {
                 sandbox::State::Ended(end) => {
                     let report = report(&end);
                     format!("the check crashed: {} {}", report.cause, report.message)
                 }
                 _ => "the check ended without a report".into(),
             }),
-            Err(error) => CheckOutcome::Failed(format!("the check failed: {}", with_causes(&error))),
+            (None, error) => CheckOutcome::Failed(format!("the check failed: {}", with_causes(&error))),
         })
     }
-}
-
-/// The error for a configuration that could not be rewritten.
-fn rewrite_error(error: CallError) -> OperationError {
-    let cause = std::io::Error::other(with_causes(&error));
-    OperationError::system("rewrite the configuration", cause)
 }

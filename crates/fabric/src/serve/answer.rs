@@ -99,7 +99,9 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Redefine(order) => {
             done(&order, fabric.redefine(&order.name, order.configuration.clone(), &order.writes))
         }
-        Order::Rewrite(order) => done(&order, fabric.rewrite(&order.configuration, &order.changes)),
+        Order::Rewrite(order) => {
+            done(&order, fabric.rewrite(&order.configuration, &order.changes, order.limits))
+        }
         Order::Writes(order) => done(&order, fabric.writes(&order.name)),
         Order::BoxRuntimes(order) => done(&order, fabric.runtimes(&order.names, order.ask)),
         Order::Log(order) => done(&order, fabric.log(&order.name, order.after, entries(order.most))),
@@ -108,7 +110,9 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let opened = fabric.open_file(&order.name, &order.file);
             done_with(&order, opened.map(|(file, length)| (length, vec![file.into()])))
         }
-        Order::Check(order) => done(&order, fabric.check(&order.configuration, order.ports.into())),
+        Order::Check(order) => {
+            done(&order, fabric.check(&order.configuration, order.ports.into(), order.limits))
+        }
         Order::Events(order) => {
             let (page, talkative) = fabric.events(order.after, entries(order.most));
             let events = page.entries.into_iter().map(|(_, event)| event).collect();

@@ -12,10 +12,10 @@ pub mod orders;
 pub use client::{Client, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
-    Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
-    ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LinkEnd, LogPage,
-    Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
-    TrafficSnapshot, WritesReply,
+    Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimit, CheckLimits, CheckOutcome, Configuration,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply,
+    LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started,
+    SwitchInventory, TrafficSnapshot, WritesReply,
 };
 pub use orders::{Ask, Order};
 

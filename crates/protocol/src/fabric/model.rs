@@ -426,4 +426,71 @@ pub enum CheckOutcome {
     Rejected(Vec<Diagnostic>),
     /// The check itself failed, for this reason.
     Failed(String),
+    /// The check was ended because it exceeded a limit. The answer to an order without limits is `Failed` instead, which
+    /// earlier daemons know.
+    Exceeded(CheckLimit),
+}
+
+/// The limits of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckLimits {
+    /// The longest time from the start of its box to its answer.
+    pub time: Duration,
+    /// Bytes of private memory of its box. Only touched memory is allocated.
+    pub memory: u64,
+}
+
+impl CheckLimits {
+    /// Maximum time, whatever the daemon wants: a check takes one of the fabric's places for checks.
+    pub const MAX_TIME: Duration = Duration::from_secs(600);
+
+    /// Minimum memory: enough for the image to start.
+    pub const MIN_MEMORY: u64 = 1 << 20;
+
+    /// Maximum memory, whatever the daemon wants: several checks run at once.
+    pub const MAX_MEMORY: u64 = 4 << 30;
+
+    /// The limits that a fabric applies for a daemon that wants these.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        Self {
+            time: self.time.min(Self::MAX_TIME),
+            memory: self.memory.clamp(Self::MIN_MEMORY, Self::MAX_MEMORY),
+        }
+    }
+}
+
+impl Default for CheckLimits {
+    /// Limits that no useful configuration exceeds: the check of a million routes takes seconds, and 200 MB.
+    fn default() -> Self {
+        Self { time: Duration::from_secs(60), memory: 1 << 30 }
+    }
+}
+
+/// A limit of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CheckLimit {
+    /// Its time.
+    Time,
+    /// Its memory.
+    Memory,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_cannot_ask_for_unlimited_checks() {
+        let limits = |time, memory| CheckLimits { time, memory };
+        let (most_time, least, most) =
+            (CheckLimits::MAX_TIME, CheckLimits::MIN_MEMORY, CheckLimits::MAX_MEMORY);
+        for within in
+            [CheckLimits::default(), limits(Duration::from_millis(1), least), limits(most_time, most)]
+        {
+            assert_eq!(within.bounded(), within);
+        }
+        assert_eq!(limits(Duration::ZERO, 0).bounded(), limits(Duration::ZERO, least));
+        assert_eq!(limits(Duration::MAX, u64::MAX).bounded(), limits(most_time, most));
+    }
 }

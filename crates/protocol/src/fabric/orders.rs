@@ -1,8 +1,8 @@
 //! The orders, each with the type of its answer.
 
 use super::model::{
-    Asked, BoxRuntime, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus, InventoryReply,
-    LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot, WritesReply,
+    Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
+    InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot, WritesReply,
 };
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
@@ -295,6 +295,9 @@ orders! {
         configuration: Configuration,
         /// The elements, each with its arguments.
         changes: Vec<(String, String)>,
+        /// The limits of all changes together. Absent: the default ones.
+        #[serde(default)]
+        limits: Option<CheckLimits>,
     } -> RewriteReply;
 
     /// Removes a configuration from a running box.
@@ -375,6 +378,9 @@ orders! {
         configuration: Configuration,
         /// The number of ports.
         ports: u8,
+        /// Its limits. Absent: the default ones.
+        #[serde(default)]
+        limits: Option<CheckLimits>,
     } -> CheckOutcome;
 
     /// Events since a number.

@@ -6,10 +6,10 @@ use model::{
     PortName, PortRequest, Sandbox, Severity, SwitchName, Time, Value,
 };
 use protocol::fabric::{
-    Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckOutcome, Configuration, ConfigurationState,
-    ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply, LinkEnd, LogPage,
-    Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory,
-    TrafficSnapshot, WritesReply, orders,
+    Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply,
+    LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started,
+    SwitchInventory, TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -219,7 +219,8 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Install { name: name(), configuration: configuration(), writes: None } => vec![diagnostic()];
         Redefine { name: name(), configuration: configuration(), writes: Vec::new() } => ();
         Rewrite {
-            configuration: configuration(), changes: vec![("c".into(), "1".into())]
+            configuration: configuration(), changes: vec![("c".into(), "1".into())],
+            limits: Some(CheckLimits::default())
         } => RewriteReply { text: String::new(), refused: Vec::new() };
         RemoveConfiguration { name: name(), configuration: main() } => ();
         ReadHandler {
@@ -237,7 +238,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         Files { name: name() } => vec![FileStatus { name: "out.pcap".into(), bytes: 24, lost: 0 }];
         OpenFile { name: name(), file: "out.pcap".into() } => 24;
-        Check { configuration: configuration(), ports: 2 } => CheckOutcome::Rejected(vec![diagnostic()]);
+        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()) } => CheckOutcome::Rejected(vec![diagnostic()]);
         Events { after: 33, most: 10 } => EventPage { events: vec![event()], lost: 0, talkative: vec![name()] };
         UseFolder {} => ();
         EndWithConnection {} => ();

@@ -7,10 +7,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use std::time::Duration;
 
-use api::client;
+use api::{Size, client};
 use clap::{ArgGroup, Args, Subcommand};
 use daemon::{Handover, LauncherConnector, Listeners, Settings, SymbolFile, Tcp, UpgradeHelper};
+use protocol::fabric::CheckLimits;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
@@ -20,6 +22,7 @@ use super::stop;
 use crate::components;
 use crate::error::{CommandError, FileError, FolderPurpose};
 use crate::output;
+use crate::value::{self, ValueError};
 
 /// The option with which a daemon takes over from another one.
 const TAKE_OVER: &str = "--take-over";
@@ -88,6 +91,13 @@ pub(crate) struct Arguments {
     /// read again when it changes, and at SIGHUP. Refused if other users of the host can read it.
     #[arg(long, value_name = "FILE", requires = "listen")]
     tokens: Option<PathBuf>,
+    /// The longest time that the check of a configuration may take. It then ends with an error.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = value::seconds(0.01..=600.0))]
+    check_time: f64,
+    /// Memory that the check of a configuration may use, from 1M to 4G. It then ends with an error. Up to 16 configurations
+    /// are checked at once.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = check_memory)]
+    check_memory: Size,
     /// Exit when standard input closes, for programs that start their own daemon.
     #[arg(long)]
     until_input_ends: bool,
@@ -102,6 +112,15 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum DaemonCommand {
     Stop(stop::Arguments),
+}
+
+/// Parses the memory of a check.
+fn check_memory(text: &str) -> Result<Size, ValueError> {
+    let range = CheckLimits::MIN_MEMORY..=CheckLimits::MAX_MEMORY;
+    match text.parse::<Size>() {
+        Ok(size) if range.contains(&size.0) => Ok(size),
+        _ => Err(ValueError::Form("a size from 1M to 4G")),
+    }
 }
 
 /// The output when the daemon is ready.
@@ -151,6 +170,10 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         ends_fabric: arguments.until_input_ends,
         upgrade_helper,
         fabric_per_owner: arguments.fabric_per_owner,
+        check_limits: CheckLimits {
+            time: Duration::from_secs_f64(arguments.check_time),
+            memory: arguments.check_memory.0,
+        },
         ..Settings::new(Arc::new(connector), concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();
