@@ -24,7 +24,9 @@ const PORT: u16 = 5000;
 const WINDOW: u64 = 256;
 /// Bytes of a packet before its filler: the box's number and the packet's number.
 const HEADER: usize = 8;
-/// How long senders wait for packets in flight before they count them as lost, if packets may be lost.
+/// Maximum number of packets in flight per direction to a box that may lose packets.
+const BOX_WINDOW: u64 = 64;
+/// How long senders wait for packets to such a box before they send it others.
 const GIVEN_UP: Duration = Duration::from_millis(300);
 
 /// A number from the environment, or the default.
@@ -170,9 +172,87 @@ struct Direction {
     received: Vec<AtomicU64>,
     /// The total number of packets sent.
     all_sent: AtomicU64,
-    all_received: AtomicU64,
     /// Errors at the boxes that must work correctly.
     faults: Mutex<Vec<String>>,
+}
+
+/// Limits the packets in flight, so that no buffer before the boxes overflows however slow the machine is.
+///
+/// A packet to a box that loses none is in flight until it has arrived. Others may never arrive. They have passed all
+/// buffers that the boxes share when packets that were sent after them have arrived, because these buffers keep the order.
+struct Window<'a> {
+    direction: &'a Direction,
+    disturbances: &'a [Disturbance],
+    /// The numbers of packets that were sent to each box at some time.
+    mark: Vec<u64>,
+    /// The numbers of packets that have passed the shared buffers, for boxes that may lose packets.
+    passed: Vec<u64>,
+    /// The numbers of packets of each box that are no longer expected, and since when no more were.
+    given_up: Vec<(u64, Instant)>,
+}
+
+impl<'a> Window<'a> {
+    fn new(direction: &'a Direction, disturbances: &'a [Disturbance]) -> Self {
+        let zeros = vec![0; disturbances.len()];
+        let given_up = vec![(0, Instant::now()); disturbances.len()];
+        Self { direction, disturbances, mark: zeros.clone(), passed: zeros, given_up }
+    }
+
+    fn is_lossless(&self, number: usize) -> bool {
+        self.disturbances[number] == Disturbance::Nothing
+    }
+
+    fn sent(&self, number: usize) -> u64 {
+        self.direction.sent[number].load(Ordering::Relaxed)
+    }
+
+    fn received(&self, number: usize) -> u64 {
+        self.direction.received[number].load(Ordering::Relaxed)
+    }
+
+    /// Whether a box gets another packet now.
+    fn admits(&mut self, number: usize) -> bool {
+        if self.is_lossless(number) {
+            return true;
+        }
+        let missing = self.sent(number).saturating_sub(self.received(number));
+        let (given_up, since) = &mut self.given_up[number];
+        let is_full = missing.saturating_sub(*given_up) >= BOX_WINDOW;
+        if !is_full {
+            *since = Instant::now();
+        } else if since.elapsed() > GIVEN_UP {
+            (*given_up, *since) = (missing, Instant::now());
+        }
+        !is_full
+    }
+
+    /// The number of packets that may still be in the shared buffers.
+    fn in_flight(&mut self) -> u64 {
+        let boxes = 0..self.mark.len();
+        if boxes.clone().all(|number| !self.is_lossless(number) || self.received(number) >= self.mark[number])
+        {
+            self.passed = std::mem::take(&mut self.mark);
+            self.mark = boxes.clone().map(|number| self.sent(number)).collect();
+        }
+        let of = |number: usize| {
+            let gone = if self.is_lossless(number) { self.received(number) } else { self.passed[number] };
+            self.sent(number).saturating_sub(gone)
+        };
+        boxes.map(of).sum()
+    }
+
+    /// Waits until another packet may be sent.
+    fn wait(&mut self) {
+        let begin = Instant::now();
+        while self.in_flight() >= WINDOW {
+            assert!(
+                begin.elapsed() < TIMEOUT,
+                "{} packets are in flight, and no more come",
+                self.in_flight()
+            );
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
 }
 
 /// What the test does to a box, and so what may happen to its packets.
@@ -189,38 +269,21 @@ enum Disturbance {
 impl Direction {
     fn new(boxes: usize) -> Direction {
         let zeros = || (0..boxes).map(|_| AtomicU64::new(0)).collect();
-        Direction {
-            sent: zeros(),
-            received: zeros(),
-            all_sent: AtomicU64::new(0),
-            all_received: AtomicU64::new(0),
-            faults: Mutex::default(),
-        }
+        Direction { sent: zeros(), received: zeros(), all_sent: AtomicU64::new(0), faults: Mutex::default() }
     }
 
-    /// Sends one packet to each box in turn, until `done`, which is called after each round.
-    fn send(&self, side: usize, lossy: bool, mut done: impl FnMut() -> bool) {
+    /// Sends one packet to each box in turn, until `done`, which is called after each round. A box that may lose packets gets
+    /// none while too many of its packets are unanswered.
+    fn send(&self, side: usize, disturbances: &[Disturbance], mut done: impl FnMut() -> bool) {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
-        let mut forgiven = 0;
+        let mut window = Window::new(self, disturbances);
         while !done() {
-            for (number, sent) in self.sent.iter().enumerate() {
-                let begin = Instant::now();
-                loop {
-                    let (sent, received) =
-                        (self.all_sent.load(Ordering::Relaxed), self.all_received.load(Ordering::Relaxed));
-                    if sent.saturating_sub(received + forgiven) < WINDOW {
-                        break;
-                    }
-                    if lossy && begin.elapsed() > GIVEN_UP {
-                        forgiven = sent.saturating_sub(received);
-                    }
-                    assert!(
-                        begin.elapsed() < TIMEOUT,
-                        "of {sent} packets {received} received, and no more come"
-                    );
-                    std::thread::sleep(Duration::from_micros(50));
+            for number in 0..self.sent.len() {
+                if !window.admits(number) {
+                    continue;
                 }
-                let count = sent.fetch_add(1, Ordering::Relaxed);
+                window.wait();
+                let count = self.sent[number].fetch_add(1, Ordering::Relaxed);
                 self.all_sent.fetch_add(1, Ordering::Relaxed);
                 let bytes = payload(number, count as u32);
                 let to = (address(1 - side, number), PORT);
@@ -263,12 +326,11 @@ impl Direction {
             }
             *next = u64::from(count) + 1;
             self.received[number].fetch_add(1, Ordering::Relaxed);
-            self.all_received.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Waits until all packets of the boxes that lose none have arrived.
-    fn settle(&self, disturbances: &[Disturbance]) {
+    /// Waits until all packets of the boxes that lose none have arrived. If some are lost, the message says where.
+    fn settle(&self, network: &TestNetwork, disturbances: &[Disturbance]) {
         let begin = Instant::now();
         let missing = || {
             let numbers =
@@ -283,7 +345,12 @@ impl Direction {
             numbers.map(gap).filter(|(_, sent, received)| sent != received).collect::<Vec<_>>()
         };
         while !missing().is_empty() {
-            assert!(begin.elapsed() < TIMEOUT, "box, sent, received: {:?}", missing());
+            assert!(
+                begin.elapsed() < TIMEOUT,
+                "box, sent, received: {:?}; {}",
+                missing(),
+                network.daemon.json(&["account"])
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -299,7 +366,6 @@ fn run(
     act: impl FnOnce(),
     compare: impl Fn() -> Result<(), String>,
 ) {
-    let lossy = disturbances.iter().any(|disturbance| *disturbance != Disturbance::Nothing);
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     /// Sets a flag on drop, also after a panic.
     struct Sets<'a>(&'a AtomicBool);
@@ -325,7 +391,7 @@ fn run(
                 scope.spawn(move || {
                     let mut left = rounds;
                     network.sides[from].inside(|| {
-                        direction.send(from, lossy, || {
+                        direction.send(from, disturbances, || {
                             left = left.saturating_sub(1);
                             left == 0 && over.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed)
                         });
@@ -338,9 +404,12 @@ fn run(
             act();
         }
         for sender in senders {
-            sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            sender.join().unwrap_or_else(|panic| {
+                eprintln!("{}", network.daemon.json(&["account"]));
+                std::panic::resume_unwind(panic)
+            });
         }
-        directions.iter().for_each(|direction| direction.settle(disturbances));
+        directions.iter().for_each(|direction| direction.settle(network, disturbances));
         let begin = Instant::now();
         while let Err(wrong) = compare() {
             assert!(begin.elapsed() < TIMEOUT, "{wrong}");
