@@ -11,11 +11,12 @@
 //! - the memory of an agent has a bound for each session: a controller that does not read is no longer read from;
 //! - messages of a session are performed in the order in which they arrive.
 //!
-//! Absent: sockets, threads and clocks; the flow tables, which are in `flow-table`; OpenFlow 1.0 and bundles.
+//! Absent: sockets and clocks, except in `connections`; threads; the flow tables, which are in `flow-table`; OpenFlow 1.0 and bundles.
 #![forbid(unsafe_code)]
 
 mod action;
 mod bucket;
+pub mod connections;
 mod conversion;
 mod error_code;
 mod fields;

@@ -1,0 +1,136 @@
+//! Connections over the loopback interface.
+
+#[path = "support/software.rs"]
+mod software;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use openflow::VERSION;
+use openflow::connections::{ConnectionState, Connections, ControllerAddress};
+use openflow::message::{HEADER, Header, Hello, Message};
+use openflow::session::{Agent, AgentLimits};
+use software::Software;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+fn connections(controllers: &[ControllerAddress]) -> Connections<Software> {
+    Connections::new(Agent::new(Software::new(2), AgentLimits::default()), controllers)
+}
+
+fn listen() -> (TcpListener, ControllerAddress) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let address = ControllerAddress(listener.local_addr().expect("an address"));
+    (listener, address)
+}
+
+/// Turns until something is there.
+fn until<T>(connections: &mut Connections<Software>, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(start.elapsed() < TIMEOUT, "nothing happens");
+        connections.turn(None, Duration::from_millis(5)).expect("a turn");
+    }
+}
+
+fn accept(connections: &mut Connections<Software>, listener: &TcpListener) -> TcpStream {
+    let stream = until(connections, || listener.accept().ok().map(|(stream, _)| stream));
+    stream.set_nonblocking(true).expect("a stream");
+    stream
+}
+
+/// The next message of the switch.
+fn read(connections: &mut Connections<Software>, stream: &mut TcpStream) -> Message {
+    let mut bytes = Vec::new();
+    until(connections, || {
+        let missing = Header::decode(&bytes).map_or(HEADER, |header| header.length.into()) - bytes.len();
+        let mut buffer = vec![0; missing];
+        if let Ok(count) = stream.read(&mut buffer) {
+            assert!(count > 0 || missing == 0, "the switch ended the connection");
+            bytes.extend_from_slice(&buffer[..count]);
+        }
+        let header = Header::decode(&bytes)?;
+        (bytes.len() == usize::from(header.length))
+            .then(|| Message::decode(header.message_type, &bytes[HEADER..]).expect("a right message"))
+    })
+}
+
+fn write(stream: &mut TcpStream, message: &Message) {
+    stream.write_all(&message.encode(1).expect("a short message")).expect("room");
+}
+
+fn greet(connections: &mut Connections<Software>, stream: &mut TcpStream) {
+    let hello = Message::Hello(Hello { versions: Some(1 << VERSION) });
+    assert_eq!(read(connections, stream), hello);
+    write(stream, &hello);
+    write(stream, &Message::EchoRequest(b"there?".into()));
+    assert_eq!(read(connections, stream), Message::EchoReply(b"there?".into()));
+}
+
+fn is_connected(connections: &Connections<Software>, at: usize) -> bool {
+    matches!(connections.states().nth(at), Some((_, ConnectionState::Connected(_))))
+}
+
+#[test]
+fn a_controller_that_goes_is_connected_to_again() {
+    let (listener, address) = listen();
+    let mut connections = connections(&[address]);
+    for _ in 0..2 {
+        let mut stream = accept(&mut connections, &listener);
+        greet(&mut connections, &mut stream);
+        assert!(is_connected(&connections, 0));
+        drop(stream);
+        let start = Instant::now();
+        while is_connected(&connections, 0) {
+            assert!(start.elapsed() < TIMEOUT);
+            connections.turn(None, Duration::from_millis(5)).expect("a turn");
+        }
+    }
+}
+
+/// A controller that is not there, and one that says nothing, do not disturb the others.
+#[test]
+fn controllers_do_not_disturb_each_other() {
+    let (listener, address) = listen();
+    let (gone, absent) = listen();
+    drop(gone);
+    let (silent, quiet) = listen();
+    let mut connections = connections(&[absent, quiet, address]);
+    let mut stream = accept(&mut connections, &listener);
+    greet(&mut connections, &mut stream);
+    let _quiet = accept(&mut connections, &silent);
+    for _ in 0..20 {
+        write(&mut stream, &Message::BarrierRequest);
+        assert_eq!(read(&mut connections, &mut stream), Message::BarrierReply);
+    }
+    assert_eq!([0, 1, 2].map(|at| is_connected(&connections, at)), [false, true, true]);
+}
+
+/// Answers wait for a controller that does not read, and none is lost.
+#[test]
+fn a_slow_controller_gets_all_answers() {
+    let (listener, address) = listen();
+    let mut connections = connections(&[address]);
+    let mut stream = accept(&mut connections, &listener);
+    greet(&mut connections, &mut stream);
+    let request = Message::EchoRequest(vec![7; 60_000]).encode(1).expect("a short message");
+    let all = request.repeat(200);
+    // The sockets and the session hold a part; then the switch reads no more.
+    let (mut sent, mut pauses) = (0, 0);
+    while sent < all.len() && pauses < 50 {
+        match stream.write(&all[sent..]) {
+            Ok(count) => (sent, pauses) = (sent + count, 0),
+            Err(_) => pauses += 1,
+        }
+        connections.turn(None, Duration::from_millis(1)).expect("a turn");
+    }
+    let whole = sent / request.len();
+    for _ in 0..whole {
+        assert_eq!(read(&mut connections, &mut stream), Message::EchoReply(vec![7; 60_000]));
+    }
+}
