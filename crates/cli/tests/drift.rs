@@ -152,6 +152,40 @@ fn written_rules_survive_kills() {
 }
 
 #[test]
+fn written_rules_survive_a_replacement() {
+    let daemon = Daemon::start("replaced");
+    daemon.file("fw.click", FIREWALL);
+    let stack = |memory: &str, keeps: bool| {
+        let boxes = "[boxes.gate]\nconfiguration = \"fw.click\"\nsandbox = \"process\"\n";
+        daemon.file("edge.toml", &format!("{boxes}memory = \"{memory}\"\nkeep_writes = {keeps}\n"))
+    };
+    daemon.check(&["up", &stack("8M", true)], 0, &["gate"]);
+    daemon.check(&["write", "gate/filter.rules", "deny tcp, allow all"], 0, &[]);
+    daemon.check(&["write", "gate/routes.add", "11.0.0.0/8 0"], 0, &[]);
+    let kept = daemon.check(&["up", &stack("9M", true)], 0, &["replace"]);
+    assert!(!kept.contains("lost"), "{kept}");
+    daemon.check(&["read", "gate/filter.rules"], 0, &["deny tcp, allow all"]);
+    daemon.check(&["show", "gate"], 0, &["2 handler writes", "filter.rules"]);
+    // A new definition without the routes.
+    daemon.file("fw.click", FIREWALL.lines().next().expect("a line"));
+    daemon.check(&["up", &stack("10M", true)], 0, &["* lost     box/gate: routes.add = 11.0.0.0/8 0"]);
+    daemon.check(&["read", "gate/filter.rules"], 0, &["deny tcp, allow all"]);
+    daemon.until(&["events"], "box gate refused an earlier write to routes.add, which is lost");
+    // One that does not keep writes.
+    daemon.check(
+        &["up", &stack("11M", false)],
+        0,
+        &["* lost     box/gate: filter.rules = deny tcp, allow all"],
+    );
+    daemon.check(&["read", "gate/filter.rules"], 0, &["allow all"]);
+    daemon.check(
+        &["events"],
+        0,
+        &["box gate was replaced without 1 earlier write to its handlers: filter.rules"],
+    );
+}
+
+#[test]
 fn written_rules_are_saved() {
     let daemon = Daemon::start("save");
     let file = daemon.file("fw.click", FIREWALL);

@@ -250,13 +250,66 @@ fn writes_are_drift_of_a_stack() {
     let never = CreateBox { restart: Restart::Never, ..firewall(true) };
     supervisor.apply_stack(&edge, Stack { boxes: vec![never], ..Stack::default() }).unwrap();
     assert!(is_changed(&supervisor));
-    // Replacing the box loses them.
-    let larger = CreateBox { memory: api::Size(9 << 20), ..firewall(true) };
-    supervisor.apply_stack(&edge, Stack { boxes: vec![larger], ..Stack::default() }).unwrap();
+    // Replacing the box loses them if the new one does not keep them.
+    let larger = CreateBox { memory: api::Size(9 << 20), ..firewall(false) };
+    let changes = supervisor.apply_stack(&edge, Stack { boxes: vec![larger], ..Stack::default() }).unwrap();
     assert!(!is_changed(&supervisor));
     let message = "box fw was replaced without 3 earlier writes to its handlers: f.rules, r.add (2 times)";
     assert_eq!(lost(&supervisor), [message]);
     assert_eq!(texts(&supervisor), [""; 0]);
+    assert_eq!((changes.lost[0].name.as_str(), changes.lost[0].writes.len()), ("fw", 3));
+}
+
+/// A box that takes the place of another one executes the writes again that fit it, also after a restart and with a new
+/// daemon. If the change of the stack fails, the old box has all of them.
+#[test]
+fn a_replaced_box_keeps_its_writes() {
+    let folder = Folder::new("replaced-writes");
+    let store = folder.file("store");
+    let fabric = fabric();
+    let supervisor = start(&fabric, Some(&store));
+    let edge: StackName = "edge".parse().unwrap();
+    let stack = |memory: u64, text: &str| {
+        let firewall = firewall(true);
+        let boxes =
+            vec![CreateBox { memory: api::Size(memory << 20), configuration: text.into(), ..firewall }];
+        Stack { boxes, ..Stack::default() }
+    };
+    supervisor.apply_stack(&edge, stack(8, FIREWALL)).unwrap();
+    change(&supervisor);
+    let changes = supervisor.apply_stack(&edge, stack(9, FIREWALL)).unwrap();
+    assert_eq!((changes.changes[0].action, changes.lost.len()), (api::ChangeAction::Replace, 0));
+    assert!(is_changed(&supervisor));
+    assert_eq!((texts(&supervisor), lost(&supervisor)), (CHANGED.map(String::from).to_vec(), Vec::new()));
+    crash(&supervisor);
+    assert!(is_changed(&supervisor));
+    // A stack whose other box can't be made.
+    let mut bad = stack(10, FIREWALL);
+    let number = api::PortRequest { attach: "none".parse().unwrap(), ..api::PortRequest::default() };
+    let other = CreateBox { ports: vec![number], ..CreateBox::new(name("other"), "Idle -> Discard;") };
+    bad.boxes.push(CreateBox { sandbox: Sandbox::Process, ..other });
+    assert!(supervisor.apply_stack(&edge, bad).is_err());
+    assert!(is_changed(&supervisor));
+    assert_eq!((texts(&supervisor), lost(&supervisor)), (CHANGED.map(String::from).to_vec(), Vec::new()));
+    // Without the routing table, and with a filter of the same name.
+    let text = "Idle -> f :: IPFilter(allow all) -> Discard;";
+    let changes = supervisor.apply_stack(&edge, stack(11, text)).unwrap();
+    let gone: Vec<String> = changes.lost[0].writes.iter().map(|write| write.path()).collect();
+    assert_eq!(gone, ["r.add", "r.add"]);
+    assert_eq!(read(&supervisor, "fw/f.config"), "allow udp");
+    assert_eq!(texts(&supervisor), ["f.rules allow udp"]);
+    until("the lost ones are reported", || lost(&supervisor).len() == 2);
+    assert!(lost(&supervisor).iter().all(|message| message.contains("refused an earlier write to r.add")));
+    // One that does not start has them with its first start.
+    let mut stopped = stack(12, text);
+    stopped.boxes[0].start = false;
+    assert!(supervisor.apply_stack(&edge, stopped).unwrap().lost.is_empty());
+    supervisor.end();
+    drop(supervisor);
+    let supervisor = start(&fabric, Some(&store));
+    supervisor.start_box(&name("fw")).unwrap();
+    assert_eq!(read(&supervisor, "fw/f.config"), "allow udp");
+    assert_eq!(texts(&supervisor), ["f.rules allow udp"]);
 }
 
 #[test]

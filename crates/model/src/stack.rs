@@ -75,6 +75,10 @@ pub struct Changes {
     /// Boxes of the stack that do something else than their definition says, because of writes to their handlers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<Drift>,
+    /// Writes to handlers that boxes no longer have because they were replaced: the new definition does not keep writes, or
+    /// the new box refused these, because it has no such element or handler, for example.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Drift>,
 }
 
 /// The difference between what a box does and its definition.

@@ -282,7 +282,7 @@ impl Supervisor {
         let mut new = Holdings::default();
         for step in &plan.steps {
             match step {
-                StackStep::RemoveBox(managed) | StackStep::ReplaceBox(managed) => {
+                StackStep::RemoveBox(managed) | StackStep::ReplaceBox(managed, _) => {
                     self.require_own(&Subject::from(&managed.name))?;
                     gone.add(Holdings::of_box(&managed.inner().definition));
                 }

@@ -11,7 +11,7 @@ use crate::store::{Action, StoreChange, StoredBox, StoredConfiguration, StoredSw
 use api::Subject;
 use api::{
     AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr,
-    PortDriver, StackName, Time, with_causes,
+    PortDriver, RecordedWrite, StackName, Time, with_causes,
 };
 use protocol::fabric::{Asked, Phase, orders};
 use std::hash::{BuildHasher, RandomState};
@@ -54,7 +54,7 @@ impl Supervisor {
         let name = request.name.clone();
         let claims: Vec<Claim> = std::iter::once(Claim::change(&name)).chain(relied_on(&request)).collect();
         let managed = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
-            self.make_box(operation, request, None)
+            self.make_box(operation, request, None, Vec::new())
         })?;
         self.detail(&managed)
     }
@@ -65,6 +65,7 @@ impl Supervisor {
         operation: &mut Operation,
         mut request: CreateBox,
         stack: Option<StackName>,
+        writes: Vec<RecordedWrite>,
     ) -> Result<Arc<ManagedBox>, OperationError> {
         check_sizes(&request.configuration, &request.files)?;
         check_box(&request)?;
@@ -101,7 +102,7 @@ impl Supervisor {
         operation.stage_box(stored, configuration, files)?;
         if request.start {
             operation.note_started(&managed);
-            self.boot(&managed, Boot::default())?;
+            self.boot_with(&managed, Boot::default(), writes)?;
         }
         let message = format!("box {} was created", managed.name);
         operation.note(EventKind::BoxCreated, &managed.name, message);

@@ -6,7 +6,7 @@ use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::limits::CHANGE_TIMEOUT;
 use crate::store::{Action, StoreChange, StoredConfiguration};
-use api::{BoxName, BoxStatus, Diagnostic};
+use api::{BoxName, BoxStatus, Diagnostic, RecordedWrite};
 use parking_lot::MutexGuard;
 use protocol::fabric::{Asked, Configuration, ConfigurationVersion, FabricError, Phase, orders};
 use std::sync::Arc;
@@ -53,15 +53,25 @@ impl Supervisor {
 
     /// Orders the fabric to start a box with its stored configurations. The caller holds the box's `change` lock.
     pub(super) fn boot(&self, managed: &Arc<ManagedBox>, how: Boot) -> Result<(), OperationError> {
-        let name = managed.name.clone();
-        let configurations = self.configurations_of(&name)?;
-        let writes = self.0.store().writes(&name)?;
+        let writes = self.0.store().writes(&managed.name)?;
         let has_writes = !writes.is_empty();
-        let Boot { restore, replay } = how;
-        let started = self.0.fabrics.ask(orders::StartBox { name, configurations, restore, writes, replay });
+        let started = self.boot_with(managed, how, writes);
         if has_writes && started.is_ok() {
             self.store_writes(&managed.name);
         }
+        started
+    }
+
+    /// As [`boot`](Self::boot), with these recorded writes. The store is not changed.
+    pub(super) fn boot_with(
+        &self,
+        managed: &Arc<ManagedBox>,
+        Boot { restore, replay }: Boot,
+        writes: Vec<RecordedWrite>,
+    ) -> Result<(), OperationError> {
+        let name = managed.name.clone();
+        let configurations = self.configurations_of(&name)?;
+        let started = self.0.fabrics.ask(orders::StartBox { name, configurations, restore, writes, replay });
         started.map(drop).map_err(|failure| {
             let source = managed.inner().definition.source.clone();
             in_source(failure, source.as_deref())

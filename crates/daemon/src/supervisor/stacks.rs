@@ -11,11 +11,12 @@ use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredStack, StoredSwitch};
 use api::Subject;
 use api::{
-    BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install, Owner,
-    PortDriver, Stack, StackName, StackStatus, SwitchMode, SwitchName, Time, with_causes,
+    BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, Drift, EventKind, File, Install,
+    Owner, PortDriver, RecordedWrite, Stack, StackName, StackStatus, SwitchMode, SwitchName, Time,
+    with_causes,
 };
 use protocol::fabric::orders;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One step of applying a stack.
@@ -30,10 +31,26 @@ pub(super) enum StackStep {
     RemovePort(SwitchName, api::AddPort),
     MakeBox(Box<CreateBox>),
     RemoveBox(Arc<ManagedBox>),
-    /// Removes a box before another of its name is made.
-    ReplaceBox(Arc<ManagedBox>),
+    /// Removes a box before another of its name is made, which keeps the writes to its handlers or not.
+    ReplaceBox(Arc<ManagedBox>, bool),
     Reload(Arc<ManagedBox>, Box<Install>),
     Alter(Arc<ManagedBox>, Box<CreateBox>),
+}
+
+/// The writes to handlers of boxes that an operation replaces.
+#[derive(Debug, Default)]
+struct ReplacedWrites {
+    /// Those that the next box of the same name executes again.
+    kept: BTreeMap<BoxName, Vec<RecordedWrite>>,
+    lost: Vec<Drift>,
+}
+
+impl ReplacedWrites {
+    fn lose(&mut self, name: &BoxName, writes: Vec<RecordedWrite>) {
+        if !writes.is_empty() {
+            self.lost.push(Drift { name: name.clone(), writes });
+        }
+    }
 }
 
 /// How a stack is changed.
@@ -68,6 +85,7 @@ impl StackPlan {
             changes: self.changes.clone(),
             left_alone: self.left_alone.iter().map(Subject::to_string).collect(),
             drift: Vec::new(),
+            lost: Vec::new(),
         }
     }
 
@@ -149,8 +167,9 @@ impl Supervisor {
             self.check_plan(&plan)?;
             self.0.journal.owners.set(name, stack.owner.clone());
             has_begun = true;
-            let changes = plan.changes();
-            plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
+            let (mut changes, mut writes) = (plan.changes(), ReplacedWrites::default());
+            plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step, &mut writes))?;
+            changes.lost = writes.lost;
             let mut definition = stack.clone();
             for wanted in &mut definition.boxes {
                 (wanted.configuration, wanted.files) = (String::new(), Vec::new());
@@ -210,7 +229,8 @@ impl Supervisor {
             self.check_plan_access(&plan)?;
             has_begun = true;
             let changes = plan.changes();
-            plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step))?;
+            let mut writes = ReplacedWrites::default();
+            plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step, &mut writes))?;
             operation.add(StoreChange::RemoveStack(name.clone()));
             order.others.iter().for_each(|change| operation.add(change.clone()));
             let message = format!("stack {name} was removed");
@@ -388,7 +408,7 @@ impl Supervisor {
         let found = diff_box((&there, &text, &files), wanted);
         if found.replace {
             plan.record(ChangeAction::Replace, &managed.name, &found.differences);
-            plan.steps.push(StackStep::ReplaceBox(managed.clone()));
+            plan.steps.push(StackStep::ReplaceBox(managed.clone(), wanted.keep_writes));
             plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
             return Ok(());
         }
@@ -445,6 +465,7 @@ impl Supervisor {
         operation: &mut Operation,
         stack: &StackName,
         step: StackStep,
+        writes: &mut ReplacedWrites,
     ) -> Result<(), OperationError> {
         match step {
             StackStep::MakeSwitch(definition) => {
@@ -483,10 +504,19 @@ impl Supervisor {
                 self.take_down_port(&switch, &port.name);
                 operation.undo_by(move |supervisor| supervisor.put_port_back(before, &port, forwarding));
             }
-            StackStep::MakeBox(wanted) => drop(self.make_box(operation, *wanted, Some(stack.clone()))?),
-            StackStep::ReplaceBox(managed) => {
-                self.note_lost_writes(operation, &managed.name)?;
-                self.step(operation, stack, StackStep::RemoveBox(managed))?;
+            StackStep::MakeBox(wanted) => {
+                let kept = writes.kept.remove(&wanted.name).unwrap_or_default();
+                let managed = self.make_box(operation, *wanted, Some(stack.clone()), kept.clone())?;
+                let lost = self.carry_writes(operation, &managed, kept)?;
+                writes.lose(&managed.name, lost);
+            }
+            StackStep::ReplaceBox(managed, is_kept) => {
+                let found = self.writes_of_replaced(operation, &managed.name, is_kept)?;
+                match is_kept {
+                    true => drop(writes.kept.insert(managed.name.clone(), found)),
+                    false => writes.lose(&managed.name, found),
+                }
+                self.step(operation, stack, StackStep::RemoveBox(managed), writes)?;
             }
             StackStep::RemoveBox(managed) => {
                 let joined = self.switches_with_port_of(&managed.name);

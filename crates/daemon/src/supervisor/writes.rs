@@ -89,26 +89,57 @@ impl Supervisor {
         Ok(if reported.last > 0 { (reported.writes, reported.omitted) } else { (stored, 0) })
     }
 
-    /// Reports the writes to a box that are lost because another one takes its place.
-    pub(super) fn note_lost_writes(
+    /// The recorded writes to a box that another one is about to replace. If the new one does not keep them, they are
+    /// reported as lost.
+    pub(super) fn writes_of_replaced(
         &self,
         operation: &mut Operation,
         name: &BoxName,
-    ) -> Result<(), OperationError> {
+        is_kept: bool,
+    ) -> Result<Vec<RecordedWrite>, OperationError> {
         let (writes, omitted) = match self.present_writes(name) {
             Ok(present) => present,
             // The fabric has ended, for example.
             Err(_) => (self.0.store().writes(name)?, 0),
         };
-        let count = writes.len() as u64 + omitted;
+        let known = if is_kept { &[] } else { writes.as_slice() };
+        let count = known.len() as u64 + omitted;
         if count > 0 {
-            let (plural, summary) = (if count == 1 { "" } else { "s" }, RecordedWrite::summary(&writes));
+            let plural = if count == 1 { "" } else { "s" };
+            let summary = match known {
+                [] => "they are no longer known".into(),
+                known => RecordedWrite::summary(known),
+            };
             let message = format!(
                 "box {name} was replaced without {count} earlier write{plural} to its handlers: {summary}"
             );
             operation.note(EventKind::WritesLost, name, message);
         }
-        Ok(())
+        Ok(writes)
+    }
+
+    /// Stores which of these writes a box has that was just made to replace another one. Returns the others: those that it
+    /// refused when it started, which the fabric reports.
+    pub(super) fn carry_writes(
+        &self,
+        operation: &mut Operation,
+        managed: &ManagedBox,
+        mut writes: Vec<RecordedWrite>,
+    ) -> Result<Vec<RecordedWrite>, OperationError> {
+        let name = &managed.name;
+        if writes.is_empty() {
+            return Ok(writes);
+        }
+        if !managed.inner().definition.start {
+            let last = writes.iter().map(|write| write.number).max().unwrap_or_default();
+            operation.add(StoreChange::ReplaceWrites(name.clone(), writes, last));
+            return Ok(Vec::new());
+        }
+        let WritesReply { writes: left, last, .. } =
+            self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
+        writes.retain(|write| !left.iter().any(|left| left.number == write.number));
+        operation.add(StoreChange::ReplaceWrites(name.clone(), left, last));
+        Ok(writes)
     }
 
     /// The boxes among these that differ from their definitions by writes to their handlers.

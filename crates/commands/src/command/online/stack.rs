@@ -340,6 +340,12 @@ fn print(changes: &Changes, is_json: bool, nothing: &str) {
         [] => eprintln!("{nothing}"),
         changes => output::text(&changes.iter().map(line).collect::<String>()),
     }
+    for api::Drift { name, writes } in &changes.lost {
+        for write in writes {
+            let line = format!("* lost     box/{name}: {}", online::drift(write));
+            output::text(&(line + "\n"));
+        }
+    }
     for port in &changes.left_alone {
         eprintln!("  keep     {}: not part of the stack; left alone", online::line(port));
     }
