@@ -380,6 +380,15 @@ operations! {
     /// Lists the addresses that a switch knows.
     LIST_ADDRESSES: "list_addresses" Get "/v1/switches/{switch}/addresses",
         Nothing, Nothing => Json<Vec<AddressEntry>>, [NotFound], Read;
+    /// Lists the flows of a steering switch, in the order of their numbers.
+    LIST_FLOWS: "list_flows" Get "/v1/switches/{switch}/flows",
+        Nothing, Nothing => Json<Vec<FlowStatus>>, [NotFound Refused], Read;
+    /// Adds a flow to a steering switch.
+    ADD_FLOW: "add_flow" Post "/v1/switches/{switch}/flows",
+        Nothing, Json<AddFlow> => Json<FlowStatus>, [NotFound Refused Limit Store], Create;
+    /// Removes a flow from a steering switch.
+    REMOVE_FLOW: "remove_flow" Delete "/v1/switches/{switch}/flows/{flow}",
+        Nothing, Nothing => Nothing, [NotFound Refused Store], Create;
     /// Assigns an address to a port of a static switch.
     SET_ADDRESS: "set_address" Put "/v1/switches/{switch}/addresses/{mac}",
         Nothing, Json<SetAddress> => Nothing, [NotFound Refused Limit Store], Create;

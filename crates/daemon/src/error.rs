@@ -7,6 +7,7 @@ use api::{
     ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, Owner, PortName, Right,
     StackName, Subject, SwitchName,
 };
+use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
 use protocol::launcher::{LauncherError, Refusal, Shortfall};
 use std::error::Error;
@@ -40,6 +41,8 @@ pub enum OperationError {
     NothingToConfirm(StackName),
     /// The address is not in the switch's table.
     NoAddress(SwitchName, api::MacAddr),
+    /// The condition of a flow can't be translated.
+    Flow(ExpressionError),
     /// The store has set no entry of this number aside.
     NoEntry(i64),
     /// The box has written no file of this name.
@@ -208,7 +211,7 @@ impl OperationError {
             | Self::Unconfirmed(_)
             | Self::NothingToConfirm(_)
             | Self::Ending => ErrorCode::Busy,
-            Self::Invalid(_) => ErrorCode::Invalid,
+            Self::Invalid(_) | Self::Flow(_) => ErrorCode::Invalid,
             Self::Refused(_) | Self::Port(_) | Self::Upgrade(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
             Self::Denied(AccessError::Quota { .. }) | Self::Limit(..) => ErrorCode::Limit,
@@ -257,6 +260,7 @@ impl fmt::Display for OperationError {
             Self::NothingToConfirm(name) => write!(f, "stack {name} does not await confirmation"),
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
             Self::NoObject(name) => write!(f, "there is no box, switch or stack {name}"),
+            Self::Flow(_) => f.write_str("the condition of the flow can't be used"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
@@ -340,6 +344,7 @@ impl Error for OperationError {
             Self::Fabric(error) => error.source(),
             Self::Upgrade(error) => error.source(),
             Self::Launcher(error) => Some(error),
+            Self::Flow(error) => Some(error),
             Self::System(_, error) => Some(error),
             _ => None,
         }
@@ -509,6 +514,7 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
         | FabricError::NoBoxPort(..)
         | FabricError::NoAddress(..)
         | FabricError::NoFile(..)
+        | FabricError::NoFlow(..)
         | FabricError::NoHandler(..) => ErrorCode::NotFound,
         FabricError::Exists(_) => ErrorCode::Exists,
         FabricError::State { .. } | FabricError::Ending | FabricError::Disconnected => ErrorCode::Busy,
@@ -518,6 +524,8 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
         | FabricError::Attached(..)
         | FabricError::Table(_)
         | FabricError::Learning(_)
+        | FabricError::NotSteering(_)
+        | FabricError::Flow(_)
         | FabricError::Unsupported
         | FabricError::Device(_)
         | FabricError::Create(CreateFailure::NoKvm, _) => ErrorCode::Refused,

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
-use switch::TableError;
+use switch::{FlowError, MatchError, TableError};
 
 /// Why an operation failed. It then had no effect.
 #[derive(Debug)]
@@ -76,6 +76,16 @@ pub(crate) enum PortError {
     Table(TableError),
     /// The switch learns its addresses.
     Learning(SwitchName),
+    /// The switch has no such flow.
+    NoFlow(SwitchName, u64),
+    /// The switch has no flows.
+    NotSteering(SwitchName),
+    /// The switch refuses the flow.
+    Flow(FlowError),
+    /// A match of a flow is malformed.
+    Match(MatchError),
+    /// A flow is none that a daemon orders.
+    Malformed(&'static str),
     /// The port's driver needs a device, and none came with the order.
     NoDevice,
     /// The box's name is too long for a port of a switch.
@@ -112,6 +122,8 @@ impl fmt::Display for OperationError {
             Self::Broken(name, _) => write!(f, "box {name} violated the protocol and was ended"),
             Self::System(error) => error.fmt(f),
             Self::Port(PortError::Table(error)) => error.fmt(f),
+            Self::Port(PortError::Flow(error)) => error.fmt(f),
+            Self::Port(PortError::Match(error)) => error.fmt(f),
             Self::Port(PortError::Device(_)) => f.write_str("the port's device can't be used"),
             other => FabricError::from(other).fmt(f),
         }
@@ -125,6 +137,8 @@ impl Error for OperationError {
             Self::Broken(_, error) => Some(error),
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Port(PortError::Table(error)) => error.source(),
+            Self::Port(PortError::Flow(error)) => error.source(),
+            Self::Port(PortError::Match(error)) => error.source(),
             Self::Port(PortError::Device(error)) => Some(error.as_ref()),
             Self::System(error) => error.source(),
             _ => None,
@@ -153,6 +167,11 @@ impl From<&OperationError> for FabricError {
                 PortError::Attached(name, number) => Self::Attached(name.clone(), *number),
                 PortError::Table(error) => Self::Table(with_causes(error)),
                 PortError::Learning(switch) => Self::Learning(switch.clone()),
+                PortError::NoFlow(switch, id) => Self::NoFlow(switch.clone(), *id),
+                PortError::NotSteering(switch) => Self::NotSteering(switch.clone()),
+                PortError::Flow(error) => Self::Flow(with_causes(error)),
+                PortError::Match(error) => Self::Flow(with_causes(error)),
+                PortError::Malformed(what) => Self::Flow((*what).to_string()),
                 PortError::NoDevice => Self::NoDevice,
                 PortError::LongBoxName(name) => Self::LongBoxName(name.clone()),
                 PortError::Device(_) => Self::Device(with_causes(error)),

@@ -8,6 +8,17 @@ pub(crate) const MAX_SWITCHES: usize = 256;
 /// Ports of one switch.
 pub(crate) const MAX_SWITCH_PORTS: usize = 1024;
 
+/// Flows of a steering switch, the matches of one flow and the conditions of one match, and bytes of a flow's text: a
+/// request must not fill the memory.
+pub(crate) const MAX_FLOWS: usize = 16_384;
+pub(crate) const MAX_MATCHES: usize = 256;
+pub(crate) const MAX_CONDITIONS: usize = 64;
+pub(crate) const MAX_CONDITION_BYTES: usize = 4096;
+
+/// Flows whose timeouts are looked at between two rounds, and the rounds between two looks: packets must not wait.
+pub(crate) const MAX_EXPIRED_FLOWS: usize = 64;
+pub(crate) const ROUNDS_PER_EXPIRY: u32 = 256;
+
 /// Packets that a box may report as held when it ended: the number is displayed and added up.
 pub(crate) const MAX_HELD_PACKETS: u64 = 1 << 24;
 

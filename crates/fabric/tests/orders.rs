@@ -2,12 +2,12 @@
 
 use fabric::{Fabric, Settings, serve};
 use model::{
-    AddPort, BoxName, ConfigurationName, CreateBox, CreateSwitch, Limits, PortDriver, PortName, PortRequest,
-    RecordedWrite, Sandbox, Size, SwitchName, Time, WriteEffect,
+    AddFlow, AddPort, BoxName, ConfigurationName, CreateBox, CreateSwitch, FlowOutput, Limits, PortDriver,
+    PortName, PortRequest, RecordedWrite, Sandbox, Size, SwitchMode, SwitchName, Time, WriteEffect,
 };
 use protocol::fabric::{
-    Asked, Client, Configuration, ConfigurationVersion, FabricError, FromFabric, Phase, ToFabric, VERSION,
-    orders,
+    Asked, Client, Configuration, ConfigurationVersion, FabricError, FieldMatch, FlowDefinition, FromFabric,
+    Phase, ToFabric, VERSION, orders,
 };
 use protocol::{Channel, Hello, StoreIdentity};
 use random::Random;
@@ -95,6 +95,58 @@ fn orders_about_nothing_are_errors() {
     let remove = orders::RemoveSwitch { switch: lan.clone() };
     assert_eq!(client.ask(remove), Err(FabricError::NoSwitch(lan)));
     assert!(client.ask(orders::Inventory {}).unwrap().boxes.is_empty());
+}
+
+/// A fabric checks flows as if a stranger had sent them, and keeps nothing of those that it refuses.
+#[test]
+fn malformed_flows_are_refused() {
+    let client = client(&fabric());
+    let lan = switch(0);
+    let definition = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(lan.clone()) };
+    client.ask(orders::AddSwitch { definition }).unwrap();
+    client.ask(orders::AddSwitch { definition: CreateSwitch::new(switch(1)) }).unwrap();
+    let text = |condition: usize| AddFlow {
+        condition: Some("x".repeat(condition)),
+        in_port: None,
+        output: FlowOutput::Port("gone".parse().unwrap()),
+        priority: Some(1),
+        idle_seconds: None,
+        timeout_seconds: None,
+    };
+    let ip = FieldMatch { field: 5, value: [0, 0x800], mask: [0, 0xffff] };
+    let good = FlowDefinition { id: 1, matches: vec![vec![ip]], flow: text(9) };
+    let add = |switch: &SwitchName, flow: FlowDefinition| {
+        client.ask(orders::AddFlow { switch: switch.clone(), flow })
+    };
+    let is_refused = |flow| matches!(add(&lan, flow), Err(FabricError::Flow(_)));
+    let with = |matches| FlowDefinition { matches, ..good.clone() };
+    for matches in [
+        vec![],
+        vec![vec![ip]; 257],
+        vec![vec![ip, ip]],
+        vec![vec![ip], vec![ip]],
+        vec![vec![ip; 65]],
+        vec![vec![FieldMatch { field: 77, ..ip }]],
+        vec![vec![FieldMatch { field: 0, ..ip }]],
+        vec![vec![FieldMatch { field: 14, ..ip }]],
+        vec![vec![FieldMatch { value: [1, 0x800], ..ip }]],
+        vec![vec![FieldMatch { mask: [0, 0xff], ..ip }]],
+    ] {
+        assert!(is_refused(with(matches.clone())), "{matches:?}");
+    }
+    assert!(is_refused(FlowDefinition { flow: text(5000), ..good.clone() }));
+    assert!(is_refused(FlowDefinition {
+        flow: AddFlow { idle_seconds: Some(0), ..text(1) },
+        ..good.clone()
+    }));
+    assert_eq!(add(&switch(1), good.clone()), Err(FabricError::NotSteering(switch(1))));
+    assert_eq!(client.ask(orders::Flows { switch: lan.clone() }), Ok(Vec::new()));
+    assert_eq!(add(&lan, good.clone()), Ok(()));
+    assert!(is_refused(good.clone()) && is_refused(FlowDefinition { id: 2, ..good }));
+    let flows = client.ask(orders::Flows { switch: lan.clone() }).unwrap();
+    assert_eq!(flows.iter().map(|status| (status.id, &status.flow)).collect::<Vec<_>>(), [(1, &text(9))]);
+    let remove = || client.ask(orders::RemoveFlow { switch: lan.clone(), id: 1 });
+    assert_eq!((remove(), remove()), (Ok(()), Err(FabricError::NoFlow(lan.clone(), 1))));
 }
 
 fn any_box(random: &mut Random) -> CreateBox {

@@ -17,6 +17,7 @@ mod configuration;
 mod error;
 pub mod escape;
 mod event;
+mod flows;
 mod handler_write;
 mod host;
 mod ip_prefix;
@@ -47,6 +48,7 @@ pub use configuration::{
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
+pub use flows::{AddFlow, FlowOutput, FlowStatus};
 pub use handler_write::{RecordedWrite, Save, Saved, UnsavedWrite, WriteEffect};
 pub use host::{
     CgroupVersion, Counts, DrainStatus, FabricRestart, FabricStatus, HostStatus, Isolation, Kvm,

@@ -25,6 +25,8 @@ pub enum SwitchMode {
     /// The switch has a fixed table. Frames to unknown addresses go to the `default` port, or are dropped if there is
     /// none. Frames to group addresses go to all ports.
     Static,
+    /// The switch has flows, which say where packets go. Packets that match none are dropped.
+    Steering,
 }
 
 /// The definition of a switch to create.

@@ -18,12 +18,12 @@ use super::uploads::Uploads;
 use crate::supervisor::Supervisor;
 use api::operation;
 use api::{
-    AccountQuery, AccountReport, AddPort, AddressEntry, AuditQuery, BoxDetail, BoxName, BoxStatus,
+    AccountQuery, AccountReport, AddFlow, AddPort, AddressEntry, AuditQuery, BoxDetail, BoxName, BoxStatus,
     CaptureQuery, Check, CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport,
-    CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, HandlerArgument, HandlerInfo,
-    HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, Owner, PortName,
-    RemoveQuery, RestartQuery, Save, Saved, SetAddress, StopQuery, StopReply, StoreStatus, SwitchDetail,
-    SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
+    CreateBox, CreateSwitch, DrainStatus, ErrorCode, EventQuery, FabricRestart, FlowStatus, HandlerArgument,
+    HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus, Install, LogQuery, MacAddr, Owner,
+    PortName, RemoveQuery, RestartQuery, Save, Saved, SetAddress, StopQuery, StopReply, StoreStatus,
+    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Upgrade, UpgradeReply, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::header::CONTENT_TYPE;
@@ -118,6 +118,9 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "add_port" => post(add_port),
         "remove_port" => delete(remove_port),
         "list_addresses" => get(list_addresses),
+        "list_flows" => get(list_flows),
+        "add_flow" => post(add_flow),
+        "remove_flow" => delete(remove_flow),
         "set_address" => put(set_address),
         "remove_address" => delete(remove_address),
         "account" => get(account),
@@ -482,6 +485,28 @@ async fn list_addresses(
     PathNames(name): PathNames<SwitchName>,
 ) -> JsonResult<Vec<AddressEntry>> {
     answer(supervisor, move |supervisor| supervisor.addresses(&name)).await
+}
+
+async fn list_flows(
+    Extension(supervisor): SupervisorArg,
+    PathNames(name): PathNames<SwitchName>,
+) -> JsonResult<Vec<FlowStatus>> {
+    answer(supervisor, move |supervisor| supervisor.flows(&name)).await
+}
+
+async fn add_flow(
+    Extension(supervisor): SupervisorArg,
+    PathNames(name): PathNames<SwitchName>,
+    JsonBody(request): JsonBody<AddFlow>,
+) -> JsonResult<FlowStatus> {
+    answer(supervisor, move |supervisor| supervisor.add_flow(&name, &request)).await
+}
+
+async fn remove_flow(
+    Extension(supervisor): SupervisorArg,
+    PathNames((name, flow)): PathNames<(SwitchName, u64)>,
+) -> EmptyResult {
+    done(supervisor, move |supervisor| supervisor.remove_flow(&name, flow)).await
 }
 
 async fn set_address(

@@ -1,6 +1,9 @@
 //! Entries of the store.
 
-use api::{AddPort, ConfigurationName, CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, Time};
+use api::{
+    AddFlow, AddPort, ConfigurationName, CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, Time,
+};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A box as it is stored.
@@ -33,6 +36,15 @@ pub(crate) struct StoredConfiguration {
     pub(crate) text: String,
 }
 
+/// A flow as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredFlow {
+    /// Its number.
+    pub(crate) id: u64,
+    /// Its definition, with its priority.
+    pub(crate) flow: AddFlow,
+}
+
 /// A switch as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSwitch {
@@ -40,6 +52,8 @@ pub(crate) struct StoredSwitch {
     pub(crate) definition: CreateSwitch,
     /// Addresses that were set at run time, in addition to those in the ports' definitions.
     pub(crate) addresses: Vec<(MacAddr, PortName)>,
+    /// The flows of a steering switch, without those that have timeouts.
+    pub(crate) flows: Vec<StoredFlow>,
     /// The ports that a stack made. The others were added by clients.
     pub(crate) makers: BTreeMap<PortName, StackName>,
     /// The stack that it belongs to.

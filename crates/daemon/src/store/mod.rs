@@ -19,6 +19,8 @@ mod writes;
 
 pub(crate) use change::{Action, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};
-pub(crate) use entries::{StoredBox, StoredConfiguration, StoredStack, StoredSwitch, StoredUnconfirmed};
+pub(crate) use entries::{
+    StoredBox, StoredConfiguration, StoredFlow, StoredStack, StoredSwitch, StoredUnconfirmed,
+};
 pub use error::StoreError;
 pub(crate) use schema::{DRAINING, SCHEMA_VERSION, Store};

@@ -334,6 +334,7 @@ mod tests {
                 let switch = StoredSwitch {
                     definition,
                     addresses: Vec::new(),
+                    flows: Vec::new(),
                     makers: std::collections::BTreeMap::new(),
                     stack: None,
                     created,

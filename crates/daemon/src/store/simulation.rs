@@ -245,6 +245,7 @@ impl Simulation {
                         StoreChange::PutSwitch(StoredSwitch {
                             definition,
                             addresses: Vec::new(),
+                            flows: Vec::new(),
                             makers: BTreeMap::new(),
                             stack: None,
                             created: Time::now(),

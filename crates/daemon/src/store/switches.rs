@@ -1,7 +1,7 @@
 //! Switches and stacks in the store.
 
 use super::boxes::{read, read_some};
-use super::entries::{StoredStack, StoredSwitch, StoredUnconfirmed};
+use super::entries::{StoredFlow, StoredStack, StoredSwitch, StoredUnconfirmed};
 use super::error::StoreError;
 use super::schema::Store;
 use api::{CreateSwitch, MacAddr, PortName, StackName, SwitchName};
@@ -15,6 +15,9 @@ pub(super) struct SwitchEntry {
     switch: CreateSwitch,
     addresses: Vec<(MacAddr, PortName)>,
     /// Absent in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    flows: Vec<StoredFlow>,
+    /// Absent in entries of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     makers: Option<BTreeMap<PortName, StackName>>,
 }
@@ -25,6 +28,7 @@ impl SwitchEntry {
         Self {
             switch: stored.definition.clone(),
             addresses: stored.addresses.clone(),
+            flows: stored.flows.clone(),
             makers: Some(stored.makers.clone()),
         }
     }
@@ -54,7 +58,8 @@ impl Store {
             (None, Some(stack)) => self.ports_of_stack(&entry.switch.name, stack),
             (None, None) => BTreeMap::new(),
         };
-        Ok(StoredSwitch { definition: entry.switch, addresses: entry.addresses, makers, stack, created })
+        let (addresses, flows) = (entry.addresses, entry.flows);
+        Ok(StoredSwitch { definition: entry.switch, addresses, flows, makers, stack, created })
     }
 
     /// The ports of a switch in the definition of its stack: those that the stack made.
@@ -116,6 +121,10 @@ mod tests {
         let mut switch = StoredSwitch {
             definition: CreateSwitch::new("lan".parse().unwrap()),
             addresses: vec![(MacAddr::new([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
+            flows: vec![StoredFlow {
+                id: 7,
+                flow: serde_json::from_str(r#"{"match": "tcp", "output": "tap0"}"#).unwrap(),
+            }],
             makers: BTreeMap::from([("tap0".parse().unwrap(), "edge".parse().unwrap())]),
             stack: Some("edge".parse().unwrap()),
             created: Time::now(),
@@ -127,7 +136,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((&found[0].definition, &found[0].addresses), (&switch.definition, &switch.addresses));
         assert_eq!((&found[0].stack, found[0].created), (&switch.stack, switch.created));
-        assert_eq!(found[0].makers, switch.makers);
+        assert_eq!((&found[0].makers, &found[0].flows), (&switch.makers, &switch.flows));
         let port = |name: &str| AddPort {
             name: name.parse().unwrap(),
             driver: PortDriver::Null {},

@@ -11,6 +11,7 @@ mod diff;
 mod drain;
 mod fabric_counter;
 mod fabrics;
+mod flows;
 mod handlers;
 mod launcher;
 mod lifecycle;

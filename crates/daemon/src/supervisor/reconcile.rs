@@ -171,6 +171,7 @@ impl Supervisor {
                 // An address at a removed port has no effect.
                 let _ = self.0.fabrics.ask(orders::SetAddress { switch, mac, port });
             }
+            self.restore_flows(stored);
         }
         self.restore_links(link, &ports_there);
         let with_found = |managed: Arc<ManagedBox>| {

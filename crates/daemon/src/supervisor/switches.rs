@@ -105,8 +105,14 @@ impl Supervisor {
         });
         let ports = request.ports.iter().map(|port| port.name.clone());
         let makers = stack.iter().flat_map(|stack| ports.clone().map(|port| (port, stack.clone()))).collect();
-        let stored =
-            StoredSwitch { definition: request, addresses: Vec::new(), makers, stack, created: Time::now() };
+        let stored = StoredSwitch {
+            definition: request,
+            addresses: Vec::new(),
+            flows: Vec::new(),
+            makers,
+            stack,
+            created: Time::now(),
+        };
         stored.definition.ports.iter().try_for_each(|port| self.join(&name, port))?;
         operation.add(StoreChange::PutSwitch(stored.clone()));
         self.0.journal.owners.set(&name, stored.definition.owner.clone());
@@ -356,6 +362,7 @@ impl Supervisor {
         for (mac, port) in stored.addresses.clone() {
             let _ = self.0.fabrics.ask(orders::SetAddress { switch: name.clone(), mac, port });
         }
+        self.restore_flows(stored);
         self.restore_ports(&joined, |port| leads_to(port, &name));
         let joined = joined.into_iter().map(|stored| (stored.definition.name.clone(), stored));
         self.0.switches().extend(joined);

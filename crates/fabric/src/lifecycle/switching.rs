@@ -3,8 +3,8 @@
 use super::state::Fabric;
 use crate::error::{OperationError, PortError};
 use crate::network::{adopt, placeholder};
-use model::{AddPort, AddressEntry, CreateSwitch, MacAddr, PortName, SwitchName};
-use protocol::fabric::{LinkEnd, PortInventory, TrafficSnapshot};
+use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, PortName, SwitchName};
+use protocol::fabric::{FlowDefinition, LinkEnd, PortInventory, TrafficSnapshot};
 use std::os::fd::OwnedFd;
 use switch::driver::LinkPort;
 
@@ -96,6 +96,21 @@ impl Fabric {
         port: PortName,
     ) -> Result<(), OperationError> {
         self.0.switches.ask(move |network| network.set_address(&switch, mac, &port))?
+    }
+
+    /// Adds a flow to a steering switch.
+    pub(crate) fn add_flow(&self, switch: SwitchName, flow: FlowDefinition) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.add_flow(&switch, &flow))?
+    }
+
+    /// Removes a flow from a steering switch.
+    pub(crate) fn remove_flow(&self, switch: SwitchName, id: u64) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.remove_flow(&switch, id))?
+    }
+
+    /// The flows of a steering switch.
+    pub(crate) fn flows(&self, switch: SwitchName) -> Result<Vec<FlowStatus>, OperationError> {
+        self.0.switches.ask(move |network| network.flows(&switch))?
     }
 
     /// Removes an address from a static switch.

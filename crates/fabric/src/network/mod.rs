@@ -8,6 +8,7 @@ mod account;
 mod attach;
 mod capture_stream;
 mod device;
+mod flows;
 mod records;
 mod switches;
 mod thread;

@@ -1,13 +1,14 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
 use model::{
-    AddPort, Attachment, BoxName, CreateSwitch, Limits, MacAddr, Owner, PipeName, PortName, SwitchName,
+    AddFlow, AddPort, Attachment, BoxName, CreateSwitch, Limits, MacAddr, Owner, PipeName, PortName,
+    SwitchName,
 };
 use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switch::driver::{BoxPort, PortSlot};
-use switch::{BoxPipe, Captures, Driver, PortId, RingBooks};
+use switch::{BoxPipe, Captures, Driver, PortId, PortKey, RingBooks};
 
 /// The host's end of a box's port, and what wakes the box.
 pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
@@ -53,6 +54,10 @@ pub(super) struct SwitchRecord {
     pub(super) ports: BTreeMap<PortName, PortRecord>,
     /// The port for frames to unknown addresses, in a static switch.
     pub(super) default: Option<PortName>,
+    /// The keys by which flows name ports, also ports that are gone, in a steering switch.
+    pub(super) port_keys: BTreeMap<PortName, PortKey>,
+    /// What the daemon wrote of each flow.
+    pub(super) flows: BTreeMap<u64, AddFlow>,
 }
 
 /// A port of a switch.

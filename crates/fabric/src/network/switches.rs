@@ -19,7 +19,7 @@ use std::time::Duration;
 use switch::driver::{Pipe, PortSlot};
 use switch::{
     CapturedDriver, Captures, Driver, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId,
-    PortSettings, RateLimit, SourceGuard, StaticTable, SwitchError, SwitchRunner,
+    PortSettings, RateLimit, SourceGuard, StaticTable, Steering, SteeringSettings, SwitchError, SwitchRunner,
 };
 
 /// The smallest table of a learning switch, in addresses.
@@ -27,16 +27,23 @@ const MIN_TABLE_CAPACITY: usize = 16_384;
 
 /// The forwarding of a new switch.
 fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
+    // Must be secret: a sender who knew it could choose addresses that share one bucket of the table.
+    let seed = || RandomState::new().hash_one(0);
+    let learning = LearningSettings {
+        ageing_ns: u64::from(definition.age_seconds) * 1_000_000_000,
+        // Twice what one port may teach, so that none can fill it alone.
+        capacity: MIN_TABLE_CAPACITY.max((definition.addresses_per_port as usize).saturating_mul(2)),
+        port_limit: definition.addresses_per_port,
+        seed: seed(),
+    };
     match definition.mode {
         SwitchMode::Static => ForwardingMode::Static(StaticTable::new()),
-        SwitchMode::Learning => ForwardingMode::Learning(LearningBridge::new(LearningSettings {
-            ageing_ns: u64::from(definition.age_seconds) * 1_000_000_000,
-            // Twice what one port may teach, so that none can fill it alone.
-            capacity: MIN_TABLE_CAPACITY.max((definition.addresses_per_port as usize).saturating_mul(2)),
-            port_limit: definition.addresses_per_port,
-            // Must be secret: a sender who knew it could choose addresses that share one bucket of the table.
-            seed: RandomState::new().hash_one(0),
-        })),
+        SwitchMode::Learning => ForwardingMode::Learning(LearningBridge::new(learning)),
+        SwitchMode::Steering => {
+            let settings =
+                SteeringSettings { learning, seed: [seed(), seed()], ..SteeringSettings::default() };
+            ForwardingMode::Steering(Box::new(Steering::new(settings)))
+        }
     }
 }
 
@@ -100,6 +107,8 @@ impl Network {
             definition: CreateSwitch { ports: Vec::new(), ..definition.clone() },
             ports: BTreeMap::new(),
             default: None,
+            port_keys: BTreeMap::new(),
+            flows: BTreeMap::new(),
         });
         Ok(())
     }
@@ -243,8 +252,8 @@ impl Network {
             .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
         let name = new.definition.name.clone();
         let entry = PortRecord { id, captures, definition: new.definition, implied: new.implied };
-        record.ports.insert(name, entry);
-        Ok(())
+        record.ports.insert(name.clone(), entry);
+        self.name_port(switch, &name)
     }
 
     /// Adds a switch port for a box's port. Returns its name.

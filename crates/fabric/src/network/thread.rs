@@ -2,6 +2,7 @@
 
 use super::attach::Network;
 use crate::error::OperationError;
+use crate::limits::ROUNDS_PER_EXPIRY;
 use crate::processors::Processors;
 use sandbox::{EventFd, SystemError};
 use std::os::fd::AsFd;
@@ -79,6 +80,7 @@ impl Drop for SwitchThread {
 
 fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>, spin_time: Duration) {
     let mut idle = Instant::now();
+    let mut rounds = 0u32;
     loop {
         loop {
             match commands.try_recv() {
@@ -87,10 +89,15 @@ fn run(network: &mut Network, wake_event: &EventFd, commands: &Receiver<Command>
                 Err(TryRecvError::Disconnected) => return,
             }
         }
+        rounds = rounds.wrapping_add(1);
+        if rounds.is_multiple_of(ROUNDS_PER_EXPIRY) {
+            network.expire_flows();
+        }
         if network.runners.iter_mut().map(switch::SwitchRunner::step).sum::<usize>() > 0 {
             idle = Instant::now();
         } else if idle.elapsed() >= spin_time {
-            switch::wait(&mut network.runners, Some(wake_event.as_fd()), MAX_WAIT);
+            let most = network.expire_flows().map_or(MAX_WAIT, |due| due.min(MAX_WAIT));
+            switch::wait(&mut network.runners, Some(wake_event.as_fd()), most);
             idle = Instant::now();
         } else {
             std::hint::spin_loop();

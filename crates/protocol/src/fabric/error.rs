@@ -58,6 +58,12 @@ pub enum FabricError {
     Table(String),
     /// The switch learns its addresses.
     Learning(SwitchName),
+    /// The switch has no such flow.
+    NoFlow(SwitchName, u64),
+    /// The switch has no flows: it is no steering one.
+    NotSteering(SwitchName),
+    /// The switch refuses the flow.
+    Flow(String),
     /// The port's driver needs a device, and none came with the order.
     NoDevice,
     /// The box's name is too long for a port of a switch.
@@ -120,7 +126,13 @@ impl fmt::Display for FabricError {
             Self::Attached(name, port) => {
                 write!(f, "port {port} of box {name} is already attached: detach it first")
             }
-            Self::Table(message) | Self::System(message) | Self::Device(message) => f.write_str(message),
+            Self::Table(message) | Self::System(message) | Self::Device(message) | Self::Flow(message) => {
+                f.write_str(message)
+            }
+            Self::NoFlow(switch, id) => write!(f, "switch {switch} has no flow {id}"),
+            Self::NotSteering(switch) => {
+                write!(f, "switch {switch} has no flows: only a switch of the mode `steering` has")
+            }
             Self::Learning(switch) => {
                 write!(f, "switch {switch} learns its addresses: only a static switch accepts addresses")
             }

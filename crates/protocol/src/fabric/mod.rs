@@ -13,9 +13,9 @@ pub use client::{Client, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimit, CheckLimits, CheckOutcome, Configuration,
-    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply,
-    LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started,
-    SwitchInventory, TrafficSnapshot, WritesReply,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
+    FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage,
+    RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply,
 };
 pub use orders::{Ask, Order};
 

@@ -1,9 +1,9 @@
 //! The contents of orders and answers.
 
 use ::model::{
-    AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch, Diagnostic, Event,
-    File, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, SwitchName,
-    Time, Traffic,
+    AddFlow, AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch,
+    Diagnostic, Event, File, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName,
+    RecordedWrite, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -203,6 +203,28 @@ pub struct PortInventory {
     pub port: AddPort,
     /// Whether it came with a box or with the other end of a pipe.
     pub implied: bool,
+}
+
+/// The condition that a field of a packet has some bits. 128 bits are two words, the upper one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldMatch {
+    /// The number of the field in OpenFlow.
+    pub field: u8,
+    /// The bits.
+    pub value: [u64; 2],
+    /// Which bits count.
+    pub mask: [u64; 2],
+}
+
+/// A flow to add.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowDefinition {
+    /// Its number.
+    pub id: u64,
+    /// Its packets: those that meet all conditions of one of these lists.
+    pub matches: Vec<Vec<FieldMatch>>,
+    /// What the user wrote, with the priority. The fabric returns the text of the condition, and does not read it.
+    pub flow: AddFlow,
 }
 
 /// A switch, for a daemon that adopts it.

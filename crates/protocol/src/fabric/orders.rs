@@ -2,11 +2,12 @@
 
 use super::model::{
     Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
-    InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot, WritesReply,
+    FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot,
+    WritesReply,
 };
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
-    CreateSwitch, Diagnostic, MacAddr, PortName, PortRequest, RecordedWrite, SwitchName,
+    CreateSwitch, Diagnostic, FlowStatus, MacAddr, PortName, PortRequest, RecordedWrite, SwitchName,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,28 @@ orders! {
         /// The port.
         port: Option<PortName>,
     } -> ();
+
+    /// Adds a flow to a steering switch.
+    AddFlow {
+        /// The switch.
+        switch: SwitchName,
+        /// The flow.
+        flow: FlowDefinition,
+    } -> ();
+
+    /// Removes a flow from a steering switch.
+    RemoveFlow {
+        /// The switch.
+        switch: SwitchName,
+        /// The number of the flow.
+        id: u64,
+    } -> ();
+
+    /// The flows of a steering switch.
+    Flows {
+        /// The switch.
+        switch: SwitchName,
+    } -> Vec<FlowStatus>;
 
     /// The address table of a switch.
     Addresses {

@@ -1,15 +1,15 @@
 //! An order of each kind with an answer, to record the bytes of a version of the protocol.
 
 use model::{
-    AccountRow, AddPort, AddressEntry, AddressKind, BoxName, ConfigurationName, CrashReport, CreateBox,
-    CreateSwitch, Diagnostic, Event, EventKind, File, Isolation, Limits, LogLine, MacAddr, PortDriver,
-    PortName, PortRequest, Sandbox, Severity, SwitchName, Time, Value,
+    AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ConfigurationName, CrashReport,
+    CreateBox, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput, FlowStatus, Isolation, Limits,
+    LogLine, MacAddr, PortDriver, PortName, PortRequest, Sandbox, Severity, SwitchName, Time, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
-    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FileStatus, InventoryReply,
-    LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage, RewriteReply, SandboxKind, Started,
-    SwitchInventory, TrafficSnapshot, WritesReply, orders,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
+    FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage,
+    RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -22,6 +22,17 @@ pub(crate) trait Visit {
 
 fn name() -> BoxName {
     "fw".parse().expect("a name")
+}
+
+fn flow() -> AddFlow {
+    AddFlow {
+        condition: Some("ip".into()),
+        in_port: Some(port_name()),
+        output: FlowOutput::Normal,
+        priority: Some(7),
+        idle_seconds: Some(60),
+        timeout_seconds: None,
+    }
 }
 
 fn switch() -> SwitchName {
@@ -188,6 +199,18 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         SetAddress { switch: switch(), mac: mac(), port: port_name() } => ();
         RemoveAddress { switch: switch(), mac: mac() } => ();
         SetDefault { switch: switch(), port: Some(port_name()) } => ();
+        AddFlow {
+            switch: switch(),
+            flow: FlowDefinition {
+                id: 3,
+                matches: vec![vec![FieldMatch { field: 5, value: [0, 0x800], mask: [0, 0xffff] }]],
+                flow: flow()
+            }
+        } => ();
+        RemoveFlow { switch: switch(), id: 3 } => ();
+        Flows { switch: switch() } => vec![FlowStatus {
+            id: 3, flow: flow(), packets: 4, bytes: 300, age_seconds: 5, unused_seconds: 1
+        }];
         Addresses { switch: switch() } => vec![AddressEntry {
             mac: mac(), port: port_name(), kind: AddressKind::Learned, age_seconds: Some(3)
         }];

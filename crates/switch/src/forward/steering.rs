@@ -274,6 +274,11 @@ impl Steering {
         ended
     }
 
+    /// When the timeouts of a flow are looked at next, in nanoseconds.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
     /// Notes when the timeouts of a flow are looked at next, which was last used at `used`.
     fn schedule(&mut self, stored: &mut StoredFlow, used: Duration) {
         let hard = stored.flow.hard_timeout.map(|timeout| stored.created.saturating_add(timeout));

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    account, address, audit, capture, create, doctor, events, files, handlers, install, lifecycle, list,
-    logs, port, save, show, stack, store, switch, top,
+    account, address, audit, capture, create, doctor, events, files, flow, handlers, install, lifecycle,
+    list, logs, port, save, show, stack, store, switch, top,
 };
 use crate::error::CommandError;
 use crate::online;
@@ -36,6 +36,7 @@ pub(crate) enum Command {
     Switch(switch::Arguments),
     Port(port::Arguments),
     Address(address::Arguments),
+    Flow(flow::Arguments),
     Up(stack::Up),
     Diff(stack::Diff),
     Export(stack::Export),
@@ -72,6 +73,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Switch(arguments) => switch::run(arguments),
         Command::Port(arguments) => port::run(arguments),
         Command::Address(arguments) => address::run(arguments),
+        Command::Flow(arguments) => flow::run(arguments),
         Command::Up(arguments) => stack::up(arguments, &mut texts),
         Command::Diff(arguments) => stack::diff(arguments, &mut texts),
         Command::Export(arguments) => stack::export(arguments),

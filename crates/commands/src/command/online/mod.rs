@@ -9,6 +9,7 @@ mod dispatch;
 mod doctor;
 mod events;
 mod files;
+mod flow;
 mod handlers;
 mod install;
 mod lifecycle;

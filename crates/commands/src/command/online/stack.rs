@@ -157,7 +157,8 @@ pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode
 }
 
 /// A time in whole seconds.
-fn seconds(text: &str) -> Result<u32, ValueError> {
+/// A time of whole seconds, at least one.
+pub(super) fn seconds(text: &str) -> Result<u32, ValueError> {
     const ERROR: ValueError = ValueError::Form("a time, such as 60s or 5m");
     let time = humantime::parse_duration(text).map_err(|_| ERROR)?;
     u32::try_from(time.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or(ERROR)

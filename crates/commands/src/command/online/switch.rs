@@ -59,6 +59,8 @@ enum Mode {
     Learning,
     /// Use a table set with `clickbox address`.
     Static,
+    /// Use flows set with `clickbox flow`; drop frames that match none.
+    Steering,
 }
 
 #[derive(Args)]
@@ -161,6 +163,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 mode: match create.mode {
                     Mode::Learning => SwitchMode::Learning,
                     Mode::Static => SwitchMode::Static,
+                    Mode::Steering => SwitchMode::Steering,
                 },
                 age_seconds: create.age,
                 addresses_per_port: create.addresses_per_port,
@@ -223,6 +226,7 @@ fn switch_row(status: &SwitchStatus) -> Vec<String> {
         match status.mode {
             SwitchMode::Learning => "learning".into(),
             SwitchMode::Static => "static".into(),
+            SwitchMode::Steering => "steering".into(),
         },
         status.ports.to_string(),
         status.addresses.to_string(),

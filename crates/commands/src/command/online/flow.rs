@@ -1,0 +1,156 @@
+//! `clickbox flow`: the flows of steering switches.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use api::{AddFlow as FlowRequest, FlowOutput, FlowStatus, PortName, SwitchName, operation};
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::stack::seconds;
+use super::switch::SwitchArguments;
+use crate::error::CommandError;
+use crate::online::{self, Column, Connection, Table};
+use crate::output;
+
+/// Manage the flows of steering switches.
+#[derive(Args)]
+#[command(
+    after_help = "Examples: clickbox flow add lan --match 'tcp dst port 80 or 443' --output wan0\n          clickbox flow ls lan"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: FlowCommand,
+}
+
+#[derive(Subcommand)]
+enum FlowCommand {
+    /// Add a flow to a steering switch.
+    ///
+    /// A flow with a timeout is not stored: it also ends when the fabric ends.
+    #[command(
+        after_help = "Examples: clickbox flow add lan --match 'tcp dst port 80 or 443' --output wan0\n          clickbox flow add lan --output normal"
+    )]
+    Add(AddFlow),
+    /// Remove flows from a steering switch.
+    #[command(visible_alias = "remove", after_help = "Example: clickbox flow rm lan 1")]
+    Rm(RemoveFlow),
+    /// List the flows of a switch.
+    #[command(visible_alias = "list", after_help = "Example: clickbox flow ls lan")]
+    Ls(SwitchArguments),
+}
+
+#[derive(Args)]
+struct AddFlow {
+    /// Name of the switch.
+    #[arg(add = ArgValueCompleter::new(online::switches))]
+    switch: SwitchName,
+    /// Condition on the packets, in the language of `IPClassifier`; without it, all packets.
+    #[arg(long = "match", value_name = "EXPRESSION")]
+    condition: Option<String>,
+    /// Port that the packets come from; without it, any.
+    #[arg(long, value_name = "PORT", add = ArgValueCompleter::new(online::ports))]
+    in_port: Option<PortName>,
+    /// Where the packets go: the name of a port, `normal` (as a learning switch forwards them), `flood` or `drop`.
+    #[arg(long, value_name = "OUTPUT", add = ArgValueCompleter::new(online::ports))]
+    output: FlowOutput,
+    /// Priority: of the flows that a packet matches, the one with the highest counts. Default: 32768, or 0 for a flow
+    /// without `--match` and `--in-port`.
+    #[arg(long, value_name = "N")]
+    priority: Option<u16>,
+    /// End the flow after this time (such as 60s or 5m) without packets.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    idle: Option<u32>,
+    /// End the flow after this time.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    timeout: Option<u32>,
+    /// Print JSON: the flow.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Args)]
+struct RemoveFlow {
+    /// Name of the switch.
+    #[arg(add = ArgValueCompleter::new(online::switches))]
+    switch: SwitchName,
+    /// Numbers of the flows.
+    #[arg(value_name = "ID", required = true)]
+    flows: Vec<u64>,
+    /// Print JSON: an empty object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+const FLOWS: &[Column] = &[
+    Column::number("ID"),
+    Column::number("PRIORITY"),
+    Column::flexible("MATCH", 10),
+    Column::text("IN-PORT"),
+    Column::text("OUTPUT"),
+    Column::number("PACKETS"),
+    Column::number("BYTES"),
+    Column::number("AGE"),
+    Column::text("ENDS"),
+];
+
+/// Runs `flow`.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    match &arguments.what {
+        FlowCommand::Add(add) => {
+            let request = FlowRequest {
+                condition: add.condition.clone(),
+                in_port: add.in_port.clone(),
+                output: add.output.clone(),
+                priority: add.priority,
+                idle_seconds: add.idle,
+                timeout_seconds: add.timeout,
+            };
+            let flow = add.daemon.client()?.send(&operation::ADD_FLOW, &[add.switch.as_str()], &request)?;
+            if add.json {
+                output::json(&flow);
+            }
+        }
+        FlowCommand::Rm(remove) => {
+            let client = remove.daemon.client()?;
+            for flow in &remove.flows {
+                client.ask(&operation::REMOVE_FLOW, &[remove.switch.as_str(), &flow.to_string()])?;
+            }
+            online::print_success(remove.json);
+        }
+        FlowCommand::Ls(named) => {
+            let flows = named.daemon.client()?.ask(&operation::LIST_FLOWS, &[named.name.as_str()])?;
+            if named.json {
+                output::json(&flows);
+            } else {
+                let table = Table { columns: FLOWS, rows: flows.iter().map(row).collect() };
+                let none = format!("switch {} has no flows: it drops all packets", named.name);
+                online::print(&table, &none);
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(status: &FlowStatus) -> Vec<String> {
+    let FlowStatus { id, flow, packets, bytes, age_seconds, .. } = status;
+    let time = |seconds: u32| humantime::format_duration(Duration::from_secs(seconds.into())).to_string();
+    let idle = flow.idle_seconds.map(|seconds| format!("idle {}", time(seconds)));
+    let hard = flow.timeout_seconds.map(|seconds| format!("after {}", time(seconds)));
+    let ends: Vec<String> = [idle, hard].into_iter().flatten().collect();
+    vec![
+        id.to_string(),
+        flow.effective_priority().to_string(),
+        flow.condition.clone().unwrap_or_else(|| "any".into()),
+        flow.in_port.as_ref().map_or("any".into(), ToString::to_string),
+        flow.output.to_string(),
+        packets.to_string(),
+        bytes.to_string(),
+        format!("{age_seconds}s"),
+        if ends.is_empty() { "-".into() } else { ends.join(", ") },
+    ]
+}

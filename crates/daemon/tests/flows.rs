@@ -1,0 +1,132 @@
+//! Flows of steering switches: they carry packets, and survive the daemon and the fabric.
+
+mod support;
+
+use api::{AddFlow, CreateSwitch, FlowOutput, FlowStatus, SwitchMode};
+use daemon::{Settings, Supervisor};
+use support::{Folder, process, settings, supervisor, switch, until};
+
+fn flow(text: &str) -> AddFlow {
+    serde_json::from_str(text).unwrap()
+}
+
+fn create_lan(supervisor: &Supervisor) {
+    let lan = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(switch("lan")) };
+    supervisor.create_switch(lan).unwrap();
+}
+
+fn drops(supervisor: &Supervisor, reason: &str) -> u64 {
+    let detail = supervisor.show_switch(&switch("lan")).unwrap();
+    detail.status.drops.get(reason).copied().unwrap_or(0)
+}
+
+fn flows(supervisor: &Supervisor) -> Vec<FlowStatus> {
+    supervisor.flows(&switch("lan")).unwrap()
+}
+
+/// The packets that the first flow matched.
+fn matched(supervisor: &Supervisor) -> u64 {
+    flows(supervisor).first().map_or(0, |flow| flow.packets)
+}
+
+#[test]
+fn packets_follow_the_flows_of_a_user() {
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    create_lan(&supervisor);
+    supervisor.create_box(process("from", "send 60", &["lan"])).unwrap();
+    supervisor.create_box(process("to", "drop", &["lan"])).unwrap();
+    until("no flow matches", || drops(&supervisor, "flow_miss") > 100);
+    let received = || {
+        let detail = supervisor.show_box(&support::name("to")).unwrap();
+        detail.ports[0].traffic.received_packets
+    };
+    assert_eq!(received(), 0);
+    let added = supervisor.add_flow(&lan, &flow(r#"{"output": "to.0", "in_port": "from.0"}"#)).unwrap();
+    assert_eq!((added.id, added.flow.priority), (1, Some(0x8000)));
+    until("packets follow the flow", || received() > 100 && matched(&supervisor) > 100);
+    // A flow of higher priority drops them, until it ends.
+    let short = flow(r#"{"output": "drop", "priority": 40000, "timeout_seconds": 1}"#);
+    supervisor.add_flow(&lan, &short).unwrap();
+    until("packets are dropped", || drops(&supervisor, "flow_drop") > 100);
+    until("the flow has ended", || flows(&supervisor).len() == 1);
+    let before = received();
+    until("packets follow the flow again", || received() > before + 100);
+    supervisor.remove_flow(&lan, 1).unwrap();
+    assert!(flows(&supervisor).is_empty());
+    let before = drops(&supervisor, "flow_miss");
+    until("no flow matches", || drops(&supervisor, "flow_miss") > before + 100);
+}
+
+#[test]
+fn refused_flows_say_why() {
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    create_lan(&supervisor);
+    supervisor.create_switch(CreateSwitch::new(switch("other"))).unwrap();
+    let refused = |switch: &api::SwitchName, text: &str| {
+        let error = supervisor.add_flow(switch, &flow(text)).unwrap_err();
+        api::with_causes(&error)
+    };
+    let any = r#"{"output": "normal"}"#;
+    assert!(refused(&switch("other"), any).contains("steering"), "{}", refused(&switch("other"), any));
+    assert!(refused(&switch("none"), any).contains("no switch none"));
+    assert!(refused(&lan, r#"{"output": "wan0"}"#).contains("no port wan0"));
+    assert!(refused(&lan, r#"{"output": "normal", "in_port": "wan0"}"#).contains("no port wan0"));
+    assert!(refused(&lan, r#"{"output": "normal", "match": "tcp dst prt 80"}"#).contains("prt"));
+    assert!(refused(&lan, r#"{"output": "normal", "match": "tcp && udp"}"#).contains("no packet"));
+    assert!(refused(&lan, r#"{"output": "normal", "idle_seconds": 0}"#).contains("zero"));
+    supervisor.add_flow(&lan, &flow(any)).unwrap();
+    assert!(refused(&lan, r#"{"output": "drop"}"#).contains("flow 1"));
+    assert!(api::with_causes(&supervisor.remove_flow(&lan, 9).unwrap_err()).contains("no flow 9"));
+    assert_eq!(flows(&supervisor).len(), 1);
+}
+
+/// A daemon adopts the flows of a fabric with their counters, and gives a new fabric those that are stored.
+#[test]
+fn flows_survive_the_daemon_and_the_fabric() {
+    for ended in [false, true] {
+        let folder = Folder::new(&format!("flows-{ended}"));
+        let settings = Settings { store: Some(folder.file("store")), ..settings() };
+        let lan = switch("lan");
+        let before = {
+            let supervisor = Supervisor::start(&settings).unwrap();
+            create_lan(&supervisor);
+            supervisor.create_box(process("from", "send 60", &["lan"])).unwrap();
+            supervisor.create_box(process("to", "drop", &["lan"])).unwrap();
+            let web = r#"{"output": "to.0", "match": "tcp dst port 80 or 443"}"#;
+            for text in
+                [r#"{"output": "to.0"}"#, web, r#"{"output": "drop", "match": "udp", "idle_seconds": 600}"#]
+            {
+                supervisor.add_flow(&lan, &flow(text)).unwrap();
+            }
+            supervisor.add_flow(&lan, &flow(r#"{"output": "drop", "match": "icmp"}"#)).unwrap();
+            supervisor.remove_flow(&lan, 4).unwrap();
+            until("packets follow the flow", || matched(&supervisor) > 100);
+            let before = flows(&supervisor);
+            match ended {
+                true => supervisor.end_all(),
+                false => supervisor.end(),
+            }
+            before
+        };
+        let supervisor = loop {
+            // The last thread of the first daemon may still be ending.
+            match Supervisor::start(&settings) {
+                Ok(supervisor) => break supervisor,
+                Err(error) => assert!(error.to_string().contains("another daemon"), "{error}"),
+            }
+        };
+        let after = flows(&supervisor);
+        let shown = |list: &[FlowStatus]| {
+            list.iter().map(|status| (status.id, status.flow.clone())).collect::<Vec<_>>()
+        };
+        let kept = if ended { 2 } else { 3 };
+        assert_eq!(shown(&after), shown(&before)[..kept], "{ended}");
+        if !ended {
+            assert!(after[0].packets >= before[0].packets, "the counters go on");
+        }
+        until("packets follow the flow", || matched(&supervisor) > 100);
+        assert_eq!(after[0].flow.output, FlowOutput::Port("to.0".parse().unwrap()));
+    }
+}

@@ -1,0 +1,178 @@
+//! Flows of steering switches.
+
+use super::attach::Network;
+use super::records::SwitchRecord;
+use crate::error::{OperationError, PortError};
+use crate::limits::{MAX_CONDITION_BYTES, MAX_CONDITIONS, MAX_EXPIRED_FLOWS, MAX_FLOWS, MAX_MATCHES};
+use model::{AddFlow, FlowOutput, FlowStatus, PortName, SwitchName};
+use protocol::fabric::{FieldMatch, FlowDefinition};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Steering, SwitchRunner};
+
+/// Why a flow is refused that no daemon of ours orders.
+fn malformed(what: &'static str) -> OperationError {
+    PortError::Malformed(what).into()
+}
+
+fn steering<'a>(
+    switch: &SwitchName,
+    runner: &'a mut SwitchRunner<ForwardingMode>,
+) -> Result<&'a mut Steering, OperationError> {
+    match runner.switch().forward_mut() {
+        ForwardingMode::Steering(steering) => Ok(steering),
+        _ => Err(PortError::NotSteering(switch.clone()).into()),
+    }
+}
+
+/// The key of a port's name. Keys of names that neither a port nor a flow has are used again.
+fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<PortKey, OperationError> {
+    if let Some(key) = record.port_keys.get(name) {
+        return Ok(*key);
+    }
+    let SwitchRecord { port_keys, ports, flows, .. } = record;
+    let names = |flow: &AddFlow| {
+        let output = match &flow.output {
+            FlowOutput::Port(name) => Some(name.clone()),
+            _ => None,
+        };
+        [flow.in_port.clone(), output].into_iter().flatten()
+    };
+    let used: BTreeSet<PortName> = flows.values().flat_map(names).collect();
+    port_keys.retain(|name, _| ports.contains_key(name) || used.contains(name));
+    let taken: BTreeSet<PortKey> = port_keys.values().copied().collect();
+    let free = (0..u16::MAX).map(PortKey).find(|key| !taken.contains(key));
+    let key = free.ok_or_else(|| malformed("the flows name too many ports"))?;
+    port_keys.insert(name.clone(), key);
+    Ok(key)
+}
+
+/// The match with these conditions, which a stranger may have written.
+fn checked_match(conditions: &[FieldMatch]) -> Result<Match, OperationError> {
+    if conditions.len() > MAX_CONDITIONS {
+        return Err(malformed("a match has too many conditions"));
+    }
+    let wide = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
+    conditions.iter().try_fold(Match::any(), |all, condition| {
+        let field = Field::ALL.iter().find(|field| **field as u8 == condition.field);
+        let field = field.ok_or_else(|| malformed("a match has an unknown field"))?;
+        let with = all.with_masked(*field, wide(condition.value), wide(condition.mask));
+        with.map_err(|error| PortError::Match(error).into())
+    })
+}
+
+fn seconds(count: Option<u32>) -> Option<Duration> {
+    count.map(|count| Duration::from_secs(count.into()))
+}
+
+impl Network {
+    /// Gives a port of a steering switch the key of its name.
+    pub(super) fn name_port(&mut self, switch: &SwitchName, name: &PortName) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let Some(id) = record.ports.get(name).map(|entry| entry.id) else { return Ok(()) };
+        let Ok(steering) = steering(switch, runner) else { return Ok(()) };
+        let named = port_key(record, name).map(|key| steering.set_port_key(id, key));
+        match named {
+            Ok(true) => Ok(()),
+            failed => {
+                self.drop_port(switch, name);
+                failed.and(Err(malformed("the flows name too many ports")))
+            }
+        }
+    }
+
+    /// Adds a flow.
+    pub(crate) fn add_flow(
+        &mut self,
+        switch: &SwitchName,
+        definition: &FlowDefinition,
+    ) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let now = runner.now();
+        let steering = steering(switch, runner)?;
+        let FlowDefinition { id, matches, flow } = definition;
+        if steering.len() >= MAX_FLOWS {
+            return Err(OperationError::Limit("flows of the switch", MAX_FLOWS));
+        }
+        if matches.len() > MAX_MATCHES
+            || flow.condition.as_ref().is_some_and(|text| text.len() > MAX_CONDITION_BYTES)
+        {
+            return Err(malformed("the condition of the flow is too long"));
+        }
+        if [flow.idle_seconds, flow.timeout_seconds].contains(&Some(0)) {
+            return Err(malformed("a timeout is zero"));
+        }
+        let matches = matches.iter().map(|conditions| checked_match(conditions)).collect::<Result<_, _>>()?;
+        if record.flows.contains_key(id) {
+            return Err(PortError::Flow(FlowError::Exists(*id)).into());
+        }
+        let from = flow.in_port.as_ref().map(|name| port_key(record, name)).transpose()?;
+        // The ingress port keeps its key meanwhile.
+        record.flows.insert(*id, flow.clone());
+        let output = match &flow.output {
+            FlowOutput::Port(name) => port_key(record, name).map(switch::FlowOutput::Port),
+            FlowOutput::Normal => Ok(switch::FlowOutput::Normal),
+            FlowOutput::Flood => Ok(switch::FlowOutput::Flood),
+            FlowOutput::Drop => Ok(switch::FlowOutput::Drop),
+        };
+        let added = output.and_then(|output| {
+            let flow = Flow {
+                id: *id,
+                matches,
+                from,
+                priority: flow.effective_priority(),
+                output,
+                idle_timeout: seconds(flow.idle_seconds),
+                hard_timeout: seconds(flow.timeout_seconds),
+            };
+            steering.add_flow(flow, now).map_err(|error| PortError::Flow(error).into())
+        });
+        if added.is_err() {
+            record.flows.remove(id);
+        }
+        added
+    }
+
+    /// Removes a flow.
+    pub(crate) fn remove_flow(&mut self, switch: &SwitchName, id: u64) -> Result<(), OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let now = runner.now();
+        let removed = steering(switch, runner)?.remove_flow(id, now);
+        removed.ok_or_else(|| PortError::NoFlow(switch.clone(), id))?;
+        record.flows.remove(&id);
+        Ok(())
+    }
+
+    /// All flows of a switch, with their counters.
+    pub(crate) fn flows(&mut self, switch: &SwitchName) -> Result<Vec<FlowStatus>, OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let now = runner.now();
+        let flows = steering(switch, runner)?.flows(now);
+        let status = |found: switch::FlowStatus| {
+            Some(FlowStatus {
+                id: found.flow.id,
+                flow: record.flows.get(&found.flow.id)?.clone(),
+                packets: found.packets,
+                bytes: found.bytes,
+                age_seconds: found.age.as_secs(),
+                unused_seconds: found.idle.as_secs(),
+            })
+        };
+        Ok(flows.into_iter().filter_map(status).collect())
+    }
+
+    /// Ends flows whose timeouts have passed: a bounded number. Returns the time until the next one may end.
+    pub(super) fn expire_flows(&mut self) -> Option<Duration> {
+        let mut next: Option<Duration> = None;
+        for (record, runner) in self.switches.iter_mut().zip(self.runners.iter_mut().skip(1)) {
+            let now = runner.now();
+            let Ok(steering) = steering(&record.name, runner) else { continue };
+            for ended in steering.expire_flows(now, MAX_EXPIRED_FLOWS) {
+                record.flows.remove(&ended.status.flow.id);
+            }
+            let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
+            next = [next, due].into_iter().flatten().min();
+        }
+        next
+    }
+}
