@@ -260,7 +260,7 @@ impl fmt::Display for OperationError {
             Self::NothingToConfirm(name) => write!(f, "stack {name} does not await confirmation"),
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
             Self::NoObject(name) => write!(f, "there is no box, switch or stack {name}"),
-            Self::Flow(_) => f.write_str("the condition of the flow can't be used"),
+            Self::Flow(error) => write!(f, "the condition of the flow can't be used: {error}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
@@ -344,7 +344,6 @@ impl Error for OperationError {
             Self::Fabric(error) => error.source(),
             Self::Upgrade(error) => error.source(),
             Self::Launcher(error) => Some(error),
-            Self::Flow(error) => Some(error),
             Self::System(_, error) => Some(error),
             _ => None,
         }

@@ -73,7 +73,8 @@ fn refused_flows_say_why() {
     assert!(refused(&switch("none"), any).contains("no switch none"));
     assert!(refused(&lan, r#"{"output": "wan0"}"#).contains("no port wan0"));
     assert!(refused(&lan, r#"{"output": "normal", "in_port": "wan0"}"#).contains("no port wan0"));
-    assert!(refused(&lan, r#"{"output": "normal", "match": "tcp dst prt 80"}"#).contains("prt"));
+    let condition = refused(&lan, r#"{"output": "normal", "match": "tcp dst prt 80"}"#);
+    assert_eq!(condition, "the condition of the flow can't be used: ‘prt’ begins no condition");
     assert!(refused(&lan, r#"{"output": "normal", "match": "tcp && udp"}"#).contains("no packet"));
     assert!(refused(&lan, r#"{"output": "normal", "idle_seconds": 0}"#).contains("zero"));
     supervisor.add_flow(&lan, &flow(any)).unwrap();
