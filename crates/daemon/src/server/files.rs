@@ -3,14 +3,15 @@
 use super::memory::RequestMemory;
 use super::record::RecordNote;
 use super::request::PathNames;
-use super::respond::ErrorResponse;
+use super::respond::{ErrorResponse, answer};
 use super::uploads::{Uploads, UsedUploads};
 use crate::caller::Caller;
-use api::{ErrorCode, File, Stack, UploadName, UploadedFile};
-use axum::Extension;
+use crate::supervisor::Supervisor;
+use api::{BoxName, ErrorCode, File, Stack, UploadName, UploadedFile};
 use axum::extract::{FromRef, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::{Extension, Json};
 
 /// Receives an upload.
 pub(super) async fn upload(
@@ -69,6 +70,17 @@ impl Files {
     pub(super) async fn load_stack(&self, stack: &mut Stack) -> Result<UsedUploads, ErrorResponse> {
         self.load(stack.boxes.iter_mut().map(|wanted| (&mut wanted.uploads, &mut wanted.files)).collect())
             .await
+    }
+
+    /// Takes memory for the stored files of a stack's boxes, which are compared with those of the request one box at a time.
+    pub(super) async fn take_stored(
+        &self,
+        supervisor: Supervisor,
+        stack: &Stack,
+    ) -> Result<(), ErrorResponse> {
+        let boxes: Vec<BoxName> = stack.boxes.iter().map(|wanted| wanted.name.clone()).collect();
+        let Json(bytes) = answer(supervisor, move |supervisor| supervisor.bytes_to_compare(&boxes)).await?;
+        self.memory.take_in_time(bytes).await
     }
 
     /// Removes uploads that were installed.

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes that the requests of one caller may take together. The largest request fits: a body and the files that were
-/// uploaded for it.
-const MAX_OF_CALLER: usize = MAX_BODY + MAX_FILE_BYTES;
+/// Bytes that the requests of one caller may take together. The largest request fits: a body, the files that were uploaded
+/// for it, and those of a box with which they are compared.
+const MAX_OF_CALLER: usize = MAX_BODY + 2 * MAX_FILE_BYTES;
 
 /// Bytes that the requests of all users together may take, and those of administrators: one caller leaves room for others.
 const MAX_OF_ALL: usize = MAX_OF_CALLER + (128 << 20);
@@ -113,7 +113,12 @@ impl RequestMemory {
 
     /// Takes memory for a response of unknown size, within the time for a body.
     pub(super) async fn take_for_response(&self) -> Result<(), ErrorResponse> {
-        let taken = tokio::time::timeout(BODY_TIMEOUT, self.take(MAX_FILE_BYTES)).await;
+        self.take_in_time(MAX_FILE_BYTES).await
+    }
+
+    /// Takes memory for files, within the time for a body.
+    pub(super) async fn take_in_time(&self, bytes: usize) -> Result<(), ErrorResponse> {
+        let taken = tokio::time::timeout(BODY_TIMEOUT, self.take(bytes)).await;
         taken.unwrap_or_else(|_| {
             let message = "other requests take all memory for files: try again later";
             Err(ErrorResponse::new(ErrorCode::Timeout, message))

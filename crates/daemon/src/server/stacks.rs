@@ -23,6 +23,7 @@ pub(super) async fn diff_stack(
     JsonBody(mut request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
     files.load_stack(&mut request).await?;
+    files.take_stored(supervisor.clone(), &request).await?;
     answer(supervisor, move |supervisor| supervisor.diff_stack(&name, &request)).await
 }
 
@@ -34,6 +35,7 @@ pub(super) async fn apply_stack(
     JsonBody(mut request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
     let used = files.load_stack(&mut request).await?;
+    files.take_stored(supervisor.clone(), &request).await?;
     let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
     let apply =
         move |supervisor: &Supervisor| supervisor.apply_stack_within(&name, request, time, query.force);
@@ -76,4 +78,56 @@ pub(super) async fn remove_stack(
         false => supervisor.remove_stack(&name),
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::MemoryPool;
+    use super::super::routes::{ServerState, routes};
+    use super::super::shutdown::ShutdownSender;
+    use super::super::uploads::Uploads;
+    use crate::Settings;
+    use crate::caller::Caller;
+    use crate::supervisor::Supervisor;
+    use crate::thread_fabric::ThreadFabric;
+    use api::{CreateBox, File, Sandbox, Size, Stack};
+    use axum::body::Body;
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+    use std::sync::Arc;
+    use tokio::sync::watch;
+
+    /// The files of a stored box count against the memory of the request that is compared with them.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn stored_files_take_memory_of_the_caller() {
+        let start = || {
+            let supervisor =
+                Supervisor::start(&Settings::new(ThreadFabric::new(image::CLICKBOX, 1), "clickbox")).unwrap();
+            let mut wanted = CreateBox::new("fw".parse().unwrap(), "Idle -> Discard;");
+            (wanted.sandbox, wanted.memory, wanted.start) = (Sandbox::Process, Size(8 << 20), false);
+            wanted.files = vec![File { name: "rules".into(), contents: api::Value(vec![7; 10_000]) }];
+            let stack = Stack { boxes: vec![wanted], ..Stack::default() };
+            supervisor.apply_stack(&"edge".parse().unwrap(), stack).unwrap();
+            supervisor
+        };
+        let supervisor = tokio::task::spawn_blocking(start).await.unwrap();
+        let (_end, ending) = watch::channel(false);
+        let (shutdown, _requested) = ShutdownSender::channel();
+        let body =
+            r#"{"boxes": [{"name": "fw", "configuration": "Idle -> Discard;", "sandbox": "process"}]}"#;
+        for (bytes, expected) in [(10_000, 413), (10_500, 200)] {
+            let state = ServerState {
+                supervisor: supervisor.clone(),
+                ending: ending.clone(),
+                refused: Arc::default(),
+                shutdown: shutdown.clone(),
+                uploads: Uploads::new(None),
+                memory: MemoryPool::new(bytes, bytes),
+            };
+            let request = axum::http::Request::post("/v1/stacks/edge/diff").extension(Caller::Administrator);
+            let request = request.header("content-type", "application/json").body(Body::from(body)).unwrap();
+            let response = TowerToHyperService::new(routes(state)).call(request).await.unwrap();
+            assert_eq!(response.status().as_u16(), expected, "{bytes}");
+        }
+    }
 }

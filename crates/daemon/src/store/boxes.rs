@@ -166,6 +166,13 @@ impl Store {
             query.query_map([id], |row| Ok(File { name: row.get(0)?, contents: Value(row.get(1)?) }))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+
+    /// The bytes of the files of a configuration, which are not read.
+    pub(crate) fn file_bytes(&self, id: i64) -> Result<u64, StoreError> {
+        let order = "SELECT coalesce(sum(length(contents)), 0) FROM files WHERE configuration = ?1";
+        let bytes: i64 = self.connection.prepare_cached(order)?.query_row([id], |row| row.get(0))?;
+        Ok(u64::try_from(bytes).unwrap_or(0))
+    }
 }
 
 fn stored_box(row: &Row) -> Result<StoredBox, StoreError> {

@@ -128,6 +128,18 @@ impl Supervisor {
         Ok(stored.into_iter().map(status).collect())
     }
 
+    /// The most bytes that a comparison with the stored definitions of these boxes reads at once: those of the largest one.
+    pub(crate) fn bytes_to_compare(&self, boxes: &[BoxName]) -> Result<usize, OperationError> {
+        let store = self.0.store();
+        let mut most = 0;
+        for name in boxes {
+            if let Some(main) = store.configuration(name, &ConfigurationName::main())? {
+                most = most.max(main.text.len() as u64 + store.file_bytes(main.id)?);
+            }
+        }
+        Ok(usize::try_from(most).unwrap_or(usize::MAX))
+    }
+
     /// The changes that applying a stack would make.
     pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, OperationError> {
         self.fetch_events();
