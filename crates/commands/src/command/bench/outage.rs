@@ -9,9 +9,9 @@ use crate::output;
 /// Count the packets that are lost while the daemon is killed and upgraded.
 ///
 /// Starts a new daemon with a store in a temporary folder. A box sends packets of 60 bytes through a switch to another box,
-/// at half of the throughput (the highest rate without loss, RFC 2544), with rings of 2,048 slots. The daemon is killed and
-/// started again, and then
-/// replaced as by `clickbox upgrade`. Also prints the time until a handler of a box answers again.
+/// at half of the throughput (the highest rate without loss, RFC 2544). Their rings have 2,048 slots. The daemon is killed
+/// and started again, and then replaced as by `clickbox upgrade`. Also prints the time until a handler of a box answers
+/// again.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench outage --count 10")]
 pub(super) struct Arguments {

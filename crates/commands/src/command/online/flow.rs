@@ -111,8 +111,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 timeout_seconds: add.timeout,
             };
             let flow = add.daemon.client()?.send(&operation::ADD_FLOW, &[add.switch.as_str()], &request)?;
-            if add.json {
-                output::json(&flow);
+            match add.json {
+                true => output::json(&flow),
+                false => output::text(&format!("flow {} was added to switch {}\n", flow.id, add.switch)),
             }
         }
         FlowCommand::Rm(remove) => {
