@@ -158,8 +158,9 @@ impl Supervisor {
             let _change = self.0.change();
             // If the fabric has ended, it has no box.
             let _ = self.0.fabrics.ask(orders::ForgetBox { name: managed.name.clone() });
+            // Before the next fabric can get it.
+            self.0.boxes().remove(&managed.name);
         }
-        self.0.boxes().remove(&managed.name);
         self.remove_unused_proxies();
     }
 
