@@ -440,7 +440,7 @@ fn links_between_fabrics_have_rows() {
         }
     }
     assert!(moved > 0);
-    // The fabric of one owner ends. What is lost at the link is counted, and the row begins anew.
+    // The fabric of one owner ends. What is lost at the link is counted, and the row starts at zero.
     let [before, ..] = numbers(&account(&supervisor, None), link);
     fabrics.kill(2);
     until("the link is back", || {
@@ -449,7 +449,7 @@ fn links_between_fabrics_have_rows() {
         row.is_some_and(|row| row.incoming.is_some_and(|incoming| incoming > 0 && incoming < before))
     });
     supervisor.write(&handler("hers/s.active"), b"false").unwrap();
-    // His box begins anew, as in its definition.
+    // His box starts again, as in its definition.
     until("his box has sent all", || {
         let sent = supervisor.read(&handler("his/out.count"), b"");
         sent.is_ok_and(|read| read.value.text().trim() == "500")

@@ -2,7 +2,7 @@
 
 mod support;
 
-use api::{AddFlow, CreateSwitch, FlowOutput, FlowStatus, SwitchMode};
+use api::{AddFlow, CreateSwitch, FlowOutput, FlowStatus, Stack, SwitchMode};
 use daemon::{Settings, Supervisor};
 use support::{Folder, process, settings, supervisor, switch, until};
 
@@ -130,4 +130,56 @@ fn flows_survive_the_daemon_and_the_fabric() {
         until("packets follow the flow", || matched(&supervisor) > 100);
         assert_eq!(after[0].flow.output, FlowOutput::Port("to.0".parse().unwrap()));
     }
+}
+
+/// The number of a flow that was removed, or that ended, belongs to no other one.
+#[test]
+fn numbers_of_flows_are_not_used_again() {
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    create_lan(&supervisor);
+    let add = |text: &str| supervisor.add_flow(&lan, &flow(text)).unwrap().id;
+    assert_eq!(add(r#"{"output": "normal"}"#), 1);
+    assert_eq!(add(r#"{"output": "drop", "match": "tcp", "timeout_seconds": 600}"#), 2);
+    supervisor.remove_flow(&lan, 2).unwrap();
+    assert_eq!(add(r#"{"output": "drop", "match": "tcp"}"#), 3);
+    supervisor.remove_flow(&lan, 3).unwrap();
+    assert_eq!(add(r#"{"output": "drop", "match": "udp", "idle_seconds": 600}"#), 4);
+}
+
+/// A listing takes several replies of the fabric, and has each flow once.
+#[test]
+fn all_flows_are_listed() {
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    create_lan(&supervisor);
+    for port in 1..=600 {
+        let text = format!(r#"{{"output": "drop", "match": "udp dst port {port}"}}"#);
+        supervisor.add_flow(&lan, &flow(&text)).unwrap();
+    }
+    let listed: Vec<u64> = flows(&supervisor).iter().map(|found| found.id).collect();
+    assert_eq!(listed, (1..=600).collect::<Vec<_>>());
+}
+
+/// A switch that is replaced keeps its flows as long as it has any, and says before how many it loses.
+#[test]
+fn a_replaced_switch_keeps_its_flows() {
+    let supervisor = supervisor();
+    let edge = "edge".parse().unwrap();
+    let stack = |mode, age_seconds| Stack {
+        switches: vec![CreateSwitch { mode, age_seconds, ..CreateSwitch::new(switch("lan")) }],
+        ..Stack::default()
+    };
+    supervisor.apply_stack(&edge, stack(SwitchMode::Steering, 300)).unwrap();
+    for text in [r#"{"output": "normal"}"#, r#"{"output": "drop", "match": "tcp"}"#] {
+        supervisor.add_flow(&switch("lan"), &flow(text)).unwrap();
+    }
+    let shown = || flows(&supervisor).into_iter().map(|found| (found.id, found.flow)).collect::<Vec<_>>();
+    let before = shown();
+    supervisor.apply_stack(&edge, stack(SwitchMode::Steering, 9)).unwrap();
+    assert_eq!(shown(), before);
+    let added = supervisor.add_flow(&switch("lan"), &flow(r#"{"output": "drop", "match": "udp"}"#)).unwrap();
+    assert_eq!(added.id, 3);
+    let changes = supervisor.apply_stack(&edge, stack(SwitchMode::Learning, 9)).unwrap();
+    assert!(format!("{changes:?}").contains("3 flows that it loses"), "{changes:?}");
 }

@@ -15,6 +15,9 @@ pub(crate) const MAX_MATCHES: usize = 256;
 pub(crate) const MAX_CONDITIONS: usize = 64;
 pub(crate) const MAX_CONDITION_BYTES: usize = 4096;
 
+/// Flows in one reply: packets wait while it is put together.
+pub(crate) const MAX_FLOWS_OF_REPLY: usize = 256;
+
 /// Flows whose timeouts are looked at between two rounds, and the rounds between two looks: packets must not wait.
 pub(crate) const MAX_EXPIRED_FLOWS: usize = 64;
 pub(crate) const ROUNDS_PER_EXPIRY: u32 = 256;

@@ -140,10 +140,10 @@ fn malformed_flows_are_refused() {
         ..good.clone()
     }));
     assert_eq!(add(&switch(1), good.clone()), Err(FabricError::NotSteering(switch(1))));
-    assert_eq!(client.ask(orders::Flows { switch: lan.clone() }), Ok(Vec::new()));
+    assert_eq!(client.ask(orders::Flows { switch: lan.clone(), after: 0, most: None }), Ok(Vec::new()));
     assert_eq!(add(&lan, good.clone()), Ok(()));
     assert!(is_refused(good.clone()) && is_refused(FlowDefinition { id: 2, ..good }));
-    let flows = client.ask(orders::Flows { switch: lan.clone() }).unwrap();
+    let flows = client.ask(orders::Flows { switch: lan.clone(), after: 0, most: None }).unwrap();
     assert_eq!(flows.iter().map(|status| (status.id, &status.flow)).collect::<Vec<_>>(), [(1, &text(9))]);
     let remove = || client.ask(orders::RemoveFlow { switch: lan.clone(), id: 1 });
     assert_eq!((remove(), remove()), (Ok(()), Err(FabricError::NoFlow(lan.clone(), 1))));

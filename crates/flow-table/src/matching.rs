@@ -102,7 +102,8 @@ impl Match {
         matched.then(|| (range.read(&self.value), mask))
     }
 
-    /// The matched fields, in the order of their numbers: field, value, mask.
+    /// The matched fields, in the order of their numbers: field, value, mask. Each comes after those that it depends on, so
+    /// that [`with_masked`](Self::with_masked) can add them in this order.
     pub fn fields(&self) -> impl Iterator<Item = (Field, u128, u128)> {
         Field::ALL.iter().filter_map(|&field| self.get(field).map(|(value, mask)| (field, value, mask)))
     }

@@ -69,6 +69,8 @@ pub enum EventKind {
     PortRecovered,
     /// A port was removed.
     PortRemoved,
+    /// A stored flow of a switch could not be restored.
+    FlowLost,
     /// A stack was applied.
     StackApplied,
     /// A stack was confirmed.

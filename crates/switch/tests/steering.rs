@@ -112,8 +112,8 @@ fn check_books(switch: &Switch<ForwardingMode>) {
 
 /// The packets of each flow, by number.
 fn packets(switch: &mut Switch<ForwardingMode>) -> Vec<(u64, u64, u64)> {
-    let flows = steering(switch).flows(0);
-    flows.iter().map(|status| (status.flow.id, status.packets, status.bytes)).collect()
+    let flows = steering(switch).flows(0, usize::MAX, 0);
+    flows.iter().map(|status| (status.id, status.packets, status.bytes)).collect()
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn timeouts_end_whole_flows() {
             plan(&mut switch, 0, &other, now);
         }
         for flow in steering(&mut switch).expire_flows(now, 2) {
-            ended.push((second, flow.status.flow.id, flow.status.packets, flow.reason));
+            ended.push((second, flow.status.id, flow.status.packets, flow.reason));
         }
     }
     assert_eq!(ended, [(20, 2, 5, RemovalReason::HardTimeout), (35, 1, 26, RemovalReason::IdleTimeout)]);

@@ -45,6 +45,15 @@ pub(crate) struct StoredFlow {
     pub(crate) flow: AddFlow,
 }
 
+/// The flows of a switch as they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoredFlows {
+    /// Those without timeouts.
+    pub(crate) list: Vec<StoredFlow>,
+    /// The last number that a flow got, with or without timeouts. No other flow gets it.
+    pub(crate) last: u64,
+}
+
 /// A switch as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSwitch {
@@ -52,8 +61,8 @@ pub(crate) struct StoredSwitch {
     pub(crate) definition: CreateSwitch,
     /// Addresses that were set at run time, in addition to those in the ports' definitions.
     pub(crate) addresses: Vec<(MacAddr, PortName)>,
-    /// The flows of a steering switch, without those that have timeouts.
-    pub(crate) flows: Vec<StoredFlow>,
+    /// The flows of a steering switch.
+    pub(crate) flows: StoredFlows,
     /// The ports that a stack made. The others were added by clients.
     pub(crate) makers: BTreeMap<PortName, StackName>,
     /// The stack that it belongs to.

@@ -20,7 +20,7 @@ mod writes;
 pub(crate) use change::{Action, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};
 pub(crate) use entries::{
-    StoredBox, StoredConfiguration, StoredFlow, StoredStack, StoredSwitch, StoredUnconfirmed,
+    StoredBox, StoredConfiguration, StoredFlow, StoredFlows, StoredStack, StoredSwitch, StoredUnconfirmed,
 };
 pub use error::StoreError;
 pub(crate) use schema::{DRAINING, SCHEMA_VERSION, Store};

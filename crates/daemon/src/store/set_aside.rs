@@ -334,7 +334,7 @@ mod tests {
                 let switch = StoredSwitch {
                     definition,
                     addresses: Vec::new(),
-                    flows: Vec::new(),
+                    flows: crate::store::StoredFlows::default(),
                     makers: std::collections::BTreeMap::new(),
                     stack: None,
                     created,

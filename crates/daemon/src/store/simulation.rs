@@ -245,7 +245,7 @@ impl Simulation {
                         StoreChange::PutSwitch(StoredSwitch {
                             definition,
                             addresses: Vec::new(),
-                            flows: Vec::new(),
+                            flows: crate::store::StoredFlows::default(),
                             makers: BTreeMap::new(),
                             stack: None,
                             created: Time::now(),

@@ -1,7 +1,7 @@
 //! Switches and stacks in the store.
 
 use super::boxes::{read, read_some};
-use super::entries::{StoredFlow, StoredStack, StoredSwitch, StoredUnconfirmed};
+use super::entries::{StoredFlow, StoredFlows, StoredStack, StoredSwitch, StoredUnconfirmed};
 use super::error::StoreError;
 use super::schema::Store;
 use api::{CreateSwitch, MacAddr, PortName, StackName, SwitchName};
@@ -18,6 +18,9 @@ pub(super) struct SwitchEntry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flows: Vec<StoredFlow>,
     /// Absent in entries of earlier versions.
+    #[serde(default)]
+    last_flow: u64,
+    /// Absent in entries of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     makers: Option<BTreeMap<PortName, StackName>>,
 }
@@ -28,7 +31,8 @@ impl SwitchEntry {
         Self {
             switch: stored.definition.clone(),
             addresses: stored.addresses.clone(),
-            flows: stored.flows.clone(),
+            flows: stored.flows.list.clone(),
+            last_flow: stored.flows.last,
             makers: Some(stored.makers.clone()),
         }
     }
@@ -58,8 +62,10 @@ impl Store {
             (None, Some(stack)) => self.ports_of_stack(&entry.switch.name, stack),
             (None, None) => BTreeMap::new(),
         };
-        let (addresses, flows) = (entry.addresses, entry.flows);
-        Ok(StoredSwitch { definition: entry.switch, addresses, flows, makers, stack, created })
+        let SwitchEntry { switch: definition, addresses, flows: list, last_flow, .. } = entry;
+        let last = list.iter().map(|flow| flow.id).fold(last_flow, u64::max);
+        let flows = StoredFlows { list, last };
+        Ok(StoredSwitch { definition, addresses, flows, makers, stack, created })
     }
 
     /// The ports of a switch in the definition of its stack: those that the stack made.
@@ -121,10 +127,13 @@ mod tests {
         let mut switch = StoredSwitch {
             definition: CreateSwitch::new("lan".parse().unwrap()),
             addresses: vec![(MacAddr::new([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
-            flows: vec![StoredFlow {
-                id: 7,
-                flow: serde_json::from_str(r#"{"match": "tcp", "output": "tap0"}"#).unwrap(),
-            }],
+            flows: StoredFlows {
+                list: vec![StoredFlow {
+                    id: 7,
+                    flow: serde_json::from_str(r#"{"match": "tcp", "output": "tap0"}"#).unwrap(),
+                }],
+                last: 9,
+            },
             makers: BTreeMap::from([("tap0".parse().unwrap(), "edge".parse().unwrap())]),
             stack: Some("edge".parse().unwrap()),
             created: Time::now(),

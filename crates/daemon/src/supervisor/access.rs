@@ -300,7 +300,10 @@ impl Supervisor {
                 StackStep::MakeBox(wanted) => new.add(Holdings::of_box(wanted)),
                 StackStep::MakeSwitch(_) => new.add(Holdings::SWITCH),
                 // Ports are removed where the stack made them. New ones were checked with the definition.
-                StackStep::AddPort(..) | StackStep::RemovePort(..) | StackStep::SetAddress(..) => {}
+                StackStep::AddPort(..)
+                | StackStep::RemovePort(..)
+                | StackStep::SetAddress(..)
+                | StackStep::KeepFlows(..) => {}
             }
         }
         let mut kept = self.holdings(&user.owner);

@@ -172,7 +172,7 @@ mod tests {
         let stored = StoredSwitch {
             definition: there.clone(),
             addresses: Vec::new(),
-            flows: Vec::new(),
+            flows: crate::store::StoredFlows::default(),
             makers: makers.map(|(port, stack)| (port.parse().unwrap(), stack.clone())).into(),
             stack: Some(edge.clone()),
             created: api::Time::now(),

@@ -4,10 +4,11 @@
 //! that a daemon that adopts the fabric also knows those that are not stored.
 
 use super::claims::Claim;
+use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
-use crate::store::{Action, StoreChange, StoredFlow, StoredSwitch};
-use api::{AddFlow, FlowOutput, FlowStatus, SwitchMode, SwitchName};
+use crate::store::{Action, StoreChange, StoredFlow, StoredFlows, StoredSwitch};
+use api::{AddFlow, EventKind, FlowOutput, FlowStatus, SwitchMode, SwitchName, with_causes};
 use flow_table::Match;
 use protocol::fabric::{FieldMatch, FlowDefinition, orders};
 
@@ -20,29 +21,31 @@ fn definition(id: u64, flow: &AddFlow) -> Result<FlowDefinition, OperationError>
     let words = |value: u128| [(value >> 64) as u64, value as u64];
     let condition =
         |(field, value, mask)| FieldMatch { field: field as u8, value: words(value), mask: words(mask) };
-    // The fields that others depend on come first.
-    let conditions = |matching: &Match| {
-        let mut fields: Vec<_> = matching.fields().collect();
-        fields.sort_by_key(|(field, ..)| rank(*field));
-        fields.into_iter().map(condition).collect()
-    };
+    let conditions = |matching: &Match| matching.fields().map(condition).collect();
     Ok(FlowDefinition { id, matches: matches.iter().map(conditions).collect(), flow: flow.clone() })
-}
-
-/// The order in which fields are added to a match.
-fn rank(field: flow_table::Field) -> u8 {
-    use flow_table::Field::{EthType, IpFragment, IpProto, VlanVid};
-    match field {
-        EthType | VlanVid => 0,
-        IpFragment | IpProto => 1,
-        _ => 2,
-    }
 }
 
 impl Supervisor {
     /// The flows of a switch, in the order of their numbers.
     pub fn flows(&self, switch: &SwitchName) -> Result<Vec<FlowStatus>, OperationError> {
-        self.0.fabrics.ask(orders::Flows { switch: switch.clone() })
+        let mut flows: Vec<FlowStatus> = Vec::new();
+        loop {
+            let after = flows.last().map_or(0, |flow| flow.id);
+            let found = self.flows_after(switch, after, None)?;
+            if found.is_empty() {
+                return Ok(flows);
+            }
+            flows.extend(found);
+        }
+    }
+
+    fn flows_after(
+        &self,
+        switch: &SwitchName,
+        after: u64,
+        most: Option<u32>,
+    ) -> Result<Vec<FlowStatus>, OperationError> {
+        self.0.fabrics.ask(orders::Flows { switch: switch.clone(), after, most })
     }
 
     /// Adds a flow to a steering switch.
@@ -63,22 +66,23 @@ impl Supervisor {
                     return Err(OperationError::NoPort(switch.clone(), port.clone()));
                 }
             }
-            let known = self.flows(switch)?;
-            let ids = known.iter().map(|known| known.id).chain(stored.flows.iter().map(|flow| flow.id));
-            let id = ids.max().unwrap_or(0).saturating_add(1);
+            let id = stored.flows.last.saturating_add(1);
             definition.id = id;
             self.0.fabrics.ask(orders::AddFlow { switch: switch.clone(), flow: definition.clone() })?;
             let (at, before) = (switch.clone(), stored.clone());
             operation.undo_by(move |supervisor| {
+                let _change = supervisor.0.change();
                 // If the fabric has ended, it has no flow.
                 let _ = supervisor.0.fabrics.ask(orders::RemoveFlow { switch: at.clone(), id });
+                // Before the next fabric can get it.
                 supervisor.0.switches().insert(at, before);
             });
+            stored.flows.last = id;
             if !flow.is_temporary() {
-                stored.flows.push(StoredFlow { id, flow: flow.clone() });
-                operation.add(StoreChange::PutSwitch(stored.clone()));
-                self.0.switches().insert(switch.clone(), stored);
+                stored.flows.list.push(StoredFlow { id, flow: flow.clone() });
             }
+            operation.add(StoreChange::PutSwitch(stored.clone()));
+            self.0.switches().insert(switch.clone(), stored);
             added = Some(id);
             Ok(())
         })?;
@@ -90,12 +94,13 @@ impl Supervisor {
     pub fn remove_flow(&self, switch: &SwitchName, id: u64) -> Result<(), OperationError> {
         self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
             let mut stored = self.stored_switch(switch)?;
-            let is_stored = stored.flows.iter().any(|flow| flow.id == id);
-            if !is_stored && !self.flows(switch)?.iter().any(|flow| flow.id == id) {
+            let is_stored = stored.flows.list.iter().any(|flow| flow.id == id);
+            let is_there = |found: Vec<FlowStatus>| found.iter().any(|flow| flow.id == id);
+            if !is_stored && !is_there(self.flows_after(switch, id.saturating_sub(1), Some(1))?) {
                 return Err(protocol::fabric::FabricError::NoFlow(switch.clone(), id).into());
             }
             if is_stored {
-                stored.flows.retain(|flow| flow.id != id);
+                stored.flows.list.retain(|flow| flow.id != id);
                 operation.add(StoreChange::PutSwitch(stored));
             }
             let at = switch.clone();
@@ -104,7 +109,7 @@ impl Supervisor {
                 // A flow with a timeout may have ended; the next fabric does not get it.
                 let _ = supervisor.0.fabrics.ask(orders::RemoveFlow { switch: at.clone(), id });
                 if let Some(stored) = supervisor.0.switches().get_mut(&at) {
-                    stored.flows.retain(|flow| flow.id != id);
+                    stored.flows.list.retain(|flow| flow.id != id);
                 }
             });
             Ok(())
@@ -124,14 +129,40 @@ impl Supervisor {
             known.iter().any(|found| found.id == wanted.id && found.flow == wanted.flow)
         };
         for found in known.iter().filter(|found| !found.flow.is_temporary()) {
-            if !stored.flows.iter().any(|wanted| wanted.id == found.id && wanted.flow == found.flow) {
+            if !stored.flows.list.iter().any(|wanted| wanted.id == found.id && wanted.flow == found.flow) {
                 let _ = self.0.fabrics.ask(orders::RemoveFlow { switch: switch.clone(), id: found.id });
             }
         }
-        for wanted in stored.flows.iter().filter(|wanted| !is_known(wanted)) {
-            if let Ok(flow) = definition(wanted.id, &wanted.flow) {
-                let _ = self.0.fabrics.ask(orders::AddFlow { switch: switch.clone(), flow });
+        for wanted in stored.flows.list.iter().filter(|wanted| !is_known(wanted)) {
+            if let Err(failure) = self.order_flow(switch, wanted) {
+                let message = format!(
+                    "flow {} of switch {switch} could not be restored: {}",
+                    wanted.id,
+                    with_causes(&failure)
+                );
+                self.0.journal.note(EventKind::FlowLost, switch, message);
             }
         }
+    }
+
+    fn order_flow(&self, switch: &SwitchName, wanted: &StoredFlow) -> Result<(), OperationError> {
+        let flow = definition(wanted.id, &wanted.flow)?;
+        self.0.fabrics.ask(orders::AddFlow { switch: switch.clone(), flow })
+    }
+
+    /// Gives a switch that was just made the flows of the one that it replaces.
+    pub(super) fn keep_flows(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        flows: StoredFlows,
+    ) -> Result<(), OperationError> {
+        let _change = self.0.change();
+        let mut stored = self.stored_switch(switch)?;
+        flows.list.iter().try_for_each(|wanted| self.order_flow(switch, wanted))?;
+        stored.flows = flows;
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        Ok(())
     }
 }

@@ -6,10 +6,11 @@ use super::state::Supervisor;
 use super::test_bed::{TestBed, process, until};
 use crate::error::OperationError;
 use crate::fabric::{Fault, plan_fault};
-use crate::store::{StoredBox, StoredSwitch};
+use crate::store::{StoredBox, StoredFlow, StoredSwitch};
 use api::{
-    AddPort, Attachment, BoxName, ConfigurationName, CreateBox, CreateSwitch, ExternalSwitch, HandlerPath,
-    Install, Limits, MacAddr, PortDriver, PortName, PortRequest, Stack, StackName, SwitchMode, SwitchName,
+    AddFlow, AddPort, Attachment, BoxName, ConfigurationName, CreateBox, CreateSwitch, ExternalSwitch,
+    HandlerPath, Install, Limits, MacAddr, PortDriver, PortName, PortRequest, Stack, StackName, SwitchMode,
+    SwitchName,
 };
 use protocol::fabric::{InventoryReply, Phase, orders};
 use random::Random;
@@ -68,10 +69,12 @@ fn any_port(random: &mut Random, is_static: bool) -> AddPort {
 
 fn any_switch(random: &mut Random, name: SwitchName) -> CreateSwitch {
     let mut switch = CreateSwitch::new(name);
-    let is_static = random.below(2) == 0;
-    if is_static {
-        switch.mode = SwitchMode::Static;
-    }
+    switch.mode = match random.below(4) {
+        0 => SwitchMode::Steering,
+        1 => SwitchMode::Learning,
+        _ => SwitchMode::Static,
+    };
+    let is_static = switch.mode == SwitchMode::Static;
     switch.age_seconds = 1 + random.below(2);
     let mut ports: BTreeMap<PortName, AddPort> = BTreeMap::new();
     for _ in 0..random.below(3) {
@@ -111,7 +114,7 @@ fn switches(supervisor: &Supervisor) -> Views {
         ports.sort_by(|one, other| one.name.cmp(&other.name));
         let mut lines: Vec<String> = ports.iter().map(|port| format!("{port:?}")).collect();
         lines.push(format!("{:?} {} {:?}", definition.mode, definition.age_seconds, stored.stack));
-        lines.push(format!("{:?} {:?}", stored.makers, stored.addresses));
+        lines.push(format!("{:?} {:?} {:?}", stored.makers, stored.addresses, stored.flows));
         (definition.name.to_string(), lines)
     };
     let held: Objects = supervisor.0.switches().values().map(describe).collect();
@@ -122,7 +125,10 @@ fn switches(supervisor: &Supervisor) -> Views {
         let addresses = supervisor.0.fabrics.ask(orders::Addresses { switch: name.clone() }).unwrap();
         let lines = described.into_iter().map(|port| format!("{port:?}"));
         let addresses = addresses.into_iter().map(|entry| format!("{} {}", entry.mac, entry.port));
-        (name.to_string(), lines.chain(addresses).collect())
+        // Other switches have none.
+        let flows = supervisor.flows(&name).unwrap_or_default().into_iter();
+        let flows = flows.map(|found| format!("{:?}", StoredFlow { id: found.id, flow: found.flow }));
+        (name.to_string(), lines.chain(addresses).chain(flows).collect())
     });
     Views { real: real.collect(), held, stored }
 }
@@ -194,6 +200,11 @@ fn assert_agreement([switches, boxes]: &[Views; 2]) {
         assert_eq!(views.held, views.stored);
         assert_eq!(views.real.keys().collect::<Vec<_>>(), views.held.keys().collect::<Vec<_>>());
     }
+    for (name, real) in &switches.real {
+        let real = real.iter().filter(|line| line.starts_with("StoredFlow")).cloned().collect::<Vec<_>>();
+        let held = switches.held[name].join(" ");
+        assert!(held.contains(&format!("list: [{}]", real.join(", "))), "switch {name}: {real:#?} {held}");
+    }
     for (name, real) in &boxes.real {
         let held = &boxes.held[name];
         assert_eq!(real.last(), held.last(), "box {name}: {real:#?} {held:#?}");
@@ -234,10 +245,26 @@ fn any_box(random: &mut Random, name: &BoxName) -> CreateBox {
     }
 }
 
+/// A flow, to a port that may not exist.
+fn any_flow(random: &mut Random) -> AddFlow {
+    let condition = ["tcp", "udp", "ip proto 47", "tcp && udp"][random.below(4) as usize];
+    let output = ["normal", "drop", "port0", "port1"][random.below(4) as usize];
+    AddFlow {
+        condition: Some(condition.into()),
+        in_port: None,
+        output: output.parse().unwrap(),
+        priority: Some(random.below(3) as u16),
+        idle_seconds: None,
+        timeout_seconds: None,
+    }
+}
+
 fn run(supervisor: &Supervisor, random: &mut Random) -> Result<(), OperationError> {
     let (switch, stack): (_, StackName) =
         (switch_name(random), format!("stack{}", random.below(2)).parse().unwrap());
-    match random.below(22) {
+    match random.below(25) {
+        22 => supervisor.remove_flow(&switch, 1 + u64::from(random.below(4))),
+        23.. => supervisor.add_flow(&switch, &any_flow(random)).map(drop),
         0..4 => supervisor.apply_stack(&stack, any_stack(random)).map(drop),
         4 => supervisor.remove_stack_by_force(&stack).map(drop),
         5..7 => {

@@ -8,7 +8,7 @@ use super::operation::Operation;
 use super::state::Supervisor;
 use super::switches::{far_end, leads_to};
 use crate::error::{OperationError, RequestError};
-use crate::store::{Action, StoreChange, StoredStack, StoredSwitch};
+use crate::store::{Action, StoreChange, StoredFlows, StoredStack, StoredSwitch};
 use api::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, Drift, EventKind, File, Install,
@@ -28,6 +28,8 @@ pub(super) enum StackStep {
     /// The last is the stack that makes the port, if any.
     AddPort(SwitchName, api::AddPort, Option<StackName>),
     SetAddress(SwitchName, api::MacAddr, api::PortName),
+    /// Gives a switch the flows of the one that it replaces.
+    KeepFlows(SwitchName, StoredFlows),
     RemovePort(SwitchName, api::AddPort),
     MakeBox(Box<CreateBox>),
     RemoveBox(Arc<ManagedBox>),
@@ -498,6 +500,7 @@ impl Supervisor {
             StackStep::AddPort(switch, port, maker) => {
                 self.make_port(operation, &switch, &port, maker.as_ref())?;
             }
+            StackStep::KeepFlows(switch, flows) => self.keep_flows(operation, &switch, flows)?,
             StackStep::SetAddress(switch, mac, port) => {
                 match self.put_address(operation, &switch, mac, &port) {
                     // The port was removed, and its address with it.
@@ -602,7 +605,7 @@ impl StackPlan {
         there: &StoredSwitch,
         wanted: &api::CreateSwitch,
     ) -> Result<(), OperationError> {
-        let differences = diff_switch(&there.definition, wanted);
+        let mut differences = diff_switch(&there.definition, wanted);
         if differences.is_empty() {
             if there.definition.shared_with != wanted.shared_with {
                 let difference = "owners that it is shared with".to_string();
@@ -612,6 +615,10 @@ impl StackPlan {
             return self.change_ports(stack, there, &wanted.ports);
         }
         let found = diff_ports(there, &wanted.ports, stack).map_err(|port| foreign_port(wanted, port))?;
+        let loses_flows = wanted.mode != SwitchMode::Steering;
+        if loses_flows && !there.flows.list.is_empty() {
+            differences.push(format!("{} flows that it loses", there.flows.list.len()));
+        }
         self.record(ChangeAction::Replace, &wanted.name, &differences);
         self.steps.push(StackStep::RemoveSwitch(there.clone()));
         self.make_switch_and_ports(stack, wanted);
@@ -626,6 +633,9 @@ impl StackPlan {
                 .map(|(mac, port)| StackStep::SetAddress(wanted.name.clone(), *mac, port.clone()))
                 .collect::<Vec<_>>();
             self.joins.extend(set);
+        }
+        if !loses_flows {
+            self.joins.push(StackStep::KeepFlows(wanted.name.clone(), there.flows.clone()));
         }
         Ok(())
     }

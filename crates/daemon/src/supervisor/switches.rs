@@ -5,7 +5,7 @@ use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
 use crate::fabric::Devices;
-use crate::store::{Action, StoreChange, StoredSwitch};
+use crate::store::{Action, StoreChange, StoredFlows, StoredSwitch};
 use api::Subject;
 use api::{
     AddPort, AddressEntry, AddressKind, Attachment, CreateSwitch, EventKind, Limits, MacAddr, Owner,
@@ -108,7 +108,7 @@ impl Supervisor {
         let stored = StoredSwitch {
             definition: request,
             addresses: Vec::new(),
-            flows: Vec::new(),
+            flows: StoredFlows::default(),
             makers,
             stack,
             created: Time::now(),
@@ -594,6 +594,7 @@ impl Supervisor {
         self.assign(switch, mac, port)?;
         let at = switch.clone();
         operation.undo_by(move |supervisor| {
+            let _change = supervisor.0.change();
             // If the fabric has ended, nothing is assigned.
             let _ = match previous {
                 Some(port) => supervisor.assign(&at, mac, &port),

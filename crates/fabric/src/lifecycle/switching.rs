@@ -108,9 +108,14 @@ impl Fabric {
         self.0.switches.ask(move |network| network.remove_flow(&switch, id))?
     }
 
-    /// The flows of a steering switch.
-    pub(crate) fn flows(&self, switch: SwitchName) -> Result<Vec<FlowStatus>, OperationError> {
-        self.0.switches.ask(move |network| network.flows(&switch))?
+    /// Some flows of a steering switch.
+    pub(crate) fn flows(
+        &self,
+        switch: SwitchName,
+        after: u64,
+        most: Option<u32>,
+    ) -> Result<Vec<FlowStatus>, OperationError> {
+        self.0.switches.ask(move |network| network.flows(&switch, after, most))?
     }
 
     /// Removes an address from a static switch.

@@ -3,7 +3,9 @@
 use super::attach::Network;
 use super::records::SwitchRecord;
 use crate::error::{OperationError, PortError};
-use crate::limits::{MAX_CONDITION_BYTES, MAX_CONDITIONS, MAX_EXPIRED_FLOWS, MAX_FLOWS, MAX_MATCHES};
+use crate::limits::{
+    MAX_CONDITION_BYTES, MAX_CONDITIONS, MAX_EXPIRED_FLOWS, MAX_FLOWS, MAX_FLOWS_OF_REPLY, MAX_MATCHES,
+};
 use model::{AddFlow, FlowOutput, FlowStatus, PortName, SwitchName};
 use protocol::fabric::{FieldMatch, FlowDefinition};
 use std::collections::BTreeSet;
@@ -143,15 +145,21 @@ impl Network {
         Ok(())
     }
 
-    /// All flows of a switch, with their counters.
-    pub(crate) fn flows(&mut self, switch: &SwitchName) -> Result<Vec<FlowStatus>, OperationError> {
+    /// The flows of a switch with numbers above `after`, with their counters: at most `most`, and at most those of a reply.
+    pub(crate) fn flows(
+        &mut self,
+        switch: &SwitchName,
+        after: u64,
+        most: Option<u32>,
+    ) -> Result<Vec<FlowStatus>, OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
-        let flows = steering(switch, runner)?.flows(now);
+        let most = most.map_or(MAX_FLOWS_OF_REPLY, |most| MAX_FLOWS_OF_REPLY.min(most as usize));
+        let flows = steering(switch, runner)?.flows(after, most, now);
         let status = |found: switch::FlowStatus| {
             Some(FlowStatus {
-                id: found.flow.id,
-                flow: record.flows.get(&found.flow.id)?.clone(),
+                id: found.id,
+                flow: record.flows.get(&found.id)?.clone(),
                 packets: found.packets,
                 bytes: found.bytes,
                 age_seconds: found.age.as_secs(),
@@ -168,7 +176,7 @@ impl Network {
             let now = runner.now();
             let Ok(steering) = steering(&record.name, runner) else { continue };
             for ended in steering.expire_flows(now, MAX_EXPIRED_FLOWS) {
-                record.flows.remove(&ended.status.flow.id);
+                record.flows.remove(&ended.status.id);
             }
             let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
             next = [next, due].into_iter().flatten().min();

@@ -54,7 +54,7 @@ pub(super) struct SwitchRecord {
     pub(super) ports: BTreeMap<PortName, PortRecord>,
     /// The port for frames to unknown addresses, in a static switch.
     pub(super) default: Option<PortName>,
-    /// The keys by which flows name ports, also ports that are gone, in a steering switch.
+    /// The keys that flows use for ports, also for ports that are gone, in a steering switch.
     pub(super) port_keys: BTreeMap<PortName, PortKey>,
     /// What the daemon wrote of each flow.
     pub(super) flows: BTreeMap<u64, AddFlow>,

@@ -55,7 +55,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         }
         Order::AddFlow(order) => done(&order, fabric.add_flow(order.switch.clone(), order.flow.clone())),
         Order::RemoveFlow(order) => done(&order, fabric.remove_flow(order.switch.clone(), order.id)),
-        Order::Flows(order) => done(&order, fabric.flows(order.switch.clone())),
+        Order::Flows(order) => done(&order, fabric.flows(order.switch.clone(), order.after, order.most)),
         Order::Addresses(order) => done(&order, fabric.addresses(order.switch.clone())),
         Order::Ports(order) => done(&order, fabric.ports(order.switch.clone())),
         Order::Traffic(order) => done(&order, fabric.traffic()),

@@ -176,10 +176,16 @@ orders! {
         id: u64,
     } -> ();
 
-    /// The flows of a steering switch.
+    /// Some flows of a steering switch, in the order of their numbers. There may be more than it returns.
     Flows {
         /// The switch.
         switch: SwitchName,
+        /// Their numbers are above this one.
+        #[serde(default)]
+        after: u64,
+        /// How many at most. Absent: as many as the fabric puts into a reply.
+        #[serde(default)]
+        most: Option<u32>,
     } -> Vec<FlowStatus>;
 
     /// The address table of a switch.

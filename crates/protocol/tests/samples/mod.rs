@@ -208,7 +208,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             }
         } => ();
         RemoveFlow { switch: switch(), id: 3 } => ();
-        Flows { switch: switch() } => vec![FlowStatus {
+        Flows { switch: switch(), after: 2, most: Some(9) } => vec![FlowStatus {
             id: 3, flow: flow(), packets: 4, bytes: 300, age_seconds: 5, unused_seconds: 1
         }];
         Addresses { switch: switch() } => vec![AddressEntry {

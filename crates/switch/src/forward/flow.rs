@@ -44,11 +44,11 @@ pub struct Flow {
     pub hard_timeout: Option<Duration>,
 }
 
-/// A flow with its counters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The counters of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStatus {
-    /// The flow.
-    pub flow: Flow,
+    /// The number of the flow.
+    pub id: u64,
     /// Frames that it matched.
     pub packets: u64,
     /// Their bytes.
@@ -60,7 +60,7 @@ pub struct FlowStatus {
 }
 
 /// A flow that ended because of a timeout.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedFlow {
     /// Its last state.
     pub status: FlowStatus,

@@ -18,6 +18,7 @@ use flow_table::{
 use packet::MacAddr;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::time::Duration;
 
 /// Keys of ports: those of a switch's ports, and of ports that flows name and that are gone.
@@ -122,7 +123,7 @@ impl Steering {
         &mut self.bridge
     }
 
-    /// Gives a port the key by which flows name it, until the port is removed. Returns false, and changes nothing, if
+    /// Gives a port the key that flows use for it, until the port is removed. Returns false, and changes nothing, if
     /// another port has the key or it is too large.
     pub fn set_port_key(&mut self, port: PortId, key: PortKey) -> bool {
         let (at, index) = (usize::from(port.0), usize::from(key.0));
@@ -234,10 +235,11 @@ impl Steering {
         Some(status)
     }
 
-    /// The flows with their counters, in the order of their numbers.
-    pub fn flows(&mut self, now: u64) -> Vec<FlowStatus> {
+    /// The counters of the flows with numbers above `after`, in the order of their numbers: at most `limit`.
+    pub fn flows(&mut self, after: u64, limit: usize, now: u64) -> Vec<FlowStatus> {
         let flows = std::mem::take(&mut self.flows);
-        let list = flows.values().map(|stored| self.status(stored, Duration::from_nanos(now))).collect();
+        let above = flows.range((Bound::Excluded(after), Bound::Unbounded)).take(limit);
+        let list = above.map(|(_, stored)| self.status(stored, Duration::from_nanos(now))).collect();
         self.flows = flows;
         list
     }
@@ -300,7 +302,7 @@ impl Steering {
             }
         }
         let [age, idle] = [stored.created, used].map(|time| now.saturating_sub(time));
-        FlowStatus { flow: stored.flow.clone(), packets, bytes, age, idle }
+        FlowStatus { id: stored.flow.id, packets, bytes, age, idle }
     }
 
     /// The number of flows.
