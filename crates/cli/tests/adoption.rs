@@ -38,6 +38,29 @@ fn replace_launcher(planes: &Planes) {
     assert!(planes.launcher().is_some_and(|another| another != launcher));
 }
 
+/// A spare is a whole fabric, which no launcher but its own knows.
+#[test]
+fn a_spare_takes_over_or_ends_with_its_launcher() {
+    let planes = Planes::new("spare");
+    let mut daemon = planes.start();
+    create_box(&planes);
+    until("a spare", || planes.spare().is_some());
+    let spare = planes.spare().expect("a spare");
+    kill(planes.fabric().expect("a fabric"));
+    until("the spare takes over", || planes.fabric() == Some(spare));
+    until("packets after the restart", || planes.number("fw/c.count") > 0);
+    until("another spare", || planes.spare().is_some_and(|other| other != spare));
+    let unused = planes.spare().expect("a spare");
+    replace_launcher(&planes);
+    until("the unused spare has ended", || !is_running(unused));
+    assert!(is_running(spare));
+    until("a spare of the next launcher", || planes.spare().is_some());
+    let last = planes.spare().expect("a spare");
+    planes.check(&["daemon", "stop", "--all"], 0, &[]);
+    until("all have ended", || !is_running(spare) && !is_running(last));
+    daemon.wait().expect("an end");
+}
+
 #[test]
 fn boxes_go_on_when_their_launcher_is_killed() {
     let planes = Planes::new("adopt");

@@ -51,7 +51,8 @@ const CALLS: &[i64] = &[
     libc::SYS_sendmsg,
     libc::SYS_sendmmsg,
     libc::SYS_bind,
-    // The next launcher, at the one socket that listens.
+    // The next launcher, at the one socket that the launcher has bound.
+    libc::SYS_listen,
     libc::SYS_accept4,
     libc::SYS_shutdown,
     libc::SYS_getsockname,

@@ -26,8 +26,8 @@ enum Event {
     Connected(Channel),
     /// The connection with this number has ended.
     Disconnected(u64, Option<String>),
-    /// The launcher has gone: no other daemon can connect, unless another launcher does.
-    Abandoned,
+    /// The launcher has gone: no other daemon can connect, unless another launcher can and does.
+    Abandoned { is_adoptable: bool },
     /// Another launcher has adopted this fabric.
     Adopted,
 }
@@ -49,26 +49,28 @@ pub fn run(settings: &Settings, end: FabricEnd) -> Result<(), StartError> {
     filter::program()?.install()?;
     let (sender, events) = channel();
     let listener = sender.clone();
-    let adoption_timeout = if end.successors.is_some() { ADOPTION_TIMEOUT } else { Duration::ZERO };
-    std::thread::spawn(move || listen(end.launcher, end.successors.as_ref(), &listener));
-    supervise(&fabric, &sender, &events, adoption_timeout);
+    std::thread::spawn(move || listen(end.launcher, end.successors, &listener));
+    supervise(&fabric, &sender, &events);
     fabric.end();
     Ok(())
 }
 
 /// Passes on the messages of the launcher, and of those that follow it.
-fn listen(mut launcher: Channel, successors: Option<&SuccessorListener>, events: &Sender<Event>) {
+fn listen(mut launcher: Channel, mut successors: Option<SuccessorListener>, events: &Sender<Event>) {
     loop {
         while let Ok(Some(received)) = launcher.receive::<ToFabric>(MAX_REQUEST) {
-            if let (ToFabric::Daemon, Some(descriptor)) =
-                (received.message, received.descriptors.into_iter().next())
-            {
-                // The main thread ends last.
-                let _ = events.send(Event::Connected(Channel::from(descriptor)));
+            match (received.message, received.descriptors.into_iter().next()) {
+                (ToFabric::Daemon, Some(descriptor)) => {
+                    // The main thread ends last.
+                    let _ = events.send(Event::Connected(Channel::from(descriptor)));
+                }
+                // Without a listener, this fabric ends some time after its launcher and its daemon.
+                (ToFabric::Successor, Some(socket)) => successors = SuccessorListener::listen(socket).ok(),
+                _ => {}
             }
         }
-        let _ = events.send(Event::Abandoned);
-        let Some(successors) = successors else { return };
+        let _ = events.send(Event::Abandoned { is_adoptable: successors.is_some() });
+        let Some(successors) = &successors else { return };
         launcher = loop {
             match successors.accept() {
                 Ok(launcher) => break launcher,
@@ -79,10 +81,11 @@ fn listen(mut launcher: Channel, successors: Option<&SuccessorListener>, events:
     }
 }
 
-fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>, adoption_timeout: Duration) {
+fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) {
     let mut number = 0;
     let mut current: Option<(u64, Arc<Channel>)> = None;
     let mut is_abandoned = false;
+    let mut adoption_timeout = Duration::ZERO;
     // Since when there has been neither a launcher nor a daemon.
     let mut alone_since: Option<Instant> = None;
     loop {
@@ -111,9 +114,12 @@ fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>, 
                     return;
                 }
             }
-            // Nobody knows of it.
-            Ok(Event::Abandoned) if number == 0 => return,
-            Ok(Event::Abandoned) => is_abandoned = true,
+            // No daemon was ever connected, so no launcher may adopt it.
+            Ok(Event::Abandoned { .. }) if number == 0 => return,
+            Ok(Event::Abandoned { is_adoptable }) => {
+                is_abandoned = true;
+                adoption_timeout = if is_adoptable { ADOPTION_TIMEOUT } else { Duration::ZERO };
+            }
             Ok(Event::Adopted) => is_abandoned = false,
             Err(RecvTimeoutError::Timeout) if number > 0 && current.is_none() && fabric.is_empty() => return,
             Err(RecvTimeoutError::Timeout) => {}

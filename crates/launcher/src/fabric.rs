@@ -97,28 +97,33 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// Sends the first messages: the user, the socket for the next launcher, the store, and `/dev/kvm`.
+    /// Sends the first messages: the user, the socket for the next launcher if the path of this one's is given, the store, and
+    /// `/dev/kvm`.
     pub(crate) fn identify(
         &mut self,
-        launcher: &Path,
         user: Option<u32>,
         store: StoreIdentity,
-        is_spare: bool,
+        launcher: Option<&Path>,
     ) -> Result<(), Shortfall> {
         if let Some(user) = user {
             self.tell(&ToFabric::User(user), None)?;
         }
-        match successor::bind(launcher, self.state.number, is_spare) {
-            Ok(socket) => self.tell(&ToFabric::Successor, Some(socket))?,
-            Err(error) => self.note_no_successor(&error),
+        if let Some(launcher) = launcher {
+            self.send_successor(launcher)?;
         }
         let kvm = open_kvm(&mut self.state);
         self.tell(&ToFabric::Identity(store), kvm)
     }
 
-    /// Notes that the next launcher can't reach it.
-    pub(crate) fn note_no_successor(&mut self, error: &io::Error) {
-        self.state.shortfalls.push(failed(Step::MakeSuccessorSocket, error));
+    /// Sends the socket for the launcher that follows this one.
+    pub(crate) fn send_successor(&mut self, launcher: &Path) -> Result<(), Shortfall> {
+        match successor::bind(launcher, self.state.number) {
+            Ok(socket) => self.tell(&ToFabric::Successor, Some(socket)),
+            Err(error) => {
+                self.state.shortfalls.push(failed(Step::MakeSuccessorSocket, &error));
+                Ok(())
+            }
+        }
     }
 
     /// Moves the fabric into groups of its own. It waits for its first message, so it has no children yet.

@@ -259,16 +259,20 @@ impl Service {
         }
         let user = self.user_of(number)?;
         let spare = if share.is_none() { self.take_spare(number) } else { None };
-        let (mut fabric, identified) = match spare {
-            Some(fabric) => (fabric, Ok(())),
+        let socket = &self.settings.socket;
+        let (mut fabric, reachable) = match spare {
+            Some(mut fabric) => {
+                let reachable = fabric.send_successor(socket);
+                (fabric, reachable)
+            }
             None => {
                 let started = Fabric::start(&self.settings, number, user, share, &self.shortfalls);
                 let mut fabric = started.map_err(Refusal::Failed)?;
-                let identified = fabric.identify(&self.settings.socket, user, store, false);
-                (fabric, identified)
+                let reachable = fabric.identify(user, store, Some(socket));
+                (fabric, reachable)
             }
         };
-        let connected = identified.and_then(|()| fabric.connect());
+        let connected = reachable.and_then(|()| fabric.connect());
         if connected.is_err() {
             fabric.kill_now();
             successor::remove(&self.settings.socket, number);
@@ -287,9 +291,9 @@ impl Service {
     fn take_spare(&mut self, number: u32) -> Option<Fabric> {
         let mut spare = self.spare.take()?;
         if spare.is_for(&self.settings, number) {
-            return Some(spare.into_fabric(&self.settings));
+            return Some(spare.into_fabric());
         }
-        self.ended_groups.add(spare.end(&self.settings), Instant::now());
+        self.ended_groups.add(spare.end(), Instant::now());
         None
     }
 
@@ -302,7 +306,7 @@ impl Service {
             && is_there
         {
             self.spare = Spare::start(&self.settings, number, user, &self.shortfalls);
-            let identify = |spare: &mut Spare| spare.identify(&self.settings, user, store);
+            let identify = |spare: &mut Spare| spare.identify(user, store);
             if self.spare.as_mut().map(identify).is_some_and(|identified| identified.is_err()) {
                 self.end_spare();
             }
@@ -312,7 +316,7 @@ impl Service {
     fn end_spare(&mut self) {
         self.spare_at = None;
         if let Some(spare) = self.spare.take() {
-            self.ended_groups.add(spare.end(&self.settings), Instant::now());
+            self.ended_groups.add(spare.end(), Instant::now());
         }
     }
 

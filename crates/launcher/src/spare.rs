@@ -1,10 +1,9 @@
 //! A fabric that is started before it is needed, so that the one which it follows is replaced sooner. It is a fabric like
-//! any other: it serves the launcher's store, has given up all privileges, and waits for its first daemon. Only the socket
-//! for the next launcher has another name until the spare is used. A spare ends with its launcher.
+//! any other: it serves the launcher's store, has given up all privileges, and waits for its first daemon. It gets the
+//! socket for the next launcher when it is used; until then it ends with its launcher.
 
 use crate::fabric::{Ended, Fabric};
 use crate::settings::Settings;
-use crate::successor;
 use protocol::StoreIdentity;
 use protocol::launcher::Shortfall;
 use std::fs;
@@ -40,13 +39,8 @@ impl Spare {
     }
 
     /// Makes it a fabric of this store.
-    pub(crate) fn identify(
-        &mut self,
-        settings: &Settings,
-        user: Option<u32>,
-        store: StoreIdentity,
-    ) -> Result<(), Shortfall> {
-        self.fabric.identify(&settings.socket, user, store, true)
+    pub(crate) fn identify(&mut self, user: Option<u32>, store: StoreIdentity) -> Result<(), Shortfall> {
+        self.fabric.identify(user, store, None)
     }
 
     /// Whether it has this number, still runs, and executes the present file of the program.
@@ -57,10 +51,7 @@ impl Spare {
     }
 
     /// The fabric, which takes the place of the one that it follows.
-    pub(crate) fn into_fabric(mut self, settings: &Settings) -> Fabric {
-        if let Err(error) = successor::promote(&settings.socket, self.fabric.state.number) {
-            self.fabric.note_no_successor(&error);
-        }
+    pub(crate) fn into_fabric(self) -> Fabric {
         self.fabric
     }
 
@@ -70,9 +61,8 @@ impl Spare {
     }
 
     /// Ends it. Returns its groups.
-    pub(crate) fn end(mut self, settings: &Settings) -> Vec<PathBuf> {
+    pub(crate) fn end(mut self) -> Vec<PathBuf> {
         self.fabric.kill_now();
-        successor::remove_spare(&settings.socket, self.fabric.state.number);
         self.fabric.state.cgroups
     }
 }

@@ -20,9 +20,6 @@ use std::path::{Path, PathBuf};
 /// What follows the name of the launcher's socket, before the number of the fabric.
 const SUFFIX: &str = ".fabric-";
 
-/// The same for a spare, whose socket is renamed when it follows the fabric.
-const SPARE_SUFFIX: &str = ".spare-";
-
 /// A fabric of a launcher that has ended.
 #[derive(Debug)]
 pub(crate) struct Orphan {
@@ -51,43 +48,30 @@ pub enum AdoptError {
     TooMany,
 }
 
-/// The path of the socket of the fabric or spare with this number.
-fn path(launcher: &Path, suffix: &str, number: u32) -> PathBuf {
+/// The path of the socket of the fabric with this number.
+fn path(launcher: &Path, number: u32) -> PathBuf {
     let mut path = launcher.as_os_str().to_owned();
-    path.push(format!("{suffix}{number}"));
+    path.push(format!("{SUFFIX}{number}"));
     path.into()
 }
 
-/// Makes the socket of the fabric with this number, or of the spare for it. Returns it bound, for the fabric.
-pub(crate) fn bind(launcher: &Path, number: u32, is_spare: bool) -> io::Result<OwnedFd> {
-    let path = path(launcher, if is_spare { SPARE_SUFFIX } else { SUFFIX }, number);
+/// Makes the socket of the fabric with this number. Returns it bound, for the fabric.
+pub(crate) fn bind(launcher: &Path, number: u32) -> io::Result<OwnedFd> {
     // One that is there belonged to a fabric that has ended.
-    let _ = fs::remove_file(&path);
-    Ok(bind_private(&path, SocketFlags::CLOEXEC)?)
-}
-
-/// Makes the socket of a spare that of the fabric with this number.
-pub(crate) fn promote(launcher: &Path, number: u32) -> io::Result<()> {
-    fs::rename(path(launcher, SPARE_SUFFIX, number), path(launcher, SUFFIX, number))
+    remove(launcher, number);
+    Ok(bind_private(&path(launcher, number), SocketFlags::CLOEXEC)?)
 }
 
 /// Removes the socket of a fabric that has ended, or is not adopted.
 pub(crate) fn remove(launcher: &Path, number: u32) {
     // It may already be removed.
-    let _ = fs::remove_file(path(launcher, SUFFIX, number));
+    let _ = fs::remove_file(path(launcher, number));
 }
 
-/// Removes the socket of a spare that has ended.
-pub(crate) fn remove_spare(launcher: &Path, number: u32) {
-    let _ = fs::remove_file(path(launcher, SPARE_SUFFIX, number));
-}
-
-/// The fabrics of a launcher that has ended, with their numbers. Sockets without a listener are removed. Spares end with
-/// their launcher.
+/// The fabrics of a launcher that has ended, with their numbers. Sockets without a listener are removed.
 pub(crate) fn orphans(launcher: &Path) -> Vec<(u32, Result<Orphan, AdoptError>)> {
-    own_sockets(launcher, SPARE_SUFFIX).into_iter().for_each(|number| remove_spare(launcher, number));
     let numbers = own_sockets(launcher, SUFFIX).into_iter();
-    let reached = numbers.map(|number| (number, reach(&path(launcher, SUFFIX, number))));
+    let reached = numbers.map(|number| (number, reach(&path(launcher, number))));
     let alive = reached.filter(|(number, orphan)| {
         let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         let has_ended = orphan.as_ref().is_err_and(is_refused);

@@ -113,6 +113,13 @@ impl Planes {
         };
         processes().find(|process| file_of(*process, "cmdline").contains("\0fabric\0") && has_one(process))
     }
+
+    /// The launcher's spare, if it runs: its other child.
+    pub(crate) fn spare(&self) -> Option<u32> {
+        let (launcher, fabric) = (self.launcher()?, self.fabric()?);
+        let parent = format!("PPid:\t{launcher}\n");
+        processes().find(|process| *process != fabric && file_of(*process, "status").contains(&parent))
+    }
 }
 
 impl Drop for Planes {

@@ -5,7 +5,8 @@
 
 use launcher::{Settings, run};
 use protocol::launcher::{
-    Client, ConnectedFabric, FabricEnd, FabricEndError, Starter, ToFabric, become_fabric, serve_starts,
+    Client, ConnectedFabric, FabricEnd, FabricEndError, Starter, SuccessorListener, ToFabric, become_fabric,
+    serve_starts,
 };
 use protocol::{Channel, Received};
 use rustix::process::{Pid, Signal, getpgrp, getpid, getsid, kill_process, setpriority_process};
@@ -101,15 +102,21 @@ fn fabric(end: FabricEnd) {
         signal_hook::flag::register(signal_hook::consts::SIGTERM, flag).expect("a signal handler");
     }
     let facts = facts(&end);
-    let successors = end.successors.expect("a socket for the next launcher");
+    let mut successors = end.successors;
     let mut launcher = end.launcher;
     let launchers = Arc::new(AtomicU32::new(1));
     loop {
-        while let Ok(Some(Received { message: ToFabric::Daemon, descriptors })) = launcher.receive(1_000) {
+        while let Ok(Some(Received { message, descriptors })) = launcher.receive(1_000) {
             let facts = facts.clone();
             let [descriptor] = <[OwnedFd; 1]>::try_from(descriptors).expect("one descriptor");
-            thread::spawn(move || serve(&Channel::from(descriptor), &facts));
+            if let ToFabric::Successor = message {
+                successors = Some(SuccessorListener::listen(descriptor).expect("a socket"));
+            } else {
+                thread::spawn(move || serve(&Channel::from(descriptor), &facts));
+            }
         }
+        // It was a spare that was not used.
+        let Some(successors) = &successors else { return };
         let (before, now) = (launchers.load(Ordering::SeqCst), launchers.clone());
         thread::spawn(move || {
             thread::sleep(ADOPTION_TIMEOUT);

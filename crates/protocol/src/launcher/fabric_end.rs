@@ -25,7 +25,7 @@ const SUCCESSOR_BACKLOG: i32 = 16;
 pub struct FabricEnd {
     /// The launcher's messages. It ends with the launcher.
     pub launcher: Channel,
-    /// Where the next launcher connects, if this one let the fabric listen.
+    /// Where the next launcher connects, if this one has already let the fabric listen.
     pub successors: Option<SuccessorListener>,
     /// The store that the fabric serves.
     pub store: StoreIdentity,
@@ -39,7 +39,11 @@ pub struct SuccessorListener(OwnedFd);
 
 impl SuccessorListener {
     /// Listens at a bound socket.
-    fn listen(socket: OwnedFd) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is no bound socket.
+    pub fn listen(socket: OwnedFd) -> io::Result<Self> {
         listen(&socket, SUCCESSOR_BACKLOG)?;
         Ok(Self(socket))
     }

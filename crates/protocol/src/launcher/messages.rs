@@ -121,7 +121,7 @@ pub enum ToFabric {
     /// The user and the group that the fabric is to become. If it comes, it comes first.
     User(u32),
     /// The descriptor is a bound socket at which the fabric is to listen for the next launcher. It comes before
-    /// [`Identity`](Self::Identity), or not at all.
+    /// [`Identity`](Self::Identity), for a spare before its first [`Daemon`](Self::Daemon), or not at all.
     Successor,
     /// The store that the fabric serves. Its descriptor, if it has one, is `/dev/kvm`.
     Identity(StoreIdentity),
