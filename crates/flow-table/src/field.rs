@@ -192,6 +192,12 @@ impl Field {
         self.bit_range().bits
     }
 
+    /// A number whose bits are all those of the field.
+    #[must_use]
+    pub fn ones(self) -> u128 {
+        ones(self.bits())
+    }
+
     /// Whether OpenFlow 1.3.5 (7.2.3) allows a mask. [`crate::Match`] allows one for every field.
     #[must_use]
     pub fn is_maskable(self) -> bool {

@@ -93,8 +93,7 @@ pub(crate) fn read_match(reader: &mut Reader<'_>) -> Result<Match, ErrorCode> {
     let mut matching = Match::any();
     while !part.is_empty() {
         let (field, value, mask) = read(&mut part, &codes)?;
-        let ones = u128::MAX >> (128 - field.bits());
-        let mask = mask.unwrap_or(ones);
+        let mask = mask.unwrap_or(field.ones());
         // A packet without a tag has no number of a VLAN.
         if field == Field::VlanVid && value != 0 && value & VLAN_PRESENT == 0 && mask & VLAN_PRESENT != 0 {
             return Err(ErrorCode::BMC_BAD_VALUE);
@@ -109,7 +108,7 @@ pub(crate) fn write_match(writer: &mut Writer, matching: &Match) {
     let start = writer.len();
     writer.u16(OXM).u16(0);
     for (field, value, mask) in matching.fields() {
-        let is_exact = mask == u128::MAX >> (128 - field.bits());
+        let is_exact = mask == field.ones();
         write(writer, field, value, (!is_exact).then_some(mask));
     }
     writer.set_length(start + 2, start);
@@ -126,7 +125,7 @@ pub(crate) fn read_set_field(reader: &mut Reader<'_>) -> Result<(Field, u128), E
     if mask.is_some() || !field.is_settable() {
         return Err(ErrorCode::BAC_BAD_SET_TYPE);
     }
-    if value > u128::MAX >> (128 - field.bits()) {
+    if value > field.ones() {
         return Err(ErrorCode::BAC_BAD_SET_ARGUMENT);
     }
     Ok((field, value))

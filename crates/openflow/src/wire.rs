@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    /// A reader of the next bytes, with an error of its own.
+    /// A reader of the next bytes, with another error.
     pub(crate) fn part(&mut self, count: usize, short: ErrorCode) -> Result<Self, ErrorCode> {
         Ok(Self { bytes: self.bytes(count)?, short })
     }

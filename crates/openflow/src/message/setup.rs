@@ -187,7 +187,7 @@ pub struct AsyncConfig {
 }
 
 impl Default for AsyncConfig {
-    /// The initial configuration (OpenFlow 1.3.5, 6.3.6): slaves are told of ports only. Invalid times to live are
+    /// The initial configuration (OpenFlow 1.3.5, 6.3.6): slaves get the state of ports only. Invalid times to live are
     /// reported to those that ask.
     fn default() -> Self {
         Self { packet_in: [0b011, 0], port_status: [0b111, 0b111], flow_removed: [0b1111, 0] }

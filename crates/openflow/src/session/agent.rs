@@ -7,7 +7,7 @@ use super::buffers::Buffers;
 use super::connection::{Connection, UNASKED};
 use super::datapath::{Datapath, Event, PacketForController};
 use super::limits::{AgentLimits, SessionState};
-use super::request::{self, Shared};
+use super::request::{self, AgentContext};
 use crate::MAX_MESSAGE;
 use crate::message::{Message, PacketIn, Role};
 
@@ -162,14 +162,14 @@ impl<D: Datapath> Agent<D> {
             }
             let Some((header, message)) = session.next_message() else { return has_performed };
             has_performed = true;
-            let mut shared = Shared {
+            let mut context = AgentContext {
                 datapath: &mut self.datapath,
                 buffers: &mut self.buffers,
                 generation: &mut self.generation,
                 is_new_master: false,
             };
-            request::answer(session, header, &message, &mut shared, now);
-            if shared.is_new_master {
+            request::answer(session, header, &message, &mut context, now);
+            if context.is_new_master {
                 let others = self.sessions.iter_mut().filter(|(other, _)| **other != id);
                 for (_, other) in others.filter(|(_, other)| other.role == Role::Master) {
                     other.role = Role::Slave;

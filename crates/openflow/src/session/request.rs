@@ -25,7 +25,7 @@ const CHANGES: &[u8] = &[13, 14, 15, 16, 17, 29];
 const GROUP_OVERHEAD: usize = 16;
 
 /// What sessions of a switch share.
-pub(super) struct Shared<'a, D> {
+pub(super) struct AgentContext<'a, D> {
     pub(super) datapath: &'a mut D,
     pub(super) buffers: &'a mut Buffers,
     /// The latest number of an election of a master.
@@ -39,7 +39,7 @@ pub(super) fn answer<D: Datapath>(
     connection: &mut Connection,
     header: Header,
     message: &[u8],
-    shared: &mut Shared<'_, D>,
+    context: &mut AgentContext<'_, D>,
     now: Duration,
 ) {
     let body = message.get(HEADER..).unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn answer<D: Datapath>(
         greet(connection, header, body);
         return;
     }
-    if let Err(code) = perform(connection, header, message, body, shared, now) {
+    if let Err(code) = perform(connection, header, message, body, context, now) {
         connection.send_error(header.xid, code, message);
     }
 }
@@ -75,7 +75,7 @@ fn perform<D: Datapath>(
     header: Header,
     message: &[u8],
     body: &[u8],
-    shared: &mut Shared<'_, D>,
+    context: &mut AgentContext<'_, D>,
     now: Duration,
 ) -> Result<(), ErrorCode> {
     if header.version != VERSION {
@@ -96,7 +96,7 @@ fn perform<D: Datapath>(
         Message::EchoRequest(data) => Message::EchoReply(data),
         Message::Experimenter(_) => return Err(ErrorCode::BRC_BAD_EXPERIMENTER),
         Message::FeaturesRequest => {
-            let features = shared.datapath.features();
+            let features = context.datapath.features();
             Message::FeaturesReply(Features { buffers: buffers::CAPACITY as u32, ..features })
         }
         Message::GetConfigRequest => Message::GetConfigReply(connection.config),
@@ -108,18 +108,18 @@ fn perform<D: Datapath>(
             connection.config = config;
             return Ok(());
         }
-        Message::PacketOut(packet) => return packet_out(&packet, shared, now),
-        Message::FlowMod(change) => return change_flows(&change, shared, now),
+        Message::PacketOut(packet) => return packet_out(&packet, context, now),
+        Message::FlowMod(change) => return change_flows(&change, context, now),
         Message::GroupMod(change) => {
             let is_deletion = matches!(change, GroupMod::Delete(_));
             if !is_deletion && message.len() + GROUP_OVERHEAD > MAX_MESSAGE {
                 return Err(ErrorCode::GMFC_OUT_OF_BUCKETS);
             }
-            return shared.datapath.change_groups(&change, now);
+            return context.datapath.change_groups(&change, now);
         }
-        Message::PortMod(change) => return shared.datapath.change_port(&change),
-        Message::TableMod(change) => return configure_table(change, shared),
-        Message::MeterMod(change) => return shared.datapath.change_meters(&change, now),
+        Message::PortMod(change) => return context.datapath.change_port(&change),
+        Message::TableMod(change) => return configure_table(change, context),
+        Message::MeterMod(change) => return context.datapath.change_meters(&change, now),
         Message::MultipartRequest { request, more } => {
             check_multipart(connection, &request, more)?;
             connection.begin_report(header.xid, request, message);
@@ -127,9 +127,9 @@ fn perform<D: Datapath>(
         }
         Message::BarrierRequest => Message::BarrierReply,
         Message::QueueConfigRequest(port) => {
-            Message::QueueConfigReply { port, queues: shared.datapath.queues(port)? }
+            Message::QueueConfigReply { port, queues: context.datapath.queues(port)? }
         }
-        Message::RoleRequest(request) => Message::RoleReply(change_role(connection, request, shared)?),
+        Message::RoleRequest(request) => Message::RoleReply(change_role(connection, request, context)?),
         Message::GetAsyncRequest => Message::GetAsyncReply(connection.reports),
         Message::SetAsync(config) => {
             connection.reports = config;
@@ -144,30 +144,30 @@ fn perform<D: Datapath>(
 
 fn packet_out<D: Datapath>(
     packet: &PacketOut,
-    shared: &mut Shared<'_, D>,
+    context: &mut AgentContext<'_, D>,
     now: Duration,
 ) -> Result<(), ErrorCode> {
-    let buffered = packet.buffer.map(|number| shared.buffers.take(number, now)).transpose()?;
+    let buffered = packet.buffer.map(|number| context.buffers.take(number, now)).transpose()?;
     let frame = buffered.as_ref().map_or(packet.data.as_slice(), |buffered| &buffered.frame);
-    shared.datapath.packet_out(packet.in_port, &packet.actions, frame, now)
+    context.datapath.packet_out(packet.in_port, &packet.actions, frame, now)
 }
 
 /// Changes entries, and then processes a packet that waited for them (OpenFlow 1.3.5, 7.3.4.1, `buffer_id`).
 fn change_flows<D: Datapath>(
     change: &FlowMod,
-    shared: &mut Shared<'_, D>,
+    context: &mut AgentContext<'_, D>,
     now: Duration,
 ) -> Result<(), ErrorCode> {
-    shared.datapath.change_flows(&change.change, now)?;
+    context.datapath.change_flows(&change.change, now)?;
     let is_deletion = matches!(change.change.command, Command::Delete | Command::DeleteStrict);
     let Some(number) = change.buffer.filter(|_| !is_deletion) else { return Ok(()) };
-    let buffered = shared.buffers.take(number, now)?;
-    shared.datapath.packet_out(buffered.in_port, &[PacketOutAction::Table], &buffered.frame, now)
+    let buffered = context.buffers.take(number, now)?;
+    context.datapath.packet_out(buffered.in_port, &[PacketOutAction::Table], &buffered.frame, now)
 }
 
-fn configure_table<D: Datapath>(change: TableMod, shared: &Shared<'_, D>) -> Result<(), ErrorCode> {
+fn configure_table<D: Datapath>(change: TableMod, context: &AgentContext<'_, D>) -> Result<(), ErrorCode> {
     const ALL_TABLES: u8 = 0xff;
-    if change.table != ALL_TABLES && change.table >= shared.datapath.features().tables {
+    if change.table != ALL_TABLES && change.table >= context.datapath.features().tables {
         return Err(ErrorCode::TMFC_BAD_TABLE);
     }
     // The two lowest bits are deprecated, and reserved (7.3.3).
@@ -190,21 +190,21 @@ fn check_multipart(connection: &Connection, request: &MultipartRequest, more: bo
 fn change_role<D: Datapath>(
     connection: &mut Connection,
     request: RoleRequest,
-    shared: &mut Shared<'_, D>,
+    context: &mut AgentContext<'_, D>,
 ) -> Result<RoleRequest, ErrorCode> {
     if let Some(Role::Master | Role::Slave) = request.role {
         // Numbers are compared as distances, so that they may wrap around.
         let is_stale = |latest: u64| request.generation.wrapping_sub(latest) as i64 <= -1;
-        if shared.generation.is_some_and(is_stale) {
+        if context.generation.is_some_and(is_stale) {
             return Err(ErrorCode::RRFC_STALE);
         }
-        *shared.generation = Some(request.generation);
+        *context.generation = Some(request.generation);
     }
     if let Some(role) = request.role {
         connection.role = role;
-        shared.is_new_master = role == Role::Master;
+        context.is_new_master = role == Role::Master;
     }
-    Ok(RoleRequest { role: Some(connection.role), generation: shared.generation.unwrap_or(u64::MAX) })
+    Ok(RoleRequest { role: Some(connection.role), generation: context.generation.unwrap_or(u64::MAX) })
 }
 
 /// The ingress port of a packet that is kept.

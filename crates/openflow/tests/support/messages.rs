@@ -37,7 +37,7 @@ fn text(random: &mut Random, most: u32) -> String {
 
 fn value(random: &mut Random, field: Field) -> u128 {
     let value = u128::from(random.next()) << 64 | u128::from(random.next());
-    let value = value & u128::MAX >> (128 - field.bits());
+    let value = value & field.ones();
     if field == Field::VlanVid { value | 0x1000 } else { value }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn matching(random: &mut Random) -> Match {
         if random.below(3) == 0 {
             continue;
         }
-        let ones = u128::MAX >> (128 - field.bits());
+        let ones = field.ones();
         let mask = if field.is_maskable() && flip(random) { self::value(random, field) } else { ones };
         matching = matching.with_masked(field, value & mask, mask).unwrap_or(matching);
     }
