@@ -207,7 +207,7 @@ fn source(generator: &str) -> String {
 
 /// The longest rings: source and sink take turns of some milliseconds on one processor.
 fn ring() -> Ring {
-    Ring::try_from(2048).unwrap_or_default()
+    Ring::try_from(2048).expect("a length that rings have")
 }
 
 fn create(client: &Client, of: &str, mac: &str, configuration: String) -> Result<(), MeasureError> {
