@@ -217,6 +217,17 @@ fn written_rules_are_saved() {
         1,
         &["script.run can't be saved: the arguments of its element don't show it"],
     );
+    let inner = FIREWALL.replace(
+        "filter :: IPFilter(allow all)",
+        "gate :: { input -> filter :: IPFilter(allow all) -> output }",
+    );
+    assert_ne!(inner, FIREWALL);
+    let file = daemon.file("inner.click", &inner);
+    daemon.check(&["create", "inner", &file, "--sandbox", "process"], 0, &[]);
+    daemon.check(&["write", "inner/gate/filter.rules", "deny tcp, allow all"], 0, &[]);
+    daemon.check(&["save", "inner"], 0, &["inner is saved, with gate/filter.rules"]);
+    daemon.check(&["show", "inner", "--configuration"], 0, &["IPFilter(deny tcp, allow all)"]);
+    daemon.check(&["rm", "--force", "inner"], 0, &[]);
     daemon.check(&["save", "fw", "--configuration", "other"], 4, &["other"]);
     daemon.check(&["events"], 0, &["1 write to handlers became part of configuration main of box fw"]);
     daemon.check(&["stop", "fw"], 0, &[]);

@@ -1,7 +1,7 @@
 //! Gives elements other arguments, in the text of their configuration. Everything else in the text stays as it is.
 
 use crate::options::Options;
-use crate::tree::{ClassUse, Item, Span, Statement, StatementKind, Subject, Tree};
+use crate::tree::{ClassUse, Compound, Item, Span, Statement, StatementKind, Subject, Tree};
 use crate::{Graph, compile};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,8 +14,8 @@ pub enum RewriteError {
     Broken,
     /// There is no element of this name.
     NoElement,
-    /// It is inside a compound element, whose text may stand for several elements.
-    InCompound,
+    /// Its text stands for several elements: its compound class is used several times.
+    Repeated,
     /// It is declared in a library.
     InLibrary,
     /// Its declaration is shared with other elements, as in `a, b :: Class(...)`.
@@ -29,7 +29,7 @@ impl fmt::Display for RewriteError {
         f.write_str(match self {
             Self::Broken => "the configuration has errors",
             Self::NoElement => "the configuration has no such element",
-            Self::InCompound => "it is inside a compound element, whose text may stand for several elements",
+            Self::Repeated => "its text stands for several elements, because its class is used several times",
             Self::InLibrary => "it is declared in a library",
             Self::Shared => "its declaration is shared with other elements",
             Self::Ambiguous => "the arguments can't be written in its parentheses",
@@ -54,9 +54,6 @@ pub fn rewrite(
     }
     let index = before.graph.element(name).ok_or(RewriteError::NoElement)?;
     let element = &before.graph.elements[index];
-    if name.contains('/') {
-        return Err(RewriteError::InCompound);
-    }
     let tree = Tree::parse_within(text, &options.limits);
     let item = find(tree.statements(), &element.location.span).ok_or(RewriteError::InLibrary)?;
     let Some(place) = place(item) else { return Err(RewriteError::Shared) };
@@ -70,8 +67,16 @@ pub fn rewrite(
     };
     let after = compile(&new, options);
     let is_there = after.graph.elements.get(index).is_some_and(|element| element.config == arguments);
-    let is_same = !after.has_errors() && is_there && is_same_but(&before.graph, &after.graph, index);
-    is_same.then_some(new).ok_or(RewriteError::Ambiguous)
+    let is_same = |but: &dyn Fn(usize) -> bool| is_same_but(&before.graph, &after.graph, but);
+    if after.has_errors() || !is_there {
+        return Err(RewriteError::Ambiguous);
+    }
+    if is_same(&|changed| changed == index) {
+        return Ok(new);
+    }
+    // The others that this text stands for have changed as well.
+    let same_text = |changed: usize| before.graph.elements[changed].location.span == element.location.span;
+    Err(if is_same(&same_text) { RewriteError::Repeated } else { RewriteError::Ambiguous })
 }
 
 enum ArgumentPlace {
@@ -94,20 +99,32 @@ fn place(item: &Item) -> Option<ArgumentPlace> {
     }
 }
 
-/// The item outside compounds whose name is at this place.
+/// The item at this place, also in the bodies of compounds.
 fn find<'t>(statements: &'t [Statement], span: &core::ops::Range<usize>) -> Option<&'t Item> {
-    let chains = statements.iter().filter_map(|statement| match &statement.kind {
-        StatementKind::Chain(steps) => Some(steps),
+    let in_compound =
+        |compound: &'t Compound| compound.bodies.iter().find_map(|body| find(&body.statements, span));
+    let in_class = |class: &'t Option<ClassUse>| match class {
+        Some(ClassUse::Compound(compound)) => in_compound(compound),
         _ => None,
-    });
-    chains.flatten().flat_map(|step| &step.items).find_map(|item| match &item.subject {
-        Subject::Group(statements) => find(statements, span),
-        _ => (item.span.start as usize == span.start && item.span.end as usize == span.end).then_some(item),
+    };
+    let in_item = |item: &'t Item| {
+        let inner = match &item.subject {
+            Subject::Group(statements) => return find(statements, span),
+            Subject::Compound(compound) => in_compound(compound),
+            Subject::Name | Subject::Implicit => None,
+        };
+        let is_here = item.span.start as usize == span.start && item.span.end as usize == span.end;
+        inner.or_else(|| in_class(&item.class)).or_else(|| is_here.then_some(item))
+    };
+    statements.iter().find_map(|statement| match &statement.kind {
+        StatementKind::Chain(steps) => steps.iter().flat_map(|step| &step.items).find_map(in_item),
+        StatementKind::ElementClass { class, .. } => in_class(class),
+        _ => None,
     })
 }
 
-/// Whether two graphs are the same, except for the arguments of one element.
-fn is_same_but(before: &Graph, after: &Graph, changed: usize) -> bool {
+/// Whether two graphs are the same, except for the arguments of some elements.
+fn is_same_but(before: &Graph, after: &Graph, may_differ: &dyn Fn(usize) -> bool) -> bool {
     let connections = |graph: &Graph| -> Vec<_> {
         graph.connections.iter().map(|connection| (connection.from, connection.to)).collect()
     };
@@ -119,7 +136,7 @@ fn is_same_but(before: &Graph, after: &Graph, changed: usize) -> bool {
         && before.elements.iter().zip(&after.elements).enumerate().all(|(index, (one, other))| {
             one.name == other.name
                 && one.class == other.class
-                && (index == changed || one.config == other.config)
+                && (may_differ(index) || one.config == other.config)
         })
         && connections(before) == connections(after)
         && requirements(before) == requirements(after)
@@ -147,6 +164,22 @@ mod tests {
             ("a :: A; b :: B(x); a -> b;", "b", "a :: A; b :: B(new); a -> b;"),
             ("A -> (-> B(1) ->) -> d :: C(1);", "d", "A -> (-> B(1) ->) -> d :: C(new);"),
             ("define($x 1); a :: A($x); B($x) -> a;", "a", "define($x 1); a :: A(new); B($x) -> a;"),
+            (
+                "x :: { input -> a :: A(1) -> output }; B -> x -> C;",
+                "x/a",
+                "x :: { input -> a :: A(new) -> output }; B -> x -> C;",
+            ),
+            ("B -> { input -> A(1) -> output } -> C;", "@2/A@1", "B -> { input -> A(new) -> output } -> C;"),
+            (
+                "elementclass X { $v | input -> a :: A($v) -> output } x :: X(1); B -> x -> C;",
+                "x/a",
+                "elementclass X { $v | input -> a :: A(new) -> output } x :: X(1); B -> x -> C;",
+            ),
+            (
+                "elementclass X { input -> A -> output || input[0] -> A(1) -> [0]output; input[1] -> C; } B -> x :: X -> C; B -> [1]x;",
+                "x/A@1",
+                "elementclass X { input -> A -> output || input[0] -> A(new) -> [0]output; input[1] -> C; } B -> x :: X -> C; B -> [1]x;",
+            ),
         ] {
             assert_eq!(rewritten(text, name, "new").as_deref(), Ok(expected), "{text}");
         }
@@ -159,14 +192,19 @@ mod tests {
             ("a :: A(", "a", "new", Broken),
             ("a :: A;", "b", "new", NoElement),
             (
-                "elementclass X { input -> a :: A(1) -> output } x :: X; B -> x -> C;",
+                "elementclass X { input -> a :: A(1) -> output } x :: X; B -> x -> y :: X -> C;",
                 "x/a",
                 "new",
-                InCompound,
+                Repeated,
             ),
-            ("x :: { input -> a :: A(1) -> output }; B -> x -> C;", "x/a", "new", InCompound),
             ("a, b :: A(1); a -> b;", "a", "new", Ambiguous),
             ("a, b :: A(1); a -> b;", "b", "new", Ambiguous),
+            (
+                "elementclass X { $v | input -> a :: A(1) -> output } x :: X(2); B -> x -> C;",
+                "x/a",
+                "$v",
+                Ambiguous,
+            ),
             ("a :: A(1);", "a", "1) -> B(2", Ambiguous),
             ("a :: A(1);", "a", "1)", Ambiguous),
             ("a :: A(1);", "a", "1 // x", Ambiguous),
