@@ -74,7 +74,21 @@ fn a_box_is_created_used_and_removed() {
     daemon.check(&["doctor"], 0, &["Boxes can run here."]);
 }
 
-/// The files that a box writes can be read by other tools, and their names are not host paths.
+/// A configuration can pass the check, and be too large for the memory of its box.
+#[test]
+fn a_box_with_too_little_memory_says_so() {
+    let daemon = Daemon::start("memory");
+    let rule =
+        |number| format!("allow src net 10.{}.{}.0/24 && dst port {number}", number / 250, number % 250);
+    let rules: Vec<String> = (0..4000).map(rule).collect();
+    let file = daemon.file("large.click", &format!("Idle -> IPFilter({}) -> Discard;\n", rules.join(", ")));
+    let create = ["create", "large", &file, "--sandbox", "process"];
+    let texts = ["the box can't be created", "out of memory", "more memory than 4M (--memory)"];
+    daemon.check(&[&create[..], &["--memory", "4M"]].concat(), 2, &texts);
+    daemon.check(&["show", "large"], 4, &["large"]);
+    daemon.check(&[&create[..], &["--memory", "64M"]].concat(), 0, &["large runs"]);
+}
+
 #[test]
 fn a_crash_report_names_the_function() {
     let daemon = Daemon::start("function");
@@ -90,6 +104,7 @@ fn a_crash_report_names_the_function() {
     assert!(name.contains("::") && offset.starts_with("0x"), "{function}");
 }
 
+/// The files that a box writes can be read by other tools, and their names are not host paths.
 #[test]
 fn files_that_a_box_writes_are_fetched() {
     let daemon = Daemon::start("files");

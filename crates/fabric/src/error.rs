@@ -1,7 +1,7 @@
 //! The error of an operation.
 
 use model::escape::EscapedText;
-use model::{BoxName, Diagnostic, MacAddr, PipeName, PortName, Subject, SwitchName, with_causes};
+use model::{BoxName, Diagnostic, MacAddr, PipeName, PortName, Size, Subject, SwitchName, with_causes};
 use protocol::fabric::{CreateFailure, FabricError};
 use sandbox::{CallError, CreateError, SystemError};
 use std::error::Error;
@@ -57,6 +57,13 @@ pub(crate) enum OperationError {
     Timeout(BoxName, Duration),
     /// The box ended during the operation.
     Gone(BoxName),
+    /// The box crashed while it started.
+    CrashedAtStart {
+        /// What it did.
+        cause: String,
+        /// Its private memory, if that was not enough.
+        memory: Option<Size>,
+    },
     /// The box violated the protocol.
     Broken(BoxName, CallError),
     /// The fabric is ending.
@@ -183,6 +190,13 @@ impl From<&OperationError> for FabricError {
             OperationError::Create(cause) => Self::Create(create_failure(cause), with_causes(cause)),
             OperationError::Timeout(name, time) => Self::Timeout(name.clone(), *time),
             OperationError::Gone(name) => Self::Gone(name.clone()),
+            OperationError::CrashedAtStart { cause, memory: None } => {
+                Self::Create(CreateFailure::Internal, format!("it crashed: {cause}"))
+            }
+            OperationError::CrashedAtStart { cause, memory: Some(memory) } => Self::Create(
+                CreateFailure::Settings,
+                format!("it crashed: {cause}; its configuration needs more memory than {memory} (--memory)"),
+            ),
             OperationError::Broken(name, cause) => Self::Broken(name.clone(), with_causes(cause)),
             OperationError::Ending => Self::Ending,
             OperationError::System(error) => Self::System(with_causes(error)),

@@ -2,12 +2,12 @@
 
 use super::state::Fabric;
 use super::writes::RefusedWrites;
-use crate::boxes::{Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, in_box};
+use crate::boxes::{ExitStatus, Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, in_box, report};
 use crate::diagnostics::{diagnostics, refusal, remarks};
 use crate::error::OperationError;
 use crate::limits::INSTALL_TIMEOUT;
-use boundary::Request;
-use model::{CreateBox, Diagnostic, EventKind, RecordedWrite, Time};
+use boundary::{CrashCause, Request};
+use model::{CreateBox, Diagnostic, EventKind, RecordedWrite, Size, Time};
 use protocol::fabric::{Configuration, ConfigurationState};
 use sandbox::{CallError, Snapshot};
 use std::sync::Arc;
@@ -67,15 +67,15 @@ impl Fabric {
                 Ok(())
             }
             Err(failure) => {
-                let instance = managed.instance();
-                if let Some(instance) = &instance {
-                    // If it crashed, this reports the crash.
-                    self.reap(managed, instance);
-                }
+                // If it crashed, this reports the crash.
+                let end = managed.instance().and_then(|instance| self.reap(managed, &instance));
                 let mut inner = managed.inner();
                 inner.close();
                 inner.phase = before;
-                Err(failure)
+                Err(match (failure, end) {
+                    (OperationError::Gone(_), Some(end)) => crash_at_start(&end, definition.memory),
+                    (failure, _) => failure,
+                })
             }
         }
     }
@@ -214,6 +214,17 @@ impl Fabric {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// The error for a box that ended on its own while it was started.
+fn crash_at_start(end: &ExitStatus, memory: Size) -> OperationError {
+    let report = report(end);
+    let at = report.element.map(|element| format!(" in {element}")).unwrap_or_default();
+    let memory = match end {
+        ExitStatus::Crashed(crash) if crash.cause == CrashCause::OutOfMemory => Some(memory),
+        _ => None,
+    };
+    OperationError::CrashedAtStart { cause: report.cause + &at, memory }
 }
 
 /// The state of a configuration that was just installed.
