@@ -111,6 +111,12 @@ pub enum RequestError {
     DuplicateSwitch(SwitchName),
     /// The stack declares a switch of its own as external.
     OwnExternal(SwitchName),
+    /// A switch that is no steering switch has flows.
+    FlowsWithoutSteering(SwitchName),
+    /// A flow in the definition of a switch has a timeout.
+    FlowWithTimeout(SwitchName),
+    /// A switch has the same flow twice.
+    DuplicateFlow(SwitchName),
     /// The stack defines a box twice.
     DuplicateBox(BoxName),
     /// The request would remove the main configuration.
@@ -366,6 +372,14 @@ impl fmt::Display for RequestError {
                 MAX_CONFIRMATION_TIME.as_secs()
             ),
             Self::DuplicateSwitch(name) => write!(f, "the stack has two switches {name}"),
+            Self::FlowsWithoutSteering(name) => {
+                write!(f, "switch {name} has flows: it needs the mode steering")
+            }
+            Self::FlowWithTimeout(name) => write!(
+                f,
+                "a flow of switch {name} has a timeout: only flows without one are part of a definition; add it with clickbox flow add"
+            ),
+            Self::DuplicateFlow(name) => write!(f, "switch {name} has the same flow twice"),
             Self::OwnExternal(name) => {
                 write!(
                     f,

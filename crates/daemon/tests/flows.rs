@@ -183,3 +183,66 @@ fn a_replaced_switch_keeps_its_flows() {
     let changes = supervisor.apply_stack(&edge, stack(SwitchMode::Learning, 9)).unwrap();
     assert!(format!("{changes:?}").contains("3 flows that it loses"), "{changes:?}");
 }
+
+/// The flows of a stack are those of its definition, whatever others add.
+#[test]
+fn a_stack_has_flows() {
+    let supervisor = supervisor();
+    let edge = "edge".parse().unwrap();
+    let stack = |texts: &[&str]| {
+        let flows = texts.iter().map(|text| flow(text)).collect();
+        let lan = CreateSwitch { mode: SwitchMode::Steering, flows, ..CreateSwitch::new(switch("lan")) };
+        let boxes = vec![process("to", "drop", &["lan"])];
+        Stack { switches: vec![lan], boxes, ..Stack::default() }
+    };
+    let outputs = || {
+        let shown = flows(&supervisor).into_iter();
+        shown.map(|found| format!("{} {}", found.id, found.flow)).collect::<Vec<_>>()
+    };
+    let (web, rest) = (r#"{"output": "to.0", "match": "tcp dst port 80"}"#, r#"{"output": "normal"}"#);
+    let changes = supervisor.apply_stack(&edge, stack(&[web, rest])).unwrap();
+    assert_eq!(changes.changes.len(), 2, "{changes:?}");
+    let first = [
+        r#"1 "tcp dst port 80" to to.0, priority 32768"#.to_string(),
+        r#"2 "all packets" to normal, priority 0"#.to_string(),
+    ];
+    assert_eq!(outputs(), first);
+    let by_hand =
+        supervisor.add_flow(&switch("lan"), &flow(r#"{"output": "drop", "match": "udp"}"#)).unwrap();
+    assert!(supervisor.apply_stack(&edge, stack(&[rest, web])).unwrap().changes.is_empty());
+    assert_eq!(supervisor.export_stack(&edge).unwrap().switches[0].flows.len(), 2);
+    let export = supervisor.export_stack(&edge).unwrap();
+    assert!(supervisor.diff_stack(&edge, &export).unwrap().changes.is_empty());
+
+    // Another flow with the same match, and one less.
+    let other = r#"{"output": "drop", "match": "tcp dst port 80"}"#;
+    let changes = supervisor.diff_stack(&edge, &stack(&[other])).unwrap();
+    let detail = r#"without flow 1: "tcp dst port 80" to to.0, priority 32768; without flow 2: "all packets" to normal, priority 0; with flow "tcp dst port 80" to drop, priority 32768"#;
+    assert_eq!(changes.changes[0].detail, detail);
+    assert_eq!(outputs().len(), 3);
+    supervisor.apply_stack(&edge, stack(&[other])).unwrap();
+    let second = [
+        format!(r#"{} "udp" to drop, priority 32768"#, by_hand.id),
+        r#"4 "tcp dst port 80" to drop, priority 32768"#.to_string(),
+    ];
+    assert_eq!(outputs(), second);
+
+    // What fails changes nothing.
+    let third = r#"{"output": "normal", "match": "icmp"}"#;
+    for (text, expected) in [
+        (r#"{"output": "nowhere"}"#, "nowhere"),
+        (r#"{"output": "drop", "match": "tcp dst prot 80"}"#, "prot"),
+        (r#"{"output": "drop", "idle_seconds": 5}"#, "timeout"),
+        (r#"{"output": "normal", "match": "udp"}"#, "flow 3"),
+        (other, "twice"),
+    ] {
+        let failure = supervisor.apply_stack(&edge, stack(&[other, third, text])).unwrap_err();
+        assert!(api::with_causes(&failure).contains(expected), "{failure:?}");
+        assert_eq!(outputs(), second);
+    }
+    supervisor.apply_stack(&edge, stack(&[])).unwrap();
+    assert_eq!(outputs(), second[..1]);
+    let learning = CreateSwitch { flows: vec![flow(web)], ..CreateSwitch::new(switch("wan")) };
+    let failure = supervisor.create_switch(learning).unwrap_err();
+    assert!(failure.to_string().contains("steering"), "{failure}");
+}

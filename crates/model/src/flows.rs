@@ -94,9 +94,24 @@ impl AddFlow {
         self.priority.unwrap_or(default)
     }
 
+    /// The flow with the priority that it has.
+    pub fn with_priority(&self) -> Self {
+        Self { priority: Some(self.effective_priority()), ..self.clone() }
+    }
+
     /// Whether the flow has a timeout, so that it is not stored.
     pub fn is_temporary(&self) -> bool {
         self.idle_seconds.is_some() || self.timeout_seconds.is_some()
+    }
+}
+
+impl fmt::Display for AddFlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.condition.as_deref().unwrap_or("all packets"))?;
+        if let Some(port) = &self.in_port {
+            write!(f, " from {port}")?;
+        }
+        write!(f, " to {}, priority {}", self.output, self.effective_priority())
     }
 }
 

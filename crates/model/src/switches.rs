@@ -7,6 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::flows::AddFlow;
 use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, Owner, PortName, StackName, SwitchName};
@@ -53,6 +54,9 @@ pub struct CreateSwitch {
     /// The ports to create.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<AddPort>,
+    /// The flows to add, for a steering switch. They have no timeouts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<AddFlow>,
 }
 
 impl CreateSwitch {
@@ -66,6 +70,7 @@ impl CreateSwitch {
             owner: Owner::default(),
             shared_with: BTreeSet::new(),
             ports: Vec::new(),
+            flows: Vec::new(),
         }
     }
 

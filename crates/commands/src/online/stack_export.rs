@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    AddPort, BoundAddresses, BoxName, CapturePoint, Cores, CreateBox, CreateSwitch, Device, MacAddr, Owner,
-    PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode,
+    AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, Cores, CreateBox, CreateSwitch, Device, MacAddr,
+    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode,
     SwitchName, Value, Weight,
 };
 use serde::Serialize;
@@ -38,6 +38,8 @@ struct SwitchEntry {
     shared_with: BTreeSet<Owner>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     ports: BTreeMap<PortName, PortEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flows: Vec<AddFlow>,
 }
 
 #[derive(Serialize)]
@@ -119,6 +121,7 @@ pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::s
             owner: Some(switch.owner).filter(|owner| *owner != stack.owner),
             shared_with: switch.shared_with,
             ports: switch.ports.into_iter().map(port).collect(),
+            flows: switch.flows,
             ..SwitchEntry::default()
         };
         switches.insert(switch.name, entry);
@@ -240,6 +243,9 @@ mod tests {
             },
             add("pcap", PortDriver::Pcap { read, write, repeat: 0, rate: Some(9) }),
         ];
+        lan.flows = [r#"{"match": "tcp", "in_port": "null", "output": "box"}"#, r#"{"output": "normal"}"#]
+            .map(|text| serde_json::from_str(text).expect("a flow"))
+            .into();
         let mut other = CreateSwitch::new("mgmt".parse().expect("a name"));
         other.owner = "alice".parse().expect("an owner");
         let pipe =

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use api::{
-    Attachment, BoxName, Cores, CreateSwitch, ExternalSwitch, Owner, PipeName, PortName, PortRequest,
-    Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value, Weight,
+    AddFlow, Attachment, BoxName, Cores, CreateSwitch, ExternalSwitch, Owner, PipeName, PortName,
+    PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value, Weight,
 };
 use serde::Deserialize;
 
@@ -44,6 +44,8 @@ struct SwitchEntry {
     shared_with: Option<BTreeSet<Owner>>,
     #[serde(default)]
     ports: BTreeMap<PortName, PortOptions>,
+    #[serde(default)]
+    flows: Vec<AddFlow>,
 }
 
 #[derive(Deserialize)]
@@ -146,7 +148,8 @@ impl Entries {
                 let has_settings = entry.mode.is_some()
                     || entry.age_seconds.or(entry.addresses_per_port).is_some()
                     || entry.owner.is_some()
-                    || entry.shared_with.is_some();
+                    || entry.shared_with.is_some()
+                    || !entry.flows.is_empty();
                 if has_settings {
                     return Err(StackError::ExternalSettings(switch));
                 }
@@ -161,6 +164,7 @@ impl Entries {
                 owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
                 shared_with: entry.shared_with.unwrap_or_default(),
                 ports: ports?,
+                flows: entry.flows,
                 ..default
             });
         }

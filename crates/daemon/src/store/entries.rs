@@ -43,6 +43,9 @@ pub(crate) struct StoredFlow {
     pub(crate) id: u64,
     /// Its definition, with its priority.
     pub(crate) flow: AddFlow,
+    /// The stack that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stack: Option<StackName>,
 }
 
 /// The flows of a switch as they are stored.

@@ -131,6 +131,7 @@ mod tests {
                 list: vec![StoredFlow {
                     id: 7,
                     flow: serde_json::from_str(r#"{"match": "tcp", "output": "tap0"}"#).unwrap(),
+                    stack: Some("edge".parse().unwrap()),
                 }],
                 last: 9,
             },

@@ -297,6 +297,13 @@ impl Supervisor {
                     gone.add(Holdings::SWITCH);
                 }
                 StackStep::ShareSwitch(name, _) => self.require_own(&Subject::from(name))?,
+                StackStep::AddFlow(name, _) | StackStep::RemoveFlow(name, _) => {
+                    // New switches were checked with the definition.
+                    let is_there = self.0.switches().contains_key(name);
+                    if is_there {
+                        self.require_own(&Subject::from(name))?;
+                    }
+                }
                 StackStep::MakeBox(wanted) => new.add(Holdings::of_box(wanted)),
                 StackStep::MakeSwitch(_) => new.add(Holdings::SWITCH),
                 // Ports are removed where the stack made them. New ones were checked with the definition.

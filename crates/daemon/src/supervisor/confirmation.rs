@@ -197,7 +197,9 @@ impl Supervisor {
             let ports: Vec<AddPort> =
                 ports.filter(|port| stored.makers.get(&port.name) == Some(name)).cloned().collect();
             if ours(&stored.stack) {
-                stack.switches.push(CreateSwitch { ports, ..stored.definition.clone() });
+                let flows = stored.flows.list.iter().filter(|stored| ours(&stored.stack));
+                let flows = flows.map(|stored| stored.flow.clone()).collect();
+                stack.switches.push(CreateSwitch { ports, flows, ..stored.definition.clone() });
             } else if !ports.is_empty() || used.contains(&stored.definition.name) {
                 stack.external.push(ExternalSwitch { name: stored.definition.name.clone(), ports });
             }

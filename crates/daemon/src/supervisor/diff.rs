@@ -1,7 +1,7 @@
 //! Compares the definitions in a stack with the existing boxes and switches.
 
-use crate::store::StoredSwitch;
-use api::{AddPort, CreateBox, CreateSwitch, File, PortName, StackName};
+use crate::store::{StoredFlow, StoredFlows, StoredSwitch};
+use api::{AddFlow, AddPort, CreateBox, CreateSwitch, File, PortName, StackName};
 
 /// The difference between an existing box and its definition in a stack.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -126,6 +126,24 @@ pub(super) fn diff_ports(
     }
     found.new = wanted.iter().filter(|port| !there.definition.ports.contains(port)).cloned().collect();
     Ok(found)
+}
+
+/// The flows of a stack at a switch to remove, and those to add. Flows that the stack did not make stay.
+pub(super) fn diff_flows(
+    there: &StoredFlows,
+    wanted: &[AddFlow],
+    stack: &StackName,
+) -> (Vec<StoredFlow>, Vec<AddFlow>) {
+    let mut new: Vec<AddFlow> = wanted.iter().map(AddFlow::with_priority).collect();
+    let ours = there.list.iter().filter(|stored| stored.stack.as_ref() == Some(stack));
+    let mut gone = Vec::new();
+    for stored in ours {
+        match new.iter().position(|flow| *flow == stored.flow) {
+            Some(found) => drop(new.remove(found)),
+            None => gone.push(stored.clone()),
+        }
+    }
+    (gone, new)
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 use super::claims::Claim;
 use super::operation::Operation;
 use super::state::Supervisor;
-use crate::error::OperationError;
+use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredFlow, StoredFlows, StoredSwitch};
-use api::{AddFlow, EventKind, FlowOutput, FlowStatus, SwitchMode, SwitchName, with_causes};
+use api::{
+    AddFlow, CreateSwitch, EventKind, FlowOutput, FlowStatus, StackName, SwitchMode, SwitchName, with_causes,
+};
 use flow_table::Match;
 use protocol::fabric::{FieldMatch, FlowDefinition, orders};
 
@@ -23,6 +25,25 @@ fn definition(id: u64, flow: &AddFlow) -> Result<FlowDefinition, OperationError>
         |(field, value, mask)| FieldMatch { field: field as u8, value: words(value), mask: words(mask) };
     let conditions = |matching: &Match| matching.fields().map(condition).collect();
     Ok(FlowDefinition { id, matches: matches.iter().map(conditions).collect(), flow: flow.clone() })
+}
+
+/// Checks the flows in the definition of a switch.
+pub(super) fn check_flows(switch: &CreateSwitch) -> Result<(), OperationError> {
+    let name = || switch.name.clone();
+    if switch.mode != SwitchMode::Steering && !switch.flows.is_empty() {
+        return Err(RequestError::FlowsWithoutSteering(name()).into());
+    }
+    for (number, flow) in switch.flows.iter().enumerate() {
+        if flow.is_temporary() {
+            return Err(RequestError::FlowWithTimeout(name()).into());
+        }
+        let same = |other: &AddFlow| other.with_priority() == flow.with_priority();
+        if switch.flows.iter().skip(number + 1).any(same) {
+            return Err(RequestError::DuplicateFlow(name()).into());
+        }
+        definition(0, flow)?;
+    }
+    Ok(())
 }
 
 impl Supervisor {
@@ -50,44 +71,77 @@ impl Supervisor {
 
     /// Adds a flow to a steering switch.
     pub fn add_flow(&self, switch: &SwitchName, request: &AddFlow) -> Result<FlowStatus, OperationError> {
-        let flow = AddFlow { priority: Some(request.effective_priority()), ..request.clone() };
-        let mut definition = definition(0, &flow)?;
-        let mut added = None;
-        self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
-            let _change = self.0.change();
-            let mut stored = self.stored_switch(switch)?;
-            let output = match &flow.output {
-                FlowOutput::Port(port) => Some(port),
-                _ => None,
-            };
-            let ports = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
-            for port in output.into_iter().chain(&flow.in_port) {
-                if !ports.iter().any(|found| found.port.name == *port) {
-                    return Err(OperationError::NoPort(switch.clone(), port.clone()));
-                }
-            }
-            let id = stored.flows.last.saturating_add(1);
-            definition.id = id;
-            self.0.fabrics.ask(orders::AddFlow { switch: switch.clone(), flow: definition.clone() })?;
-            let (at, before) = (switch.clone(), stored.clone());
-            operation.undo_by(move |supervisor| {
-                let _change = supervisor.0.change();
-                // If the fabric has ended, it has no flow.
-                let _ = supervisor.0.fabrics.ask(orders::RemoveFlow { switch: at.clone(), id });
-                // Before the next fabric can get it.
-                supervisor.0.switches().insert(at, before);
-            });
-            stored.flows.last = id;
-            if !flow.is_temporary() {
-                stored.flows.list.push(StoredFlow { id, flow: flow.clone() });
-            }
-            operation.add(StoreChange::PutSwitch(stored.clone()));
-            self.0.switches().insert(switch.clone(), stored);
-            added = Some(id);
-            Ok(())
+        let flow = request.with_priority();
+        definition(0, &flow)?;
+        let id = self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
+            self.put_flow(operation, switch, &flow, None)
         })?;
-        let id = added.unwrap_or_default();
         Ok(FlowStatus { id, flow, packets: 0, bytes: 0, age_seconds: 0, unused_seconds: 0 })
+    }
+
+    /// Adds a flow as a step of an operation, possibly for a stack. Returns its number.
+    pub(super) fn put_flow(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        flow: &AddFlow,
+        stack: Option<&StackName>,
+    ) -> Result<u64, OperationError> {
+        let flow = flow.with_priority();
+        let mut definition = definition(0, &flow)?;
+        let _change = self.0.change();
+        let mut stored = self.stored_switch(switch)?;
+        let output = match &flow.output {
+            FlowOutput::Port(port) => Some(port),
+            _ => None,
+        };
+        let ports = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
+        for port in output.into_iter().chain(&flow.in_port) {
+            if !ports.iter().any(|found| found.port.name == *port) {
+                return Err(OperationError::NoPort(switch.clone(), port.clone()));
+            }
+        }
+        let id = stored.flows.last.saturating_add(1);
+        definition.id = id;
+        self.0.fabrics.ask(orders::AddFlow { switch: switch.clone(), flow: definition })?;
+        let (at, before) = (switch.clone(), stored.clone());
+        operation.undo_by(move |supervisor| {
+            let _change = supervisor.0.change();
+            // If the fabric has ended, it has no flow.
+            let _ = supervisor.0.fabrics.ask(orders::RemoveFlow { switch: at.clone(), id });
+            // Before the next fabric can get it.
+            supervisor.0.switches().insert(at, before);
+        });
+        stored.flows.last = id;
+        if !flow.is_temporary() {
+            stored.flows.list.push(StoredFlow { id, flow, stack: stack.cloned() });
+        }
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        Ok(id)
+    }
+
+    /// Removes a stored flow as a step of an operation. If that is undone, its counters begin at zero.
+    pub(super) fn take_flow(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        gone: &StoredFlow,
+    ) -> Result<(), OperationError> {
+        let _change = self.0.change();
+        let mut stored = self.stored_switch(switch)?;
+        self.0.fabrics.ask(orders::RemoveFlow { switch: switch.clone(), id: gone.id })?;
+        let (at, before, flow) = (switch.clone(), stored.clone(), gone.clone());
+        operation.undo_by(move |supervisor| {
+            let _change = supervisor.0.change();
+            // If the fabric has ended, the next one gets it.
+            let _ = supervisor.order_flow(&at, &flow);
+            supervisor.0.switches().insert(at, before);
+        });
+        stored.flows.list.retain(|there| there.id != gone.id);
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        Ok(())
     }
 
     /// Removes a flow.

@@ -82,6 +82,9 @@ fn any_switch(random: &mut Random, name: SwitchName) -> CreateSwitch {
         ports.insert(port.name.clone(), port);
     }
     switch.ports = ports.into_values().collect();
+    if switch.mode == SwitchMode::Steering {
+        switch.flows = (0..random.below(3)).map(|_| any_flow(random)).collect();
+    }
     switch
 }
 
@@ -127,7 +130,15 @@ fn switches(supervisor: &Supervisor) -> Views {
         let addresses = addresses.into_iter().map(|entry| format!("{} {}", entry.mac, entry.port));
         // Other switches have none.
         let flows = supervisor.flows(&name).unwrap_or_default().into_iter();
-        let flows = flows.map(|found| format!("{:?}", StoredFlow { id: found.id, flow: found.flow }));
+        let makers: BTreeMap<u64, StackName> =
+            supervisor.0.switches().get(&name).map_or_else(BTreeMap::new, |held| {
+                let made = held.flows.list.iter().filter_map(|flow| Some((flow.id, flow.stack.clone()?)));
+                made.collect()
+            });
+        let flows = flows.map(|found| {
+            let stack = makers.get(&found.id).cloned();
+            format!("{:?}", StoredFlow { id: found.id, flow: found.flow, stack })
+        });
         (name.to_string(), lines.chain(addresses).chain(flows).collect())
     });
     Views { real: real.collect(), held, stored }

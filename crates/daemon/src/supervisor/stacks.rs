@@ -2,13 +2,14 @@
 
 use super::boxes::relied_on;
 use super::claims::Claim;
-use super::diff::{diff_box, diff_ports, diff_switch};
+use super::diff::{diff_box, diff_flows, diff_ports, diff_switch};
+use super::flows::check_flows;
 use super::managed_box::ManagedBox;
 use super::operation::Operation;
 use super::state::Supervisor;
 use super::switches::{far_end, leads_to};
 use crate::error::{OperationError, RequestError};
-use crate::store::{Action, StoreChange, StoredFlows, StoredStack, StoredSwitch};
+use crate::store::{Action, StoreChange, StoredFlow, StoredFlows, StoredStack, StoredSwitch};
 use api::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, Drift, EventKind, File, Install,
@@ -31,6 +32,8 @@ pub(super) enum StackStep {
     /// Gives a switch the flows of the one that it replaces.
     KeepFlows(SwitchName, StoredFlows),
     RemovePort(SwitchName, api::AddPort),
+    AddFlow(SwitchName, api::AddFlow),
+    RemoveFlow(SwitchName, StoredFlow),
     MakeBox(Box<CreateBox>),
     RemoveBox(Arc<ManagedBox>),
     /// Removes a box before another of its name is made, which keeps the writes to its handlers or not.
@@ -79,6 +82,8 @@ pub(super) struct StackPlan {
     pub(super) steps: Vec<StackStep>,
     /// Ports that connect to other parts of the stack, and addresses, which are added once these exist.
     joins: Vec<StackStep>,
+    /// Changes of flows, which name ports.
+    flows: Vec<StackStep>,
 }
 
 impl StackPlan {
@@ -365,6 +370,7 @@ impl Supervisor {
             plan.steps.push(StackStep::RemoveBox(managed.clone()));
         }
         for wanted in &stack.switches {
+            check_flows(wanted)?;
             let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
             match there {
                 Some(there) if !ours(&there.stack) => {
@@ -404,6 +410,8 @@ impl Supervisor {
         plan.keep_pipes(&switches);
         let joins = std::mem::take(&mut plan.joins);
         plan.steps.extend(joins);
+        let flows = std::mem::take(&mut plan.flows);
+        plan.steps.extend(flows);
         for stored in last {
             plan.record(ChangeAction::Remove, &stored.definition.name, &[]);
             plan.steps.push(StackStep::RemoveSwitch(stored));
@@ -500,6 +508,10 @@ impl Supervisor {
             StackStep::AddPort(switch, port, maker) => {
                 self.make_port(operation, &switch, &port, maker.as_ref())?;
             }
+            StackStep::AddFlow(switch, flow) => {
+                self.put_flow(operation, &switch, &flow, Some(stack))?;
+            }
+            StackStep::RemoveFlow(switch, stored) => self.take_flow(operation, &switch, &stored)?,
             StackStep::KeepFlows(switch, flows) => self.keep_flows(operation, &switch, flows)?,
             StackStep::SetAddress(switch, mac, port) => {
                 match self.put_address(operation, &switch, mac, &port) {
@@ -587,11 +599,14 @@ impl StackPlan {
     fn make_switch(&mut self, stack: &StackName, wanted: &api::CreateSwitch) {
         self.record(ChangeAction::Create, &wanted.name, &[]);
         self.make_switch_and_ports(stack, wanted);
+        self.flows
+            .extend(wanted.flows.iter().map(|flow| StackStep::AddFlow(wanted.name.clone(), flow.clone())));
     }
 
     fn make_switch_and_ports(&mut self, stack: &StackName, wanted: &api::CreateSwitch) {
         let mut alone = wanted.clone();
         alone.ports.retain(|port| !connects_elsewhere(port));
+        alone.flows.clear();
         self.steps.push(StackStep::MakeSwitch(alone));
         let away = wanted.ports.iter().filter(|port| connects_elsewhere(port));
         let join =
@@ -608,9 +623,12 @@ impl StackPlan {
         let mut differences = diff_switch(&there.definition, wanted);
         if differences.is_empty() {
             if there.definition.shared_with != wanted.shared_with {
-                let difference = "owners that it is shared with".to_string();
-                self.record(ChangeAction::Change, &wanted.name, &[difference]);
+                differences.push("owners that it is shared with".to_string());
                 self.steps.push(StackStep::ShareSwitch(wanted.name.clone(), wanted.shared_with.clone()));
+            }
+            differences.extend(self.change_flows(stack, there, &wanted.flows));
+            if !differences.is_empty() {
+                self.record(ChangeAction::Change, &wanted.name, &differences);
             }
             return self.change_ports(stack, there, &wanted.ports);
         }
@@ -618,6 +636,9 @@ impl StackPlan {
         let loses_flows = wanted.mode != SwitchMode::Steering;
         if loses_flows && !there.flows.list.is_empty() {
             differences.push(format!("{} flows that it loses", there.flows.list.len()));
+        }
+        if !loses_flows {
+            differences.extend(self.change_flows(stack, there, &wanted.flows));
         }
         self.record(ChangeAction::Replace, &wanted.name, &differences);
         self.steps.push(StackStep::RemoveSwitch(there.clone()));
@@ -638,6 +659,28 @@ impl StackPlan {
             self.joins.push(StackStep::KeepFlows(wanted.name.clone(), there.flows.clone()));
         }
         Ok(())
+    }
+
+    /// Plans the flows of a stack at a switch. The flows of others are left alone. Returns the differences.
+    fn change_flows(
+        &mut self,
+        stack: &StackName,
+        there: &StoredSwitch,
+        wanted: &[api::AddFlow],
+    ) -> Vec<String> {
+        let name = &there.definition.name;
+        let (gone, new) = diff_flows(&there.flows, wanted, stack);
+        let mut differences: Vec<String> = Vec::new();
+        // A flow can take the place of another one with the same match.
+        for stored in gone {
+            differences.push(format!("without flow {}: {}", stored.id, stored.flow));
+            self.flows.push(StackStep::RemoveFlow(name.clone(), stored));
+        }
+        for flow in new {
+            differences.push(format!("with flow {flow}"));
+            self.flows.push(StackStep::AddFlow(name.clone(), flow));
+        }
+        differences
     }
 
     /// Plans the pipes from other switches to those that are replaced: they are removed with the old switch.

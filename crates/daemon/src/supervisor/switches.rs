@@ -1,6 +1,7 @@
 //! Creates, changes and lists switches and their ports.
 
 use super::claims::Claim;
+use super::flows::check_flows;
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
@@ -75,8 +76,11 @@ impl Supervisor {
         let name = request.name.clone();
         let claims: Vec<Claim> =
             std::iter::once(Claim::change(&name)).chain(request.ports.iter().filter_map(far_end)).collect();
+        check_flows(&request)?;
         self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
-            self.make_switch(operation, request, None)
+            let flows = std::mem::take(&mut request.flows);
+            self.make_switch(operation, request, None)?;
+            flows.iter().try_for_each(|flow| self.put_flow(operation, &name, flow, None).map(drop))
         })?;
         self.show_switch(&name)
     }
@@ -739,5 +743,5 @@ impl Supervisor {
 
 /// A switch as the fabric knows it: without its ports, and without rights, which the daemon checks.
 pub(super) fn alone(definition: &CreateSwitch) -> CreateSwitch {
-    CreateSwitch { ports: Vec::new(), shared_with: BTreeSet::new(), ..definition.clone() }
+    CreateSwitch { ports: Vec::new(), flows: Vec::new(), shared_with: BTreeSet::new(), ..definition.clone() }
 }
