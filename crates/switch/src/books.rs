@@ -25,6 +25,10 @@ pub struct SwitchBooks {
     pub copied: u64,
     /// Frames that it planned to send to ports.
     pub planned: u64,
+    /// Frames that controllers sent to it.
+    pub injected: u64,
+    /// Frames that wait for controllers or were sent to them.
+    pub taken: u64,
 }
 
 /// What passed a port's end of a link to another process, since the link was made.

@@ -4,12 +4,15 @@ mod contract;
 mod flow;
 mod learning;
 mod mode;
+mod openflow;
+mod operations;
 mod static_table;
 mod steering;
 
-pub use contract::{Decision, Forward, FrameHead, MAX_HEADS};
+pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 pub use flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
 pub use learning::{LearningBridge, LearningSettings};
 pub use mode::ForwardingMode;
+pub use openflow::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};
 pub use static_table::{StaticTable, TableError};
 pub use steering::{Steering, SteeringSettings};
