@@ -209,6 +209,12 @@ impl Pipeline {
         removed
     }
 
+    /// When [`Pipeline::expire`] may remove the next entry.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Duration> {
+        self.deadlines.peek().map(|Reverse((deadline, ..))| Duration::from_nanos(*deadline))
+    }
+
     /// The path of a packet, by a search of the tables. [`Pipeline::count`] counts the packet.
     pub fn look_up(&mut self, key: &Key) -> PathId {
         self.make_room(1);

@@ -77,9 +77,10 @@ impl AddAssign for RingBooks {
 mod tests {
     use crate::batch::Batch;
     use crate::forward::{LearningBridge, LearningSettings};
+    use crate::plan::ForwardingPlan;
     use crate::port::{PortId, PortSettings};
     use crate::rate_limiter::RateLimit;
-    use crate::switch::{ForwardingPlan, Switch};
+    use crate::switch::Switch;
     use packet::MacAddr;
     use random::Random;
     use reason::Reason;

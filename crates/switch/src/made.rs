@@ -1,8 +1,8 @@
 //! Frames that a forwarding method made, on their way to ports.
 
 use crate::batch::Batch;
+use crate::plan::ForwardingPlan;
 use crate::port::PortId;
-use crate::switch::ForwardingPlan;
 
 /// Frames that are collected before they are sent.
 const CAPACITY: usize = 256;

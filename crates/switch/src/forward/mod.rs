@@ -1,6 +1,7 @@
 //! Forwarding: decides where a frame goes. One contract, and one file per method.
 
 mod contract;
+mod controllers;
 mod flow;
 mod learning;
 mod mode;
@@ -10,9 +11,9 @@ mod static_table;
 mod steering;
 
 pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
+pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};
 pub use flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
 pub use learning::{LearningBridge, LearningSettings};
 pub use mode::ForwardingMode;
-pub use openflow::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};
 pub use static_table::{StaticTable, TableError};
 pub use steering::{Steering, SteeringSettings};

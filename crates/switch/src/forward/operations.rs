@@ -1,9 +1,9 @@
 //! Performs the operations of flow entries on frames: changes, several outputs, groups, meters, and frames for controllers.
 
 use super::contract::{Decision, Outcome, Target};
+use super::controllers::{ControllerPacket, Controllers, PacketOutStep, PacketReason, Pending};
 use super::flow::PortKey;
 use super::learning::LearningBridge;
-use super::openflow::{ControllerPacket, Controllers, PacketOutStep, PacketReason};
 use super::steering::{NO_PORT_KEY, Steering, address};
 use crate::port::PortId;
 use flow_table::{
@@ -18,13 +18,6 @@ const MAX_GROUPS_OF_FRAME: usize = 64;
 
 /// The seed of the hash that selects buckets of groups: it need not be secret, because a bucket of a flow costs nothing.
 const GROUP_SEED: u64 = 0;
-
-/// A frame that operations are to be performed on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
-    pub(super) key: Key,
-    pub(super) path: PathId,
-}
 
 /// What the operations on one frame do beyond it.
 struct Outputs<'a> {

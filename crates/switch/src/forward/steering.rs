@@ -8,10 +8,9 @@
 //! Bound addresses and limits of new addresses hold as in a learning bridge.
 
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
-use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
+use super::controllers::{Controllers, Pending};
+use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::learning::{LearningBridge, LearningSettings};
-use super::openflow::Controllers;
-use super::operations::Pending;
 use crate::port::PortId;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FragmentCounters,
@@ -22,9 +21,6 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
-
-/// Keys of ports: those of a switch's ports, and of ports that flows name and that are gone.
-pub(super) const MAX_PORT_KEYS: u16 = 1 << 15;
 
 /// The ingress port in the key of a frame from a port without key. No flow has it.
 pub(super) const NO_PORT_KEY: u32 = u32::MAX;
@@ -287,9 +283,11 @@ impl Steering {
         ended
     }
 
-    /// When the timeouts of a flow are looked at next, in nanoseconds.
+    /// When the timeouts of a flow or an entry are looked at next, in nanoseconds.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        let entries =
+            self.pipeline.next_deadline().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.deadlines.first().map(|(deadline, _)| *deadline).into_iter().chain(entries).min()
     }
 
     /// Notes when the timeouts of a flow are looked at next, which was last used at `used`.
