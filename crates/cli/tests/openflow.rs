@@ -289,9 +289,15 @@ fn controllers_go_on_when_the_daemon_is_killed() {
     controller.add(1, 3, Output::Port(port));
     let shown = planes.json(&["switch", "show", "lan"]);
     assert_eq!(shown["controllers"][0]["connected"], true, "{shown}");
+    // The agent may do little.
+    let agent = planes.agent().expect("an agent");
+    let status = std::fs::read_to_string(format!("/proc/{agent}/status")).expect("its status");
+    for line in ["Seccomp:\t2", "NoNewPrivs:\t1", "CapEff:\t0000000000000000", "Threads:\t1"] {
+        assert!(status.contains(line), "no {line} in: {status}");
+    }
     // An agent that was killed is followed by another one, and the entries stay.
     let fabric = planes.fabric().expect("a fabric");
-    kill(planes.agent().expect("an agent"));
+    kill(agent);
     let mut controller = Controller::accept(&listener);
     let before = planes.number("sink-lan/c.count");
     until("packets go on", || planes.number("sink-lan/c.count") > before + 20);

@@ -234,6 +234,8 @@ mod tests {
         let device = Some("eth1".parse().expect("a device"));
         let mut lan = CreateSwitch::new("lan".parse().expect("a name"));
         (lan.mode, lan.age_seconds, lan.addresses_per_port) = (SwitchMode::Static, 7, 8);
+        lan.controllers = vec!["tcp:[::1]:6653".parse().expect("an address")];
+        lan.fail_mode = FailMode::Standalone;
         lan.owner = "bob".parse().expect("an owner");
         lan.shared_with = ["carol".parse().expect("an owner")].into();
         lan.ports = vec![

@@ -83,7 +83,12 @@ fn answer(fabric: &Fabric, request: Request) -> Option<Reply> {
             let list = switches.into_iter().map(|(number, definition)| AgentSwitch {
                 number,
                 datapath: datapath(store, definition.name.as_str()),
-                controllers: definition.controllers.iter().map(|controller| controller.0).collect(),
+                controllers: definition
+                    .controllers
+                    .iter()
+                    .take(model::MAX_CONTROLLERS)
+                    .map(|controller| controller.0)
+                    .collect(),
                 name: definition.name,
             });
             Ok(Reply::Switches(list.collect()))
