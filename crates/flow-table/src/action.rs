@@ -223,10 +223,7 @@ impl Action {
     }
 
     /// Checks actions on packets of which nothing is known.
-    ///
-    /// # Errors
-    /// The action that no packet can be given.
-    pub fn check_all(actions: &[Action]) -> Result<(), ActionError> {
+    pub(crate) fn check_all(actions: &[Action]) -> Result<(), ActionError> {
         if actions.len() > MAX_ACTIONS {
             return Err(ActionError::TooMany);
         }

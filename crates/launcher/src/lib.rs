@@ -19,9 +19,7 @@
 
 #![forbid(unsafe_code)]
 
-mod agent;
 mod cgroup;
-mod child;
 mod client;
 mod devices;
 mod error;

@@ -1,6 +1,5 @@
 //! The subcommands: a file for each.
 
-pub(crate) mod agent;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod click;

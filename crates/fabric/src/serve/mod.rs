@@ -1,9 +1,7 @@
 //! Carries out the orders of a daemon.
 
-mod agent;
 mod answer;
 mod connection;
 
-pub use agent::serve_agent;
 pub(crate) use connection::report;
 pub use connection::serve;
