@@ -1,7 +1,10 @@
 //! The error of an operation.
 
+use crate::boxes::summary;
 use model::escape::EscapedText;
-use model::{BoxName, Diagnostic, MacAddr, PipeName, PortName, Size, Subject, SwitchName, with_causes};
+use model::{
+    BoxName, CrashReport, Diagnostic, MacAddr, PipeName, PortName, Size, Subject, SwitchName, with_causes,
+};
 use protocol::fabric::{CreateFailure, FabricError};
 use sandbox::{CallError, CreateError, SystemError};
 use std::error::Error;
@@ -59,8 +62,8 @@ pub(crate) enum OperationError {
     Gone(BoxName),
     /// The box crashed while it started.
     CrashedAtStart {
-        /// What it did.
-        cause: String,
+        /// The report of the crash.
+        report: Box<CrashReport>,
         /// Its private memory, if that was not enough.
         memory: Option<Size>,
     },
@@ -190,12 +193,12 @@ impl From<&OperationError> for FabricError {
             OperationError::Create(cause) => Self::Create(create_failure(cause), with_causes(cause)),
             OperationError::Timeout(name, time) => Self::Timeout(name.clone(), *time),
             OperationError::Gone(name) => Self::Gone(name.clone()),
-            OperationError::CrashedAtStart { cause, memory: None } => {
-                Self::Create(CreateFailure::Internal, format!("it crashed: {cause}"))
+            OperationError::CrashedAtStart { report, memory: None } => {
+                Self::Create(CreateFailure::Internal, format!("it crashed: {}", summary(report)))
             }
-            OperationError::CrashedAtStart { cause, memory: Some(memory) } => Self::Create(
+            OperationError::CrashedAtStart { report, memory: Some(memory) } => Self::Create(
                 CreateFailure::Settings,
-                format!("it crashed: {cause}; its configuration needs more memory than {memory} (--memory)"),
+                format!("it crashed: {}; its configuration needs more memory than {memory}", summary(report)),
             ),
             OperationError::Broken(name, cause) => Self::Broken(name.clone(), with_causes(cause)),
             OperationError::Ending => Self::Ending,

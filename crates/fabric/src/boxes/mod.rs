@@ -22,7 +22,7 @@ pub(crate) use factory::SandboxFactory;
 pub(crate) use instance::{FinalStatus, Instance};
 pub(crate) use managed_box::{ManagedBox, PastAccount, Phase};
 pub(crate) use output_store::{OutputStore, StoreResult};
-pub(crate) use report::{ExitStatus, report};
+pub(crate) use report::{ExitStatus, report, summary};
 pub(crate) use sandbox_kind::reported_sandbox;
 pub(crate) use share::Share;
 pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};

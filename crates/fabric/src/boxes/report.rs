@@ -64,6 +64,12 @@ pub(crate) fn report(end: &ExitStatus) -> CrashReport {
     }
 }
 
+/// What a report says in a few words: the cause, and the element.
+pub(crate) fn summary(report: &CrashReport) -> String {
+    let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
+    report.cause.clone() + &at
+}
+
 fn batch(found: &boundary::CrashBatch) -> Option<CrashBatch> {
     let packet = |packet: &boundary::CrashPacket| CrashPacket {
         length: packet.length,

@@ -73,7 +73,11 @@ impl Fabric {
                 inner.close();
                 inner.phase = before;
                 Err(match (failure, end) {
-                    (OperationError::Gone(_), Some(end)) => crash_at_start(&end, definition.memory),
+                    (
+                        OperationError::Gone(_),
+                        Some(end @ (ExitStatus::Crashed(_) | ExitStatus::Vanished { .. })),
+                    ) => crash_at_start(&end, definition.memory),
+                    // It was stopped or killed meanwhile, or something else failed.
                     (failure, _) => failure,
                 })
             }
@@ -216,15 +220,13 @@ impl Fabric {
     }
 }
 
-/// The error for a box that ended on its own while it was started.
+/// The error for a box that crashed while it was started.
 fn crash_at_start(end: &ExitStatus, memory: Size) -> OperationError {
-    let report = report(end);
-    let at = report.element.map(|element| format!(" in {element}")).unwrap_or_default();
     let memory = match end {
         ExitStatus::Crashed(crash) if crash.cause == CrashCause::OutOfMemory => Some(memory),
         _ => None,
     };
-    OperationError::CrashedAtStart { cause: report.cause + &at, memory }
+    OperationError::CrashedAtStart { report: Box::new(report(end)), memory }
 }
 
 /// The state of a configuration that was just installed.

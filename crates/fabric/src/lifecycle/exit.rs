@@ -1,7 +1,7 @@
 //! Handles the end of a box.
 
 use super::state::Fabric;
-use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, report};
+use crate::boxes::{ExitStatus, FinalStatus, Instance, ManagedBox, Phase, report, summary};
 use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
 use model::{EventKind, Restart, with_causes};
 use std::sync::Arc;
@@ -57,10 +57,9 @@ impl Fabric {
         inner.close();
         if crashed {
             let report = report(&end);
-            let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
             let message = match end {
                 ExitStatus::Killed => format!("box {} was killed on request", managed.name),
-                _ => format!("box {} crashed: {}{at}", managed.name, report.cause),
+                _ => format!("box {} crashed: {}", managed.name, summary(&report)),
             };
             let message = message + &lost(waiting, held);
             inner.crash = Some(report);
