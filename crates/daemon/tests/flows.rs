@@ -204,7 +204,7 @@ fn a_stack_has_flows() {
     assert_eq!(changes.changes.len(), 2, "{changes:?}");
     let first = [
         r#"1 "tcp dst port 80" to to.0, priority 32768"#.to_string(),
-        r#"2 "all packets" to normal, priority 0"#.to_string(),
+        r#"2 all packets to normal, priority 0"#.to_string(),
     ];
     assert_eq!(outputs(), first);
     let by_hand =
@@ -217,7 +217,7 @@ fn a_stack_has_flows() {
     // Another flow with the same match, and one less.
     let other = r#"{"output": "drop", "match": "tcp dst port 80"}"#;
     let changes = supervisor.diff_stack(&edge, &stack(&[other])).unwrap();
-    let detail = r#"without flow 1: "tcp dst port 80" to to.0, priority 32768; without flow 2: "all packets" to normal, priority 0; with flow "tcp dst port 80" to drop, priority 32768"#;
+    let detail = r#"without flow 1: "tcp dst port 80" to to.0, priority 32768; without flow 2: all packets to normal, priority 0; with flow "tcp dst port 80" to drop, priority 32768"#;
     assert_eq!(changes.changes[0].detail, detail);
     assert_eq!(outputs().len(), 3);
     supervisor.apply_stack(&edge, stack(&[other])).unwrap();
@@ -245,4 +245,25 @@ fn a_stack_has_flows() {
     let learning = CreateSwitch { flows: vec![flow(web)], ..CreateSwitch::new(switch("wan")) };
     let failure = supervisor.create_switch(learning).unwrap_err();
     assert!(failure.to_string().contains("steering"), "{failure}");
+}
+
+/// A definition with all flows that a switch can have is compared and applied in a time that grows with their number.
+#[test]
+fn a_stack_has_many_flows() {
+    let supervisor = supervisor();
+    let edge = "edge".parse().unwrap();
+    let stack = |first: u32| {
+        let text = |number| {
+            format!(r#"{{"output": "drop", "match": "src host 10.0.{}.{}"}}"#, number / 250, number % 250)
+        };
+        let flows = (first..first + 4000).map(|number| flow(&text(number))).collect();
+        let lan = CreateSwitch { mode: SwitchMode::Steering, flows, ..CreateSwitch::new(switch("lan")) };
+        Stack { switches: vec![lan], ..Stack::default() }
+    };
+    supervisor.apply_stack(&edge, stack(0)).unwrap();
+    assert_eq!(flows(&supervisor).len(), 4000);
+    let changes = supervisor.apply_stack(&edge, stack(1)).unwrap();
+    let detail = &changes.changes[0].detail;
+    assert_eq!((detail.matches("without flow").count(), detail.matches("with flow").count()), (1, 1));
+    assert_eq!(flows(&supervisor).last().unwrap().id, 4001);
 }

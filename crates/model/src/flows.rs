@@ -13,7 +13,7 @@ use crate::text::as_text;
 const DEFAULT_PRIORITY: u16 = 0x8000;
 
 /// Where a flow sends its packets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FlowOutput {
     /// To a port of the switch.
     Port(PortName),
@@ -60,7 +60,7 @@ as_text!(
 );
 
 /// A flow to add to a steering switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddFlow {
     /// The condition on its packets: an expression of `IPClassifier`, such as `tcp dst port 80 or 443`. Absent: all
@@ -107,7 +107,10 @@ impl AddFlow {
 
 impl fmt::Display for AddFlow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.condition.as_deref().unwrap_or("all packets"))?;
+        match &self.condition {
+            Some(text) => write!(f, "{text:?}")?,
+            None => f.write_str("all packets")?,
+        }
         if let Some(port) = &self.in_port {
             write!(f, " from {port}")?;
         }

@@ -60,7 +60,7 @@ pub(crate) struct StoredFlows {
 /// A switch as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSwitch {
-    /// Its definition, with its current ports.
+    /// Its definition, with its current ports. Its flows are in `flows`.
     pub(crate) definition: CreateSwitch,
     /// Addresses that were set at run time, in addition to those in the ports' definitions.
     pub(crate) addresses: Vec<(MacAddr, PortName)>,

@@ -297,7 +297,7 @@ impl Supervisor {
                     gone.add(Holdings::SWITCH);
                 }
                 StackStep::ShareSwitch(name, _) => self.require_own(&Subject::from(name))?,
-                StackStep::AddFlow(name, _) | StackStep::RemoveFlow(name, _) => {
+                StackStep::ChangeFlows(name, _) => {
                     // New switches were checked with the definition.
                     let is_there = self.0.switches().contains_key(name);
                     if is_there {

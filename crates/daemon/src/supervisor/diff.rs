@@ -1,7 +1,9 @@
 //! Compares the definitions in a stack with the existing boxes and switches.
 
-use crate::store::{StoredFlow, StoredFlows, StoredSwitch};
+use super::flows::FlowChanges;
+use crate::store::{StoredFlows, StoredSwitch};
 use api::{AddFlow, AddPort, CreateBox, CreateSwitch, File, PortName, StackName};
+use std::collections::HashSet;
 
 /// The difference between an existing box and its definition in a stack.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -128,22 +130,16 @@ pub(super) fn diff_ports(
     Ok(found)
 }
 
-/// The flows of a stack at a switch to remove, and those to add. Flows that the stack did not make stay.
-pub(super) fn diff_flows(
-    there: &StoredFlows,
-    wanted: &[AddFlow],
-    stack: &StackName,
-) -> (Vec<StoredFlow>, Vec<AddFlow>) {
-    let mut new: Vec<AddFlow> = wanted.iter().map(AddFlow::with_priority).collect();
-    let ours = there.list.iter().filter(|stored| stored.stack.as_ref() == Some(stack));
-    let mut gone = Vec::new();
-    for stored in ours {
-        match new.iter().position(|flow| *flow == stored.flow) {
-            Some(found) => drop(new.remove(found)),
-            None => gone.push(stored.clone()),
-        }
+/// Compares the flows of a switch with those in a stack. Flows that the stack did not make stay.
+pub(super) fn diff_flows(there: &StoredFlows, wanted: &[AddFlow], stack: &StackName) -> FlowChanges {
+    let ours = || there.list.iter().filter(|stored| stored.stack.as_ref() == Some(stack));
+    let known: HashSet<&AddFlow> = ours().map(|stored| &stored.flow).collect();
+    let wanted: Vec<AddFlow> = wanted.iter().map(AddFlow::with_priority).collect();
+    let kept: HashSet<&AddFlow> = wanted.iter().collect();
+    FlowChanges {
+        gone: ours().filter(|stored| !kept.contains(&stored.flow)).cloned().collect(),
+        new: wanted.iter().filter(|flow| !known.contains(flow)).cloned().collect(),
     }
-    (gone, new)
 }
 
 #[cfg(test)]

@@ -9,10 +9,12 @@ use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredFlow, StoredFlows, StoredSwitch};
 use api::{
-    AddFlow, CreateSwitch, EventKind, FlowOutput, FlowStatus, StackName, SwitchMode, SwitchName, with_causes,
+    AddFlow, CreateSwitch, EventKind, FlowOutput, FlowStatus, PortName, StackName, SwitchMode, SwitchName,
+    with_causes,
 };
 use flow_table::Match;
 use protocol::fabric::{FieldMatch, FlowDefinition, orders};
+use std::collections::{BTreeSet, HashSet};
 
 /// The flow as numbers, for the fabric.
 fn definition(id: u64, flow: &AddFlow) -> Result<FlowDefinition, OperationError> {
@@ -33,17 +35,26 @@ pub(super) fn check_flows(switch: &CreateSwitch) -> Result<(), OperationError> {
     if switch.mode != SwitchMode::Steering && !switch.flows.is_empty() {
         return Err(RequestError::FlowsWithoutSteering(name()).into());
     }
-    for (number, flow) in switch.flows.iter().enumerate() {
+    let mut known = HashSet::new();
+    for flow in &switch.flows {
         if flow.is_temporary() {
             return Err(RequestError::FlowWithTimeout(name()).into());
         }
-        let same = |other: &AddFlow| other.with_priority() == flow.with_priority();
-        if switch.flows.iter().skip(number + 1).any(same) {
+        if !known.insert(flow.with_priority()) {
             return Err(RequestError::DuplicateFlow(name()).into());
         }
         definition(0, flow)?;
     }
     Ok(())
+}
+
+/// Flows of one switch to remove and to add.
+#[derive(Debug, Default)]
+pub(super) struct FlowChanges {
+    /// Stored flows to remove. If that is undone, their counters begin at zero.
+    pub(super) gone: Vec<StoredFlow>,
+    /// Flows to add.
+    pub(super) new: Vec<AddFlow>,
 }
 
 impl Supervisor {
@@ -73,75 +84,68 @@ impl Supervisor {
     pub fn add_flow(&self, switch: &SwitchName, request: &AddFlow) -> Result<FlowStatus, OperationError> {
         let flow = request.with_priority();
         definition(0, &flow)?;
-        let id = self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
-            self.put_flow(operation, switch, &flow, None)
+        let mut added = 0;
+        self.operate(Action::Change, switch, &|| vec![Claim::change(switch)], |operation| {
+            let changes = FlowChanges { new: vec![flow.clone()], ..FlowChanges::default() };
+            added = self.change_flows(operation, switch, changes, None)?;
+            Ok(())
         })?;
-        Ok(FlowStatus { id, flow, packets: 0, bytes: 0, age_seconds: 0, unused_seconds: 0 })
+        Ok(FlowStatus { id: added, flow, packets: 0, bytes: 0, age_seconds: 0, unused_seconds: 0 })
     }
 
-    /// Adds a flow as a step of an operation, possibly for a stack. Returns its number.
-    pub(super) fn put_flow(
+    /// Removes and adds flows as a step of an operation, possibly of a stack. Returns the last number that a flow got.
+    pub(super) fn change_flows(
         &self,
         operation: &mut Operation,
         switch: &SwitchName,
-        flow: &AddFlow,
+        changes: FlowChanges,
         stack: Option<&StackName>,
     ) -> Result<u64, OperationError> {
-        let flow = flow.with_priority();
-        let mut definition = definition(0, &flow)?;
+        let FlowChanges { gone, new } = changes;
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
-        let output = match &flow.output {
-            FlowOutput::Port(port) => Some(port),
-            _ => None,
-        };
+        let before = stored.clone();
         let ports = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
-        for port in output.into_iter().chain(&flow.in_port) {
-            if !ports.iter().any(|found| found.port.name == *port) {
+        let ports: BTreeSet<PortName> = ports.into_iter().map(|found| found.port.name).collect();
+        let removed: BTreeSet<u64> = gone.iter().map(|flow| flow.id).collect();
+        stored.flows.list.retain(|flow| !removed.contains(&flow.id));
+        let mut added = Vec::new();
+        for flow in new {
+            let output = match &flow.output {
+                FlowOutput::Port(port) => Some(port),
+                _ => None,
+            };
+            if let Some(port) = output.into_iter().chain(&flow.in_port).find(|port| !ports.contains(*port)) {
                 return Err(OperationError::NoPort(switch.clone(), port.clone()));
             }
+            stored.flows.last = stored.flows.last.saturating_add(1);
+            added.push(StoredFlow {
+                id: stored.flows.last,
+                flow: flow.with_priority(),
+                stack: stack.cloned(),
+            });
         }
-        let id = stored.flows.last.saturating_add(1);
-        definition.id = id;
-        self.0.fabrics.ask(orders::AddFlow { switch: switch.clone(), flow: definition })?;
-        let (at, before) = (switch.clone(), stored.clone());
+        let (at, taken, put) = (switch.clone(), gone.clone(), added.clone());
         operation.undo_by(move |supervisor| {
             let _change = supervisor.0.change();
-            // If the fabric has ended, it has no flow.
-            let _ = supervisor.0.fabrics.ask(orders::RemoveFlow { switch: at.clone(), id });
-            // Before the next fabric can get it.
+            // What was not done yet is refused. If the fabric has ended, the next one gets the flows as they were.
+            for flow in put {
+                let _ = supervisor.0.fabrics.ask(orders::RemoveFlow { switch: at.clone(), id: flow.id });
+            }
+            for flow in taken {
+                let _ = supervisor.order_flow(&at, &flow);
+            }
             supervisor.0.switches().insert(at, before);
         });
-        stored.flows.last = id;
-        if !flow.is_temporary() {
-            stored.flows.list.push(StoredFlow { id, flow, stack: stack.cloned() });
+        for flow in gone {
+            self.0.fabrics.ask(orders::RemoveFlow { switch: switch.clone(), id: flow.id })?;
         }
+        added.iter().try_for_each(|flow| self.order_flow(switch, flow))?;
+        stored.flows.list.extend(added.into_iter().filter(|flow| !flow.flow.is_temporary()));
+        let last = stored.flows.last;
         operation.add(StoreChange::PutSwitch(stored.clone()));
         self.0.switches().insert(switch.clone(), stored);
-        Ok(id)
-    }
-
-    /// Removes a stored flow as a step of an operation. If that is undone, its counters begin at zero.
-    pub(super) fn take_flow(
-        &self,
-        operation: &mut Operation,
-        switch: &SwitchName,
-        gone: &StoredFlow,
-    ) -> Result<(), OperationError> {
-        let _change = self.0.change();
-        let mut stored = self.stored_switch(switch)?;
-        self.0.fabrics.ask(orders::RemoveFlow { switch: switch.clone(), id: gone.id })?;
-        let (at, before, flow) = (switch.clone(), stored.clone(), gone.clone());
-        operation.undo_by(move |supervisor| {
-            let _change = supervisor.0.change();
-            // If the fabric has ended, the next one gets it.
-            let _ = supervisor.order_flow(&at, &flow);
-            supervisor.0.switches().insert(at, before);
-        });
-        stored.flows.list.retain(|there| there.id != gone.id);
-        operation.add(StoreChange::PutSwitch(stored.clone()));
-        self.0.switches().insert(switch.clone(), stored);
-        Ok(())
+        Ok(last)
     }
 
     /// Removes a flow.

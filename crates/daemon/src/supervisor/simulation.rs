@@ -130,13 +130,10 @@ fn switches(supervisor: &Supervisor) -> Views {
         let addresses = addresses.into_iter().map(|entry| format!("{} {}", entry.mac, entry.port));
         // Other switches have none.
         let flows = supervisor.flows(&name).unwrap_or_default().into_iter();
-        let makers: BTreeMap<u64, StackName> =
-            supervisor.0.switches().get(&name).map_or_else(BTreeMap::new, |held| {
-                let made = held.flows.list.iter().filter_map(|flow| Some((flow.id, flow.stack.clone()?)));
-                made.collect()
-            });
+        // The fabric does not know who made them.
+        let held = supervisor.stored_switch(&name).unwrap().flows.list;
         let flows = flows.map(|found| {
-            let stack = makers.get(&found.id).cloned();
+            let stack = held.iter().find(|flow| flow.id == found.id).and_then(|flow| flow.stack.clone());
             format!("{:?}", StoredFlow { id: found.id, flow: found.flow, stack })
         });
         (name.to_string(), lines.chain(addresses).chain(flows).collect())

@@ -3,13 +3,13 @@
 use super::boxes::relied_on;
 use super::claims::Claim;
 use super::diff::{diff_box, diff_flows, diff_ports, diff_switch};
-use super::flows::check_flows;
+use super::flows::{FlowChanges, check_flows};
 use super::managed_box::ManagedBox;
 use super::operation::Operation;
 use super::state::Supervisor;
 use super::switches::{far_end, leads_to};
 use crate::error::{OperationError, RequestError};
-use crate::store::{Action, StoreChange, StoredFlow, StoredFlows, StoredStack, StoredSwitch};
+use crate::store::{Action, StoreChange, StoredFlows, StoredStack, StoredSwitch};
 use api::Subject;
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, Drift, EventKind, File, Install,
@@ -32,8 +32,7 @@ pub(super) enum StackStep {
     /// Gives a switch the flows of the one that it replaces.
     KeepFlows(SwitchName, StoredFlows),
     RemovePort(SwitchName, api::AddPort),
-    AddFlow(SwitchName, api::AddFlow),
-    RemoveFlow(SwitchName, StoredFlow),
+    ChangeFlows(SwitchName, FlowChanges),
     MakeBox(Box<CreateBox>),
     RemoveBox(Arc<ManagedBox>),
     /// Removes a box before another of its name is made, which keeps the writes to its handlers or not.
@@ -508,10 +507,9 @@ impl Supervisor {
             StackStep::AddPort(switch, port, maker) => {
                 self.make_port(operation, &switch, &port, maker.as_ref())?;
             }
-            StackStep::AddFlow(switch, flow) => {
-                self.put_flow(operation, &switch, &flow, Some(stack))?;
+            StackStep::ChangeFlows(switch, changes) => {
+                self.change_flows(operation, &switch, changes, Some(stack))?;
             }
-            StackStep::RemoveFlow(switch, stored) => self.take_flow(operation, &switch, &stored)?,
             StackStep::KeepFlows(switch, flows) => self.keep_flows(operation, &switch, flows)?,
             StackStep::SetAddress(switch, mac, port) => {
                 match self.put_address(operation, &switch, mac, &port) {
@@ -599,14 +597,15 @@ impl StackPlan {
     fn make_switch(&mut self, stack: &StackName, wanted: &api::CreateSwitch) {
         self.record(ChangeAction::Create, &wanted.name, &[]);
         self.make_switch_and_ports(stack, wanted);
-        self.flows
-            .extend(wanted.flows.iter().map(|flow| StackStep::AddFlow(wanted.name.clone(), flow.clone())));
+        if !wanted.flows.is_empty() {
+            let changes = FlowChanges { new: wanted.flows.clone(), ..FlowChanges::default() };
+            self.flows.push(StackStep::ChangeFlows(wanted.name.clone(), changes));
+        }
     }
 
     fn make_switch_and_ports(&mut self, stack: &StackName, wanted: &api::CreateSwitch) {
         let mut alone = wanted.clone();
         alone.ports.retain(|port| !connects_elsewhere(port));
-        alone.flows.clear();
         self.steps.push(StackStep::MakeSwitch(alone));
         let away = wanted.ports.iter().filter(|port| connects_elsewhere(port));
         let join =
@@ -634,11 +633,10 @@ impl StackPlan {
         }
         let found = diff_ports(there, &wanted.ports, stack).map_err(|port| foreign_port(wanted, port))?;
         let loses_flows = wanted.mode != SwitchMode::Steering;
-        if loses_flows && !there.flows.list.is_empty() {
-            differences.push(format!("{} flows that it loses", there.flows.list.len()));
-        }
         if !loses_flows {
             differences.extend(self.change_flows(stack, there, &wanted.flows));
+        } else if !there.flows.list.is_empty() {
+            differences.push(format!("{} flows that it loses", there.flows.list.len()));
         }
         self.record(ChangeAction::Replace, &wanted.name, &differences);
         self.steps.push(StackStep::RemoveSwitch(there.clone()));
@@ -668,17 +666,12 @@ impl StackPlan {
         there: &StoredSwitch,
         wanted: &[api::AddFlow],
     ) -> Vec<String> {
-        let name = &there.definition.name;
-        let (gone, new) = diff_flows(&there.flows, wanted, stack);
-        let mut differences: Vec<String> = Vec::new();
-        // A flow can take the place of another one with the same match.
-        for stored in gone {
-            differences.push(format!("without flow {}: {}", stored.id, stored.flow));
-            self.flows.push(StackStep::RemoveFlow(name.clone(), stored));
-        }
-        for flow in new {
-            differences.push(format!("with flow {flow}"));
-            self.flows.push(StackStep::AddFlow(name.clone(), flow));
+        let changes = diff_flows(&there.flows, wanted, stack);
+        let gone = changes.gone.iter().map(|stored| format!("without flow {}: {}", stored.id, stored.flow));
+        let new = changes.new.iter().map(|flow| format!("with flow {flow}"));
+        let differences: Vec<String> = gone.chain(new).collect();
+        if !differences.is_empty() {
+            self.flows.push(StackStep::ChangeFlows(there.definition.name.clone(), changes));
         }
         differences
     }

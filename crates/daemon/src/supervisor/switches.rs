@@ -1,7 +1,7 @@
 //! Creates, changes and lists switches and their ports.
 
 use super::claims::Claim;
-use super::flows::check_flows;
+use super::flows::{FlowChanges, check_flows};
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
@@ -78,20 +78,26 @@ impl Supervisor {
             std::iter::once(Claim::change(&name)).chain(request.ports.iter().filter_map(far_end)).collect();
         check_flows(&request)?;
         self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
-            let flows = std::mem::take(&mut request.flows);
+            let new = request.flows.clone();
             self.make_switch(operation, request, None)?;
-            flows.iter().try_for_each(|flow| self.put_flow(operation, &name, flow, None).map(drop))
+            if !new.is_empty() {
+                let changes = FlowChanges { new, ..FlowChanges::default() };
+                self.change_flows(operation, &name, changes, None)?;
+            }
+            Ok(())
         })?;
         self.show_switch(&name)
     }
 
-    /// Creates a switch, possibly as part of a stack. Boxes that wait for a switch of this name are attached to it.
+    /// Creates a switch, possibly as part of a stack. Boxes that wait for a switch of this name are attached to it. Its flows
+    /// are added later, because they name ports.
     pub(super) fn make_switch(
         &self,
         operation: &mut Operation,
-        request: CreateSwitch,
+        mut request: CreateSwitch,
         stack: Option<StackName>,
     ) -> Result<(), OperationError> {
+        request.flows.clear();
         let name = request.name.clone();
         self.fabric_of(&request.owner)?;
         let _change = self.0.change();
