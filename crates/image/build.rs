@@ -97,6 +97,14 @@ fn main() {
     let (profile, folder) = if optimised { ("release", "release") } else { ("dev", "debug") };
     let mut build = Command::new(cargo);
     build.args(["build", "--profile", profile, "--locked", "--target-dir"]).arg(&target).current_dir(&guest);
+    // The image, and its size, are the same wherever it is built. The flags of the guest's configuration are kept.
+    match root.canonicalize() {
+        Ok(root) => {
+            let flag = format!("--remap-path-prefix={}/=", root.display());
+            build.arg("--config").arg(format!("build.rustflags=[{flag:?}]"));
+        }
+        Err(error) => fail(&format!("the folder of the workspace: {error}")),
+    }
     for name in FOREIGN {
         build.env_remove(name);
     }
