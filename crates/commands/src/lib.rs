@@ -62,6 +62,7 @@ enum Command {
     Token(command::token::Arguments),
     Launcher(command::launcher::Arguments),
     Fabric(command::fabric::Arguments),
+    Agent(command::agent::Arguments),
     Upgrade(command::upgrade::Arguments),
     #[command(flatten)]
     Online(command::online::Command),
@@ -101,6 +102,7 @@ pub fn main(components: Components) -> ExitCode {
         Command::Token(arguments) => command::token::run(&arguments),
         Command::Launcher(arguments) => command::launcher::run(&arguments),
         Command::Fabric(arguments) => command::fabric::run(&arguments),
+        Command::Agent(arguments) => command::agent::run(&arguments),
         Command::Upgrade(arguments) => command::upgrade::run(&arguments),
         Command::Online(command) => command::online::run(&command),
         Command::Completion(arguments) => command::completion::run(&arguments),

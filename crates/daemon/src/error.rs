@@ -4,8 +4,8 @@ use crate::file_system::FileSystem;
 use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
-    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, Owner, PortName, Right,
-    StackName, Subject, SwitchName,
+    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, MAX_CONTROLLERS, Owner,
+    PortName, Right, StackName, Subject, SwitchName,
 };
 use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
@@ -113,6 +113,12 @@ pub enum RequestError {
     OwnExternal(SwitchName),
     /// A switch that is no steering switch has flows.
     FlowsWithoutSteering(SwitchName),
+    /// A switch that is no steering switch has controllers.
+    ControllersWithoutSteering(SwitchName),
+    /// A switch without controllers states what it does without them.
+    FailModeWithoutControllers(SwitchName),
+    /// A switch has too many controllers, or one twice.
+    Controllers(SwitchName),
     /// A flow in the definition of a switch has a timeout.
     FlowWithTimeout(SwitchName),
     /// A switch has the same flow twice.
@@ -145,6 +151,8 @@ pub enum AccessError {
     },
     /// The request names devices or files of the host, of this kind.
     HostDevice(&'static str),
+    /// A switch with OpenFlow controllers: the host connects to them.
+    Controllers,
     /// The request asks for more than the usual weight.
     Weight,
     /// A box would send from other addresses than its own.
@@ -375,6 +383,15 @@ impl fmt::Display for RequestError {
             Self::FlowsWithoutSteering(name) => {
                 write!(f, "switch {name} has flows: it needs the mode steering")
             }
+            Self::ControllersWithoutSteering(name) => {
+                write!(f, "switch {name} has controllers: it needs the mode steering")
+            }
+            Self::FailModeWithoutControllers(name) => {
+                write!(f, "switch {name} has a fail mode, but no controllers")
+            }
+            Self::Controllers(name) => {
+                write!(f, "switch {name} has a controller twice, or more than {MAX_CONTROLLERS}")
+            }
             Self::FlowWithTimeout(name) => write!(
                 f,
                 "a flow of switch {name} has a timeout: only flows without one are part of a definition; add it with clickbox flow add"
@@ -419,6 +436,9 @@ impl fmt::Display for AccessError {
             }
             Self::Owner { own, wanted } => {
                 write!(f, "the token is for objects of {own}: it can't create objects of {wanted}")
+            }
+            Self::Controllers => {
+                f.write_str("only administrators can give a switch controllers, to which the host connects")
             }
             Self::HostDevice(kind) => write!(f, "only administrators can connect {kind} of the host"),
             Self::Weight => {

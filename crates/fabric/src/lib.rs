@@ -33,7 +33,7 @@ mod serve;
 
 pub use lifecycle::{Fabric, StartError};
 pub use run::run;
-pub use serve::serve;
+pub use serve::{serve, serve_agent};
 
 /// Settings of a fabric.
 #[derive(Clone, Debug)]

@@ -3,12 +3,13 @@
 use crate::Settings;
 use crate::filter;
 use crate::lifecycle::{Fabric, StartError};
-use crate::serve::{report, serve};
+use crate::serve::{report, serve, serve_agent};
 use protocol::Channel;
 use protocol::launcher::{FabricEnd, MAX_REQUEST, SuccessorListener, ToFabric};
 use sandbox::{Forker, HostSettings, KvmDevice};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a fabric without boxes waits for a daemon.
@@ -24,6 +25,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 enum Event {
     /// A daemon connects.
     Connected(Channel),
+    /// The agent connects.
+    Agent(Channel),
     /// The connection with this number has ended.
     Disconnected(u64, Option<String>),
     /// The launcher has gone: no other daemon can connect, unless another launcher can and does.
@@ -64,6 +67,9 @@ fn listen(mut launcher: Channel, mut successors: Option<SuccessorListener>, even
                     // The main thread ends last.
                     let _ = events.send(Event::Connected(Channel::from(descriptor)));
                 }
+                (ToFabric::Agent, Some(descriptor)) => {
+                    let _ = events.send(Event::Agent(Channel::from(descriptor)));
+                }
                 // Without a listener, this fabric ends some time after its launcher and its daemon.
                 (ToFabric::Successor, Some(socket)) => successors = SuccessorListener::listen(socket).ok(),
                 _ => {}
@@ -84,6 +90,7 @@ fn listen(mut launcher: Channel, mut successors: Option<SuccessorListener>, even
 fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) {
     let mut number = 0;
     let mut current: Option<(u64, Arc<Channel>)> = None;
+    let mut agent: Option<(Arc<Channel>, JoinHandle<()>)> = None;
     let mut is_abandoned = false;
     let mut adoption_timeout = Duration::ZERO;
     // Since when there has been neither a launcher nor a daemon.
@@ -104,6 +111,16 @@ fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) 
                     let why = serve(&fabric, &channel);
                     let _ = sender.send(Event::Disconnected(number, why));
                 });
+            }
+            Ok(Event::Agent(channel)) => {
+                if let Some((before, thread)) = agent.take() {
+                    before.shut_down();
+                    // What it leaves must not be taken for the next one's. A thread that panicked needs no further cleanup.
+                    let _ = thread.join();
+                }
+                let (own, fabric) = (Arc::new(channel), fabric.clone());
+                let channel = own.clone();
+                agent = Some((own, std::thread::spawn(move || serve_agent(&fabric, &channel))));
             }
             Ok(Event::Disconnected(ended, why)) => {
                 if let Some(why) = why {

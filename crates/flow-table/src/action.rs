@@ -223,7 +223,10 @@ impl Action {
     }
 
     /// Checks actions on packets of which nothing is known.
-    pub(crate) fn check_all(actions: &[Action]) -> Result<(), ActionError> {
+    ///
+    /// # Errors
+    /// The action that no packet can be given.
+    pub fn check_all(actions: &[Action]) -> Result<(), ActionError> {
         if actions.len() > MAX_ACTIONS {
             return Err(ActionError::TooMany);
         }

@@ -31,9 +31,15 @@ pub struct EntryFlags {
     pub reset_counts: bool,
 }
 
+/// Who adds entries. Changes of one owner neither modify, replace nor delete the entries of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Owner(pub u8);
+
 /// A change of the flow entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
+    /// Whose change it is. Not part of the message: the switch states it.
+    pub owner: Owner,
     /// What to do.
     pub command: Command,
     /// The table; `None` (`OFPTT_ALL`) for all, which only deletions may state.
@@ -65,6 +71,7 @@ impl Change {
     #[must_use]
     pub fn new(command: Command, matching: Match, priority: u16) -> Self {
         Self {
+            owner: Owner::default(),
             command,
             table: Some(0),
             matching,
@@ -154,6 +161,8 @@ pub enum FlowModError {
     },
     /// Another entry of the same priority can match the same packet (`OFPFMFC_OVERLAP`).
     Overlap,
+    /// The entry with this match and priority belongs to another owner (`OFPFMFC_EPERM`).
+    OtherOwner,
     /// A timeout is zero (`OFPFMFC_BAD_TIMEOUT`).
     BadTimeout,
     /// The goto instruction names this table or an earlier one, or one that does not exist (`OFPBIC_BAD_TABLE_ID`).
@@ -183,6 +192,9 @@ impl fmt::Display for FlowModError {
                 write!(formatter, "the entries would take more than {limit} bytes, the limit")
             }
             Self::Overlap => formatter.write_str("an entry of the same priority can match the same packet"),
+            Self::OtherOwner => {
+                formatter.write_str("another owner has an entry with this match and priority")
+            }
             Self::BadTimeout => formatter.write_str("a timeout is zero"),
             Self::BadGoto { from, to } => {
                 write!(formatter, "table {from} can't continue in table {to}: only later tables, below 64")

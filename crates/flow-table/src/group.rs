@@ -14,6 +14,9 @@ pub const MAX_GROUPS: usize = 1 << 16;
 /// Buckets of a group. Each packet of a group of the type `all` is copied for each of them.
 const MAX_BUCKETS: usize = 1024;
 
+/// Buckets that a packet takes. Groups that lead to each other could otherwise copy it without end.
+const MAX_BUCKETS_OF_PACKET: usize = 4096;
+
 /// Groups that lead to each other. Longer chains are refused, because each level needs a copy of the frame.
 const MAX_DEPTH: usize = 8;
 
@@ -243,6 +246,7 @@ impl Groups {
 
     /// Processes a frame by a group, without changing the caller's frame.
     ///
+    /// At most 4,096 buckets are performed: groups that lead to each other could otherwise copy a packet without end.
     /// Of the effects, [`Effects::group`] is never called: groups that buckets lead to are processed too. A group that
     /// does not exist, or that has no live bucket to choose, drops the packet.
     pub fn perform(
@@ -253,7 +257,7 @@ impl Groups {
         context: GroupContext<'_>,
         effects: &mut impl Effects,
     ) {
-        let mut effects = Nested { effects, groups: Vec::new() };
+        let mut effects = Nested { effects, groups: Vec::new(), buckets: MAX_BUCKETS_OF_PACKET };
         self.perform_at(0, number, frame, state, context, &mut effects);
     }
 
@@ -276,6 +280,8 @@ impl Groups {
             else {
                 continue;
             };
+            let Some(left) = effects.buckets.checked_sub(1) else { return };
+            effects.buckets = left;
             counters.count(frame);
             let mut buffer = self.buffers.pop().unwrap_or_default();
             buffer.set(frame);
@@ -422,6 +428,8 @@ fn score(flow_hash: u64, bucket: &Bucket) -> f64 {
 struct Nested<'a, E> {
     effects: &'a mut E,
     groups: Vec<u32>,
+    /// Buckets that may still be performed.
+    buckets: usize,
 }
 
 impl<E: Effects> Effects for Nested<'_, E> {

@@ -49,7 +49,7 @@ mod tuple;
 pub use action::{Action, ActionError, Instructions, Operation, Output};
 pub use action_set::ActionSet;
 pub use cache::{BATCH, CacheCapacity, CacheCounters, FlowCache};
-pub use change::{Change, Command, EntryFlags, FlowModError, FlowRemoved, RemovalReason, Summary};
+pub use change::{Change, Command, EntryFlags, FlowModError, FlowRemoved, Owner, RemovalReason, Summary};
 pub use extract::{Arrival, Fragment, Ingress};
 pub use field::Field;
 pub use flow::Seed;
@@ -60,6 +60,6 @@ pub use matching::{Match, MatchError};
 pub use meter::{
     Band, BandType, MAX_BANDS, MAX_METERS, Meter, MeterCounters, MeterDefinition, MeterError, Meters,
 };
-pub use path::{Path, PathId, Resume};
+pub use path::{LastEntry, Path, PathId, Resume};
 pub use perform::{Effects, FrameBuffer, MeterVerdict, OutputState, Performed, perform};
 pub use pipeline::{Entry, Limits, Pipeline, TABLES, TableCounters};

@@ -23,6 +23,19 @@ pub(crate) struct Step {
     pub(crate) entry: u32,
 }
 
+/// The entry that a packet matched last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastEntry {
+    /// Its table.
+    pub table: u8,
+    /// Its cookie.
+    pub cookie: u64,
+    /// Whether it is a table-miss entry: of priority zero, for all packets (OpenFlow 1.3.5, 5.4).
+    pub is_table_miss: bool,
+    /// The metadata of the packet afterwards.
+    pub metadata: u64,
+}
+
 /// What happens to the packets that match one sequence of entries.
 #[derive(Debug)]
 pub struct Path {
@@ -30,6 +43,7 @@ pub struct Path {
     pub(crate) steps: Box<[Step]>,
     operations: Box<[Operation]>,
     resume: Option<Resume>,
+    last: Option<LastEntry>,
 }
 
 impl Path {
@@ -38,8 +52,9 @@ impl Path {
         steps: Box<[Step]>,
         operations: Vec<Operation>,
         resume: Option<Resume>,
+        last: Option<LastEntry>,
     ) -> Self {
-        Self { start, steps, operations: operations.into(), resume }
+        Self { start, steps, operations: operations.into(), resume, last }
     }
 
     /// The steps to perform on the packet, in this order. Without an output among them the packet is dropped.
@@ -59,6 +74,12 @@ impl Path {
     #[must_use]
     pub fn is_miss(&self) -> bool {
         self.steps.last().is_none_or(|step| step.entry == NO_ENTRY)
+    }
+
+    /// The entry that the packet matched last; `None` if it matched none.
+    #[must_use]
+    pub fn last(&self) -> Option<LastEntry> {
+        self.last
     }
 
     /// The tables that the packet visited.

@@ -10,7 +10,7 @@ use crate::path::{Hot, NO_ENTRY, Paths, Step};
 use crate::table::{Entries, StoredEntry, Table};
 use crate::{
     Action, ActionSet, Change, Command, EntryFlags, Field, FlowModError, FlowRemoved, Instructions, Key,
-    Match, Operation, Path, PathId, RemovalReason, Resume, Summary,
+    LastEntry, Match, Operation, Owner, Path, PathId, RemovalReason, Resume, Summary,
 };
 
 /// Tables of a pipeline.
@@ -59,6 +59,8 @@ pub struct TableCounters {
 /// An entry and its counters.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
+    /// Who added it.
+    pub owner: Owner,
     /// Its table.
     pub table: u8,
     /// Its match.
@@ -88,6 +90,7 @@ pub struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn of(entry: &'a StoredEntry) -> Self {
         Self {
+            owner: entry.owner,
             table: entry.table,
             matching: &entry.matching,
             priority: entry.priority,
@@ -206,6 +209,12 @@ impl Pipeline {
         removed
     }
 
+    /// When [`Pipeline::expire`] may remove the next entry.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Duration> {
+        self.deadlines.peek().map(|Reverse((deadline, ..))| Duration::from_nanos(*deadline))
+    }
+
     /// The path of a packet, by a search of the tables. [`Pipeline::count`] counts the packet.
     pub fn look_up(&mut self, key: &Key) -> PathId {
         self.make_room(1);
@@ -246,6 +255,22 @@ impl Pipeline {
         self.entries.iter().map(|(_, entry)| Entry::of(entry))
     }
 
+    /// A part of the entries with their counters: those in `count` places from the place `from`, in no particular order.
+    /// Returns the place where the next part begins; `None` after the last one. Entries that are added or removed
+    /// between the parts may be left out.
+    pub fn entries_from(&mut self, from: u32, count: u32, mut visit: impl FnMut(Entry<'_>)) -> Option<u32> {
+        let end = from.saturating_add(count).min(self.entries.places());
+        for slot in from..end {
+            if self.entries.get(slot).is_some() {
+                self.settle_entry(slot);
+            }
+            if let Some(entry) = self.entries.get(slot) {
+                visit(Entry::of(entry));
+            }
+        }
+        (end < self.entries.places()).then_some(end)
+    }
+
     /// The entry with this match and priority, with its counters.
     pub fn entry(&mut self, table: u8, matching: &Match, priority: u16) -> Option<Entry<'_>> {
         let place = self.tables.get(usize::from(table))?;
@@ -278,6 +303,20 @@ impl Pipeline {
         let counters = self.tables.get(usize::from(table))?;
         let active = self.entries.iter().filter(|(_, entry)| entry.table == table).count();
         Some(TableCounters { active, lookups: counters.lookups, matches: counters.matches })
+    }
+
+    /// Counters of all tables, in their order.
+    pub fn counters(&mut self) -> Vec<TableCounters> {
+        self.settle_all();
+        let counters =
+            |table: &Table| TableCounters { active: 0, lookups: table.lookups, matches: table.matches };
+        let mut list: Vec<TableCounters> = self.tables.iter().map(counters).collect();
+        for (_, entry) in self.entries.iter() {
+            if let Some(counters) = list.get_mut(usize::from(entry.table)) {
+                counters.active += 1;
+            }
+        }
+        list
     }
 
     /// Number of different masks in a table: the hash lookups that a search of it takes at most.
@@ -389,7 +428,7 @@ impl Pipeline {
         let mut set = start_resume.map_or_else(ActionSet::default, |resume| resume.set.clone());
         let (mut metadata, mut metadata_mask) =
             start_resume.map_or((0, 0), |resume| (resume.metadata, resume.metadata_mask));
-        let mut resume = None;
+        let (mut resume, mut last) = (None, None);
         for (at, step) in steps.iter().enumerate() {
             let Some(entry) = self.entries.get(step.entry) else {
                 // Dropped in a table without a table-miss entry (5.4): the action set is not performed.
@@ -406,6 +445,12 @@ impl Pipeline {
                 metadata = metadata & !mask | value & mask;
                 metadata_mask |= mask;
             }
+            last = Some(LastEntry {
+                table: entry.table,
+                cookie: entry.cookie,
+                is_table_miss: entry.priority == 0 && entry.matching == Match::any(),
+                metadata,
+            });
             if at + 1 == steps.len() {
                 match instructions.goto {
                     None => operations.extend(set.actions().map(Operation::Action)),
@@ -416,7 +461,7 @@ impl Pipeline {
                 }
             }
         }
-        Path::new(start, steps, operations, resume)
+        Path::new(start, steps, operations, resume, last)
     }
 
     fn add(&mut self, change: &Change, table: u8, now: Duration) -> Result<(), FlowModError> {
@@ -427,6 +472,9 @@ impl Pipeline {
         }
         let Some(place) = self.tables.get(usize::from(table)) else { return Err(FlowModError::BadTable) };
         let replaced = place.find_strict(&self.entries, &change.matching, change.priority, self.seed);
+        if replaced.and_then(|slot| self.entries.get(slot)).is_some_and(|entry| entry.owner != change.owner) {
+            return Err(FlowModError::OtherOwner);
+        }
         if change.flags.check_overlap
             && place.has_overlap(&self.entries, table, &change.matching, change.priority, replaced)
         {
@@ -515,7 +563,8 @@ impl Pipeline {
     /// The entries that a modification or deletion concerns.
     fn selected(&self, change: &Change) -> Vec<u32> {
         let fits = |entry: &StoredEntry| {
-            (entry.cookie ^ change.cookie) & change.cookie_mask == 0
+            entry.owner == change.owner
+                && (entry.cookie ^ change.cookie) & change.cookie_mask == 0
                 && (!matches!(change.command, Command::Delete | Command::DeleteStrict)
                     || (change.out_port.is_none_or(|port| entry.instructions.has_output(port))
                         && change.out_group.is_none_or(|group| entry.instructions.has_group(group))))

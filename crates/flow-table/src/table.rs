@@ -16,6 +16,7 @@ pub(crate) struct StoredEntry {
     pub(crate) rank: u64,
     /// The entry of the same match and next lower priority.
     next: u32,
+    pub(crate) owner: crate::Owner,
     pub(crate) table: u8,
     pub(crate) priority: u16,
     pub(crate) cookie: u64,
@@ -38,6 +39,7 @@ impl StoredEntry {
             matching: change.matching,
             rank: u64::from(change.priority) << 48 | (u64::MAX >> 16) & !order,
             next: NO_ENTRY,
+            owner: change.owner,
             table,
             priority: change.priority,
             cookie: change.cookie,
@@ -90,6 +92,11 @@ impl Entries {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &StoredEntry)> {
         self.slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot as u32, entry.as_ref()?)))
+    }
+
+    /// Number of slots, used or not.
+    pub(crate) fn places(&self) -> u32 {
+        self.slots.len() as u32
     }
 
     pub(crate) fn len(&self) -> usize {

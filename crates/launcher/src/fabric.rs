@@ -1,7 +1,8 @@
 //! A fabric: one that this launcher started, or one that it adopted.
 
+use crate::agent::Agent;
 use crate::cgroup;
-use crate::privileges::number;
+use crate::child::{OWN_VARIABLES, failed};
 use crate::settings::Settings;
 use crate::successor::{self, Orphan};
 use protocol::launcher::{FabricState, Share, Shortfall, Step, ToFabric};
@@ -20,10 +21,6 @@ use std::time::{Duration, Instant};
 /// How long a fabric may take to end after SIGTERM, before it is killed.
 pub(crate) const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Variables of a service manager that concern the launcher alone.
-const OWN_VARIABLES: &[&str] =
-    &["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS"];
-
 /// A fabric that has not been reaped.
 #[derive(Debug)]
 pub(crate) struct Fabric {
@@ -33,6 +30,8 @@ pub(crate) struct Fabric {
     channel: Channel,
     /// It was told to end, and is killed at this time.
     kill_at: Option<Instant>,
+    /// Its agent, if a daemon asked for it.
+    pub(crate) agent: Option<Agent>,
 }
 
 /// How a fabric ended: unknown if an earlier launcher started it.
@@ -58,6 +57,7 @@ impl Fabric {
             pidfd: orphan.pidfd,
             channel: orphan.channel,
             kill_at: None,
+            agent: None,
         }
     }
 
@@ -91,7 +91,7 @@ impl Fabric {
             .map_err(|error| failed(Step::StartFabric, &end(&mut process, error.into())))?;
         let state = FabricState { number, pid, cgroups: Vec::new(), shortfalls: shortfalls.to_vec() };
         let process = Process::Child(process);
-        let mut fabric = Self { state, process, pidfd, channel, kill_at: None };
+        let mut fabric = Self { state, process, pidfd, channel, kill_at: None, agent: None };
         fabric.enter_cgroups(user, share.map(|share| share.weight));
         fabric.confine(share.map_or(&[], |share| &share.processors));
         Ok(fabric)
@@ -165,6 +165,24 @@ impl Fabric {
         let (ours, theirs) = Channel::pair().map_err(|error| failed(Step::MakeChannel, &error))?;
         self.tell(&ToFabric::Daemon, Some(theirs.into()))?;
         Ok(ours.into())
+    }
+
+    /// Starts its agent if that is due, and connects the two.
+    pub(crate) fn start_agent(
+        &mut self,
+        settings: &Settings,
+        user: Option<u32>,
+        now: Instant,
+    ) -> Result<(), Shortfall> {
+        let is_ending = self.is_ending();
+        let Some(agent) = self.agent.as_mut().filter(|agent| agent.due().is_some_and(|at| at <= now)) else {
+            return Ok(());
+        };
+        if is_ending {
+            return Ok(());
+        }
+        let theirs = agent.start(settings, user)?;
+        self.tell(&ToFabric::Agent, Some(theirs))
     }
 
     /// The descriptor that is readable when the fabric has ended.
@@ -242,10 +260,6 @@ fn open_kvm(state: &mut FabricState) -> Option<OwnedFd> {
             None
         }
     }
-}
-
-fn failed(step: Step, error: &io::Error) -> Shortfall {
-    Shortfall { step, errno: number(error) }
 }
 
 /// Ends a process that can't be used, for this reason.

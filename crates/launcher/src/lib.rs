@@ -19,7 +19,9 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod cgroup;
+mod child;
 mod client;
 mod devices;
 mod error;

@@ -90,6 +90,8 @@ fn wait(service: &Service, listener: &Listener, signals: &UnixStream) -> Result<
     }
     for fabric in &service.fabrics {
         places.push(PollFd::from_borrowed_fd(fabric.pidfd(), PollFlags::IN));
+        let agent = fabric.agent.as_ref().and_then(|agent| agent.pidfd());
+        places.extend(agent.map(|agent| PollFd::from_borrowed_fd(agent, PollFlags::IN)));
     }
     match poll(&mut places, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}

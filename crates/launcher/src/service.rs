@@ -1,5 +1,6 @@
 //! What a launcher knows, and how it answers.
 
+use crate::agent::Agent;
 use crate::cgroup::EndedGroups;
 use crate::client::{Client, Received};
 use crate::devices::Devices;
@@ -166,6 +167,7 @@ impl Service {
         match request {
             Request::Connect(number) => Some(self.connected(number, None, report)),
             Request::ConnectShare(number, share) => Some(self.connected(number, Some(&share), report)),
+            Request::StartAgent(number) => Some((self.start_agent(number, now).map(|()| Reply::Done), None)),
             Request::Open(device) => Some(match self.devices.open(device) {
                 Ok(descriptor) => (Ok(Reply::Opened), Some(descriptor)),
                 Err(refusal) => (Err(refusal), None),
@@ -211,6 +213,24 @@ impl Service {
                 self.clients.get_mut(&client)?.waits_for.extend(pids);
                 None
             }
+        }
+    }
+
+    /// Starts the agent of a fabric, unless it has one.
+    fn start_agent(&mut self, number: u32, now: Instant) -> Result<(), Refusal> {
+        let user = self.user_of(number)?;
+        let chosen = |fabric: &&mut Fabric| fabric.state.number == number && !fabric.is_ending();
+        let fabric = self.fabrics.iter_mut().find(chosen).ok_or(Refusal::NoFabric(number))?;
+        fabric.agent.get_or_insert_with(|| Agent::new(now));
+        fabric.start_agent(&self.settings, user, now).map_err(Refusal::Failed)
+    }
+
+    /// Starts the agents that are due.
+    fn start_agents(&mut self, now: Instant) {
+        for place in 0..self.fabrics.len() {
+            let user = self.user_of(self.fabrics[place].state.number).ok().flatten();
+            // It is tried again later.
+            let _ = self.fabrics[place].start_agent(&self.settings, user, now);
         }
     }
 
@@ -328,6 +348,9 @@ impl Service {
 
     /// Removes the fabrics that have ended, and answers the clients that wait for them.
     pub(crate) fn reap(&mut self, report: &mut dyn FnMut(&Event)) {
+        for agent in self.fabrics.iter_mut().filter_map(|fabric| fabric.agent.as_mut()) {
+            agent.reap(Instant::now());
+        }
         for place in (0..self.fabrics.len()).rev() {
             if let Some(status) = self.fabrics[place].reap() {
                 self.ended(place, status, report);
@@ -365,6 +388,7 @@ impl Service {
     pub(crate) fn tick(&mut self, now: Instant) -> bool {
         self.fabrics.iter_mut().for_each(|fabric| fabric.kill_if_due(now));
         self.start_spare(now);
+        self.start_agents(now);
         if self.fabrics.is_empty() && self.is_ending {
             return self.ended_groups.remove(now);
         }
@@ -392,6 +416,8 @@ impl Service {
         let is_idle = !self.settings.stays || self.store.is_some();
         let idle = self.idle_since.filter(|_| is_idle).map(|since| since + self.settings.idle_timeout);
         let spare = self.spare_at.map(|(_, at)| at);
-        kills.chain(idle).chain(spare).chain(self.ended_groups.due()).min()
+        let agents = self.fabrics.iter().filter(|fabric| !fabric.is_ending());
+        let agents = agents.filter_map(|fabric| fabric.agent.as_ref()?.due());
+        kills.chain(agents).chain(idle).chain(spare).chain(self.ended_groups.due()).min()
     }
 }

@@ -14,6 +14,7 @@ mod account_report;
 mod audit;
 mod boxes;
 mod configuration;
+mod controllers;
 mod error;
 pub mod escape;
 mod event;
@@ -45,6 +46,9 @@ pub use boxes::{
 pub use configuration::{
     Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,
     HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity, UploadedFile,
+};
+pub use controllers::{
+    ControllerAddress, ControllerAddressError, ControllerRole, ControllerStatus, FailMode, MAX_CONTROLLERS,
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::controllers::{ControllerAddress, ControllerStatus, FailMode};
 use crate::flows::AddFlow;
 use crate::ip_prefix::BoundAddresses;
 use crate::mac_addr::MacAddr;
@@ -57,6 +58,12 @@ pub struct CreateSwitch {
     /// The flows to add, for a steering switch. They have no timeouts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<AddFlow>,
+    /// OpenFlow controllers that the switch connects to, for a steering switch: at most eight.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controllers: Vec<ControllerAddress>,
+    /// What the switch does while no controller is connected.
+    #[serde(default, skip_serializing_if = "FailMode::is_default")]
+    pub fail_mode: FailMode,
 }
 
 impl CreateSwitch {
@@ -71,6 +78,8 @@ impl CreateSwitch {
             shared_with: BTreeSet::new(),
             ports: Vec::new(),
             flows: Vec::new(),
+            controllers: Vec::new(),
+            fail_mode: FailMode::default(),
         }
     }
 
@@ -284,6 +293,12 @@ pub struct SwitchDetail {
     /// The status of the switch.
     #[serde(flatten)]
     pub status: SwitchStatus,
+    /// The OpenFlow controllers.
+    #[serde(default)]
+    pub controllers: Vec<ControllerStatus>,
+    /// What the switch does while no controller is connected.
+    #[serde(default)]
+    pub fail_mode: FailMode,
     /// The ports, by name.
     pub port_list: Vec<SwitchPort>,
 }

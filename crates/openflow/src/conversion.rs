@@ -25,6 +25,7 @@ impl From<FlowModError> for ErrorCode {
             | FlowModError::TooManyMasks { .. }
             | FlowModError::TooManyBytes { .. } => Self::FMFC_TABLE_FULL,
             FlowModError::Overlap => Self::FMFC_OVERLAP,
+            FlowModError::OtherOwner => Self::FMFC_EPERM,
             FlowModError::BadTimeout => Self::FMFC_BAD_TIMEOUT,
             FlowModError::BadGoto { .. } => Self::BIC_BAD_TABLE_ID,
             FlowModError::Action(error) => error.into(),

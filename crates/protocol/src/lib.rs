@@ -3,6 +3,7 @@
 //! - The **daemon** serves the API and keeps the store.
 //! - A **fabric** is a process that holds boxes and moves packets.
 //! - The **launcher** keeps the privileges: it starts fabrics, and opens the devices that they use.
+//! - The **agent** of a fabric holds the sessions with OpenFlow controllers.
 //!
 //! Each pair of them talks over a [`Channel`]. The first message of a conversation is [`Hello`].
 //!
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod channel;
 pub mod codec;
 pub mod fabric;

@@ -327,4 +327,7 @@ reasons! {
     FLOW_DROP "flow_drop":
         "A flow of the steering switch drops the frame.",
         "Nothing to do if the flow is as intended.";
+    CONTROLLER_FULL "controller_full":
+        "Too many frames wait for the controllers, or none is connected.",
+        "Have the controller add flows, so that fewer frames come to it.";
 }

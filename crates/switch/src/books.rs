@@ -25,6 +25,10 @@ pub struct SwitchBooks {
     pub copied: u64,
     /// Frames that it planned to send to ports.
     pub planned: u64,
+    /// Frames that controllers sent to it.
+    pub injected: u64,
+    /// Frames that wait for controllers or were sent to them.
+    pub taken: u64,
 }
 
 /// What passed a port's end of a link to another process, since the link was made.
@@ -73,9 +77,10 @@ impl AddAssign for RingBooks {
 mod tests {
     use crate::batch::Batch;
     use crate::forward::{LearningBridge, LearningSettings};
+    use crate::plan::ForwardingPlan;
     use crate::port::{PortId, PortSettings};
     use crate::rate_limiter::RateLimit;
-    use crate::switch::{ForwardingPlan, Switch};
+    use crate::switch::Switch;
     use packet::MacAddr;
     use random::Random;
     use reason::Reason;

@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 14] = [
+pub const REASONS: [Reason; 15] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -19,6 +19,7 @@ pub const REASONS: [Reason; 14] = [
     Reason::BOX_ENDED,
     Reason::FLOW_MISS,
     Reason::FLOW_DROP,
+    Reason::CONTROLLER_FULL,
 ];
 
 /// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, all other reasons at

@@ -27,6 +27,8 @@ pub mod device;
 pub mod driver;
 mod forward;
 mod link;
+mod made;
+mod plan;
 mod port;
 mod port_capture;
 mod rate_limiter;
@@ -40,19 +42,21 @@ pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};
 pub use flow_table::{
-    CacheCapacity, CacheCounters, Field, FragmentCounters, Match, MatchError, RemovalReason,
+    CacheCapacity, CacheCounters, Field, FragmentCounters, Match, MatchError, RemovalReason, TableCounters,
 };
 pub use forward::{
-    Decision, EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode, FrameHead,
-    LearningBridge, LearningSettings, MAX_HEADS, PortKey, StaticTable, Steering, SteeringSettings,
-    TableError,
+    ControlError, ControllerPacket, Decision, EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus,
+    Forward, ForwardingMode, FrameHead, LearningBridge, LearningSettings, MAX_HEADS, Outcome, PacketOutStep,
+    PacketReason, PortKey, StaticTable, Steering, SteeringSettings, TableError, Target,
 };
 pub use link::{BoxLink, Link, PIPE_RINGS};
+pub use made::MadeFrames;
 pub use packet::MacAddr;
+pub use plan::ForwardingPlan;
 pub use port::{PortId, PortSettings};
 pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery};
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait};
 pub use source_guard::SourceGuard;
-pub use switch::{ForwardingPlan, MAX_PORTS, Switch, SwitchError};
+pub use switch::{MAX_PORTS, Switch, SwitchError};

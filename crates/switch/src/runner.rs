@@ -3,11 +3,13 @@
 use crate::batch::Batch;
 use crate::books::{LinkBooks, PortBooks};
 use crate::counters::Counters;
-use crate::driver::{Driver, DriverError, Received};
-use crate::forward::Forward;
+use crate::driver::{Driver, DriverError, Received, Sent};
+use crate::forward::{Forward, Outcome};
 use crate::link::Link;
+use crate::made::MadeFrames;
+use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortSettings};
-use crate::switch::{ForwardingPlan, Switch, SwitchError};
+use crate::switch::{Switch, SwitchError};
 use reason::Reason;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -48,6 +50,7 @@ pub struct SwitchRunner<F> {
     links: Vec<Option<Box<dyn Link>>>,
     batch: Batch,
     plan: ForwardingPlan,
+    made: MadeFrames,
     /// An eventfd that wakes the runner.
     wake_event: OwnedFd,
     start: Instant,
@@ -75,6 +78,7 @@ impl<F: Forward> SwitchRunner<F> {
             links: Vec::new(),
             batch: Batch::new(QUANTUM),
             plan: ForwardingPlan::default(),
+            made: MadeFrames::default(),
             wake_event,
             start: Instant::now(),
         })
@@ -245,6 +249,7 @@ impl<F: Forward> SwitchRunner<F> {
         let now = u64::try_from(begin.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX);
         self.switch.complete(&mut self.batch, port);
         self.switch.switch(&self.batch, port, now, &mut self.plan);
+        self.perform(port, now);
         for to in self.plan.ports() {
             let frames = self.plan.frames(*to);
             let Some(target) = running_slot(&mut self.slots, *to) else {
@@ -259,22 +264,7 @@ impl<F: Forward> SwitchRunner<F> {
             } else {
                 target.driver.send_split(&mut self.batch, frames)
             };
-            match sent {
-                Ok(sent) => {
-                    target.went += sent.frames;
-                    self.switch.sent(*to, sent.frames, sent.bytes);
-                    let reason = if sent.down { Reason::DOWN } else { Reason::FULL };
-                    if sent.down {
-                        self.switch.flush_port(*to);
-                    }
-                    self.switch.lost(*to, reason, frames.len() as u64 - sent.frames);
-                }
-                Err(error) => {
-                    self.switch.lost(*to, Reason::DOWN, frames.len() as u64);
-                    self.switch.flush_port(*to);
-                    target.down = Some(error);
-                }
-            }
+            count_sent(&mut self.switch, target, *to, frames.len() as u64, sent);
         }
         if let Some(source) = running_slot(&mut self.slots, port) {
             source.driver.release(&self.batch);
@@ -287,6 +277,31 @@ impl<F: Forward> SwitchRunner<F> {
         }
         self.batch.clear();
         taken
+    }
+
+    /// Performs the operations that the method decided on for frames of the batch, and sends what it makes of them.
+    fn perform(&mut self, from: PortId, now: u64) {
+        let frames = self.plan.performed();
+        if frames.is_empty() {
+            return;
+        }
+        self.batch.complete(frames);
+        for number in frames {
+            if let Some(frame) = self.batch.frame(*number as usize) {
+                if self.made.is_full() {
+                    send_made(&mut self.switch, &mut self.slots, &mut self.made);
+                }
+                self.switch.perform(frame, from, now, &mut self.made);
+            }
+        }
+        send_made(&mut self.switch, &mut self.slots, &mut self.made);
+    }
+
+    /// Takes in a frame that no port received, as if it came from port `from`: `perform` makes the method do with it what
+    /// it should.
+    pub fn inject(&mut self, from: Option<PortId>, perform: impl FnOnce(&mut F, &mut dyn Outcome)) {
+        self.switch.inject(from, &mut self.made, perform);
+        send_made(&mut self.switch, &mut self.slots, &mut self.made);
     }
 
     /// Sleeps until a port has frames, the wake event is signalled, or `most` has passed. Returns at once if frames are
@@ -375,6 +390,49 @@ pub fn wait<F: Forward>(runners: &mut [SwitchRunner<F>], wake_event: Option<Borr
     }
     if let (true, Some(event)) = (sleeps, wake_event) {
         clear(&event);
+    }
+}
+
+/// Sends the frames that the method made, and forgets them.
+fn send_made<F: Forward>(switch: &mut Switch<F>, slots: &mut [Option<DriverSlot>], made: &mut MadeFrames) {
+    let Some(batch) = made.batch() else { return };
+    switch.count_made(made);
+    for to in made.plan().ports() {
+        let frames = made.plan().frames(*to);
+        match running_slot(slots, *to) {
+            Some(target) => {
+                let sent = target.driver.send(batch, frames);
+                count_sent(switch, target, *to, frames.len() as u64, sent);
+            }
+            None => switch.lost(*to, Reason::DOWN, frames.len() as u64),
+        }
+    }
+    made.clear();
+}
+
+/// Counts what a driver did with the frames for its port.
+fn count_sent<F: Forward>(
+    switch: &mut Switch<F>,
+    target: &mut DriverSlot,
+    to: PortId,
+    frames: u64,
+    sent: Result<Sent, DriverError>,
+) {
+    match sent {
+        Ok(sent) => {
+            target.went += sent.frames;
+            switch.sent(to, sent.frames, sent.bytes);
+            let reason = if sent.down { Reason::DOWN } else { Reason::FULL };
+            if sent.down {
+                switch.flush_port(to);
+            }
+            switch.lost(to, reason, frames - sent.frames);
+        }
+        Err(error) => {
+            switch.lost(to, Reason::DOWN, frames);
+            switch.flush_port(to);
+            target.down = Some(error);
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::batch::Batch;
 use crate::books::SwitchBooks;
 use crate::counters::Counters;
-use crate::forward::{Decision, Forward, FrameHead, MAX_HEADS};
+use crate::forward::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
+use crate::made::MadeFrames;
+use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortSettings};
 use crate::rate_limiter::RateLimiter;
 use flow_table::Key;
@@ -41,63 +43,6 @@ struct Port {
     counters: Counters,
     /// Frames that were planned to be sent to it.
     planned: u64,
-}
-
-/// The frames of a batch that go to each port.
-#[derive(Debug, Default)]
-pub struct ForwardingPlan {
-    /// Frame indices by port.
-    frames: Vec<Vec<u32>>,
-    /// Ports that have frames.
-    ports: Vec<PortId>,
-    /// Whether a frame goes to more than one port.
-    floods: bool,
-}
-
-impl ForwardingPlan {
-    /// Ports that frames go to, in the order of their first frame.
-    pub fn ports(&self) -> &[PortId] {
-        &self.ports
-    }
-
-    /// Indices of the frames that go to a port, in order.
-    pub fn frames(&self, port: PortId) -> &[u32] {
-        self.frames.get(usize::from(port.0)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether a frame of the batch goes to more than one port.
-    pub fn floods(&self) -> bool {
-        self.floods
-    }
-
-    fn clear(&mut self) {
-        self.floods = false;
-        for port in self.ports.drain(..) {
-            if let Some(frames) = self.frames.get_mut(usize::from(port.0)) {
-                frames.clear();
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, port: PortId, frame: u32) {
-        match self.frames.get_mut(usize::from(port.0)) {
-            Some(frames) if !frames.is_empty() => frames.push(frame),
-            _ => self.add_first(port, frame),
-        }
-    }
-
-    /// Adds a port's first frame.
-    fn add_first(&mut self, port: PortId, frame: u32) {
-        let index = usize::from(port.0);
-        if self.frames.len() <= index {
-            self.frames.resize_with(index + 1, Vec::new);
-        }
-        if let Some(frames) = self.frames.get_mut(index) {
-            self.ports.push(port);
-            frames.push(frame);
-        }
-    }
 }
 
 /// A switch without drivers: ports, counters, and a forwarding method.
@@ -201,6 +146,7 @@ impl<F: Forward> Switch<F> {
     /// nanoseconds of a monotonic clock.
     pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut ForwardingPlan) {
         plan.clear();
+        self.forward.begin_batch();
         let Self { forward, ports, books } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
@@ -209,18 +155,50 @@ impl<F: Forward> Switch<F> {
             false => switch_by_addresses(forward, &mut port, Places { ports, books, plan }, batch, from, now),
             true => switch_by_headers(forward, &mut port, Places { ports, books, plan }, batch, from, now),
         };
-        for to in plan.ports() {
-            let frames = plan.frames(*to).len() as u64;
-            books.planned += frames;
-            if let Some(Some(port)) = ports.get_mut(usize::from(to.0)) {
-                port.planned += frames;
-            }
-        }
+        count_planned(plan, ports, books);
         port.counters.received_frames += batch.len() as u64;
         port.counters.received_bytes += received_bytes;
         if let Some(slot) = ports.get_mut(usize::from(from.0)) {
             *slot = Some(port);
         }
+    }
+
+    /// Performs the operations of the method on a frame that it decided so, and counts what becomes of it. The frames of
+    /// [`ForwardingPlan::performed`] are given in their order.
+    pub fn perform(&mut self, frame: &[u8], from: PortId, now: u64, made: &mut MadeFrames) {
+        self.carry_out(Some(from), made, |forward, outcome| forward.perform(frame, from, now, outcome));
+    }
+
+    /// Takes in a frame that no port received, and counts what becomes of it: what `perform` makes the method do.
+    pub fn inject(
+        &mut self,
+        from: Option<PortId>,
+        made: &mut MadeFrames,
+        perform: impl FnOnce(&mut F, &mut dyn Outcome),
+    ) {
+        self.books.injected += 1;
+        self.carry_out(from, made, perform);
+    }
+
+    fn carry_out(
+        &mut self,
+        from: Option<PortId>,
+        made: &mut MadeFrames,
+        perform: impl FnOnce(&mut F, &mut dyn Outcome),
+    ) {
+        let Self { forward, ports, books } = self;
+        let mut outcome = Outcomes { from, ports, books, made, count: 0 };
+        perform(forward, &mut outcome);
+        let count = outcome.count;
+        if count == 0 {
+            outcome.lose(Reason::FLOW_DROP);
+        }
+        books.copied += count.saturating_sub(1);
+    }
+
+    /// Counts made frames that are about to be sent to ports.
+    pub(crate) fn count_made(&mut self, made: &MadeFrames) {
+        count_planned(made.plan(), &mut self.ports, &mut self.books);
     }
 
     /// Counts frames that were sent to a port.
@@ -266,6 +244,7 @@ impl Places<'_> {
             Decision::BadSource => source.drop(Reason::BAD_SOURCE, 1),
             Decision::FlowMiss => source.drop(Reason::FLOW_MISS, 1),
             Decision::FlowDrop => source.drop(Reason::FLOW_DROP, 1),
+            Decision::Perform => self.plan.performed.push(frame),
             Decision::Flood => {
                 let mut reached = 0u64;
                 for to in (0..self.ports.len() as u16).map(PortId) {
@@ -279,6 +258,59 @@ impl Places<'_> {
                 self.books.copied += reached.saturating_sub(1);
             }
         }
+    }
+}
+
+fn count_planned(plan: &ForwardingPlan, ports: &mut [Option<Port>], books: &mut SwitchBooks) {
+    for to in plan.ports() {
+        let frames = plan.frames(*to).len() as u64;
+        books.planned += frames;
+        if let Some(Some(port)) = ports.get_mut(usize::from(to.0)) {
+            port.planned += frames;
+        }
+    }
+}
+
+/// What becomes of one frame that the method performs operations on.
+struct Outcomes<'a> {
+    from: Option<PortId>,
+    ports: &'a mut [Option<Port>],
+    books: &'a mut SwitchBooks,
+    made: &'a mut MadeFrames,
+    /// Frames that were sent, taken and lost.
+    count: u64,
+}
+
+impl Outcome for Outcomes<'_> {
+    fn send(&mut self, target: Target, frame: &[u8]) {
+        let Self { from, ports, made, .. } = self;
+        let has = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
+        let reached = match target {
+            Target::Port(to) if Some(to) != *from && has(to) => made.add(frame, [to]),
+            Target::Back => made.add(frame, from.filter(|to| has(*to))),
+            Target::Port(_) => Some(0),
+            Target::Flood => {
+                let all = (0..ports.len() as u16).map(PortId);
+                made.add(frame, all.filter(|to| Some(*to) != *from && has(*to)))
+            }
+        };
+        match reached {
+            Some(0) => self.lose(Reason::NO_ROUTE),
+            Some(reached) => self.count += reached,
+            // Longer than any frame, or more than fits: the flow asks for the impossible.
+            None => self.lose(Reason::FLOW_DROP),
+        }
+    }
+
+    fn take(&mut self) {
+        self.count += 1;
+        self.books.taken += 1;
+    }
+
+    fn lose(&mut self, reason: Reason) {
+        self.count += 1;
+        let port = self.from.and_then(|from| self.ports.get_mut(usize::from(from.0))?.as_mut());
+        port.map_or(&mut self.books.counters, |port| &mut port.counters).drop(reason, 1);
     }
 }
 

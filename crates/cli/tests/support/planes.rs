@@ -114,11 +114,15 @@ impl Planes {
         processes().find(|process| file_of(*process, "cmdline").contains("\0fabric\0") && has_one(process))
     }
 
-    /// The launcher's spare, if it runs: its other child.
+    /// The launcher's spare, if it runs: its other child that is a fabric.
     pub(crate) fn spare(&self) -> Option<u32> {
         let (launcher, fabric) = (self.launcher()?, self.fabric()?);
-        let parent = format!("PPid:\t{launcher}\n");
-        processes().find(|process| *process != fabric && file_of(*process, "status").contains(&parent))
+        children(launcher, "fabric").find(|process| *process != fabric)
+    }
+
+    /// The agent of the fabric, if it runs.
+    pub(crate) fn agent(&self) -> Option<u32> {
+        children(self.launcher()?, "agent").next()
     }
 }
 
@@ -133,6 +137,14 @@ impl Drop for Planes {
 fn processes() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").expect("processes");
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// The children of a process that are this command of the program.
+fn children(parent: u32, command: &str) -> impl Iterator<Item = u32> {
+    let (parent, command) = (format!("PPid:\t{parent}\n"), format!("\0{command}\0"));
+    processes().filter(move |process| {
+        file_of(*process, "status").contains(&parent) && file_of(*process, "cmdline").contains(&command)
+    })
 }
 
 fn file_of(process: u32, name: &str) -> String {

@@ -84,6 +84,8 @@ pub(crate) enum CommandError {
     FabricEnd(protocol::launcher::FabricEndError),
     /// The fabric failed.
     Fabric(fabric::StartError),
+    /// An agent ended.
+    Agent(crate::command::agent::AgentError),
     /// The daemon can't take over from another one.
     TakeOver(daemon::HandoverError),
     /// The helper process of a daemon can't be started, or failed.
@@ -188,6 +190,7 @@ impl CommandError {
             | Self::Launcher(_)
             | Self::FabricEnd(_)
             | Self::Fabric(_)
+            | Self::Agent(_)
             | Self::TakeOver(_)
             | Self::Helper(_)
             | Self::NotUpgraded(_)
@@ -239,6 +242,7 @@ impl fmt::Display for CommandError {
             Self::Launcher(error) => error.fmt(f),
             Self::FabricEnd(error) => error.fmt(f),
             Self::Fabric(error) => error.fmt(f),
+            Self::Agent(error) => error.fmt(f),
             Self::TakeOver(error) => error.fmt(f),
             Self::Helper(_) => f.write_str("the daemon's helper for upgrades can't run"),
             Self::NotUpgraded(message) => f.write_str(message),
@@ -282,6 +286,7 @@ impl Error for CommandError {
             Self::Launcher(error) => error.source(),
             Self::FabricEnd(error) => error.source(),
             Self::Fabric(error) => error.source(),
+            Self::Agent(error) => error.source(),
             Self::TakeOver(error) => error.source(),
             Self::Helper(error) => Some(error),
             Self::OwnProgram(error) => Some(error),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, Cores, CreateBox, CreateSwitch, Device, MacAddr,
-    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode,
-    SwitchName, Value, Weight,
+    AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
+    CreateSwitch, Device, FailMode, MacAddr, Owner, PortDriver, PortName, PortRequest, Restart, Ring,
+    Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value, Weight,
 };
 use serde::Serialize;
 
@@ -40,6 +40,10 @@ struct SwitchEntry {
     ports: BTreeMap<PortName, PortEntry>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flows: Vec<AddFlow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    controllers: Vec<ControllerAddress>,
+    #[serde(skip_serializing_if = "FailMode::is_default")]
+    fail_mode: FailMode,
 }
 
 #[derive(Serialize)]
@@ -122,6 +126,8 @@ pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::s
             shared_with: switch.shared_with,
             ports: switch.ports.into_iter().map(port).collect(),
             flows: switch.flows,
+            controllers: switch.controllers,
+            fail_mode: switch.fail_mode,
             ..SwitchEntry::default()
         };
         switches.insert(switch.name, entry);
@@ -228,6 +234,8 @@ mod tests {
         let device = Some("eth1".parse().expect("a device"));
         let mut lan = CreateSwitch::new("lan".parse().expect("a name"));
         (lan.mode, lan.age_seconds, lan.addresses_per_port) = (SwitchMode::Static, 7, 8);
+        lan.controllers = vec!["tcp:[::1]:6653".parse().expect("an address")];
+        lan.fail_mode = FailMode::Standalone;
         lan.owner = "bob".parse().expect("an owner");
         lan.shared_with = ["carol".parse().expect("an owner")].into();
         lan.ports = vec![

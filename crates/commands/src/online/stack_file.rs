@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use api::{
-    AddFlow, Attachment, BoxName, Cores, CreateSwitch, ExternalSwitch, Owner, PipeName, PortName,
-    PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value, Weight,
+    AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateSwitch, ExternalSwitch, FailMode, Owner,
+    PipeName, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName,
+    Value, Weight,
 };
 use serde::Deserialize;
 
@@ -46,6 +47,9 @@ struct SwitchEntry {
     ports: BTreeMap<PortName, PortOptions>,
     #[serde(default)]
     flows: Vec<AddFlow>,
+    #[serde(default)]
+    controllers: Vec<ControllerAddress>,
+    fail_mode: Option<FailMode>,
 }
 
 #[derive(Deserialize)]
@@ -149,7 +153,9 @@ impl Entries {
                     || entry.age_seconds.or(entry.addresses_per_port).is_some()
                     || entry.owner.is_some()
                     || entry.shared_with.is_some()
-                    || !entry.flows.is_empty();
+                    || !entry.flows.is_empty()
+                    || !entry.controllers.is_empty()
+                    || entry.fail_mode.is_some();
                 if has_settings {
                     return Err(StackError::ExternalSettings(switch));
                 }
@@ -165,6 +171,8 @@ impl Entries {
                 shared_with: entry.shared_with.unwrap_or_default(),
                 ports: ports?,
                 flows: entry.flows,
+                controllers: entry.controllers,
+                fail_mode: entry.fail_mode.unwrap_or_default(),
                 ..default
             });
         }

@@ -36,6 +36,11 @@ pub trait Connector: fmt::Debug + Send + Sync {
         owner: Option<&Owner>,
     ) -> Result<Channel, LauncherError>;
 
+    /// Has the agent of the fabric with this number started, which holds the sessions with OpenFlow controllers.
+    fn start_agent(&self, _: u32) -> Result<(), LauncherError> {
+        Ok(())
+    }
+
     /// Opens the device or file of a port.
     fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError>;
 
@@ -201,6 +206,10 @@ impl Connector for LauncherConnector {
             None => client.connect_fabric(number),
         };
         self.request(connect).map(|connected| connected.channel)
+    }
+
+    fn start_agent(&self, number: u32) -> Result<(), LauncherError> {
+        self.request(|client| client.start_agent(number))
     }
 
     fn open(&self, device: PortDevice) -> Result<OwnedFd, LauncherError> {

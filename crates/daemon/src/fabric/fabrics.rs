@@ -5,7 +5,7 @@ use super::link::FabricLink;
 use super::proxy;
 use super::route::{OrderTarget, Route};
 use crate::error::OperationError;
-use api::{BoxName, Owner, SwitchName};
+use api::{BoxName, CreateSwitch, Owner, SwitchName};
 use protocol::StoreIdentity;
 use protocol::fabric::{Asked, BoxRuntime, FabricError, FabricFacts, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,6 +171,15 @@ impl Fabrics {
         // The fabric of an owner without objects was ended.
         let found = state.links.get(&self.keeper(owner)).cloned();
         found.ok_or_else(|| FabricError::Disconnected.into())
+    }
+
+    /// Has the agent of the fabric started that has a switch, if the switch has controllers.
+    pub(crate) fn start_agent_of(&self, switch: &CreateSwitch) -> Result<(), OperationError> {
+        if switch.controllers.is_empty() {
+            return Ok(());
+        }
+        let link = self.link(&OrderTarget::Switch(&switch.name))?;
+        self.connector().start_agent(link.number()).map_err(OperationError::Launcher)
     }
 
     /// Sends an order to the fabric that it concerns, and waits for its answer.

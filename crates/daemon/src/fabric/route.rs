@@ -3,10 +3,10 @@
 use api::{BoxName, CapturePoint, Owner, SwitchName};
 use protocol::fabric::Ask;
 use protocol::fabric::orders::{
-    AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, DefineBox, DuplicateDevice,
-    Files, Flows, ForgetBox, Install, KillBox, Log, OpenFile, Ports, ReadHandler, ReattachBox, Redefine,
-    RemoveAddress, RemoveConfiguration, RemoveFlow, RemovePort, RemoveSwitch, ReopenPort, ResumeBox,
-    SetAddress, SetDefault, StartBox, StopBox, SuspendBox, WriteHandler, Writes,
+    AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, ControllerStates, DefineBox,
+    DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log, OpenFile, Ports, ReadHandler,
+    ReattachBox, Redefine, RemoveAddress, RemoveConfiguration, RemoveFlow, RemovePort, RemoveSwitch,
+    ReopenPort, ResumeBox, SetAddress, SetDefault, StartBox, StopBox, SuspendBox, WriteHandler, Writes,
 };
 
 /// What an order is about.
@@ -43,7 +43,7 @@ routes!(
 );
 routes!(
     Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, DuplicateDevice, RemovePort, SetAddress, RemoveAddress, SetDefault,
-    Addresses, AddFlow, RemoveFlow, Flows, Ports,
+    Addresses, ControllerStates, AddFlow, RemoveFlow, Flows, Ports,
 );
 
 impl Route for DefineBox {

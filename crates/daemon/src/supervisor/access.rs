@@ -221,6 +221,9 @@ impl Supervisor {
         if self.user().is_none() {
             return Ok(());
         }
+        if !request.controllers.is_empty() {
+            return Err(AccessError::Controllers.into());
+        }
         self.adopt(&mut request.owner)?;
         request.ports.iter().try_for_each(|port| self.check_new_port(port))
     }

@@ -92,6 +92,12 @@ pub(super) fn diff_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> Vec<St
     if there.mode != wanted.mode {
         differences.push("mode".into());
     }
+    if there.controllers != wanted.controllers {
+        differences.push("controllers".into());
+    }
+    if there.fail_mode != wanted.fail_mode {
+        differences.push("fail mode".into());
+    }
     differences
 }
 

@@ -9,8 +9,8 @@ use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::store::{Action, StoreChange, StoredFlow, StoredFlows, StoredSwitch};
 use api::{
-    AddFlow, CreateSwitch, EventKind, FlowOutput, FlowStatus, PortName, StackName, SwitchMode, SwitchName,
-    with_causes,
+    AddFlow, ControllerAddress, CreateSwitch, EventKind, FlowOutput, FlowStatus, MAX_CONTROLLERS, PortName,
+    StackName, SwitchMode, SwitchName, with_causes,
 };
 use flow_table::Match;
 use protocol::fabric::{FieldMatch, FlowDefinition, orders};
@@ -29,11 +29,21 @@ fn definition(id: u64, flow: &AddFlow) -> Result<FlowDefinition, OperationError>
     Ok(FlowDefinition { id, matches: matches.iter().map(conditions).collect(), flow: flow.clone() })
 }
 
-/// Checks the flows in the definition of a switch.
+/// Checks the flows and the controllers in the definition of a switch.
 pub(super) fn check_flows(switch: &CreateSwitch) -> Result<(), OperationError> {
     let name = || switch.name.clone();
     if switch.mode != SwitchMode::Steering && !switch.flows.is_empty() {
         return Err(RequestError::FlowsWithoutSteering(name()).into());
+    }
+    let distinct: BTreeSet<ControllerAddress> = switch.controllers.iter().copied().collect();
+    if switch.mode != SwitchMode::Steering && (!distinct.is_empty() || !switch.fail_mode.is_default()) {
+        return Err(RequestError::ControllersWithoutSteering(name()).into());
+    }
+    if distinct.is_empty() && !switch.fail_mode.is_default() {
+        return Err(RequestError::FailModeWithoutControllers(name()).into());
+    }
+    if distinct.len() != switch.controllers.len() || distinct.len() > MAX_CONTROLLERS {
+        return Err(RequestError::Controllers(name()).into());
     }
     let mut known = HashSet::new();
     for flow in &switch.flows {

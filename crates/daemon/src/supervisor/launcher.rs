@@ -3,7 +3,7 @@
 use super::state::Supervisor;
 use crate::caller::Caller;
 use crate::fabric::{Devices, FabricLink, LauncherConnection};
-use api::{AddPort, EventKind, Subject, SwitchName, with_causes};
+use api::{AddPort, CreateSwitch, EventKind, Subject, SwitchName, with_causes};
 use protocol::fabric::orders;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -75,6 +75,7 @@ impl Supervisor {
         // A connection also ends because of a request that took too long.
         if watch.process != connection.process() || watch.is_lost {
             self.keep_devices();
+            self.start_agents();
             if watch.process.is_some() {
                 self.report_launcher(watch.is_lost);
             }
@@ -101,6 +102,19 @@ impl Supervisor {
                 let (_, descriptors) = self.0.fabrics.ask_with_now(order, &[]).ok()?;
                 descriptors.into_iter().next()
             });
+        }
+    }
+
+    /// Has the launcher start the agents of all fabrics that need one: those of an earlier launcher are not its own.
+    fn start_agents(&self) {
+        let controlled: Vec<CreateSwitch> = {
+            let switches = self.0.switches();
+            let all = switches.values().map(|stored| &stored.definition);
+            all.filter(|definition| !definition.controllers.is_empty()).cloned().collect()
+        };
+        for definition in controlled {
+            // A fabric that has ended has no agent.
+            let _ = self.0.fabrics.start_agent_of(&definition);
         }
     }
 

@@ -132,6 +132,8 @@ impl Supervisor {
             if !there.switches.contains_key(name) {
                 self.0.fabrics.ask(orders::AddSwitch { definition: alone(&stored.definition) })?;
             }
+            // Without a launcher there is no agent: the next one is asked for it.
+            let _ = self.0.fabrics.start_agent_of(&stored.definition);
         }
         self.restore_proxies(link, |switch| there.switches.contains_key(switch))?;
         let is_box = |port: &AddPort| matches!(port.driver, PortDriver::Box { .. });

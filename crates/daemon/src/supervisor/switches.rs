@@ -9,8 +9,9 @@ use crate::fabric::Devices;
 use crate::store::{Action, StoreChange, StoredFlows, StoredSwitch};
 use api::Subject;
 use api::{
-    AddPort, AddressEntry, AddressKind, Attachment, CreateSwitch, EventKind, Limits, MacAddr, Owner,
-    PortDriver, PortName, StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
+    AddPort, AddressEntry, AddressKind, Attachment, ControllerStatus, CreateSwitch, EventKind, Limits,
+    MacAddr, Owner, PortDriver, PortName, StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus,
+    Time, with_causes,
 };
 use protocol::fabric::{PortInventory, PortStats, TrafficSnapshot, orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,6 +114,7 @@ impl Supervisor {
             supervisor.0.switches().remove(&made);
             supervisor.0.journal.owners.remove(&Subject::from(&made));
         });
+        self.0.fabrics.start_agent_of(&request)?;
         let ports = request.ports.iter().map(|port| port.name.clone());
         let makers = stack.iter().flat_map(|stack| ports.clone().map(|port| (port, stack.clone()))).collect();
         let stored = StoredSwitch {
@@ -367,6 +369,7 @@ impl Supervisor {
         let name = stored.definition.name.clone();
         // If the fabric has ended, the next one gets the switch.
         let _ = self.0.fabrics.ask(orders::AddSwitch { definition: alone(&stored.definition) });
+        let _ = self.0.fabrics.start_agent_of(&stored.definition);
         self.0.switches().insert(name.clone(), stored.clone());
         self.restore_ports(std::slice::from_ref(stored), |_| true);
         for (mac, port) in stored.addresses.clone() {
@@ -743,7 +746,29 @@ impl Supervisor {
             }
         };
         let port_list = described.into_iter().map(port).collect();
-        Ok(SwitchDetail { status: self.switch_status(&stored, &snapshot), port_list })
+        let CreateSwitch { controllers, fail_mode, .. } = &stored.definition;
+        let states = match controllers.is_empty() {
+            true => Vec::new(),
+            false => self.0.fabrics.ask(orders::ControllerStates { switch: name.clone() })?,
+        };
+        let mut states = states.into_iter();
+        let controllers = controllers.iter().map(|address| {
+            let state = states.next();
+            let role = state.as_ref().and_then(|state| state.role);
+            ControllerStatus {
+                address: *address,
+                connected: role.is_some(),
+                role,
+                since_seconds: state.as_ref().map_or(0, |state| state.since_seconds),
+                error: state.and_then(|state| state.error),
+            }
+        });
+        Ok(SwitchDetail {
+            status: self.switch_status(&stored, &snapshot),
+            controllers: controllers.collect(),
+            fail_mode: *fail_mode,
+            port_list,
+        })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::state::Fabric;
 use crate::error::{OperationError, PortError};
-use crate::network::{adopt, placeholder};
+use crate::network::{Network, adopt, placeholder};
 use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, PortName, SwitchName};
+use protocol::agent::ControllerState;
 use protocol::fabric::{FlowDefinition, LinkEnd, PortInventory, TrafficSnapshot};
 use std::os::fd::OwnedFd;
 use switch::driver::LinkPort;
@@ -12,6 +13,22 @@ impl Fabric {
     /// Returns when the thread that moves packets responds.
     pub(crate) fn ping(&self) -> Result<(), OperationError> {
         self.0.switches.ask(|_| ())
+    }
+
+    /// Runs a command in the thread that moves packets.
+    pub(crate) fn network<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut Network) -> T + Send + 'static,
+    ) -> Result<T, OperationError> {
+        self.0.switches.ask(command)
+    }
+
+    /// How the connections to the controllers of a switch are.
+    pub(crate) fn controller_states(
+        &self,
+        switch: SwitchName,
+    ) -> Result<Vec<ControllerState>, OperationError> {
+        self.0.switches.ask(move |network| network.controller_states(&switch))?
     }
 
     /// Adds a switch without ports.

@@ -72,9 +72,9 @@ impl Network {
         }
         let books = runner.switch().books();
         rows.push(AccountRow {
-            incoming: Some(books.counters.received_frames),
+            incoming: Some(books.counters.received_frames.saturating_add(books.injected)),
             made: books.copied,
-            out: Some(books.planned),
+            out: Some(books.planned.saturating_add(books.taken)),
             lost: lost(&books.counters, |reason| !PORT_REASONS.contains(&reason)),
             ..AccountRow::new(AccountPlace::Switch { switch: name.clone() })
         });

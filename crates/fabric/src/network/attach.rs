@@ -3,7 +3,7 @@
 use super::records::{AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchName};
-use sandbox::SharedRegion;
+use sandbox::{EventFd, SharedRegion};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -23,6 +23,10 @@ pub(crate) struct Network {
     /// The ports of boxes, by box and number.
     pub(super) box_ports: BTreeMap<(BoxName, u8), BoxPortRecord>,
     pipes: BTreeMap<(Owner, PipeName), PipeRecord>,
+    /// The number of the next switch.
+    pub(super) next_switch: u64,
+    /// Signalled when something waits for the agent.
+    pub(super) agent_bell: Arc<EventFd>,
 }
 
 impl Network {
@@ -33,6 +37,8 @@ impl Network {
             switches: Vec::new(),
             box_ports: BTreeMap::new(),
             pipes: BTreeMap::new(),
+            next_switch: 1,
+            agent_bell: Arc::new(EventFd::new().map_err(|error| error.cause)?),
         })
     }
 

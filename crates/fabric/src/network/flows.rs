@@ -13,11 +13,11 @@ use std::time::Duration;
 use switch::{Field, Flow, FlowError, ForwardingMode, Match, PortKey, Steering, SwitchRunner};
 
 /// Why a flow is refused that no daemon of ours orders.
-fn malformed(what: &'static str) -> OperationError {
+pub(super) fn malformed(what: &'static str) -> OperationError {
     PortError::Malformed(what).into()
 }
 
-fn steering<'a>(
+pub(super) fn steering<'a>(
     switch: &SwitchName,
     runner: &'a mut SwitchRunner<ForwardingMode>,
 ) -> Result<&'a mut Steering, OperationError> {
@@ -43,7 +43,8 @@ fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<PortKey, Opera
     let used: BTreeSet<PortName> = flows.values().flat_map(names).collect();
     port_keys.retain(|name, _| ports.contains_key(name) || used.contains(name));
     let taken: BTreeSet<PortKey> = port_keys.values().copied().collect();
-    let free = (0..u16::MAX).map(PortKey).find(|key| !taken.contains(key));
+    // They are OpenFlow's numbers of ports too, of which zero is none.
+    let free = (1..u16::MAX).map(PortKey).find(|key| !taken.contains(key));
     let key = free.ok_or_else(|| malformed("the flows name too many ports"))?;
     port_keys.insert(name.clone(), key);
     Ok(key)
@@ -178,6 +179,7 @@ impl Network {
             for ended in steering.expire_flows(now, MAX_EXPIRED_FLOWS) {
                 record.flows.remove(&ended.status.id);
             }
+            steering.expire_entries(now, MAX_EXPIRED_FLOWS);
             let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));
             next = [next, due].into_iter().flatten().min();
         }

@@ -7,6 +7,7 @@
 mod account;
 mod attach;
 mod capture_stream;
+mod controllers;
 mod device;
 mod flows;
 mod records;
@@ -15,7 +16,9 @@ mod thread;
 mod traffic;
 
 pub(crate) use account::NetworkAccount;
+pub(crate) use attach::Network;
 pub(crate) use capture_stream::CaptureStream;
+pub(crate) use controllers::AgentFault;
 pub(crate) use device::{adopt, placeholder};
 pub(crate) use records::{AttachRequest, Port};
 pub(crate) use thread::SwitchThread;

@@ -4,9 +4,11 @@ use model::{
     AddFlow, AddPort, Attachment, BoxName, CreateSwitch, Limits, MacAddr, Owner, PipeName, PortName,
     SwitchName,
 };
+use protocol::agent::ControllerState;
 use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 use switch::driver::{BoxPort, PortSlot};
 use switch::{BoxPipe, Captures, Driver, PortId, PortKey, RingBooks};
 
@@ -58,6 +60,19 @@ pub(super) struct SwitchRecord {
     pub(super) port_keys: BTreeMap<PortName, PortKey>,
     /// What the daemon wrote of each flow.
     pub(super) flows: BTreeMap<u64, AddFlow>,
+    /// Never that of another switch.
+    pub(super) number: u64,
+    /// What the agent was told and told of it.
+    pub(super) agent: AgentRecord,
+}
+
+/// What the agent was told of a switch, and told of its controllers.
+#[derive(Debug, Default)]
+pub(super) struct AgentRecord {
+    /// The ports as they were reported, by number.
+    pub(super) ports: BTreeMap<u32, openflow::message::Port>,
+    /// The connections to the controllers, and when this was known.
+    pub(super) states: Option<(Vec<ControllerState>, Instant)>,
 }
 
 /// A port of a switch.

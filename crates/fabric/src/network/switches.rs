@@ -1,7 +1,7 @@
 //! Switches and their ports.
 
 use super::attach::Network;
-use super::records::{AttachRequest, NewPort, PortLocation, PortRecord, SwitchRecord};
+use super::records::{AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, SwitchRecord};
 use super::traffic::reported;
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
@@ -101,6 +101,8 @@ impl Network {
         }
         let runner = SwitchRunner::new(forwarding_mode(definition))
             .map_err(|error| OperationError::system("create a switch", error))?;
+        let number = self.next_switch;
+        self.next_switch += 1;
         self.runners.push(runner);
         self.switches.push(SwitchRecord {
             name: definition.name.clone(),
@@ -109,7 +111,10 @@ impl Network {
             default: None,
             port_keys: BTreeMap::new(),
             flows: BTreeMap::new(),
+            number,
+            agent: AgentRecord::default(),
         });
+        self.prepare_controllers(number);
         Ok(())
     }
 
@@ -123,6 +128,8 @@ impl Network {
         }
         self.switches.remove(number);
         self.runners.remove(number + 1);
+        // The agent may have sessions for it.
+        self.agent_bell.ring();
         Ok(())
     }
 

@@ -22,6 +22,7 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Inventory(order) => done(&order, fabric.inventory()),
         Order::Facts(order) => done(&order, Ok(fabric.facts())),
         Order::AddSwitch(order) => done(&order, fabric.add_switch(order.definition.clone())),
+        Order::ControllerStates(order) => done(&order, fabric.controller_states(order.switch.clone())),
         Order::RemoveSwitch(order) => done(&order, fabric.remove_switch(order.switch.clone())),
         Order::CheckVacant(order) => {
             done(&order, fabric.check_vacant(order.switch.clone(), order.port.clone()))

@@ -1,7 +1,9 @@
 //! Carries out the orders of a daemon.
 
+mod agent;
 mod answer;
 mod connection;
 
+pub use agent::serve_agent;
 pub(crate) use connection::report;
 pub use connection::serve;

@@ -72,6 +72,7 @@ fn helper_process() {
                 idle_timeout: IDLE,
                 stays: variable(STAYS).is_some(),
                 closes_input: true,
+                agent_arguments: ["sleep", "1000"].map(Into::into).into(),
                 ..Settings::new(
                     variable(SOCKET).expect("a socket"),
                     variable(PROGRAM).unwrap_or_else(|| "env".into()),

@@ -19,7 +19,10 @@ pub(super) fn begin(address: SocketAddr) -> Result<TcpStream, Errno> {
     Ok(TcpStream::from(socket))
 }
 
-/// Whether a socket that is writable is connected.
-pub(super) fn is_connected(socket: &TcpStream) -> bool {
-    matches!(sockopt::socket_error(socket), Ok(Ok(())))
+/// The number of the error of a socket, if it has one.
+pub(super) fn fault(socket: &TcpStream) -> Option<i32> {
+    match sockopt::socket_error(socket) {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) | Err(error) => Some(error.raw_os_error()),
+    }
 }

@@ -5,4 +5,4 @@ mod connect;
 mod pool;
 
 pub use address::{ControllerAddress, ControllerAddressError, DEFAULT_PORT};
-pub use pool::{ConnectionState, Connections};
+pub use pool::{ConnectionFault, ConnectionState, ConnectionStatus, Connections, turn};

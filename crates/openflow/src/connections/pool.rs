@@ -1,6 +1,7 @@
 //! All connections of an agent.
 
-use std::io::{ErrorKind, Read, Write};
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use rustix::io::Errno;
 
 use super::address::ControllerAddress;
 use super::connect;
+use crate::message::Role;
 use crate::session::{Agent, Datapath, SessionId, SessionState};
 
 /// Time before the first attempt to connect again. Each failure doubles it.
@@ -46,6 +48,55 @@ struct Controller {
     link: Link,
     /// Time before the attempt after the next failure.
     pause: Duration,
+    /// When the last connection began or ended.
+    since: Duration,
+    /// Why the last connection ended or failed.
+    fault: Option<ConnectionFault>,
+}
+
+/// Why a connection to a controller ended or failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConnectionFault {
+    /// The system reported an error with this number.
+    System(i32),
+    /// It did not come about in time.
+    Timeout,
+    /// The controller closed it.
+    Closed,
+    /// The controller speaks another protocol or version, is silent, or violates the protocol.
+    Session,
+    /// The agent has too many sessions.
+    TooMany,
+}
+
+impl fmt::Display for ConnectionFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(number) => std::io::Error::from_raw_os_error(*number).fmt(formatter),
+            Self::Timeout => formatter.write_str("the controller does not answer"),
+            Self::Closed => formatter.write_str("the controller closed the connection"),
+            Self::Session => {
+                formatter.write_str("the controller does not speak OpenFlow 1.3, or did not respond in time")
+            }
+            Self::TooMany => formatter.write_str("there are too many sessions"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectionFault {}
+
+/// A connection to a controller, for reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionStatus {
+    /// The controller.
+    pub address: ControllerAddress,
+    /// The role of the controller, if it is connected and has sent its greeting.
+    pub role: Option<Role>,
+    /// Time since the last connection began or ended.
+    pub since: Duration,
+    /// Why the last connection ended or failed.
+    pub fault: Option<ConnectionFault>,
 }
 
 /// The connections of an agent to its controllers, in the caller's thread.
@@ -67,6 +118,8 @@ impl<D: Datapath> Connections<D> {
             address: *address,
             link: Link::Waiting { until: Duration::ZERO },
             pause: FIRST_PAUSE,
+            since: Duration::ZERO,
+            fault: None,
         };
         Self {
             agent,
@@ -104,26 +157,47 @@ impl<D: Datapath> Connections<D> {
     /// # Errors
     /// Waiting failed, for example because there is no memory. Faults of connections are no errors.
     pub fn turn(&mut self, wake: Option<BorrowedFd<'_>>, timeout: Duration) -> Result<(), Errno> {
+        turn(std::iter::once(self), wake, timeout)
+    }
+
+    /// The connections as they are reported, in the order of the controllers.
+    pub fn statuses(&self) -> impl Iterator<Item = ConnectionStatus> {
+        let now = self.now();
+        self.controllers.iter().map(move |controller| ConnectionStatus {
+            address: controller.address,
+            role: match &controller.link {
+                Link::Connected { session, .. } if self.agent.state(*session) == SessionState::Open => {
+                    self.agent.role(*session)
+                }
+                _ => None,
+            },
+            since: now.saturating_sub(controller.since),
+            fault: controller.fault,
+        })
+    }
+
+    fn begin(&mut self) {
         let now = self.now();
         for controller in &mut self.controllers {
             controller.connect_if_due(now);
         }
-        self.wait(wake, timeout)?;
+    }
+
+    fn advance(&mut self) {
         let now = self.now();
         self.agent.poll(now);
         for controller in &mut self.controllers {
             controller.advance(&mut self.agent, &mut self.buffer, now);
         }
-        Ok(())
     }
 
-    fn wait(&self, wake: Option<BorrowedFd<'_>>, timeout: Duration) -> Result<(), Errno> {
-        let (now, mut timeout) = (self.now(), timeout);
-        let mut sockets: Vec<PollFd<'_>> = Vec::with_capacity(self.controllers.len() + 1);
+    /// Adds what to wait for, and shortens the timeout to the next attempt to connect.
+    fn prepare<'a>(&'a self, sockets: &mut Vec<PollFd<'a>>, timeout: &mut Duration) {
+        let now = self.now();
         for controller in &self.controllers {
             let (socket, flags) = match &controller.link {
                 Link::Waiting { until } => {
-                    timeout = timeout.min(until.saturating_sub(now));
+                    *timeout = (*timeout).min(until.saturating_sub(now));
                     continue;
                 }
                 Link::Connecting { socket, .. } => (socket, PollFlags::OUT),
@@ -136,12 +210,37 @@ impl<D: Datapath> Connections<D> {
             };
             sockets.push(PollFd::from_borrowed_fd(socket.as_fd(), flags));
         }
-        sockets.extend(wake.map(|wake| PollFd::from_borrowed_fd(wake, PollFlags::IN)));
-        let timeout = Timespec::try_from(timeout).ok();
-        match poll(&mut sockets, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error),
-        }
+    }
+}
+
+/// As [`Connections::turn`], for several agents together.
+///
+/// # Errors
+/// Waiting failed, for example because there is no memory. Faults of connections are no errors.
+pub fn turn<'c, D: Datapath + 'c>(
+    connections: impl IntoIterator<Item = &'c mut Connections<D>>,
+    wake: Option<BorrowedFd<'_>>,
+    timeout: Duration,
+) -> Result<(), Errno> {
+    let mut all: Vec<&mut Connections<D>> = connections.into_iter().collect();
+    all.iter_mut().for_each(|connections| connections.begin());
+    wait(&all, wake, timeout)?;
+    all.iter_mut().for_each(|connections| connections.advance());
+    Ok(())
+}
+
+fn wait<D: Datapath>(
+    all: &[&mut Connections<D>],
+    wake: Option<BorrowedFd<'_>>,
+    mut timeout: Duration,
+) -> Result<(), Errno> {
+    let mut sockets: Vec<PollFd<'_>> =
+        wake.iter().map(|wake| PollFd::from_borrowed_fd(*wake, PollFlags::IN)).collect();
+    all.iter().for_each(|connections| connections.prepare(&mut sockets, &mut timeout));
+    let timeout = Timespec::try_from(timeout).ok();
+    match poll(&mut sockets, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -150,13 +249,17 @@ impl Controller {
         if matches!(self.link, Link::Waiting { until } if until <= now) {
             match connect::begin(self.address.0) {
                 Ok(socket) => self.link = Link::Connecting { socket, since: now },
-                Err(_) => self.fail(now),
+                Err(error) => self.fail(now, ConnectionFault::System(error.raw_os_error())),
             }
         }
     }
 
     /// Waits before the next attempt.
-    fn fail(&mut self, now: Duration) {
+    fn fail(&mut self, now: Duration, fault: ConnectionFault) {
+        if matches!(self.link, Link::Connected { .. }) {
+            self.since = now;
+        }
+        self.fault = Some(fault);
         self.link = Link::Waiting { until: now.saturating_add(self.pause) };
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
@@ -167,17 +270,25 @@ impl Controller {
             Link::Connecting { socket, since } => {
                 let is_late = now.saturating_sub(*since) >= CONNECT_TIMEOUT;
                 // Without a peer the socket has neither failed nor come about.
-                let has_ended = !connect::is_connected(socket);
+                let fault = connect::fault(socket);
                 if socket.peer_addr().is_err() {
-                    if is_late || has_ended {
-                        self.fail(now);
+                    match fault {
+                        Some(error) => self.fail(now, ConnectionFault::System(error)),
+                        None if is_late => self.fail(now, ConnectionFault::Timeout),
+                        None => {}
                     }
                     return;
                 }
-                let Ok(socket) = socket.try_clone() else { return self.fail(now) };
-                match agent.connect(now) {
-                    Some(session) => self.link = Link::Connected { socket, session, unread: Vec::new() },
-                    None => self.fail(now),
+                match (socket.try_clone(), agent.connect(now)) {
+                    (Ok(socket), Some(session)) => {
+                        self.link = Link::Connected { socket, session, unread: Vec::new() };
+                        self.since = now;
+                    }
+                    (Ok(_), None) => self.fail(now, ConnectionFault::TooMany),
+                    (Err(error), session) => {
+                        session.into_iter().for_each(|session| agent.disconnect(session));
+                        self.fail(now, ConnectionFault::of(&error));
+                    }
                 }
             }
             Link::Connected { socket, session, unread } => {
@@ -185,17 +296,25 @@ impl Controller {
                 if agent.state(session) == SessionState::Open {
                     self.pause = FIRST_PAUSE;
                 }
-                let is_alive = exchange(socket, session, unread, agent, buffer, now);
-                if !is_alive || agent.state(session) == SessionState::Closed {
+                let exchanged = exchange(socket, session, unread, agent, buffer, now);
+                let is_closed = agent.state(session) == SessionState::Closed;
+                let fault = exchanged.err().or(is_closed.then_some(ConnectionFault::Session));
+                if let Some(fault) = fault {
                     agent.disconnect(session);
-                    self.fail(now);
+                    self.fail(now, fault);
                 }
             }
         }
     }
 }
 
-/// Moves bytes between a socket and a session. Returns false if the connection ended.
+impl ConnectionFault {
+    fn of(error: &io::Error) -> Self {
+        error.raw_os_error().map_or(Self::Closed, Self::System)
+    }
+}
+
+/// Moves bytes between a socket and a session, unless the connection ended.
 fn exchange<D: Datapath>(
     socket: &mut TcpStream,
     session: SessionId,
@@ -203,16 +322,14 @@ fn exchange<D: Datapath>(
     agent: &mut Agent<D>,
     buffer: &mut [u8],
     now: Duration,
-) -> bool {
-    if !send(socket, session, agent, now) {
-        return false;
-    }
+) -> Result<(), ConnectionFault> {
+    send(socket, session, agent, now)?;
     if unread.is_empty() {
         match socket.read(buffer) {
-            Ok(0) => return false,
+            Ok(0) => return Err(ConnectionFault::Closed),
             Ok(count) => unread.extend_from_slice(buffer.get(..count).unwrap_or_default()),
             Err(error) if is_pause(&error) => {}
-            Err(_) => return false,
+            Err(error) => return Err(ConnectionFault::of(&error)),
         }
     }
     let taken = agent.receive(session, unread, now);
@@ -220,26 +337,26 @@ fn exchange<D: Datapath>(
     send(socket, session, agent, now)
 }
 
-/// Sends what a session says, as much as the socket takes. Returns false if the connection ended.
+/// Sends what a session says, as much as the socket takes, unless the connection ended.
 fn send<D: Datapath>(
     socket: &mut TcpStream,
     session: SessionId,
     agent: &mut Agent<D>,
     now: Duration,
-) -> bool {
+) -> Result<(), ConnectionFault> {
     // A session that continues a long report has new output after each write; others get their turn between them.
     for _ in 0..16 {
         let output = agent.output(session);
         if output.is_empty() {
-            return true;
+            return Ok(());
         }
         match socket.write(output) {
             Ok(count) => agent.sent(session, count, now),
-            Err(error) if is_pause(&error) => return true,
-            Err(_) => return false,
+            Err(error) if is_pause(&error) => return Ok(()),
+            Err(error) => return Err(ConnectionFault::of(&error)),
         }
     }
-    true
+    Ok(())
 }
 
 fn is_pause(error: &std::io::Error) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flow_table::{Change, Command, EntryFlags, Match, RemovalReason};
+use flow_table::{Change, Command, EntryFlags, Match, Owner, RemovalReason};
 
 use super::packet::{read_buffer, write_buffer};
 use super::time::{read_duration, read_timeout, write_duration, write_timeout};
@@ -79,6 +79,7 @@ impl FlowMod {
         let mut part = reader.part(reader.left(), ErrorCode::BIC_BAD_LEN)?;
         let instructions = read_instructions(&mut part)?;
         let change = Change {
+            owner: Owner::default(),
             command,
             table,
             matching,

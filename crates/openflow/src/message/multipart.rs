@@ -317,6 +317,25 @@ impl MultipartReply {
     }
 }
 
+impl MultipartReply {
+    /// Adds the entries of another part of the same reply. Of replies that are one structure, the first part is whole.
+    pub fn append(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Flow(all), Self::Flow(more)) => all.extend(more),
+            (Self::Table(all), Self::Table(more)) => all.extend(more),
+            (Self::PortStats(all), Self::PortStats(more)) => all.extend(more),
+            (Self::Queue(all), Self::Queue(more)) => all.extend(more),
+            (Self::Group(all), Self::Group(more)) => all.extend(more),
+            (Self::GroupDescription(all), Self::GroupDescription(more)) => all.extend(more),
+            (Self::Meter(all), Self::Meter(more)) => all.extend(more),
+            (Self::MeterConfig(all), Self::MeterConfig(more)) => all.extend(more),
+            (Self::TableFeatures(all), Self::TableFeatures(more)) => all.extend(more),
+            (Self::PortDescription(all), Self::PortDescription(more)) => all.extend(more),
+            _ => {}
+        }
+    }
+}
+
 /// Encodes a reply as messages of at most 64 KB. All but the last say that more follow; the last does if `more` is set.
 ///
 /// An entry that fits no message is left out. No entry of a switch is so long: a message made it.

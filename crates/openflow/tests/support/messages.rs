@@ -130,6 +130,7 @@ fn change(random: &mut Random) -> FlowMod {
     let commands =
         [Command::Add, Command::Modify, Command::ModifyStrict, Command::Delete, Command::DeleteStrict];
     let change = Change {
+        owner: flow_table::Owner::default(),
         command: pick(random, &commands),
         table: flip(random).then(|| random.below(64) as u8),
         matching: matching(random),

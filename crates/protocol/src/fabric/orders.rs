@@ -5,6 +5,7 @@ use super::model::{
     FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot,
     WritesReply,
 };
+use crate::agent::ControllerState;
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
     CreateSwitch, Diagnostic, FlowStatus, MacAddr, PortName, PortRequest, RecordedWrite, SwitchName,
@@ -67,6 +68,12 @@ orders! {
         /// The definition.
         definition: CreateSwitch,
     } -> ();
+
+    /// How the connections to the controllers of a switch are, in their order.
+    ControllerStates {
+        /// The switch.
+        switch: SwitchName,
+    } -> Vec<ControllerState>;
 
     /// Removes a switch and its ports. Attached boxes are then attached to nothing.
     RemoveSwitch {

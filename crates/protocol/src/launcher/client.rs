@@ -108,6 +108,11 @@ impl Client {
         }
     }
 
+    /// Has the agent of the fabric with this number started, unless it runs.
+    pub fn start_agent(&mut self, fabric: u32) -> Result<(), LauncherError> {
+        self.done(&Request::StartAgent(fabric), self.timeout)
+    }
+
     /// A device or file, opened.
     pub fn open(&mut self, device: PortDevice) -> Result<OwnedFd, LauncherError> {
         let received = self.request(&Request::Open(device), self.timeout)?;

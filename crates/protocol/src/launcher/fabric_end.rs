@@ -97,12 +97,35 @@ pub fn become_fabric() -> Result<FabricEnd, FabricEndError> {
             // The kernel notes the process and its user at this moment.
             (ToFabric::Successor, Some(socket)) => successors = Some(SuccessorListener::listen(socket)?),
             (ToFabric::Identity(store), kvm) => break (store, kvm),
-            (ToFabric::Successor, None) | (ToFabric::Daemon, _) => return Err(FabricEndError::NoIdentity),
+            (ToFabric::Successor, None) | (ToFabric::Daemon | ToFabric::Agent, _) => {
+                return Err(FabricEndError::NoIdentity);
+            }
         }
     };
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
     Ok(FabricEnd { launcher, successors, store, kvm })
+}
+
+/// Makes this process the agent of a fabric: takes over the channel to the fabric from standard input, leaves the terminal's
+/// session, becomes another user if one is given, and gives up all capabilities. Call it before any other thread runs.
+///
+/// # Errors
+///
+/// See [`FabricEndError`].
+pub fn become_agent(user: Option<u32>) -> Result<Channel, FabricEndError> {
+    let fabric = Channel::from(io::stdin().as_fd().try_clone_to_owned()?);
+    dup2_stdin(File::open("/dev/null")?)?;
+    // It fails only in a process that leads a session or a process group already.
+    let _ = setsid();
+    set_no_new_privs(true)?;
+    if let Some(user) = user {
+        become_user(user)?;
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(fabric)
 }
 
 /// Becomes a user other than root, without groups.

@@ -40,6 +40,9 @@ pub enum Request {
     Keep(PortDevice),
     /// Like [`Connect`](Self::Connect), for one of several fabrics. If it is started, it gets this share.
     ConnectShare(u32, Share),
+    /// The agent of the fabric with this number, which holds the sessions with OpenFlow controllers: it is started, and again
+    /// whenever it ends, as long as the fabric runs.
+    StartAgent(u32),
     /// The fabrics that run.
     Fabrics,
     /// End the fabric with this number. The reply comes when it has ended.
@@ -127,4 +130,7 @@ pub enum ToFabric {
     Identity(StoreIdentity),
     /// A daemon connects. The descriptor is the fabric's end of a new channel.
     Daemon,
+    /// The agent that holds the sessions with OpenFlow controllers connects. The descriptor is as with
+    /// [`Daemon`](Self::Daemon).
+    Agent,
 }

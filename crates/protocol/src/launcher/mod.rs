@@ -8,7 +8,7 @@ mod refusal;
 mod start;
 
 pub use client::{Client, ConnectedFabric, LauncherError};
-pub use fabric_end::{FabricEnd, FabricEndError, SuccessorListener, become_fabric};
+pub use fabric_end::{FabricEnd, FabricEndError, SuccessorListener, become_agent, become_fabric};
 pub use messages::{
     FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, Share, ToFabric, VERSION,
 };

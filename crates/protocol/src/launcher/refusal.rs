@@ -53,6 +53,8 @@ pub enum Step {
     MakeChannel,
     /// Start the program of a fabric.
     StartFabric,
+    /// Start the program of an agent.
+    StartAgent,
     /// Hand a descriptor to a fabric.
     TellFabric,
     /// End a fabric.
@@ -126,6 +128,7 @@ impl fmt::Display for Step {
             Self::CreateRecording => "create the capture",
             Self::MakeChannel => "make a channel",
             Self::StartFabric => "start a fabric",
+            Self::StartAgent => "start an agent",
             Self::TellFabric => "reach the fabric",
             Self::EndFabric => "end the fabric",
             Self::OpenKvm => "open /dev/kvm",

@@ -188,6 +188,9 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             cores: 4, workers: 3, capture_lost: 0, raises_priority: false, isolation: Isolation::default()
         };
         AddSwitch { definition: CreateSwitch::new(switch()) } => ();
+        ControllerStates { switch: switch() } => vec![protocol::agent::ControllerState {
+            role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into())
+        }];
         RemoveSwitch { switch: switch() } => ();
         CheckVacant { switch: switch(), port: port_name() } => ();
         AddPort { switch: switch(), port: port(PortDriver::Tap { device: None }) } => ();

@@ -2,6 +2,7 @@
 
 use crate::port::PortId;
 use packet::MacAddr;
+use reason::Reason;
 
 /// Where a frame is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,29 @@ pub enum Decision {
     FlowMiss,
     /// To no port, because a flow drops it.
     FlowDrop,
+    /// Where [`Forward::perform`] sends it, possibly changed or several times.
+    Perform,
+}
+
+/// Where a frame is sent that a method made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To one port, unless the frame was received there.
+    Port(PortId),
+    /// To the port where the frame was received.
+    Back,
+    /// To all ports except the one where the frame was received.
+    Flood,
+}
+
+/// What became of a frame that a method performs operations on.
+pub trait Outcome {
+    /// Sends a frame.
+    fn send(&mut self, target: Target, frame: &[u8]);
+    /// Notes that the method took the frame, or a copy.
+    fn take(&mut self);
+    /// Notes that the frame, or a copy, was lost.
+    fn lose(&mut self, reason: Reason);
 }
 
 /// Frames that a method decides from their headers at once.
@@ -52,6 +76,13 @@ pub trait Forward: Send {
     /// A head has all headers of its frame, as far as [`flow_table::Key::needs_more`] says so.
     fn decide_heads(&mut self, _: &[FrameHead<'_>], _from: PortId, _now: u64, _: &mut [Decision]) {}
 
+    /// Forgets the frames of earlier batches that were to be performed.
+    fn begin_batch(&mut self) {}
+
+    /// Performs the next frame that [`decide_heads`](Self::decide_heads) decided to [`Perform`](Decision::Perform): frames
+    /// are given in the order of these decisions, since the last [`begin_batch`](Self::begin_batch).
+    fn perform(&mut self, _frame: &[u8], _from: PortId, _now: u64, _outcome: &mut dyn Outcome) {}
+
     /// Removes a port: no frame is sent to it any more.
     fn remove_port(&mut self, port: PortId);
 
@@ -75,6 +106,14 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
         (**self).decide_heads(heads, from, now, decisions);
+    }
+
+    fn begin_batch(&mut self) {
+        (**self).begin_batch();
+    }
+
+    fn perform(&mut self, frame: &[u8], from: PortId, now: u64, outcome: &mut dyn Outcome) {
+        (**self).perform(frame, from, now, outcome);
     }
 
     fn remove_port(&mut self, port: PortId) {

@@ -11,6 +11,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortKey(pub u16);
 
+/// Keys of ports: those of a switch's ports, and of ports that flows name and that are gone.
+pub(super) const MAX_PORT_KEYS: u16 = 1 << 15;
+
 /// Where a flow sends its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowOutput {

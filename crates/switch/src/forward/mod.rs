@@ -1,13 +1,17 @@
 //! Forwarding: decides where a frame goes. One contract, and one file per method.
 
 mod contract;
+mod controllers;
 mod flow;
 mod learning;
 mod mode;
+mod openflow;
+mod operations;
 mod static_table;
 mod steering;
 
-pub use contract::{Decision, Forward, FrameHead, MAX_HEADS};
+pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
+pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};
 pub use flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
 pub use learning::{LearningBridge, LearningSettings};
 pub use mode::ForwardingMode;

@@ -1,6 +1,6 @@
 //! Selects the forwarding method at run time.
 
-use super::contract::{Decision, Forward, FrameHead};
+use super::contract::{Decision, Forward, FrameHead, Outcome};
 use super::{LearningBridge, StaticTable, Steering};
 use crate::port::PortId;
 use packet::MacAddr;
@@ -34,6 +34,18 @@ impl Forward for ForwardingMode {
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
         if let Self::Steering(steering) = self {
             steering.decide_heads(heads, from, now, decisions);
+        }
+    }
+
+    fn begin_batch(&mut self) {
+        if let Self::Steering(steering) = self {
+            steering.begin_batch();
+        }
+    }
+
+    fn perform(&mut self, frame: &[u8], from: PortId, now: u64, outcome: &mut dyn Outcome) {
+        if let Self::Steering(steering) = self {
+            steering.perform(frame, from, now, outcome);
         }
     }
 

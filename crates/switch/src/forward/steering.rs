@@ -7,25 +7,23 @@
 //!
 //! Bound addresses and limits of new addresses hold as in a learning bridge.
 
-use super::contract::{Decision, Forward, FrameHead, MAX_HEADS};
-use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};
+use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
+use super::controllers::{Controllers, Pending};
+use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::learning::{LearningBridge, LearningSettings};
 use crate::port::PortId;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FragmentCounters,
-    Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Path, Pipeline, RemovalReason, Seed,
+    Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline, RemovalReason, Seed,
 };
 use packet::MacAddr;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
 
-/// Keys of ports: those of a switch's ports, and of ports that flows name and that are gone.
-const MAX_PORT_KEYS: u16 = 1 << 15;
-
 /// The ingress port in the key of a frame from a port without key. No flow has it.
-const NO_PORT_KEY: u32 = u32::MAX;
+pub(super) const NO_PORT_KEY: u32 = u32::MAX;
 
 /// Settings of a steering switch.
 #[derive(Clone, Copy, Debug)]
@@ -74,19 +72,25 @@ struct StoredFlow {
 
 /// Forwards frames by flows.
 pub struct Steering {
-    bridge: LearningBridge,
-    pipeline: Pipeline,
+    pub(super) bridge: LearningBridge,
+    pub(super) pipeline: Pipeline,
     cache: FlowCache,
-    fragments: Fragments,
+    pub(super) fragments: Fragments,
     flows: BTreeMap<u64, StoredFlow>,
     /// The flow of each match and priority.
-    owners: HashMap<(Match, u16), u64>,
+    pub(super) owners: HashMap<(Match, u16), u64>,
     /// Deadlines in nanoseconds, with the flows.
     deadlines: BTreeSet<(u64, u64)>,
     /// The port of each key.
-    ports: Vec<Option<PortId>>,
+    pub(super) ports: Vec<Option<PortId>>,
     /// The key of each port.
-    keys: Vec<Option<PortKey>>,
+    pub(super) keys: Vec<Option<PortKey>>,
+    /// The entries, groups and meters of controllers, and what waits for them.
+    pub(super) controllers: Controllers,
+    /// Frames of this batch that operations are to be performed on.
+    pub(super) pending: VecDeque<Pending>,
+    /// The limit of the entries.
+    pub(super) entries: usize,
     /// Scratch memory: the frames that are looked up, and for each its place in the batch.
     arrivals: [Arrival; MAX_HEADS],
     places: [u8; MAX_HEADS],
@@ -113,6 +117,9 @@ impl Steering {
             deadlines: BTreeSet::new(),
             ports: Vec::new(),
             keys: Vec::new(),
+            controllers: Controllers::default(),
+            pending: VecDeque::new(),
+            entries,
             arrivals: [Arrival::default(); MAX_HEADS],
             places: [0; MAX_HEADS],
         }
@@ -149,7 +156,7 @@ impl Steering {
         }
     }
 
-    fn port(&self, key: PortKey) -> Option<PortId> {
+    pub(super) fn port(&self, key: PortKey) -> Option<PortId> {
         self.ports.get(usize::from(key.0)).copied().flatten()
     }
 
@@ -276,9 +283,11 @@ impl Steering {
         ended
     }
 
-    /// When the timeouts of a flow are looked at next, in nanoseconds.
+    /// When the timeouts of a flow or an entry are looked at next, in nanoseconds.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        let entries =
+            self.pipeline.next_deadline().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.deadlines.first().map(|(deadline, _)| *deadline).into_iter().chain(entries).min()
     }
 
     /// Notes when the timeouts of a flow are looked at next, which was last used at `used`.
@@ -337,7 +346,19 @@ impl Forward for Steering {
     }
 
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
-        let Self { bridge, pipeline, cache, fragments, ports, keys, arrivals, places, .. } = self;
+        let Self {
+            bridge,
+            pipeline,
+            cache,
+            fragments,
+            ports,
+            keys,
+            arrivals,
+            places,
+            controllers,
+            pending,
+            ..
+        } = self;
         let time = Duration::from_nanos(now);
         let key = keys.get(usize::from(from.0)).copied().flatten();
         let ingress = Ingress { port: key.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
@@ -367,20 +388,38 @@ impl Forward for Steering {
             count += 1;
         }
         let arrivals = arrivals.get(..count).unwrap_or_default();
-        for (path, at) in cache.look_up(pipeline, arrivals, time).iter().zip(places) {
+        let paths = cache.look_up(pipeline, arrivals, time);
+        for ((id, arrival), at) in paths.iter().zip(arrivals).zip(places) {
             let at = usize::from(*at);
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
-            *decision = match pipeline.path(*path).map_or(&[][..], Path::operations) {
-                [Operation::Action(Action::Output(output))] => match output {
+            let Some(path) = pipeline.path(*id) else { continue };
+            *decision = match path.operations() {
+                [Operation::Action(Action::Output(output))] if is_simple(*output) => match output {
                     Output::Port(key) => port(*key).map_or(Decision::Drop, Decision::To),
                     Output::Normal => bridge.route(address(frame.head, 0), from, now),
                     Output::Flood => Decision::Flood,
                     _ => Decision::FlowDrop,
                 },
-                _ => Decision::FlowMiss,
+                [] if path.is_miss() && controllers.is_standalone() => {
+                    bridge.route(address(frame.head, 0), from, now)
+                }
+                [] if path.is_miss() => Decision::FlowMiss,
+                [] => Decision::FlowDrop,
+                _ => {
+                    pending.push_back(Pending { key: arrival.key, path: *id });
+                    Decision::Perform
+                }
             };
         }
+    }
+
+    fn begin_batch(&mut self) {
+        self.pending.clear();
+    }
+
+    fn perform(&mut self, frame: &[u8], from: PortId, now: u64, outcome: &mut dyn Outcome) {
+        self.perform_pending(frame, from, now, outcome);
     }
 
     fn remove_port(&mut self, port: PortId) {
@@ -397,8 +436,14 @@ impl Forward for Steering {
     }
 }
 
+/// Whether a frame with only this output needs no copy.
+#[inline(always)]
+fn is_simple(output: Output) -> bool {
+    matches!(output, Output::Port(_) | Output::Normal | Output::Flood | Output::Drop)
+}
+
 /// The address at an offset of a frame with an Ethernet header.
 #[inline(always)]
-fn address(head: &[u8], at: usize) -> MacAddr {
+pub(super) fn address(head: &[u8], at: usize) -> MacAddr {
     head.get(at..).and_then(|rest| rest.first_chunk()).map_or(MacAddr::ZERO, |bytes| MacAddr(*bytes))
 }

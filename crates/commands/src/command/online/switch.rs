@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use api::operation::{Json, Nothing, Operation};
-use api::{CreateSwitch, Owner, RemoveQuery, SwitchDetail, SwitchMode, SwitchName, SwitchStatus, operation};
+use api::{
+    ControllerAddress, ControllerRole, ControllerStatus, CreateSwitch, FailMode, Owner, RemoveQuery,
+    SwitchDetail, SwitchMode, SwitchName, SwitchStatus, operation,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -63,6 +66,15 @@ enum Mode {
     Steering,
 }
 
+/// What a switch does while no controller is connected.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FailModeName {
+    /// Keep the flows, and drop frames that match none.
+    Secure,
+    /// Keep the flows, and forward frames that match none by learned addresses.
+    Standalone,
+}
+
 #[derive(Args)]
 struct Create {
     /// Name of the switch.
@@ -70,6 +82,12 @@ struct Create {
     /// How the switch finds the output port of a frame.
     #[arg(long, value_enum, default_value_t)]
     mode: Mode,
+    /// OpenFlow controller that a steering switch connects to: `tcp:ADDRESS:PORT`. May be repeated.
+    #[arg(long = "controller", value_name = "ADDRESS")]
+    controllers: Vec<ControllerAddress>,
+    /// What a switch with controllers does while none is connected [default: secure]
+    #[arg(long, value_enum, requires = "controllers")]
+    fail_mode: Option<FailModeName>,
     /// Seconds until a learned address expires.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     age: u32,
@@ -169,6 +187,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 addresses_per_port: create.addresses_per_port,
                 owner: create.owner.clone(),
                 shared_with: create.shared_with.iter().cloned().collect(),
+                controllers: create.controllers.clone(),
+                fail_mode: match create.fail_mode {
+                    None | Some(FailModeName::Secure) => FailMode::Secure,
+                    Some(FailModeName::Standalone) => FailMode::Standalone,
+                },
                 ..CreateSwitch::new(create.name.clone())
             };
             let detail = create.daemon.client()?.send(&operation::CREATE_SWITCH, &[], &request)?;
@@ -200,11 +223,45 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             if named.json {
                 output::json(&detail);
             } else {
+                print_controllers(&detail);
                 port::print(&[detail]);
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the controllers of a switch, if it has any.
+fn print_controllers(detail: &SwitchDetail) {
+    if !detail.controllers.is_empty() {
+        let rows = detail.controllers.iter().map(controller_row).collect();
+        online::print(&Table { columns: CONTROLLERS, rows }, "");
+        output::text("\n");
+    }
+}
+
+const CONTROLLERS: &[Column] = &[
+    Column::flexible("CONTROLLER", 20),
+    Column::text("STATE"),
+    Column::text("ROLE"),
+    Column::number("SINCE"),
+    Column::flexible("LAST ERROR", 10),
+];
+
+fn controller_row(status: &ControllerStatus) -> Vec<String> {
+    let role = match status.role {
+        Some(ControllerRole::Equal) => "equal",
+        Some(ControllerRole::Master) => "master",
+        Some(ControllerRole::Slave) => "slave",
+        None => "-",
+    };
+    vec![
+        status.address.to_string(),
+        if status.connected { "connected".into() } else { "not connected".into() },
+        role.into(),
+        format!("{}s", status.since_seconds),
+        status.error.clone().unwrap_or("-".into()),
+    ]
 }
 
 const SWITCHES: &[Column] = &[

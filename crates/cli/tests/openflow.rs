@@ -1,0 +1,308 @@
+//! OpenFlow controllers of a steering switch: from the command line to the packets in a box.
+
+mod support;
+
+use flow_table::{Action, Change, Command, Instructions, Match, Output};
+use openflow::VERSION;
+use openflow::message::{
+    FlowMod, HEADER, Header, Hello, Message, MultipartReply, MultipartRequest, PacketIn, PacketInReason,
+    PacketOut, PacketOutAction,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+use support::planes::{Planes, until};
+use support::{Daemon, TIMEOUT};
+
+/// A controller with one connection.
+struct Controller {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl Controller {
+    /// Waits for the switch, and exchanges greetings.
+    fn accept(listener: &TcpListener) -> Self {
+        let (stream, _) = listener.accept().expect("the switch connects");
+        let mut controller = Self { stream, unread: Vec::new() };
+        controller.send(&Message::Hello(Hello { versions: Some(1 << VERSION) }));
+        controller.wait(|message| matches!(message, Message::Hello(_)).then_some(()));
+        controller
+    }
+
+    fn send(&mut self, message: &Message) {
+        let bytes = message.encode(7).expect("a short message");
+        self.stream.write_all(&bytes).expect("the switch reads");
+    }
+
+    /// The next message that comes in this time.
+    fn next(&mut self, timeout: Duration) -> Option<Message> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(header) = Header::decode(&self.unread)
+                && self.unread.len() >= usize::from(header.length)
+            {
+                let message: Vec<u8> = self.unread.drain(..usize::from(header.length)).collect();
+                return Some(Message::decode(header.message_type, &message[HEADER..]).expect("a message"));
+            }
+            let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+            self.stream.set_read_timeout(Some(left)).expect("a timeout");
+            let mut buffer = [0; 65536];
+            match self.stream.read(&mut buffer) {
+                Ok(0) => panic!("the switch closed the connection"),
+                Ok(count) => self.unread.extend_from_slice(&buffer[..count]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Waits for a message.
+    fn wait<T>(&mut self, wanted: impl Fn(&Message) -> Option<T>) -> T {
+        let begin = Instant::now();
+        loop {
+            let message = self.next(TIMEOUT).expect("a message");
+            if let Message::EchoRequest(data) = &message {
+                let reply = Message::EchoReply(data.clone());
+                self.send(&reply);
+            }
+            if let Some(found) = wanted(&message) {
+                return found;
+            }
+            assert!(begin.elapsed() < TIMEOUT, "only other messages, such as {message:?}");
+        }
+    }
+
+    /// Adds an entry, and waits until it is there.
+    fn add(&mut self, priority: u16, cookie: u64, output: Output) {
+        let change = Change {
+            cookie,
+            instructions: Instructions::output(output),
+            ..Change::new(Command::Add, Match::any(), priority)
+        };
+        self.send(&Message::FlowMod(FlowMod { change, buffer: None }));
+        self.send(&Message::BarrierRequest);
+        self.wait(|message| match message {
+            Message::Error { code, .. } => panic!("the entry is refused: {code:?}"),
+            message => matches!(message, Message::BarrierReply).then_some(()),
+        });
+    }
+
+    fn packet_in(&mut self) -> PacketIn {
+        self.wait(|message| match message {
+            Message::PacketIn(packet) => Some(packet.clone()),
+            _ => None,
+        })
+    }
+
+    /// The number of a port.
+    fn port(&mut self, name: &str) -> u32 {
+        self.send(&Message::MultipartRequest { request: MultipartRequest::PortDescription, more: false });
+        self.wait(|message| match message {
+            Message::MultipartReply { reply: MultipartReply::PortDescription(ports), .. } => {
+                Some(ports.iter().find(|port| port.name == name).expect("the port").number)
+            }
+            _ => None,
+        })
+    }
+}
+
+fn to_controller() -> Output {
+    Output::Controller { max_length: 0xffff }
+}
+
+fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("tcp:{}", listener.local_addr().expect("an address"));
+    (listener, address)
+}
+
+/// Sends a packet every ten milliseconds.
+const SOURCE: &str = "TimedSource(INTERVAL 10ms, DATA \\<0102>)
+    -> UDPIPEncap(10.0.0.1, 9, 10.0.0.2, 80) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2)
+    -> ToDevice(0);\n";
+
+const SINK: &str = "FromDevice(0) -> c :: Counter -> Discard;\n";
+
+/// Creates a box that counts packets, and one that sends some, at a switch.
+fn create_boxes(check: impl Fn(&[&str]), sink: &str, source: &str, switch: &str) {
+    let name = |box_name: &str| format!("{box_name}-{switch}");
+    check(&["create", &name("sink"), sink, "--sandbox", "process", "--attach", switch]);
+    let attach = format!("{switch},mac=02:00:00:00:00:01");
+    check(&["create", &name("source"), source, "--sandbox", "process", "--attach", &attach]);
+}
+
+fn count(daemon: &Daemon, handler: &str) -> u64 {
+    daemon.run(&["read", handler]).1.trim().parse().unwrap_or(0)
+}
+
+fn kill(process: u32) {
+    let process = Pid::from_raw(process.cast_signed()).expect("a process");
+    kill_process(process, Signal::KILL).expect("a process of ours");
+}
+
+#[test]
+fn a_controller_steers_packets() {
+    let (listener, address) = listener();
+    let daemon = Daemon::start("openflow");
+    let create = ["switch", "create", "lan", "--controller", "ADDRESS", "--mode", "steering"];
+    let with = |address: &'static str| create.map(|word| if word == "ADDRESS" { address } else { word });
+    daemon.check(&with("tls:127.0.0.1:1"), 2, &["TLS are not supported yet"]);
+    daemon.check(&with("ptcp:6653"), 2, &["does not listen for controllers yet"]);
+    daemon.check(&with("tcp:127.0.0.1:1")[..5], 2, &["it needs the mode steering"]);
+    let create = create.map(|word| if word == "ADDRESS" { address.as_str() } else { word });
+    daemon.check(&create, 0, &[]);
+    let (sink, source) = (daemon.file("sink.click", SINK), daemon.file("source.click", SOURCE));
+    create_boxes(|words| drop(daemon.check(words, 0, &[])), &sink, &source, "lan");
+    let mut controller = Controller::accept(&listener);
+    controller.send(&Message::FeaturesRequest);
+    let features = controller.wait(|message| match message {
+        Message::FeaturesReply(features) => Some(*features),
+        _ => None,
+    });
+    assert_eq!((features.tables, features.auxiliary), (64, 0));
+    daemon.until(&["switch", "show", "lan"], "equal");
+
+    // Nothing is sent to a controller that did not ask for it.
+    controller.add(0, 99, to_controller());
+    let packet = controller.packet_in();
+    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::NoMatch, 0, 99));
+    assert_eq!(packet.data.get(6..12), Some(&[2, 0, 0, 0, 0, 1][..]));
+    assert_eq!(count(&daemon, "sink-lan/c.count"), 0);
+    // One packet goes out again, then all go straight.
+    let port = controller.port("sink-lan.0");
+    let in_port = controller.port("source-lan.0");
+    let action = PacketOutAction::Perform(Action::Output(Output::Port(port)));
+    controller.send(&Message::PacketOut(PacketOut {
+        buffer: None,
+        in_port,
+        actions: vec![action],
+        data: packet.data,
+    }));
+    daemon.until(&["read", "sink-lan/c.count"], "1");
+    controller.add(1, 5, Output::Port(port));
+    while controller.next(Duration::from_millis(300)).is_some() {}
+    let before = count(&daemon, "sink-lan/c.count");
+    until("packets go straight", || count(&daemon, "sink-lan/c.count") > before + 50);
+    assert_eq!(controller.next(Duration::ZERO), None);
+
+    // The entries stay when the controller goes, and it finds them when it comes back.
+    drop(controller);
+    daemon.until(&["switch", "show", "lan"], "the controller closed the connection");
+    let before = count(&daemon, "sink-lan/c.count");
+    until("packets go on", || count(&daemon, "sink-lan/c.count") > before + 50);
+    let mut controller = Controller::accept(&listener);
+    let selection = openflow::message::FlowSelection {
+        table: None,
+        out_port: None,
+        out_group: None,
+        cookie: 5,
+        cookie_mask: u64::MAX,
+        matching: Match::any(),
+    };
+    controller.send(&Message::MultipartRequest { request: MultipartRequest::Flow(selection), more: false });
+    let flows = controller.wait(|message| match message {
+        Message::MultipartReply { reply: MultipartReply::Flow(flows), .. } => Some(flows.clone()),
+        _ => None,
+    });
+    assert_eq!(flows.len(), 1);
+    assert!(flows[0].packets > 100, "{flows:?}");
+    // Users see their flows only, and both kinds are in one table.
+    daemon.check(&["flow", "ls", "lan"], 0, &["no flows"]);
+    daemon.check(&["flow", "add", "lan", "--output", "drop", "--priority", "9"], 0, &[]);
+    let delete = Change { table: None, ..Change::new(Command::Delete, Match::any(), 0) };
+    controller.send(&Message::FlowMod(FlowMod { change: delete, buffer: None }));
+    controller.send(&Message::BarrierRequest);
+    controller.wait(|message| matches!(message, Message::BarrierReply).then_some(()));
+    daemon.check(&["flow", "ls", "lan"], 0, &["drop"]);
+    daemon.check(&["account"], 0, &["switch lan"]);
+}
+
+#[test]
+fn a_switch_without_its_controller_forwards_as_a_bridge_if_it_should() {
+    let daemon = Daemon::start("openflow-alone");
+    let (sink, source) = (daemon.file("sink.click", SINK), daemon.file("source.click", SOURCE));
+    // Nothing listens there.
+    let controller = ["--mode", "steering", "--controller", "tcp:127.0.0.1:1"];
+    daemon.check(&[&["switch", "create", "closed"], &controller[..]].concat(), 0, &[]);
+    let open = ["switch", "create", "open", "--fail-mode", "standalone"];
+    daemon.check(&[&open, &controller[..]].concat(), 0, &[]);
+    for switch in ["closed", "open"] {
+        create_boxes(|words| drop(daemon.check(words, 0, &[])), &sink, &source, switch);
+    }
+    until("packets are forwarded", || count(&daemon, "sink-open/c.count") > 20);
+    assert_eq!(count(&daemon, "sink-closed/c.count"), 0);
+    daemon.until(&["switch", "show", "closed"], "flow_miss");
+    daemon.until(&["switch", "show", "closed"], "Connection refused");
+}
+
+#[test]
+fn a_hostile_controller_harms_its_session_only() {
+    let (listener, address) = listener();
+    let daemon = Daemon::start("openflow-hostile");
+    daemon.check(&["switch", "create", "lan", "--mode", "steering", "--controller", &address], 0, &[]);
+    let (sink, source) = (daemon.file("sink.click", SINK), daemon.file("source.click", SOURCE));
+    create_boxes(|words| drop(daemon.check(words, 0, &[])), &sink, &source, "lan");
+    // Other bytes than OpenFlow's, half a message, and one that ends before its header.
+    for bytes in [&[0xff; 4096][..], &[4, 0, 0, 64, 0, 0, 0, 1], &[4, 2, 0, 3, 0, 0, 0, 1]] {
+        let (mut stream, _) = listener.accept().expect("the switch connects");
+        stream.write_all(bytes).expect("the switch reads");
+        drop(stream);
+    }
+    // Requests without end, whose answers it does not read: the switch stops reading.
+    let mut controller = Controller::accept(&listener);
+    controller.add(0, 1, to_controller());
+    controller.stream.set_write_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+    let request = Message::EchoRequest(vec![7; 60_000]).encode(1).expect("a message");
+    let begin = Instant::now();
+    while controller.stream.write_all(&request).is_ok() {
+        assert!(begin.elapsed() < TIMEOUT, "the switch reads without end");
+    }
+    // Packets for it are lost and counted; the daemon and the other planes respond.
+    daemon.until(&["switch", "show", "lan"], "connected");
+    drop(controller);
+    let mut controller = Controller::accept(&listener);
+    let port = controller.port("sink-lan.0");
+    controller.add(1, 2, Output::Port(port));
+    until("packets arrive", || count(&daemon, "sink-lan/c.count") > 20);
+}
+
+#[test]
+fn controllers_go_on_when_the_daemon_is_killed() {
+    let (listener, address) = listener();
+    let planes = Planes::new("openflow");
+    let mut daemon = planes.start();
+    planes.check(&["switch", "create", "lan", "--mode", "steering", "--controller", &address], 0, &[]);
+    let (sink, source) = (planes.file("sink.click", SINK), planes.file("source.click", SOURCE));
+    create_boxes(|words| drop(planes.check(words, 0, &[])), &sink, &source, "lan");
+    let mut controller = Controller::accept(&listener);
+    controller.add(0, 1, to_controller());
+    controller.packet_in();
+    daemon.kill().expect("a running daemon");
+    daemon.wait().expect("an end");
+    let port = controller.port("sink-lan.0");
+    controller.add(1, 2, Output::Port(port));
+    let mut daemon = planes.start();
+    until("packets arrive", || planes.number("sink-lan/c.count") > 20);
+    // The same session, and the same switch.
+    controller.add(1, 3, Output::Port(port));
+    let shown = planes.json(&["switch", "show", "lan"]);
+    assert_eq!(shown["controllers"][0]["connected"], true, "{shown}");
+    // The agent may do little.
+    let agent = planes.agent().expect("an agent");
+    let status = std::fs::read_to_string(format!("/proc/{agent}/status")).expect("its status");
+    for line in ["Seccomp:\t2", "NoNewPrivs:\t1", "CapEff:\t0000000000000000", "Threads:\t1"] {
+        assert!(status.contains(line), "no {line} in: {status}");
+    }
+    // An agent that was killed is followed by another one, and the entries stay.
+    let fabric = planes.fabric().expect("a fabric");
+    kill(agent);
+    let mut controller = Controller::accept(&listener);
+    let before = planes.number("sink-lan/c.count");
+    until("packets go on", || planes.number("sink-lan/c.count") > before + 20);
+    controller.add(1, 4, Output::Port(port));
+    assert_eq!(planes.fabric(), Some(fabric));
+    daemon.kill().expect("a running daemon");
+    daemon.wait().expect("an end");
+}

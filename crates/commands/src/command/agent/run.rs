@@ -1,0 +1,134 @@
+//! The loop of an agent.
+
+use super::error::AgentError;
+use super::filter;
+use super::line::Line;
+use super::remote_switch::RemoteSwitch;
+use crate::error::CommandError;
+use api::ControllerRole;
+use clap::Args;
+use openflow::connections::{ConnectionStatus, Connections, ControllerAddress, turn};
+use openflow::message::Role;
+use openflow::session::{Agent, AgentLimits};
+use protocol::ChannelError;
+use protocol::agent::{AgentSwitch, ControllerState, Reply, Request};
+use protocol::launcher::become_agent;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Memory of an agent, in bytes: sessions that hold as much as they may do not take the host's.
+const MAX_MEMORY: u64 = 1 << 30;
+
+/// The longest sleep. Reports of ports and states of connections are as old at most.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// Hold the sessions with OpenFlow controllers. Only a launcher starts it.
+#[derive(Args)]
+#[command(hide = true)]
+pub(crate) struct Arguments {
+    /// User and group to become.
+    #[arg(long, value_name = "UID")]
+    user: Option<u32>,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    match serve(arguments.user) {
+        // The fabric has ended, or has another agent.
+        Err(AgentError::Channel(ChannelError::Closed)) => Ok(ExitCode::SUCCESS),
+        result => result.map(|()| ExitCode::SUCCESS).map_err(CommandError::Agent),
+    }
+}
+
+/// Serves the controllers of a fabric until the fabric ends.
+fn serve(user: Option<u32>) -> Result<(), AgentError> {
+    let channel = become_agent(user).map_err(AgentError::Start)?;
+    let memory = Rlimit { current: Some(MAX_MEMORY), maximum: Some(MAX_MEMORY) };
+    setrlimit(Resource::Data, memory).map_err(AgentError::Limit)?;
+    let program = filter::program().map_err(AgentError::Filter)?;
+    program.install().map_err(AgentError::Filter)?;
+    let line = Rc::new(RefCell::new(Line::open(channel)?));
+    // The sessions use the line while they are served.
+    let wake = line.borrow().descriptor().try_clone_to_owned();
+    let wake = wake.map_err(|error| AgentError::Channel(error.into()))?;
+    let mut switches: BTreeMap<u64, Controlled> = BTreeMap::new();
+    let mut wakes = 0;
+    loop {
+        let now = line.borrow().wakes();
+        if now != wakes {
+            wakes = now;
+            update(&line, &mut switches)?;
+        }
+        let connections = switches.values_mut().map(|controlled| &mut controlled.connections);
+        turn(connections, Some(wake.as_fd()), MAX_WAIT).map_err(AgentError::Wait)?;
+        line.borrow_mut().drain()?;
+        for (number, controlled) in &mut switches {
+            controlled.report(*number, &line);
+        }
+        if let Some(fault) = line.borrow_mut().take_fault() {
+            return Err(fault);
+        }
+    }
+}
+
+/// A switch with its connections.
+struct Controlled {
+    described: AgentSwitch,
+    connections: Connections<RemoteSwitch>,
+    /// The states that were reported, without times.
+    reported: Option<Vec<(Option<ControllerRole>, Option<String>)>>,
+}
+
+impl Controlled {
+    fn new(described: AgentSwitch, line: &Rc<RefCell<Line>>) -> Self {
+        let switch = RemoteSwitch::new(line.clone(), described.number, described.datapath);
+        let addresses: Vec<ControllerAddress> =
+            described.controllers.iter().copied().map(ControllerAddress).collect();
+        let connections = Connections::new(Agent::new(switch, AgentLimits::default()), &addresses);
+        Self { described, connections, reported: None }
+    }
+
+    /// Tells the fabric how the connections are, if that changed.
+    fn report(&mut self, number: u64, line: &RefCell<Line>) {
+        let states: Vec<ControllerState> = self.connections.statuses().map(state).collect();
+        let summary: Vec<_> = states.iter().map(|state| (state.role, state.error.clone())).collect();
+        if self.reported.as_ref() != Some(&summary) {
+            line.borrow_mut().ask(Request::Status { switch: number, controllers: states });
+            self.reported = Some(summary);
+        }
+    }
+}
+
+fn state(status: ConnectionStatus) -> ControllerState {
+    ControllerState {
+        role: status.role.map(|role| match role {
+            Role::Equal => ControllerRole::Equal,
+            Role::Master => ControllerRole::Master,
+            Role::Slave => ControllerRole::Slave,
+        }),
+        since_seconds: status.since.as_secs(),
+        error: status.fault.map(|fault| fault.to_string()),
+    }
+}
+
+/// Begins with switches that are new, and forgets those that are gone.
+fn update(line: &Rc<RefCell<Line>>, switches: &mut BTreeMap<u64, Controlled>) -> Result<(), AgentError> {
+    let reply = line.borrow_mut().ask(Request::Switches);
+    let list = match reply {
+        Some(Reply::Switches(list)) => list,
+        Some(_) => return Err(AgentError::NotAReply),
+        None => return Ok(()),
+    };
+    switches.retain(|number, known| {
+        list.iter().any(|switch| switch.number == *number && *switch == known.described)
+    });
+    for switch in list {
+        switches.entry(switch.number).or_insert_with(|| Controlled::new(switch, line));
+    }
+    Ok(())
+}

@@ -1,0 +1,560 @@
+//! What the agent does for the OpenFlow controllers of steering switches. It may be hostile: everything is checked here or by
+//! the switch, and what one request costs is bounded.
+
+use super::attach::Network;
+use super::flows::steering;
+use super::records::{AgentRecord, PortRecord, SwitchRecord};
+use flow_table::{Field, Group, Match};
+use model::SwitchMode;
+use openflow::ErrorCode;
+use openflow::message::{
+    Aggregate, Description, FlowRemoved, FlowSelection, FlowStats, GroupDescription, GroupFeatures, GroupMod,
+    GroupStats, Message, MeterConfig, MeterFeatures, MeterMod, MeterStats, MultipartReply, MultipartRequest,
+    PacketIn, PacketInReason, PacketOut, PacketOutAction, Port, PortMod, PortStats, PortStatus,
+    PortStatusReason, TableFeatures, TableStats,
+};
+use openflow::session::Report;
+use packet::MacAddr;
+use protocol::agent::ControllerState;
+use sandbox::EventFd;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use switch::{
+    ControlError, ControllerPacket, FailMode, ForwardingMode, PacketOutStep, PacketReason, PortId, PortKey,
+    Steering, SwitchRunner,
+};
+
+/// Places of entries that are looked at for a part of a report.
+const ENTRIES_OF_PART: u32 = 128;
+
+/// Groups or meters of a part of a report: a group may have 1,024 buckets.
+const GROUPS_OF_PART: usize = 16;
+
+/// Packets and reports that the agent gets at once.
+const MAX_EVENTS: usize = 64;
+
+/// A port that is up (`OFPPS_LIVE`), and one that is down (`OFPPS_LINK_DOWN`).
+const LIVE: u32 = 4;
+const LINK_DOWN: u32 = 1;
+
+/// Why a request of the agent is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentFault {
+    /// There is no such switch any more.
+    NoSwitch,
+    /// The controller is told so.
+    Refused(ErrorCode),
+}
+
+impl From<ErrorCode> for AgentFault {
+    fn from(code: ErrorCode) -> Self {
+        Self::Refused(code)
+    }
+}
+
+impl From<ControlError> for AgentFault {
+    fn from(error: ControlError) -> Self {
+        Self::Refused(match error {
+            ControlError::Flow(error) => error.into(),
+            ControlError::Group(error) => error.into(),
+            ControlError::Meter(error) => error.into(),
+            ControlError::NoGroup(_) => ErrorCode::BAC_BAD_OUT_GROUP,
+            ControlError::BadPort(_) => ErrorCode::BAC_BAD_OUT_PORT,
+            ControlError::NoMeter(_) => ErrorCode::MMFC_UNKNOWN_METER,
+            _ => ErrorCode::BRC_EPERM,
+        })
+    }
+}
+
+/// A packet for controllers, and what an output action states of its length.
+pub(crate) type PacketForController = (PacketIn, Option<u16>);
+
+/// A switch that has controllers: its number and definition.
+pub(crate) type ControlledSwitch = (u64, model::CreateSwitch);
+
+impl Network {
+    /// Connects a new switch to what wakes the agent, if it has controllers.
+    pub(super) fn prepare_controllers(&mut self, number: u64) {
+        let bell: Arc<EventFd> = self.agent_bell.clone();
+        let Ok((record, steering, _)) = self.controlled(number) else { return };
+        let mode = match record.definition.fail_mode {
+            model::FailMode::Secure => FailMode::Secure,
+            model::FailMode::Standalone => FailMode::Standalone,
+        };
+        bell.ring();
+        steering.set_controllers(mode, Box::new(move || bell.ring()));
+    }
+
+    /// What is signalled when something waits for the agent.
+    pub(crate) fn agent_bell(&self) -> Arc<EventFd> {
+        self.agent_bell.clone()
+    }
+
+    /// The switches that have controllers.
+    pub(crate) fn controlled_switches(&self) -> Vec<ControlledSwitch> {
+        let controlled = self.switches.iter().filter(|record| is_controlled(record));
+        controlled.map(|record| (record.number, record.definition.clone())).collect()
+    }
+
+    fn controlled(&mut self, number: u64) -> Result<(&mut SwitchRecord, &mut Steering, u64), AgentFault> {
+        let (record, runner) = self.controlled_runner(number)?;
+        let now = runner.now();
+        let steering = steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?;
+        Ok((record, steering, now))
+    }
+
+    fn controlled_runner(
+        &mut self,
+        number: u64,
+    ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), AgentFault> {
+        let mut found = self.switches.iter_mut().zip(self.runners.iter_mut().skip(1));
+        found.find(|(record, _)| record.number == number && is_controlled(record)).ok_or(AgentFault::NoSwitch)
+    }
+
+    /// Performs a message of a controller.
+    pub(crate) fn perform_message(&mut self, number: u64, message: Message) -> Result<(), AgentFault> {
+        if let Message::PacketOut(packet) = message {
+            return self.packet_out(number, &packet);
+        }
+        if let Message::PortMod(change) = message {
+            let (record, runner) = self.controlled_runner(number)?;
+            return check_port_mod(&ports(record, runner), &change).map_err(AgentFault::from);
+        }
+        let (_, steering, now) = self.controlled(number)?;
+        match message {
+            // The agent keeps the packets that a change names.
+            Message::FlowMod(change) => Ok(steering.change_entries(&change.change, now)?),
+            Message::GroupMod(GroupMod::Add { group, group_type, buckets }) => {
+                Ok(steering.add_group(group, group_type, buckets, now)?)
+            }
+            Message::GroupMod(GroupMod::Modify { group, group_type, buckets }) => {
+                Ok(steering.modify_group(group, group_type, buckets)?)
+            }
+            Message::GroupMod(GroupMod::Delete(group)) => Ok(steering.remove_group(group, now)?),
+            Message::MeterMod(MeterMod::Add(meter, definition)) => {
+                Ok(steering.add_meter(meter, definition, now)?)
+            }
+            Message::MeterMod(MeterMod::Modify(meter, definition)) => {
+                Ok(steering.modify_meter(meter, definition, now)?)
+            }
+            Message::MeterMod(MeterMod::Delete(meter)) => {
+                steering.remove_meter(meter, now);
+                Ok(())
+            }
+            _ => Err(ErrorCode::BRC_BAD_TYPE.into()),
+        }
+    }
+
+    fn packet_out(&mut self, number: u64, packet: &PacketOut) -> Result<(), AgentFault> {
+        let (record, runner) = self.controlled_runner(number)?;
+        let now = runner.now();
+        let key = u16::try_from(packet.in_port).ok().map(PortKey);
+        let ids: BTreeMap<PortKey, PortId> = port_ids(record);
+        let from = key.and_then(|key| ids.get(&key).copied());
+        let steps: Vec<PacketOutStep> = packet
+            .actions
+            .iter()
+            .map(|action| match action {
+                PacketOutAction::Perform(action) => PacketOutStep::Perform(*action),
+                PacketOutAction::Table => PacketOutStep::Table,
+            })
+            .collect();
+        if packet.data.len() > switch::MAX_FRAME {
+            return Err(ErrorCode::BRC_BAD_PACKET.into());
+        }
+        steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?.check_packet_out(&steps)?;
+        runner.inject(from, |forward, outcome| {
+            if let ForwardingMode::Steering(steering) = forward {
+                steering.packet_out(key, &steps, &packet.data, now, outcome);
+            }
+        });
+        Ok(())
+    }
+
+    /// Answers a multipart request, from a part on.
+    pub(crate) fn report_part(
+        &mut self,
+        number: u64,
+        request: &MultipartRequest,
+        from: u64,
+    ) -> Result<Report, AgentFault> {
+        let (record, runner) = self.controlled_runner(number)?;
+        let now = Duration::from_nanos(runner.now());
+        let first = u32::try_from(from).unwrap_or(u32::MAX);
+        match request {
+            MultipartRequest::Description => {
+                let text = |text: &str| text.to_string();
+                return Ok(Report::whole(MultipartReply::Description(Description {
+                    manufacturer: text("Clickbox"),
+                    hardware: text("software switch"),
+                    software: text(concat!("clickbox ", env!("CARGO_PKG_VERSION"))),
+                    datapath: record.name.to_string(),
+                    ..Description::default()
+                })));
+            }
+            MultipartRequest::PortDescription => {
+                let ports = ports(record, runner).into_values().collect();
+                return Ok(Report::whole(MultipartReply::PortDescription(ports)));
+            }
+            MultipartRequest::PortStats(port) => {
+                let stats = port_stats(record, runner, *port)?;
+                return Ok(Report::whole(MultipartReply::PortStats(stats)));
+            }
+            MultipartRequest::Queue { port, queue } => {
+                check_port(record, *port).map_err(|()| ErrorCode::QOFC_BAD_PORT)?;
+                return match queue {
+                    Some(_) => Err(ErrorCode::QOFC_BAD_QUEUE.into()),
+                    None => Ok(Report::whole(MultipartReply::Queue(Vec::new()))),
+                };
+            }
+            _ => {}
+        }
+        let steering = steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?;
+        Ok(match request {
+            MultipartRequest::Flow(selection) => {
+                let mut flows = Vec::new();
+                let next = steering.entries_from(first, ENTRIES_OF_PART, |entry| {
+                    if selection.selects(&entry) {
+                        flows.push(flow_stats(&entry, now));
+                    }
+                });
+                Report { reply: MultipartReply::Flow(flows), next: next.map(u64::from) }
+            }
+            MultipartRequest::Aggregate(selection) => {
+                Report::whole(MultipartReply::Aggregate(aggregate(steering, selection)))
+            }
+            MultipartRequest::Table => {
+                let tables = (0..).zip(steering.table_counters()).map(|(table, counters)| TableStats {
+                    table,
+                    active: counters.active as u32,
+                    lookups: counters.lookups,
+                    matches: counters.matches,
+                });
+                Report::whole(MultipartReply::Table(tables.collect()))
+            }
+            MultipartRequest::Group(group) => {
+                let uses = group_uses(steering);
+                let chosen =
+                    |(number, ..): &(u32, &Group, Duration)| group.is_none_or(|group| group == *number);
+                let mut groups = steering.groups_from(first).filter(chosen);
+                let stats = |(group, found, created): (u32, &Group, Duration)| GroupStats {
+                    group,
+                    references: uses.get(&group).copied().unwrap_or(0),
+                    packets: found.counters.packets,
+                    bytes: found.counters.bytes,
+                    age: now.saturating_sub(created),
+                    buckets: found
+                        .buckets
+                        .iter()
+                        .map(|(_, counters)| (counters.packets, counters.bytes))
+                        .collect(),
+                };
+                let list = groups.by_ref().take(GROUPS_OF_PART).map(stats).collect();
+                let next = groups.next().map(|(number, ..)| number.into());
+                Report { reply: MultipartReply::Group(list), next }
+            }
+            MultipartRequest::GroupDescription => {
+                let mut groups = steering.groups_from(first);
+                let describe = |(group, found, _): (u32, &Group, Duration)| GroupDescription {
+                    group,
+                    group_type: found.group_type,
+                    buckets: found.buckets.iter().map(|(bucket, _)| bucket.clone()).collect(),
+                };
+                let list = groups.by_ref().take(GROUPS_OF_PART).map(describe).collect();
+                let next = groups.next().map(|(number, ..)| number.into());
+                Report { reply: MultipartReply::GroupDescription(list), next }
+            }
+            MultipartRequest::GroupFeatures => {
+                Report::whole(MultipartReply::GroupFeatures(GroupFeatures::of_groups()))
+            }
+            MultipartRequest::Meter(meter) => {
+                let uses = meter_uses(steering);
+                let mut meters = steering
+                    .meters_from(first)
+                    .filter(|(number, _)| meter.is_none_or(|meter| meter == *number));
+                let list: Vec<MeterStats> = meters
+                    .by_ref()
+                    .take(GROUPS_OF_PART)
+                    .map(|(meter, found)| MeterStats {
+                        meter,
+                        flows: uses.get(&meter).copied().unwrap_or(0),
+                        packets: found.counters.packets,
+                        bytes: found.counters.bytes,
+                        age: now.saturating_sub(found.created),
+                        bands: found.bands.iter().map(|band| (band.packets, band.bytes)).collect(),
+                    })
+                    .collect();
+                let next = meters.next().map(|(number, _)| number.into());
+                if meter.is_some() && list.is_empty() {
+                    return Err(ErrorCode::MMFC_UNKNOWN_METER.into());
+                }
+                Report { reply: MultipartReply::Meter(list), next }
+            }
+            MultipartRequest::MeterConfig(meter) => {
+                let mut meters = steering
+                    .meters_from(first)
+                    .filter(|(number, _)| meter.is_none_or(|meter| meter == *number));
+                let list: Vec<MeterConfig> = meters
+                    .by_ref()
+                    .take(GROUPS_OF_PART)
+                    .map(|(meter, found)| MeterConfig { meter, definition: found.definition.clone() })
+                    .collect();
+                let next = meters.next().map(|(number, _)| number.into());
+                if meter.is_some() && list.is_empty() {
+                    return Err(ErrorCode::MMFC_UNKNOWN_METER.into());
+                }
+                Report { reply: MultipartReply::MeterConfig(list), next }
+            }
+            MultipartRequest::MeterFeatures => {
+                Report::whole(MultipartReply::MeterFeatures(MeterFeatures::of_meters()))
+            }
+            MultipartRequest::TableFeatures(_) => {
+                let table = u8::try_from(from).ok().filter(|table| usize::from(*table) < flow_table::TABLES);
+                let table = table.ok_or(ErrorCode::BRC_BAD_TABLE_ID)?;
+                let features = vec![TableFeatures::of_pipeline(table, steering.max_entries())];
+                let next = (usize::from(table) + 1 < flow_table::TABLES).then_some(from + 1);
+                Report { reply: MultipartReply::TableFeatures(features), next }
+            }
+            _ => return Err(ErrorCode::BRC_BAD_MULTIPART.into()),
+        })
+    }
+
+    /// What happened at a switch since the last call: packets, and messages about entries and ports.
+    pub(crate) fn controller_events(
+        &mut self,
+        number: u64,
+    ) -> Result<(Vec<PacketForController>, Vec<Message>), AgentFault> {
+        let (record, runner) = self.controlled_runner(number)?;
+        let now = ports(record, runner);
+        let before = std::mem::take(&mut record.agent.ports);
+        let mut messages = Vec::new();
+        // The ports of a switch are reported when they change, and not at first.
+        if record.agent.states.is_some() {
+            let mut note = |reason: PortStatusReason, port: &Port| {
+                messages.push(Message::PortStatus(PortStatus { reason, port: port.clone() }));
+            };
+            for (number, port) in &now {
+                match before.get(number) {
+                    None => note(PortStatusReason::Add, port),
+                    Some(known) if known != port => note(PortStatusReason::Modify, port),
+                    Some(_) => {}
+                }
+            }
+            before.iter().filter(|(number, _)| !now.contains_key(number)).for_each(|(_, port)| {
+                note(PortStatusReason::Delete, port);
+            });
+        }
+        let steering = steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?;
+        for (number, port) in &now {
+            steering.set_port_up(PortKey(*number as u16), port.state == LIVE);
+        }
+        record.agent.ports = now;
+        let removed = steering.take_removed(MAX_EVENTS);
+        messages.extend(removed.iter().map(|removed| Message::FlowRemoved(FlowRemoved::from(removed))));
+        let packets = steering.take_packets(MAX_EVENTS).into_iter().map(packet_in).collect();
+        Ok((packets, messages))
+    }
+
+    /// Notes how the connections to the controllers of a switch are.
+    pub(crate) fn set_controller_states(
+        &mut self,
+        number: u64,
+        states: Vec<ControllerState>,
+    ) -> Result<(), AgentFault> {
+        let (record, steering, _) = self.controlled(number)?;
+        steering.set_connected(states.iter().any(|state| state.role.is_some()));
+        record.agent.states = Some((states, Instant::now()));
+        Ok(())
+    }
+
+    /// The agent has ended: no controller is connected any more.
+    pub(crate) fn forget_agent(&mut self) {
+        for (number, _) in self.controlled_switches() {
+            if let Ok((record, steering, _)) = self.controlled(number) {
+                steering.set_connected(false);
+                record.agent = AgentRecord::default();
+            }
+        }
+    }
+
+    /// How the connections to the controllers of a switch are; empty if the agent does not say.
+    pub(crate) fn controller_states(
+        &mut self,
+        switch: &model::SwitchName,
+    ) -> Result<Vec<ControllerState>, crate::error::OperationError> {
+        let (record, _) = self.record_and_runner(switch)?;
+        let Some((states, at)) = &record.agent.states else { return Ok(Vec::new()) };
+        let passed = at.elapsed().as_secs();
+        let later = |state: &ControllerState| ControllerState {
+            since_seconds: state.since_seconds.saturating_add(passed),
+            ..state.clone()
+        };
+        Ok(states.iter().map(later).collect())
+    }
+}
+
+fn is_controlled(record: &SwitchRecord) -> bool {
+    record.definition.mode == SwitchMode::Steering && !record.definition.controllers.is_empty()
+}
+
+fn port_ids(record: &SwitchRecord) -> BTreeMap<PortKey, PortId> {
+    let of = |(name, port): (&model::PortName, &PortRecord)| Some((*record.port_keys.get(name)?, port.id));
+    record.ports.iter().filter_map(of).collect()
+}
+
+/// The ports as controllers see them, by number.
+fn ports(record: &SwitchRecord, runner: &SwitchRunner<ForwardingMode>) -> BTreeMap<u32, Port> {
+    let describe = |(name, port): (&model::PortName, &PortRecord)| {
+        let number = u32::from(record.port_keys.get(name)?.0);
+        let [.., third, second, first] = record.number.to_be_bytes();
+        let [high, low] = (number as u16).to_be_bytes();
+        let described = Port {
+            number,
+            address: MacAddr([2 | third << 2, second, first, 0, high, low]),
+            name: name.to_string(),
+            config: 0,
+            state: if runner.down(port.id).is_some() { LINK_DOWN } else { LIVE },
+            current: 0,
+            advertised: 0,
+            supported: 0,
+            peer: 0,
+            speed: 0,
+            max_speed: 0,
+        };
+        Some((number, described))
+    };
+    record.ports.iter().filter_map(describe).collect()
+}
+
+fn check_port(record: &SwitchRecord, port: Option<u32>) -> Result<(), ()> {
+    let is_there = |port: u32| {
+        record.ports.keys().any(|name| record.port_keys.get(name).is_some_and(|key| u32::from(key.0) == port))
+    };
+    if port.is_none_or(is_there) { Ok(()) } else { Err(()) }
+}
+
+/// Ports are configured by users, so a controller may change nothing of them.
+fn check_port_mod(ports: &BTreeMap<u32, Port>, change: &PortMod) -> Result<(), ErrorCode> {
+    let port = ports.get(&change.port).ok_or(ErrorCode::PMFC_BAD_PORT)?;
+    if port.address != change.address {
+        return Err(ErrorCode::PMFC_BAD_HW_ADDR);
+    }
+    if change.config & change.mask != 0 {
+        return Err(ErrorCode::PMFC_BAD_CONFIG);
+    }
+    if change.advertise != 0 { Err(ErrorCode::PMFC_BAD_ADVERTISE) } else { Ok(()) }
+}
+
+fn port_stats(
+    record: &SwitchRecord,
+    runner: &mut SwitchRunner<ForwardingMode>,
+    port: Option<u32>,
+) -> Result<Vec<PortStats>, AgentFault> {
+    check_port(record, port).map_err(|()| ErrorCode::BRC_BAD_PORT)?;
+    let chosen =
+        port_ids(record).into_iter().filter(|(key, _)| port.is_none_or(|port| port == u32::from(key.0)));
+    let stats = chosen.map(|(key, id)| {
+        let counters = runner.counters(id).unwrap_or_default();
+        let to_port = [switch::Reason::FULL, switch::Reason::DOWN];
+        let tx_dropped: u64 = to_port.into_iter().map(|reason| counters.dropped(reason)).sum();
+        PortStats {
+            port: key.0.into(),
+            rx_packets: counters.received_frames,
+            tx_packets: counters.sent_frames,
+            rx_bytes: counters.received_bytes,
+            tx_bytes: counters.sent_bytes,
+            rx_dropped: counters.drops.iter().sum::<u64>().saturating_sub(tx_dropped),
+            tx_dropped,
+            rx_errors: u64::MAX,
+            tx_errors: u64::MAX,
+            rx_frame_errors: u64::MAX,
+            rx_over_errors: u64::MAX,
+            rx_crc_errors: u64::MAX,
+            collisions: u64::MAX,
+            age: Duration::from_nanos(runner.now()),
+        }
+    });
+    Ok(stats.collect())
+}
+
+fn flow_stats(entry: &flow_table::Entry<'_>, now: Duration) -> FlowStats {
+    FlowStats {
+        table: entry.table,
+        age: now.saturating_sub(entry.created),
+        priority: entry.priority,
+        idle_timeout: entry.idle_timeout,
+        hard_timeout: entry.hard_timeout,
+        flags: entry.flags,
+        cookie: entry.cookie,
+        packets: entry.packets,
+        bytes: entry.bytes,
+        matching: *entry.matching,
+        instructions: entry.instructions.clone(),
+    }
+}
+
+fn aggregate(steering: &mut Steering, selection: &FlowSelection) -> Aggregate {
+    let mut sum = Aggregate::default();
+    steering.entries_from(0, u32::MAX, |entry| {
+        if selection.selects(&entry) {
+            sum.packets += entry.packets;
+            sum.bytes += entry.bytes;
+            sum.flows += 1;
+        }
+    });
+    sum
+}
+
+/// The number of entries that use each group.
+fn group_uses(steering: &mut Steering) -> BTreeMap<u32, u32> {
+    let mut uses = BTreeMap::new();
+    steering.entries_from(0, u32::MAX, |entry| {
+        for action in entry.instructions.apply.iter().chain(&entry.instructions.write) {
+            if let flow_table::Action::Group(group) = action {
+                *uses.entry(*group).or_default() += 1;
+            }
+        }
+    });
+    uses
+}
+
+/// The number of entries that use each meter.
+fn meter_uses(steering: &mut Steering) -> BTreeMap<u32, u32> {
+    let mut uses = BTreeMap::new();
+    steering.entries_from(0, u32::MAX, |entry| {
+        if let Some(meter) = entry.instructions.meter {
+            *uses.entry(meter).or_default() += 1;
+        }
+    });
+    uses
+}
+
+fn packet_in(packet: ControllerPacket) -> PacketForController {
+    let port = packet.in_port.map_or(flow_table::port_number::CONTROLLER, |key| key.0.into());
+    let mut fields = Match::any();
+    for (field, value) in [
+        (Field::InPort, u128::from(port)),
+        (Field::Metadata, packet.metadata.into()),
+        (Field::TunnelId, packet.tunnel.into()),
+    ] {
+        if value != 0 {
+            // Each value fits its field.
+            fields = fields.with(field, value).unwrap_or(fields);
+        }
+    }
+    let message = PacketIn {
+        buffer: None,
+        total_length: u16::try_from(packet.frame.len()).unwrap_or(u16::MAX),
+        reason: match packet.reason {
+            PacketReason::TableMiss => PacketInReason::NoMatch,
+            PacketReason::Action => PacketInReason::Action,
+            PacketReason::InvalidTtl => PacketInReason::InvalidTtl,
+        },
+        table: packet.table,
+        cookie: packet.cookie,
+        fields,
+        data: packet.frame,
+    };
+    (message, packet.max_length)
+}
