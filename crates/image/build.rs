@@ -144,14 +144,15 @@ fn write_symbols(profile: &Path, image: &Path, out: &Path) -> io::Result<String>
     let mut symbols = fingerprint.clone() + "\n";
     for line in map.lines() {
         // Address, load address, size, alignment. A symbol's name follows in a column of its own, after those of sections
-        // and object files.
+        // and object files. Functions of assembly code and of C, such as memcpy, have plain names.
         let (Some(numbers), Some(name)) = (line.get(..SYMBOL_COLUMN), line.get(SYMBOL_COLUMN..)) else {
             continue;
         };
         let numbers: Vec<&str> = numbers.split_whitespace().collect();
         if let [address, _, size, _] = numbers[..]
             && size != "0"
-            && name.starts_with("_ZN")
+            && !name.is_empty()
+            && !name.contains(char::is_whitespace)
         {
             symbols += &format!("{address} {size} {:#}\n", demangle(name));
         }

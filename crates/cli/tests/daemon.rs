@@ -101,7 +101,7 @@ fn a_crash_report_names_the_function() {
     let crash = &daemon.json(&["show", "busy"])["crash"];
     let function = crash["function"].as_str().unwrap_or_default();
     let (name, offset) = function.rsplit_once('+').expect("a function and an offset");
-    assert!(name.contains("::") && offset.starts_with("0x"), "{function}");
+    assert!(!name.is_empty() && offset.starts_with("0x"), "{function}");
 }
 
 /// The files that a box writes can be read by other tools, and their names are not host paths.

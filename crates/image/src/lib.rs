@@ -51,4 +51,18 @@ mod tests {
             CLICKBOX.len()
         );
     }
+
+    /// A crash in `memcpy` is named as well as one in an element.
+    #[test]
+    fn the_symbols_name_functions_of_all_kinds() {
+        let path = Path::new(env!("OUT_DIR")).join("../../../clickbox.symbols");
+        let symbols = fs::read_to_string(path).unwrap();
+        let (fingerprint, functions) = symbols.split_once('\n').unwrap();
+        assert_eq!(fingerprint, CLICKBOX_FINGERPRINT);
+        let names: Vec<&str> = functions.lines().filter_map(|line| line.splitn(3, ' ').nth(2)).collect();
+        assert!(names.contains(&"memcpy"), "a function with a plain name");
+        for start in ["core::", "engine::"] {
+            assert!(names.iter().any(|name| name.starts_with(start)), "{start}");
+        }
+    }
 }
