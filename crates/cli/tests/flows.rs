@@ -47,6 +47,14 @@ fn a_user_steers_packets() {
         (Some(100), Some(50), Some(0))
     );
     daemon.check(&["account"], 0, &["switch lan"]);
+    // Each of the three kinds of packets was looked up in the tables once.
+    let shown = daemon.json(&["switch", "show", "lan"]);
+    let expected = serde_json::json!({
+        "flows": 3, "controller_entries": 0, "lookups": 150, "cache_hits": 147, "cache_evictions": 0,
+        "fragments_followed": 0, "fragments_unknown": 0, "lost_reports": 0
+    });
+    assert_eq!(shown["steering"], expected);
+    daemon.check(&["switch", "show", "lan"], 0, &["LOOKUPS", "150", "98.0%"]);
     daemon.check(&["flow", "rm", "lan", "1", "3"], 0, &[]);
     daemon.check(&["flow", "rm", "lan", "1"], 4, &["no flow 1"]);
     assert_eq!((packets(&daemon, 1), packets(&daemon, 2)), (None, Some(50)));

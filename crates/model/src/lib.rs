@@ -73,7 +73,7 @@ pub use store::{SetAsideEntry, StoreStatus};
 pub use subject::{Subject, SubjectError};
 pub use switches::{
     AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,
-    SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
+    SteeringStatus, SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,
 };
 pub use time::{Time, TimeError};
 pub use traffic::{Rates, Traffic};

@@ -285,6 +285,30 @@ pub struct SwitchStatus {
     /// Dropped frames of all ports by reason.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
+    /// The flows of a steering switch, and how its packets found theirs. Absent: the switch has another mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<SteeringStatus>,
+}
+
+/// How the packets of a steering switch found their flows, since the switch was created or the fabric was restarted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SteeringStatus {
+    /// Flows of users.
+    pub flows: u32,
+    /// Entries of OpenFlow controllers.
+    pub controller_entries: u32,
+    /// Packets that were looked up.
+    pub lookups: u64,
+    /// Those whose result the flow cache had. The others were looked up in the tables.
+    pub cache_hits: u64,
+    /// Results that left the flow cache because it had no room for them.
+    pub cache_evictions: u64,
+    /// Later fragments of IP packets that followed their first fragment.
+    pub fragments_followed: u64,
+    /// Later fragments whose first fragment was not known. Flows with conditions on ports do not match them.
+    pub fragments_unknown: u64,
+    /// Reports of removed entries to controllers that were lost because too many waited.
+    pub lost_reports: u64,
 }
 
 /// All details of a switch.

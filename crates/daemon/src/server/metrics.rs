@@ -58,6 +58,22 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     let forwarded = counter("switch_sent_packets", "Packets that a switch sent");
     let forwarded_bytes = counter("switch_sent_bytes", "Bytes that a switch sent");
     let switch_drops = counter("switch_dropped_packets", "Lost packets of a switch by reason");
+    let lookups = counter(
+        "switch_flow_lookups",
+        "Packets that a steering switch looked up, by whether its cache knew them",
+    );
+    let evictions = counter(
+        "switch_flow_cache_evictions",
+        "Results that left the cache of a steering switch for want of room",
+    );
+    let fragments = counter(
+        "switch_fragments",
+        "Later fragments at a steering switch, by whether their first fragment was known",
+    );
+    let lost_reports = counter(
+        "switch_lost_reports",
+        "Reports of removed entries to controllers that were lost because too many waited",
+    );
     let refusals = counter("api_refused_requests", "Requests over TCP without the daemon's token by reason");
     for (reason, count) in [
         ("no_token", &refused.no_token),
@@ -78,6 +94,8 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     let waiting = gauge("box_waiting_packets", "Packets that wait in the elements of a box, as it reports");
     let ports = gauge("switch_ports", "Ports of a switch");
     let addresses = gauge("switch_addresses", "Addresses that a switch knows");
+    let entries =
+        gauge("switch_flow_entries", "Flows of users and entries of controllers in a steering switch");
     let counts = gauge("count", "Number of objects of each kind");
     let captures: Counter = Counter::default();
     captures.inc_by(*capture_lost);
@@ -145,6 +163,22 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
         }
         ports.get_or_create(&labels()).set(status.ports.into());
         addresses.get_or_create(&labels()).set(status.addresses.into());
+        if let Some(steering) = &status.steering {
+            let with = |name: &'static str, value: &str| {
+                let mut labels = labels();
+                labels.push((name, value.to_string()));
+                labels
+            };
+            let misses = steering.lookups.saturating_sub(steering.cache_hits);
+            lookups.get_or_create(&with("cache", "hit")).inc_by(steering.cache_hits);
+            lookups.get_or_create(&with("cache", "miss")).inc_by(misses);
+            evictions.get_or_create(&labels()).inc_by(steering.cache_evictions);
+            fragments.get_or_create(&with("first", "known")).inc_by(steering.fragments_followed);
+            fragments.get_or_create(&with("first", "unknown")).inc_by(steering.fragments_unknown);
+            lost_reports.get_or_create(&labels()).inc_by(steering.lost_reports);
+            entries.get_or_create(&with("of", "users")).set(steering.flows.into());
+            entries.get_or_create(&with("of", "controllers")).set(steering.controller_entries.into());
+        }
     }
     let there = &host.counts;
     for (kind, count) in [
@@ -199,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_box_has_its_packets_by_fate_and_reason() {
+    fn boxes_have_their_packets_by_fate_and_reason_and_switches_their_lookups() {
         let status = serde_json::json!({
             "name": "fw", "owner": "default", "state": "running", "sandbox": "process",
             "created": "2026-01-31T12:00:00.000Z", "uptime_ms": 0, "restarts": 0, "configurations": ["main"],
@@ -219,10 +253,23 @@ mod tests {
             "memory_available": 1,
             "counts": { "boxes": 1, "running": 1, "switches": 0, "ports": 0, "stacks": 0 }
         });
+        let switch = serde_json::json!({
+            "name": "lan", "mode": "steering", "age_seconds": 300, "addresses_per_port": 1024,
+            "created": "2026-01-31T12:00:00.000Z", "ports": 2, "addresses": 0,
+            "traffic": { "received_packets": 0, "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0 },
+            "rates": {
+                "received_packets": 0.0, "received_bits": 0.0, "sent_packets": 0.0, "sent_bits": 0.0,
+                "dropped_packets": 0.0, "cores": 0.0
+            },
+            "steering": {
+                "flows": 4, "controller_entries": 5, "lookups": 100, "cache_hits": 90, "cache_evictions": 6,
+                "fragments_followed": 7, "fragments_unknown": 8, "lost_reports": 9
+            }
+        });
         let input = MetricsInput {
             host: serde_json::from_value(host).unwrap(),
             boxes: vec![serde_json::from_value(status).unwrap()],
-            switches: Vec::new(),
+            switches: vec![serde_json::from_value(switch).unwrap()],
             capture_lost: 0,
             refused: Arc::default(),
         };
@@ -233,6 +280,14 @@ mod tests {
             "clickbox_box_packets_total{box=\"fw\",owner=\"default\",fate=\"made\"} 0\n",
             "clickbox_box_waiting_packets{box=\"fw\",owner=\"default\"} 3\n",
             "clickbox_box_oldest_waiting_packet_seconds{box=\"fw\",owner=\"default\"} 1.5\n",
+            "clickbox_switch_flow_lookups_total{switch=\"lan\",cache=\"hit\"} 90",
+            "clickbox_switch_flow_lookups_total{switch=\"lan\",cache=\"miss\"} 10",
+            "clickbox_switch_flow_cache_evictions_total{switch=\"lan\"} 6",
+            "clickbox_switch_flow_entries{switch=\"lan\",of=\"users\"} 4",
+            "clickbox_switch_flow_entries{switch=\"lan\",of=\"controllers\"} 5",
+            "clickbox_switch_fragments_total{switch=\"lan\",first=\"known\"} 7",
+            "clickbox_switch_fragments_total{switch=\"lan\",first=\"unknown\"} 8",
+            "clickbox_switch_lost_reports_total{switch=\"lan\"} 9",
         ] {
             assert!(text.contains(line), "{line}{text}");
         }

@@ -715,6 +715,7 @@ impl Supervisor {
             traffic: stats.traffic(),
             rates: self.0.meter().switches.get(name).copied().unwrap_or_default(),
             drops: stats.counters.drops.clone(),
+            steering: snapshot.steering.get(name).copied(),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::{OperationError, PortError};
 use crate::limits::{
     MAX_CONDITION_BYTES, MAX_CONDITIONS, MAX_EXPIRED_FLOWS, MAX_FLOWS, MAX_FLOWS_OF_REPLY, MAX_MATCHES,
 };
-use model::{AddFlow, FlowOutput, FlowStatus, PortName, SwitchName};
+use model::{AddFlow, FlowOutput, FlowStatus, PortName, SteeringStatus, SwitchName};
 use protocol::fabric::{FieldMatch, FlowDefinition};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -168,6 +168,25 @@ impl Network {
             })
         };
         Ok(flows.into_iter().filter_map(status).collect())
+    }
+
+    /// The state of a steering switch; `None` for others.
+    pub(super) fn steering_status(&mut self, switch: &SwitchName) -> Option<SteeringStatus> {
+        let (_, runner) = self.record_and_runner(switch).ok()?;
+        let steering = steering(switch, runner).ok()?;
+        let (cache, fragments) = (steering.cache_counters(), steering.fragment_counters());
+        let cache_hits = cache.hits + cache.confirmed;
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Some(SteeringStatus {
+            flows: number(steering.len()),
+            controller_entries: number(steering.controller_entries()),
+            lookups: cache_hits + cache.misses + cache.ended + cache.superseded,
+            cache_hits,
+            cache_evictions: cache.evicted,
+            fragments_followed: fragments.resolved,
+            fragments_unknown: fragments.unresolved,
+            lost_reports: steering.lost_reports(),
+        })
     }
 
     /// Ends flows whose timeouts have passed: a bounded number. Returns the time until the next one may end.

@@ -13,6 +13,8 @@ impl Network {
         let names: Vec<SwitchName> = self.switch_names().cloned().collect();
         for name in names {
             snapshot.addresses.insert(name.clone(), self.address_count(&name));
+            let steering = self.steering_status(&name);
+            snapshot.steering.extend(steering.map(|steering| (name.clone(), steering)));
             let ports = self.switch_ports(&name);
             snapshot.switches.insert(name, ports);
         }

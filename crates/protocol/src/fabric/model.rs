@@ -3,7 +3,7 @@
 use ::model::{
     AddFlow, AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch,
     Diagnostic, Event, File, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName,
-    RecordedWrite, SwitchName, Time, Traffic,
+    RecordedWrite, SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -370,6 +370,9 @@ pub struct TrafficSnapshot {
     pub addresses: BTreeMap<SwitchName, u32>,
     /// By box and number of its port.
     pub boxes: BTreeMap<BoxName, BTreeMap<u8, PortStats>>,
+    /// How packets found their flows, by steering switch.
+    #[serde(default)]
+    pub steering: BTreeMap<SwitchName, SteeringStatus>,
 }
 
 impl TrafficSnapshot {

@@ -3,7 +3,8 @@
 use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ConfigurationName, CrashReport,
     CreateBox, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput, FlowStatus, Isolation, Limits,
-    LogLine, MacAddr, PortDriver, PortName, PortRequest, Sandbox, Severity, SwitchName, Time, Value,
+    LogLine, MacAddr, PortDriver, PortName, PortRequest, Sandbox, Severity, SteeringStatus, SwitchName, Time,
+    Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -221,7 +222,8 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Traffic {} => TrafficSnapshot {
             switches: BTreeMap::from([(switch(), BTreeMap::from([(port_name(), statistics())]))]),
             addresses: BTreeMap::from([(switch(), 5)]),
-            boxes: BTreeMap::from([(name(), BTreeMap::from([(1, statistics())]))])
+            boxes: BTreeMap::from([(name(), BTreeMap::from([(1, statistics())]))]),
+            steering: BTreeMap::from([(switch(), SteeringStatus { flows: 3, ..SteeringStatus::default() })])
         };
         Account { boxes: Some(vec![name()]), switches: None } => Vec::<AccountRow>::new();
         LinkEnds {} => vec![LinkEnd {

@@ -324,6 +324,11 @@ impl Steering {
         self.flows.is_empty()
     }
 
+    /// The number of entries of controllers.
+    pub fn controller_entries(&self) -> usize {
+        self.pipeline.len() - self.owners.len()
+    }
+
     /// Counters of the cache.
     pub fn cache_counters(&self) -> CacheCounters {
         self.cache.counters()

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use api::operation::{Json, Nothing, Operation};
 use api::{
     ControllerAddress, ControllerRole, ControllerStatus, CreateSwitch, FailMode, Owner, RemoveQuery,
-    SwitchDetail, SwitchMode, SwitchName, SwitchStatus, operation,
+    SteeringStatus, SwitchDetail, SwitchMode, SwitchName, SwitchStatus, operation,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::port;
 use crate::error::CommandError;
+use crate::number_format::grouped;
 use crate::online::{self, Column, Connection, Table};
 use crate::output;
 
@@ -224,6 +225,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 output::json(&detail);
             } else {
                 print_controllers(&detail);
+                print_steering(&detail);
                 port::print(&[detail]);
             }
         }
@@ -262,6 +264,40 @@ fn controller_row(status: &ControllerStatus) -> Vec<String> {
         format!("{}s", status.since_seconds),
         status.error.clone().unwrap_or("-".into()),
     ]
+}
+
+/// Prints how packets found their flows, if it is a steering switch.
+fn print_steering(detail: &SwitchDetail) {
+    if let Some(steering) = &detail.status.steering {
+        online::print(&Table { columns: STEERING, rows: vec![steering_row(steering)] }, "");
+        output::text("\n");
+    }
+}
+
+const STEERING: &[Column] = &[
+    Column::number("FLOWS"),
+    Column::number("OF CONTROLLERS"),
+    Column::number("LOOKUPS"),
+    Column::number("CACHED"),
+    Column::number("EVICTED"),
+    Column::number("FRAGMENTS"),
+    Column::number("UNKNOWN"),
+    Column::number("LOST REPORTS"),
+];
+
+fn steering_row(status: &SteeringStatus) -> Vec<String> {
+    let cached = match status.lookups {
+        0 => "-".into(),
+        // Rounded down, so that 100 % means all.
+        lookups => format!("{:.1}%", (status.cache_hits as f64 / lookups as f64 * 1000.0).floor() / 10.0),
+    };
+    let mut row: Vec<String> =
+        [u64::from(status.flows), status.controller_entries.into(), status.lookups].map(grouped).into();
+    row.push(cached);
+    let rest =
+        [status.cache_evictions, status.fragments_followed, status.fragments_unknown, status.lost_reports];
+    row.extend(rest.map(grouped));
+    row
 }
 
 const SWITCHES: &[Column] = &[
