@@ -285,7 +285,7 @@ pub struct SwitchStatus {
     /// Dropped frames of all ports by reason.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
-    /// The flows of a steering switch, and how its packets found theirs. Absent: the switch has another mode.
+    /// The flows of a steering switch, and how packets found them. Absent: the switch has another mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<SteeringStatus>,
 }
