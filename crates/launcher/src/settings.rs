@@ -13,7 +13,7 @@ pub struct Settings {
     pub program: PathBuf,
     /// The arguments of that program.
     pub arguments: Vec<OsString>,
-    /// The arguments with which it is the agent of a fabric.
+    /// The arguments that make it the agent of a fabric.
     pub agent_arguments: Vec<OsString>,
     /// The user and the group that fabrics become if the launcher is root. No file and no other process may be theirs. A fabric
     /// with another number than 0 becomes the user whose number is lower by its own.

@@ -142,6 +142,7 @@ mod tests {
             ("tcp:127.0.0.1", "tcp:127.0.0.1:6653"),
             ("tcp:127.0.0.1:6633", "tcp:127.0.0.1:6633"),
             ("tcp:[::1]:1", "tcp:[::1]:1"),
+            ("tcp:[::1]", "tcp:[::1]:6653"),
         ] {
             assert_eq!(text.parse().map(|address: ControllerAddress| address.to_string()), Ok(shown.into()));
         }
@@ -150,10 +151,14 @@ mod tests {
             ("tls:127.0.0.1", ControllerAddressError::Tls),
             ("ssl:127.0.0.1:1", ControllerAddressError::Tls),
             ("ptcp:6653", ControllerAddressError::Passive),
+            ("tcp:", ControllerAddressError::Address),
             ("tcp:localhost", ControllerAddressError::Address),
+            ("tcp:[127.0.0.1]", ControllerAddressError::Address),
             ("tcp:::1", ControllerAddressError::Address),
             ("tcp:[::1", ControllerAddressError::Address),
             ("tcp:127.0.0.1:0", ControllerAddressError::Port),
+            ("tcp:127.0.0.1:65536", ControllerAddressError::Port),
+            ("tcp:127.0.0.1:", ControllerAddressError::Port),
             ("tcp:[::1]x", ControllerAddressError::Port),
         ] {
             assert_eq!(text.parse::<ControllerAddress>(), Err(expected), "{text}");

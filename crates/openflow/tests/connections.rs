@@ -4,25 +4,25 @@
 mod software;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use openflow::VERSION;
-use openflow::connections::{ConnectionState, Connections, ControllerAddress};
+use openflow::connections::{ConnectionState, Connections};
 use openflow::message::{HEADER, Header, Hello, Message};
 use openflow::session::{Agent, AgentLimits};
 use software::Software;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn connections(controllers: &[ControllerAddress]) -> Connections<Software> {
+fn connections(controllers: &[SocketAddr]) -> Connections<Software> {
     Connections::new(Agent::new(Software::new(2), AgentLimits::default()), controllers)
 }
 
-fn listen() -> (TcpListener, ControllerAddress) {
+fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("a listener");
-    let address = ControllerAddress(listener.local_addr().expect("an address"));
+    let address = listener.local_addr().expect("an address");
     (listener, address)
 }
 

@@ -62,11 +62,11 @@ pub(super) struct SwitchRecord {
     pub(super) flows: BTreeMap<u64, AddFlow>,
     /// Never that of another switch.
     pub(super) number: u64,
-    /// What the agent was told and told of it.
+    /// What the agent and the fabric told each other about it.
     pub(super) agent: AgentRecord,
 }
 
-/// What the agent was told of a switch, and told of its controllers.
+/// What the agent knows about a switch, and what it said about its controllers.
 #[derive(Debug, Default)]
 pub(super) struct AgentRecord {
     /// The ports as they were reported, by number.

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::address::ControllerAddress;
 use super::connect;
 use crate::message::Role;
 use crate::session::{Agent, Datapath, SessionId, SessionState};
@@ -44,7 +43,7 @@ enum Link {
 }
 
 struct Controller {
-    address: ControllerAddress,
+    address: SocketAddr,
     link: Link,
     /// Time before the attempt after the next failure.
     pause: Duration,
@@ -90,7 +89,7 @@ impl std::error::Error for ConnectionFault {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionStatus {
     /// The controller.
-    pub address: ControllerAddress,
+    pub address: SocketAddr,
     /// The role of the controller, if it is connected and has sent its greeting.
     pub role: Option<Role>,
     /// Time since the last connection began or ended.
@@ -113,8 +112,8 @@ pub struct Connections<D> {
 impl<D: Datapath> Connections<D> {
     /// Connections to these controllers, which begin with the first turn.
     #[must_use]
-    pub fn new(agent: Agent<D>, controllers: &[ControllerAddress]) -> Self {
-        let controller = |address: &ControllerAddress| Controller {
+    pub fn new(agent: Agent<D>, controllers: &[SocketAddr]) -> Self {
+        let controller = |address: &SocketAddr| Controller {
             address: *address,
             link: Link::Waiting { until: Duration::ZERO },
             pause: FIRST_PAUSE,
@@ -141,7 +140,7 @@ impl<D: Datapath> Connections<D> {
     }
 
     /// How far the connections are, in the order of the controllers.
-    pub fn states(&self) -> impl Iterator<Item = (ControllerAddress, ConnectionState)> {
+    pub fn states(&self) -> impl Iterator<Item = (SocketAddr, ConnectionState)> {
         self.controllers.iter().map(|controller| {
             let state = match &controller.link {
                 Link::Waiting { .. } => ConnectionState::Waiting,
@@ -247,7 +246,7 @@ fn wait<D: Datapath>(
 impl Controller {
     fn connect_if_due(&mut self, now: Duration) {
         if matches!(self.link, Link::Waiting { until } if until <= now) {
-            match connect::begin(self.address.0) {
+            match connect::begin(self.address) {
                 Ok(socket) => self.link = Link::Connecting { socket, since: now },
                 Err(error) => self.fail(now, ConnectionFault::System(error.raw_os_error())),
             }

@@ -89,7 +89,7 @@ mod tests {
         ("start a thread", false, || drop(thread::spawn(|| ()).join())),
     ];
 
-    /// Not a test of its own: it does one of the cases, in a process of [`forbidden_calls_end_the_agent`].
+    /// Tests nothing by itself: it does one of the cases, in a process of [`forbidden_calls_end_the_agent`].
     #[test]
     fn an_agent_that_was_taken_over() {
         let Some(name) = std::env::var_os(CASE) else { return };

@@ -7,7 +7,7 @@ use super::remote_switch::RemoteSwitch;
 use crate::error::CommandError;
 use api::ControllerRole;
 use clap::Args;
-use openflow::connections::{ConnectionStatus, Connections, ControllerAddress, turn};
+use openflow::connections::{ConnectionStatus, Connections, turn};
 use openflow::message::Role;
 use openflow::session::{Agent, AgentLimits};
 use protocol::ChannelError;
@@ -87,9 +87,8 @@ struct Controlled {
 impl Controlled {
     fn new(described: AgentSwitch, line: &Rc<RefCell<Line>>) -> Self {
         let switch = RemoteSwitch::new(line.clone(), described.number, described.datapath);
-        let addresses: Vec<ControllerAddress> =
-            described.controllers.iter().copied().map(ControllerAddress).collect();
-        let connections = Connections::new(Agent::new(switch, AgentLimits::default()), &addresses);
+        let connections =
+            Connections::new(Agent::new(switch, AgentLimits::default()), &described.controllers);
         Self { described, connections, reported: None }
     }
 
