@@ -32,11 +32,15 @@ fn signal(process: i32, signal: i32) {
     assert_eq!(unsafe { libc::kill(process, signal) }, 0);
 }
 
-/// The parent of a process, as the kernel reports it.
-fn parent(process: i32) -> i32 {
+/// A field of a process's status, as the kernel reports it: 0 is its state, 1 its parent.
+fn field(process: i32, number: usize) -> String {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let (_, rest) = text.rsplit_once(") ").unwrap();
-    rest.split(' ').nth(1).unwrap().parse().unwrap()
+    rest.split(' ').nth(number).unwrap().to_string()
+}
+
+fn parent(process: i32) -> i32 {
+    field(process, 1).parse().unwrap()
 }
 
 /// The children of a process, also those that have ended and were not reaped.
@@ -274,6 +278,9 @@ fn threads_share_the_spawner() {
                     begin(&mut sandbox, "busy");
                     for _ in 0..3 {
                         sandbox.suspend();
+                        assert_eq!(field(sandbox.process_id().unwrap(), 0), "T", "it is not stopped");
+                        // The kernel reports the stop a little before it accounts the last time slice.
+                        std::thread::sleep(Duration::from_micros(500));
                         let before = sandbox.usage().time;
                         std::thread::sleep(Duration::from_micros(500));
                         assert_eq!(sandbox.usage().time, before, "it runs while it is suspended");

@@ -185,7 +185,13 @@ fn boxes(supervisor: &Supervisor, inventory: &InventoryReply) -> Views {
 }
 
 fn views(supervisor: &Supervisor) -> [Views; 2] {
-    let inventory = supervisor.0.fabrics.all()[0].ask(orders::Inventory {}).unwrap();
+    let fabric = supervisor.0.fabrics.all().remove(0);
+    let mut inventory = fabric.ask(orders::Inventory {}).unwrap();
+    // A box whose start failed is started again a little later. Until then nothing is installed in it.
+    until("no box is being started", || {
+        inventory = fabric.ask(orders::Inventory {}).unwrap();
+        !inventory.boxes.iter().any(|found| matches!(found.phase, Phase::Booting | Phase::Waiting))
+    });
     [switches(supervisor), boxes(supervisor, &inventory)]
 }
 
