@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::name::{NameError, PortName};
+use crate::name::{ChainName, NameError, PortName};
 use crate::text::as_text;
 
 /// The priority of a flow with a condition, unless it states another. The middle of the range, as in OpenFlow.
@@ -17,6 +17,8 @@ const DEFAULT_PRIORITY: u16 = 0x8000;
 pub enum FlowOutput {
     /// To a port of the switch.
     Port(PortName),
+    /// Through a chain of services of the switch.
+    Chain(ChainName),
     /// As a learning switch forwards them.
     Normal,
     /// To all ports except the one that the packet came from.
@@ -33,7 +35,10 @@ impl FromStr for FlowOutput {
             "normal" => Self::Normal,
             "flood" => Self::Flood,
             "drop" => Self::Drop,
-            name => Self::Port(name.strip_prefix("port:").unwrap_or(name).parse()?),
+            name => match name.strip_prefix("chain:") {
+                Some(chain) => Self::Chain(chain.parse()?),
+                None => Self::Port(name.strip_prefix("port:").unwrap_or(name).parse()?),
+            },
         })
     }
 }
@@ -45,6 +50,7 @@ impl fmt::Display for FlowOutput {
                 write!(f, "port:{name}")
             }
             Self::Port(name) => name.fmt(f),
+            Self::Chain(name) => write!(f, "chain:{name}"),
             Self::Normal => f.pad("normal"),
             Self::Flood => f.pad("flood"),
             Self::Drop => f.pad("drop"),
@@ -55,8 +61,8 @@ impl fmt::Display for FlowOutput {
 as_text!(
     FlowOutput,
     "FlowOutput",
-    "^(port:)?[a-z0-9][a-z0-9._-]{0,62}$",
-    "Where a flow sends its packets: the name of a port, `normal` (as a learning switch forwards them), `flood` (to all other ports), or `drop`. A port with one of these names is written `port:NAME`."
+    "^((port|chain):)?[a-z0-9][a-z0-9._-]{0,62}$",
+    "Where a flow sends its packets: the name of a port, `chain:NAME` (through a chain of services), `normal` (as a learning switch forwards them), `flood` (to all other ports), or `drop`. A port with one of these names is written `port:NAME`."
 );
 
 /// A flow to add to a steering switch.
@@ -148,6 +154,7 @@ mod tests {
             ("flood", FlowOutput::Flood),
             ("wan0", FlowOutput::Port("wan0".parse().unwrap())),
             ("port:drop", FlowOutput::Port("drop".parse().unwrap())),
+            ("chain:web", FlowOutput::Chain("web".parse().unwrap())),
         ] {
             assert_eq!(text.parse(), Ok(expected.clone()));
             assert_eq!(expected.to_string(), text);

@@ -25,6 +25,7 @@ mod ip_prefix;
 mod mac_addr;
 mod name;
 mod path;
+mod services;
 mod size;
 mod stack;
 mod store;
@@ -61,10 +62,14 @@ pub use host::{
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{
-    BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName, UploadName,
-    UserName,
+    BoxName, ChainName, ConfigurationName, NameError, Owner, PipeName, PortName, ServiceName, StackName,
+    SwitchName, UploadName, UserName,
 };
 pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
+pub use services::{
+    ChainStatus, CreateChain, CreateService, Destination, Faces, FacesError, HopStatus, HopTraffic,
+    InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ScaleService, ServiceStatus,
+};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
 pub use stack::{
     ApplyQuery, Change, ChangeAction, Changes, Drift, ExternalSwitch, RemoveQuery, Stack, StackStatus,

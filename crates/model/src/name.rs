@@ -77,10 +77,12 @@ macro_rules! names {
 
 names! {
     BoxName "BoxName" "The name of a box, unique in its daemon."
+    ChainName "ChainName" "The name of a chain of services, unique in its switch."
     ConfigurationName "ConfigurationName" "The name of a configuration, unique in its box; the first one is `main`."
     Owner "Owner" "The owner of a box, a switch or a stack. Only boxes of one owner can share a pipe or a packet pool."
     PipeName "PipeName" "The name of a pipe, unique among those of its owner."
     PortName "PortName" "The name of a port, unique in its switch."
+    ServiceName "ServiceName" "The name of a service, unique in its daemon."
     StackName "StackName" "The name of a stack, unique in its daemon."
     SwitchName "SwitchName" "The name of a switch, unique in its daemon."
     UploadName "UploadName" "The name of an uploaded file that no configuration has yet, unique among those of its owner."

@@ -6,7 +6,8 @@ use protocol::fabric::orders::{
     AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, ControllerStates, DefineBox,
     DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log, OpenFile, Ports, ReadHandler,
     ReattachBox, Redefine, RemoveAddress, RemoveConfiguration, RemoveFlow, RemovePort, RemoveSwitch,
-    ReopenPort, ResumeBox, SetAddress, SetDefault, StartBox, StopBox, SuspendBox, WriteHandler, Writes,
+    ReopenPort, ResumeBox, SetAddress, SetDefault, SetSteering, StartBox, Steering, StopBox, SuspendBox,
+    WriteHandler, Writes,
 };
 
 /// What an order is about.
@@ -43,7 +44,8 @@ routes!(
 );
 routes!(
     Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, DuplicateDevice, RemovePort, SetAddress, RemoveAddress, SetDefault,
-    Addresses, ControllerStates, AddFlow, RemoveFlow, Flows, Ports,
+    Addresses, ControllerStates, AddFlow, RemoveFlow, Flows, SetSteering,
+    Steering, Ports,
 );
 
 impl Route for DefineBox {

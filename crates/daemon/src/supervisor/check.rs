@@ -50,6 +50,7 @@ impl Supervisor {
             version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
             text: text.into(),
             files: files.to_vec(),
+            destinations: Vec::new(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
         let order = orders::Check { configuration, ports, limits: Some(self.0.check_limits) };

@@ -126,6 +126,7 @@ impl Supervisor {
             version: version(stored),
             text: stored.text.clone(),
             files: files.to_vec(),
+            destinations: Vec::new(),
         };
         let source = stored.source.as_deref();
         match self.0.fabrics.ask(orders::Install { name: name.clone(), configuration, writes }) {

@@ -83,7 +83,13 @@ impl Supervisor {
         let store = self.0.store();
         let with_files = |stored: StoredConfiguration| {
             let files = store.files(name, stored.id)?;
-            Ok(Configuration { version: version(&stored), name: stored.name, text: stored.text, files })
+            Ok(Configuration {
+                version: version(&stored),
+                name: stored.name,
+                text: stored.text,
+                files,
+                destinations: Vec::new(),
+            })
         };
         store.configurations(name)?.into_iter().map(with_files).collect()
     }

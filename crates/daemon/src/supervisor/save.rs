@@ -112,6 +112,7 @@ impl Supervisor {
             version: version(before),
             text: before.text.clone(),
             files: files.to_vec(),
+            destinations: Vec::new(),
         };
         let changes = elements.values().cloned().collect();
         let owner = self.0.managed_box(name)?.inner().definition.owner.clone();
@@ -185,6 +186,7 @@ impl Supervisor {
             version: version(stored),
             text: stored.text.clone(),
             files: files.to_vec(),
+            destinations: Vec::new(),
         };
         self.0.fabrics.ask(orders::Redefine { name: name.clone(), configuration, writes })
     }

@@ -141,6 +141,7 @@ mod tests {
             version: ConfigurationVersion { installed: Time::now(), swaps: 3 },
             text: text.into(),
             files: Vec::new(),
+            destinations: Vec::new(),
         })
     }
 

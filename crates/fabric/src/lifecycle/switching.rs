@@ -5,7 +5,9 @@ use crate::error::{OperationError, PortError};
 use crate::network::{Network, adopt, placeholder};
 use model::{AddPort, AddressEntry, CreateSwitch, FlowStatus, MacAddr, PortName, SwitchName};
 use protocol::agent::ControllerState;
-use protocol::fabric::{FlowDefinition, LinkEnd, PortInventory, TrafficSnapshot};
+use protocol::fabric::{
+    FlowDefinition, LinkEnd, PortInventory, SteeringDefinition, SteeringReply, TrafficSnapshot,
+};
 use std::os::fd::OwnedFd;
 use switch::driver::LinkPort;
 
@@ -147,6 +149,20 @@ impl Fabric {
         port: Option<PortName>,
     ) -> Result<(), OperationError> {
         self.0.switches.ask(move |network| network.set_default(&switch, port.as_ref()))?
+    }
+
+    /// Gives a steering switch other services and chains.
+    pub(crate) fn set_steering(
+        &self,
+        switch: SwitchName,
+        steering: SteeringDefinition,
+    ) -> Result<(), OperationError> {
+        self.0.switches.ask(move |network| network.set_steering(&switch, steering))?
+    }
+
+    /// The state of the services and chains of a steering switch.
+    pub(crate) fn steering(&self, switch: SwitchName) -> Result<SteeringReply, OperationError> {
+        self.0.switches.ask(move |network| network.steering_reply(&switch))?
     }
 
     /// The address table of a switch.

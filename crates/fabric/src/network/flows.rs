@@ -117,6 +117,7 @@ impl Network {
             FlowOutput::Normal => Ok(switch::FlowOutput::Normal),
             FlowOutput::Flood => Ok(switch::FlowOutput::Flood),
             FlowOutput::Drop => Ok(switch::FlowOutput::Drop),
+            FlowOutput::Chain(_) => Err(malformed("chains are not supported")),
         };
         let added = output.and_then(|output| {
             let flow = Flow {

@@ -11,6 +11,7 @@ mod controllers;
 mod device;
 mod flows;
 mod records;
+mod services;
 mod switches;
 mod thread;
 mod traffic;

@@ -57,6 +57,10 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::AddFlow(order) => done(&order, fabric.add_flow(order.switch.clone(), order.flow.clone())),
         Order::RemoveFlow(order) => done(&order, fabric.remove_flow(order.switch.clone(), order.id)),
         Order::Flows(order) => done(&order, fabric.flows(order.switch.clone(), order.after, order.most)),
+        Order::SetSteering(order) => {
+            done(&order, fabric.set_steering(order.switch.clone(), order.steering.clone()))
+        }
+        Order::Steering(order) => done(&order, fabric.steering(order.switch.clone())),
         Order::Addresses(order) => done(&order, fabric.addresses(order.switch.clone())),
         Order::Ports(order) => done(&order, fabric.ports(order.switch.clone())),
         Order::Traffic(order) => done(&order, fabric.traffic()),

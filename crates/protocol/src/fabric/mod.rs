@@ -14,8 +14,9 @@ pub use error::{CreateFailure, FabricError};
 pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimit, CheckLimits, CheckOutcome, Configuration,
     ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
-    FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage,
-    RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply,
+    FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
+    ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition, SteeringReply,
+    SwitchInventory, TrafficSnapshot, WritesReply,
 };
 pub use orders::{Ask, Order};
 

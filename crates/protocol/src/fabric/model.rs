@@ -1,9 +1,10 @@
 //! The contents of orders and answers.
 
 use ::model::{
-    AddFlow, AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch,
-    Diagnostic, Event, File, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName,
-    RecordedWrite, SteeringStatus, SwitchName, Time, Traffic,
+    AddFlow, AddPort, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport, CreateBox,
+    CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, InstanceStatus, Isolation,
+    LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, ServiceName, SteeringStatus,
+    SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +31,9 @@ pub struct Configuration {
     pub text: String,
     /// Its files.
     pub files: Vec<File>,
+    /// What it may send packets to, if its box is an instance of a service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub destinations: Vec<Destination>,
 }
 
 /// A configuration that is installed in a box.
@@ -225,6 +229,46 @@ pub struct FlowDefinition {
     pub matches: Vec<Vec<FieldMatch>>,
     /// What the user wrote, with the priority. The fabric returns the text of the condition, and does not read it.
     pub flow: AddFlow,
+}
+
+/// A service of a steering switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceDefinition {
+    /// Its name.
+    pub name: ServiceName,
+    /// The ports through which the packets of chains pass.
+    pub faces: Faces,
+    /// What its instances may send packets to, in the order in which their configurations know it.
+    pub destinations: Vec<Destination>,
+    /// Its instances: boxes whose ports at the faces are attached to the switch.
+    pub instances: Vec<InstanceDefinition>,
+}
+
+/// An instance of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceDefinition {
+    /// The box.
+    pub name: BoxName,
+    /// Whether it gets no new flows, because it will be removed.
+    pub draining: bool,
+}
+
+/// The services and chains of a steering switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SteeringDefinition {
+    /// The services.
+    pub services: Vec<ServiceDefinition>,
+    /// The chains.
+    pub chains: Vec<CreateChain>,
+}
+
+/// The state of the services and chains of a steering switch, in the order of the definition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SteeringReply {
+    /// The instances of each service.
+    pub services: Vec<(ServiceName, Vec<InstanceStatus>)>,
+    /// The chains.
+    pub chains: Vec<ChainStatus>,
 }
 
 /// A switch, for a daemon that adopts it.

@@ -2,8 +2,8 @@
 
 use super::model::{
     Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
-    FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot,
-    WritesReply,
+    FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started,
+    SteeringDefinition, SteeringReply, TrafficSnapshot, WritesReply,
 };
 use crate::agent::ControllerState;
 use ::model::{
@@ -194,6 +194,21 @@ orders! {
         #[serde(default)]
         most: Option<u32>,
     } -> Vec<FlowStatus>;
+
+    /// Gives a steering switch these services and chains instead of those that it has. Packets under way finish the chain
+    /// that they are in.
+    SetSteering {
+        /// The switch.
+        switch: SwitchName,
+        /// The services and chains.
+        steering: SteeringDefinition,
+    } -> ();
+
+    /// The state of the services and chains of a steering switch.
+    Steering {
+        /// The switch.
+        switch: SwitchName,
+    } -> SteeringReply;
 
     /// The address table of a switch.
     Addresses {

@@ -1,16 +1,17 @@
 //! An order of each kind with an answer, to record the bytes of a version of the protocol.
 
 use model::{
-    AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ConfigurationName, CrashReport,
-    CreateBox, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput, FlowStatus, Isolation, Limits,
-    LogLine, MacAddr, PortDriver, PortName, PortRequest, Sandbox, Severity, SteeringStatus, SwitchName, Time,
-    Value,
+    AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ChainStatus, ConfigurationName,
+    CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput,
+    FlowStatus, HopStatus, HopTraffic, InstanceStatus, Isolation, Limits, LogLine, MacAddr, PortDriver,
+    PortName, PortRequest, Sandbox, Severity, SteeringStatus, SwitchName, Time, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
     ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
-    FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage,
-    RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply, orders,
+    FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
+    ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition, SteeringReply,
+    SwitchInventory, TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -69,6 +70,25 @@ fn definition() -> CreateBox {
     }
 }
 
+fn steering() -> SteeringDefinition {
+    SteeringDefinition {
+        services: vec![ServiceDefinition {
+            name: "ids".parse().expect("a name"),
+            faces: "in=0,out=1".parse().expect("faces"),
+            destinations: configuration().destinations,
+            instances: vec![InstanceDefinition { name: name(), draining: true }],
+        }],
+        chains: vec![CreateChain {
+            name: "web".parse().expect("a name"),
+            switch: switch(),
+            services: vec!["ids".parse().expect("a name")],
+            from: Some(port_name()),
+            to: port_name(),
+            both_ways: true,
+        }],
+    }
+}
+
 fn version() -> ConfigurationVersion {
     ConfigurationVersion { installed: time(), swaps: 2 }
 }
@@ -79,6 +99,7 @@ fn configuration() -> Configuration {
         version: version(),
         text: "Idle -> Discard;".into(),
         files: vec![File { name: "routes".into(), contents: Value(vec![1, 255]) }],
+        destinations: ["ids", "port:wan"].map(|text| text.parse().expect("a destination")).to_vec(),
     }
 }
 
@@ -215,6 +236,21 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Flows { switch: switch(), after: 2, most: Some(9) } => vec![FlowStatus {
             id: 3, flow: flow(), packets: 4, bytes: 300, age_seconds: 5, unused_seconds: 1
         }];
+        SetSteering { switch: switch(), steering: steering() } => ();
+        Steering { switch: switch() } => SteeringReply {
+            services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
+                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1
+            }])],
+            chains: vec![ChainStatus {
+                chain: steering().chains.remove(0),
+                hops: vec![HopStatus {
+                    service: "ids".parse().expect("a name"),
+                    traffic: [HopTraffic { packets: 9, bytes: 600, lost: 1 }, HopTraffic::default()],
+                    mean_ns: Some(700),
+                }],
+                left: [HopTraffic::default(), HopTraffic { packets: 2, bytes: 128, lost: 0 }],
+            }],
+        };
         Addresses { switch: switch() } => vec![AddressEntry {
             mac: mac(), port: port_name(), kind: AddressKind::Learned, age_seconds: Some(3)
         }];

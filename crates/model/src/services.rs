@@ -1,0 +1,290 @@
+//! Services and chains of steering switches.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::boxes::CreateBox;
+use crate::name::{BoxName, ChainName, PortName, ServiceName, SwitchName};
+use crate::text::as_text;
+
+/// Instances of one service, including those that are drained.
+pub const MAX_REPLICAS: u16 = 128;
+
+/// Services of one chain.
+pub const MAX_CHAIN_LENGTH: usize = 32;
+
+/// Services and ports that the instances of one service may send to.
+pub const MAX_DESTINATIONS: usize = 64;
+
+/// The ports of an instance through which the packets of chains pass.
+///
+/// Packets of the forward direction enter at the inner port, and those of the reverse direction at the outer one. What an
+/// instance sends at one of the two leaves on that side. A service with one port receives and sends everything there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Faces {
+    /// The number of the inner port.
+    pub inner: u8,
+    /// The number of the outer port. Absent: the service has one port.
+    pub outer: Option<u8>,
+}
+
+impl Default for Faces {
+    /// One port, number 0.
+    fn default() -> Self {
+        Self { inner: 0, outer: None }
+    }
+}
+
+impl Faces {
+    /// The ports, the inner one first.
+    pub fn ports(self) -> impl Iterator<Item = u8> {
+        [Some(self.inner), self.outer].into_iter().flatten()
+    }
+
+    /// The number of ports that an instance has at least.
+    pub fn port_count(self) -> u8 {
+        self.ports().max().map_or(0, |last| last.saturating_add(1))
+    }
+}
+
+/// Text that does not name the faces of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FacesError;
+
+impl fmt::Display for FacesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the faces of a service are `in=PORT`, or `in=PORT,out=PORT` with two different ports from 0 to 15")
+    }
+}
+
+impl std::error::Error for FacesError {}
+
+impl FromStr for Faces {
+    type Err = FacesError;
+
+    fn from_str(text: &str) -> Result<Self, FacesError> {
+        let port = |text: &str| text.parse::<u8>().ok().filter(|port| *port < 16);
+        let (inner, outer) = match text.split_once(',') {
+            Some((inner, outer)) => (inner, Some(outer)),
+            None => (text, None),
+        };
+        let inner = inner.strip_prefix("in=").and_then(port).ok_or(FacesError)?;
+        let outer = match outer {
+            Some(outer) => Some(outer.strip_prefix("out=").and_then(port).ok_or(FacesError)?),
+            None => None,
+        };
+        if outer == Some(inner) { Err(FacesError) } else { Ok(Self { inner, outer }) }
+    }
+}
+
+impl fmt::Display for Faces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outer {
+            Some(outer) => write!(f, "in={},out={outer}", self.inner),
+            None => write!(f, "in={}", self.inner),
+        }
+    }
+}
+
+as_text!(
+    Faces,
+    "Faces",
+    "^in=[0-9]{1,2}(,out=[0-9]{1,2})?$",
+    "The ports of an instance through which the packets of chains pass: `in=PORT`, or `in=PORT,out=PORT`. Packets of the forward direction enter at `in`, those of the reverse direction at `out`."
+);
+
+/// A service or a port that instances may send packets to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Destination {
+    /// An instance of a service of the same switch: `ToService(NAME)`.
+    Service(ServiceName),
+    /// A port of the switch: `ToPort(NAME)`.
+    Port(PortName),
+}
+
+impl FromStr for Destination {
+    type Err = crate::NameError;
+
+    fn from_str(text: &str) -> Result<Self, crate::NameError> {
+        match text.strip_prefix("port:") {
+            Some(name) => name.parse().map(Self::Port),
+            None => text.parse().map(Self::Service),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(name) => name.fmt(f),
+            Self::Port(name) => write!(f, "port:{name}"),
+        }
+    }
+}
+
+as_text!(
+    Destination,
+    "Destination",
+    "^(port:)?[a-z0-9][a-z0-9._-]{0,62}$",
+    "What instances may send packets to: the name of a service, or `port:NAME` for a port of the switch."
+);
+
+/// The definition of a service to create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateService {
+    /// The name of the service, unique in its daemon.
+    pub name: ServiceName,
+    /// The steering switch that its instances are attached to.
+    pub switch: SwitchName,
+    /// The definition of an instance. Its name is that of the service; its ports at the faces are attached to the switch.
+    pub instance: CreateBox,
+    /// The ports through which the packets of chains pass.
+    #[serde(default)]
+    pub faces: Faces,
+    /// The number of instances.
+    #[serde(default = "one")]
+    pub replicas: u16,
+    /// What instances may send packets to, beside the next service of the chain.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub may_send_to: BTreeSet<Destination>,
+}
+
+fn one() -> u16 {
+    1
+}
+
+/// Changes the number of instances of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScaleService {
+    /// The number of instances.
+    pub replicas: u16,
+    /// Seconds after which an instance that is drained is removed, even if it still has flows.
+    #[serde(default = "drain_seconds")]
+    pub drain_seconds: u32,
+}
+
+fn drain_seconds() -> u32 {
+    30
+}
+
+/// The definition of a chain to create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateChain {
+    /// The name of the chain, unique in its switch.
+    pub name: ChainName,
+    /// The switch.
+    pub switch: SwitchName,
+    /// The services that packets pass, in the forward direction: at most 32.
+    pub services: Vec<ServiceName>,
+    /// The port whose packets take the chain unless a flow says otherwise. Absent: only flows send packets to the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<PortName>,
+    /// The port that packets leave through.
+    pub to: PortName,
+    /// Whether packets that come from `to` pass the chain in reverse order and leave through `from`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub both_ways: bool,
+}
+
+/// The state of a service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceStatus {
+    /// The name of the service.
+    pub name: ServiceName,
+    /// The switch that its instances are attached to.
+    pub switch: SwitchName,
+    /// The ports through which the packets of chains pass.
+    pub faces: Faces,
+    /// The number of instances that the definition asks for.
+    pub replicas: u16,
+    /// What instances may send packets to.
+    #[serde(default)]
+    pub may_send_to: BTreeSet<Destination>,
+    /// The instances, in the order of their numbers.
+    pub instances: Vec<InstanceStatus>,
+}
+
+/// The state of an instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InstanceStatus {
+    /// The box.
+    pub name: BoxName,
+    /// Whether it receives packets: its ports at the faces are connected.
+    pub up: bool,
+    /// Whether it gets no new flows, because it will be removed.
+    pub draining: bool,
+    /// Flows that are assigned to it.
+    pub flows: u64,
+    /// Packets sent to it by chains and other functions, both directions together.
+    pub packets: u64,
+    /// Answers that the switch overruled, because the service may not send there.
+    pub overruled: u64,
+}
+
+/// The state of a chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChainStatus {
+    /// The definition.
+    #[serde(flatten)]
+    pub chain: CreateChain,
+    /// The hops, in the forward direction.
+    pub hops: Vec<HopStatus>,
+    /// What left the chain at its end, in the forward direction and in reverse.
+    pub left: [HopTraffic; 2],
+}
+
+/// The state of one hop of a chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HopStatus {
+    /// The service.
+    pub service: ServiceName,
+    /// What was sent to it, in the forward direction and in reverse.
+    pub traffic: [HopTraffic; 2],
+    /// The mean time from the delivery of a packet to its return, in nanoseconds, from samples: waiting and processing
+    /// together. Absent: no sample yet.
+    #[serde(default)]
+    pub mean_ns: Option<u64>,
+}
+
+/// Packets of one direction at one place of a chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HopTraffic {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets that were lost here: there was no room, or no instance.
+    pub lost: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faces_are_one_or_two_ports() {
+        for text in ["in=0", "in=3,out=0", "in=15,out=14"] {
+            assert_eq!(text.parse::<Faces>().unwrap().to_string(), text);
+        }
+        for text in ["", "0", "in=16", "in=1,out=1", "out=1", "in=0,in=1", "in=0,out=1,out=2", "in=+0x"] {
+            assert_eq!(text.parse::<Faces>(), Err(FacesError), "{text}");
+        }
+        let faces: Faces = "in=2,out=0".parse().unwrap();
+        assert_eq!((faces.ports().collect::<Vec<_>>(), faces.port_count()), (vec![2, 0], 3));
+    }
+
+    #[test]
+    fn destinations_are_services_or_ports() {
+        for text in ["quarantine", "port:wan0"] {
+            assert_eq!(text.parse::<Destination>().unwrap().to_string(), text);
+        }
+        assert!("port:".parse::<Destination>().is_err());
+    }
+}
