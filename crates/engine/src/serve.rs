@@ -107,6 +107,10 @@ impl Engine {
     fn answer(&mut self, request: &Request) -> Result<Vec<u8>, RequestError> {
         match *request {
             Request::Install { name, configuration } => self.install(name, configuration),
+            Request::Destinations { names } => {
+                *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
+                Ok(Vec::new())
+            }
             Request::Remove { name } => {
                 let index = self.configurations.iter().position(|it| it.name == name);
                 let index = index.ok_or_else(|| RequestError::NoConfiguration(name.into()))?;

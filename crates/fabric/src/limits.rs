@@ -88,6 +88,10 @@ pub(crate) const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
 /// The longest delay before a restart.
 pub(crate) const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 
+/// Services and chains of one switch.
+pub(crate) const MAX_SERVICES: usize = 4096;
+pub(crate) const MAX_CHAINS: usize = 4096;
+
 /// Boxes: a loop of creations must not use up the host's processes.
 pub(crate) const MAX_BOXES: usize = 4096;
 

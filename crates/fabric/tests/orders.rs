@@ -170,6 +170,7 @@ fn any_configuration(random: &mut Random) -> Configuration {
         version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
         text: texts[random.below(4) as usize].into(),
         files: Vec::new(),
+        destinations: Vec::new(),
     }
 }
 

@@ -42,6 +42,8 @@ pub enum MessageKind {
     Prepared = 9,
     /// Request: give an element other arguments in a text.
     Rewrite = 10,
+    /// Request: know what packets may be sent to.
+    Destinations = 11,
     /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -57,7 +59,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -68,6 +70,7 @@ impl MessageKind {
         Self::Prepare,
         Self::Prepared,
         Self::Rewrite,
+        Self::Destinations,
         Self::Done,
         Self::Failed,
         Self::Missing,

@@ -75,6 +75,7 @@ fn requests_replies_and_events_survive_the_trip() {
     let (name, handler) = ("second", "c.count");
     for request in [
         Request::Install { name: "", configuration: "Idle -> Discard;" },
+        Request::Destinations { names: "ids\nport:wan" },
         Request::Remove { name },
         Request::Read { name, handler, argument: b"" },
         Request::Write { name, handler, value: &[0, 255] },

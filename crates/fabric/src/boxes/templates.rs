@@ -6,7 +6,7 @@
 
 use super::pools::shares_packets;
 use crate::limits::{MAX_TEMPLATE_KEY_BYTES, MAX_TEMPLATES};
-use model::{ConfigurationName, CreateBox, File};
+use model::{ConfigurationName, CreateBox, Destination, File};
 use protocol::fabric::Configuration;
 use sandbox::{SandboxKind, Snapshot};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,9 +19,12 @@ pub(crate) struct TemplateKey {
     memory: u64,
     ring: u32,
     ports: usize,
-    /// Names, texts and files.
-    configurations: Vec<(ConfigurationName, String, Vec<File>)>,
+    /// The configurations; their versions make no difference.
+    configurations: Vec<Installed>,
 }
+
+/// What a configuration installs: its name, its text, its files, and what it may send packets to.
+type Installed = (ConfigurationName, String, Vec<File>, Vec<Destination>);
 
 impl TemplateKey {
     /// The template key of a box. `None` if it is too large to keep, or if such boxes cannot be copied.
@@ -42,7 +45,8 @@ impl TemplateKey {
         }
         // A configuration's version makes no difference to a box.
         let part = |configuration: &Arc<Configuration>| {
-            (configuration.name.clone(), configuration.text.clone(), configuration.files.clone())
+            let Configuration { name, text, files, destinations, .. } = &**configuration;
+            (name.clone(), text.clone(), files.clone(), destinations.clone())
         };
         Some(Self {
             kind,

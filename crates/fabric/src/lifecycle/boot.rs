@@ -182,6 +182,18 @@ impl Fabric {
         Ok((installed, refused))
     }
 
+    /// Tells a box what the configuration may send packets to.
+    fn tell_destinations(
+        &self,
+        managed: &ManagedBox,
+        instance: &Instance,
+        configuration: &Configuration,
+    ) -> Result<(), OperationError> {
+        let Some(names) = destinations(configuration) else { return Ok(()) };
+        let told = instance.call(&Request::Destinations { names: &names }, INSTALL_TIMEOUT);
+        told.map(drop).map_err(|error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT))
+    }
+
     /// Sends files to a box and installs a configuration. The writes to it among `writes` are executed before its first
     /// packet. Returns its warnings, and the writes that it refused.
     pub(super) fn install_now(
@@ -203,6 +215,7 @@ impl Fabric {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
             instance.call(&request, INSTALL_TIMEOUT).map_err(failed)?;
         }
+        self.tell_destinations(managed, instance, configuration)?;
         let request = Request::Install { name, configuration: &configuration.text };
         match instance.call(&request, INSTALL_TIMEOUT) {
             Ok(reply) => {
@@ -218,6 +231,12 @@ impl Fabric {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// What a configuration may send packets to, as a box reads it; `None` if its box is no instance of a service.
+pub(super) fn destinations(configuration: &Configuration) -> Option<String> {
+    let names: Vec<String> = configuration.destinations.iter().map(ToString::to_string).collect();
+    (!names.is_empty()).then(|| names.join("\n"))
 }
 
 /// The error for a box that crashed while it was started.
