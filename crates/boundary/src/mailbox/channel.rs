@@ -54,10 +54,12 @@ pub enum MessageKind {
     Console = 32,
     /// Event: bytes for a file on the host.
     Output = 33,
+    /// Event: writes of the box's own elements to handlers.
+    OwnWrites = 34,
 }
 
 impl MessageKind {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -74,6 +76,7 @@ impl MessageKind {
         Self::Rejected,
         Self::Console,
         Self::Output,
+        Self::OwnWrites,
     ];
 
     fn from_bits(bits: u16) -> Option<Self> {

@@ -197,7 +197,7 @@ impl Supervisor {
             }
             let Some(last) = page.events.last() else { return Ok(()) };
             link.fetched.store(last.sequence, Ordering::Relaxed);
-            self.store_lost_writes(&page.events);
+            self.store_changed_writes(&page.events);
             page.events.into_iter().for_each(|event| self.0.journal.forward(event));
         }
     }
