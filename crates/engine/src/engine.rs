@@ -4,6 +4,7 @@ use crate::configuration::Configuration;
 use crate::context::BoxContext;
 use crate::error::EngineError;
 use crate::events::Events;
+use crate::own_writes::OwnWriteReports;
 use crate::prepared_writes::PreparedWrites;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -26,6 +27,7 @@ pub struct Engine {
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
     pub(crate) prepared: PreparedWrites,
+    pub(crate) own_writes: OwnWriteReports,
     /// What became of the packets of configurations that were removed.
     pub(crate) past: Account,
     pub(crate) busy_cycles: u64,
@@ -59,6 +61,7 @@ impl Engine {
             inbox: Inbox::new(longest),
             outbox: Outbox::default(),
             prepared: PreparedWrites::default(),
+            own_writes: OwnWriteReports::default(),
             configurations: Vec::new(),
             past: Account::default(),
             busy_cycles: 0,
@@ -131,6 +134,7 @@ impl Engine {
             worked |= configuration.turn();
         }
         self.context.fault()?;
+        self.own_writes.report(&self.context, &self.configurations);
         Ok(worked)
     }
 

@@ -5,11 +5,12 @@ use crate::diagnostics;
 use crate::engine::Engine;
 use crate::environment::BoxEnvironment;
 use crate::error::EngineError;
+use crate::own_writes::for_mailbox;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_PREPARED_WRITES;
-use boundary::{DecodeError, RefusedWrite, Reply, Request, Stats, WriteEffect, Written};
+use boundary::{DecodeError, Event, RefusedWrite, Reply, Request, Stats};
 use click_lang::{Diagnostic, RewriteError};
 use core::fmt;
 use element::{HandlerError, Reason};
@@ -157,7 +158,13 @@ impl Engine {
         let rejected =
             |found: Vec<Diagnostic>| RequestError::Rejected(diagnostics::for_mailbox(&found, file(name)));
         let warnings = match running {
-            Some(running) => running.swap(&self.context, text).map_err(rejected)?,
+            Some(running) => {
+                let warnings = running.swap(&self.context, text).map_err(rejected)?;
+                if running.router.forget_own_writes() {
+                    self.context.events.borrow_mut().send(&Event::OwnWritesGone { name: name.as_bytes() });
+                }
+                warnings
+            }
             None => {
                 let (made, warnings) = Configuration::new(&self.context, name, text).map_err(rejected)?;
                 self.configurations.push(made);
@@ -195,14 +202,4 @@ impl Engine {
 /// Handlers take text.
 fn text(bytes: &[u8]) -> Result<&str, RequestError> {
     core::str::from_utf8(bytes).map_err(|_| RequestError::NotText)
-}
-
-/// What a write changed, as the mailbox says it.
-fn for_mailbox(written: router::Written) -> Written {
-    let effect = match written.effect {
-        element::WriteEffect::Action => WriteEffect::Action,
-        element::WriteEffect::Setting => WriteEffect::Setting,
-        element::WriteEffect::Edit => WriteEffect::Edit,
-    };
-    Written { effect, in_config: written.in_config }
 }

@@ -60,6 +60,13 @@ pub(crate) const ACCOUNTS_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const MAX_RECORDED_WRITES: usize = boundary::limits::MAX_PREPARED_WRITES;
 pub(crate) const MAX_RECORDED_BYTES: usize = 1 << 20;
 
+/// Handlers that are recorded because a box wrote them itself, and events about them after a start or an installation: a
+/// hostile box names as many as it likes.
+pub(crate) const MAX_OWN_WRITES: usize = 256;
+pub(crate) const MAX_OWN_WRITE_EVENTS: u32 = 64;
+/// Bytes of the name of such a handler, and of its value.
+pub(crate) const MAX_OWN_WRITE_BYTES: usize = 512;
+
 /// Lines kept of a box's log, and their bytes: a box may write long lines.
 pub(crate) const MAX_LOG_LINES: usize = 2000;
 pub(crate) const MAX_LOG_BYTES: usize = 1 << 20;

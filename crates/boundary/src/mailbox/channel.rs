@@ -56,6 +56,8 @@ pub enum MessageKind {
     Console = 32,
     /// Event: bytes for a file on the host.
     Output = 33,
+    /// Event: writes of the box's own elements to handlers.
+    OwnWrites = 34,
 }
 
 impl MessageKind {
@@ -77,6 +79,7 @@ impl MessageKind {
         Self::Rejected,
         Self::Console,
         Self::Output,
+        Self::OwnWrites,
     ];
 
     fn from_bits(bits: u16) -> Option<Self> {

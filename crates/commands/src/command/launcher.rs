@@ -146,10 +146,7 @@ fn report(arguments: &Arguments, socket: &Path, event: &Event) {
         }
         Event::Started(_) | Event::Adopted(_) => false,
         Event::NotAdopted { .. } => true,
-        Event::Ended { status, is_expected, .. } => {
-            // Of an adopted one it is not known how it ended.
-            !is_expected && status.is_some_and(|status| !status.success())
-        }
+        Event::Ended { ending, is_expected, .. } => !is_expected && ending.is_failure(),
     };
     if is_amiss || !(arguments.detached || arguments.json) {
         // The terminal of whoever started it may be gone; fabrics must not end because of that.

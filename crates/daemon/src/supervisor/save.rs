@@ -151,7 +151,8 @@ impl Supervisor {
             ..before.clone()
         };
         operation.stage(name, &stored, &[])?;
-        let writes = self.writes_to(name, &before.name);
+        let (mut writes, _) = self.present_writes(name)?;
+        writes.retain(|write| write.configuration == before.name);
         let left: Vec<RecordedWrite> = writes
             .iter()
             .filter(|write| !plan.saved.iter().any(|saved| saved.number == write.number))

@@ -26,4 +26,4 @@ pub(crate) use report::{ExitStatus, report, summary};
 pub(crate) use sandbox_kind::reported_sandbox;
 pub(crate) use share::Share;
 pub(crate) use templates::{StartMode, Template, TemplateKey, Templates};
-pub(crate) use write_record::{NewWrite, WriteRecord};
+pub(crate) use write_record::{NewWrite, OwnWrite, WriteRecord};

@@ -239,7 +239,9 @@ impl Fabric {
             let inner = managed.inner();
             let is_kept = inner.definition.keep_writes || inner.instance.is_none();
             let recorded = || if is_kept { inner.writes.of(&configuration.name) } else { Vec::new() };
-            writes.clone().unwrap_or_else(recorded)
+            let mut kept = writes.clone().unwrap_or_else(recorded);
+            kept.retain(|write| !write.is_own());
+            kept
         };
         let (warnings, refused) = match present(&managed) {
             (Phase::Suspended, _) => return Err(state(&managed, Phase::Suspended, "resume it first")),
@@ -249,7 +251,11 @@ impl Fabric {
             // It is installed at the next start.
             (_, None) => Default::default(),
         };
-        let gone = managed.inner().writes.replace(&configuration.name, &kept);
+        let gone = {
+            let mut inner = managed.inner();
+            inner.writes.renew_own_events();
+            inner.writes.replace(&configuration.name, &kept)
+        };
         refused.forget(&mut managed.inner().writes);
         if writes.is_none() {
             self.report_lost(&managed, "given a new configuration", &gone, 0);
@@ -280,7 +286,7 @@ impl Fabric {
         let managed = self.0.managed_box(name)?;
         let _change = lock_for_change(&managed)?;
         let mut inner = managed.inner();
-        inner.writes.replace(&configuration.name, writes);
+        inner.writes.redefine(&configuration.name, writes);
         if let Some(there) = inner.installed.iter_mut().find(|there| there.name == configuration.name) {
             there.version = configuration.version;
         }
@@ -338,7 +344,7 @@ impl Fabric {
         let mut inner = managed.inner();
         inner.installed.retain(|there| there.name != *configuration);
         inner.configurations.retain(|there| there.name != *configuration);
-        inner.writes.replace(configuration, &[]);
+        inner.writes.redefine(configuration, &[]);
         Ok(())
     }
 

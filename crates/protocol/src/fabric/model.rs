@@ -192,8 +192,11 @@ pub struct BoxInventory {
 /// The writes to a box's handlers that changed its configurations since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritesReply {
-    /// The writes, in order.
+    /// The writes of clients, in order.
     pub writes: Vec<RecordedWrite>,
+    /// The handlers that the box wrote itself, in the order of the last writes.
+    #[serde(default)]
+    pub own: Vec<RecordedWrite>,
     /// The number of the last write that was ever recorded.
     pub last: u64,
     /// Earlier writes that are not kept because there were too many.

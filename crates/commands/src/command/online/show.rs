@@ -146,9 +146,11 @@ fn drift_text(detail: &BoxDetail) -> String {
         let _ = writeln!(text, "{name:<16}{value}");
     };
     let what = count(detail.writes.len() as u64 + detail.omitted_writes, "handler write");
-    let fate = match detail.keep_writes {
-        true => "repeated after each start",
-        false => "lost at the next start",
+    let own = detail.writes.iter().filter(|write| write.is_own()).count();
+    let fate = match (detail.keep_writes, own) {
+        (false, _) => "lost at the next start",
+        (true, 0) => "repeated after each start",
+        (true, _) => "repeated after each start, but for those of the box itself",
     };
     line("drift", format!("{what} that the definition does not have, {fate}"));
     if detail.omitted_writes > 0 {
