@@ -49,7 +49,8 @@ pub use configuration::{
     HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity, UploadedFile,
 };
 pub use controllers::{
-    ControllerAddress, ControllerAddressError, ControllerRole, ControllerStatus, FailMode, MAX_CONTROLLERS,
+    ControllerAddress, ControllerAddressError, ControllerMethod, ControllerRole, ControllerStatus, FailMode,
+    MAX_CONTROLLERS,
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};

@@ -84,6 +84,8 @@ pub(crate) enum CommandError {
     FabricEnd(protocol::launcher::FabricEndError),
     /// The fabric failed.
     Fabric(fabric::StartError),
+    /// The certificates for controllers over TLS can't be used.
+    Certificates(crate::command::agent::CertificateFilesError),
     /// An agent ended.
     Agent(crate::command::agent::AgentError),
     /// The daemon can't take over from another one.
@@ -177,6 +179,7 @@ impl CommandError {
             | Self::Port(_)
             | Self::Stack(_)
             | Self::HandlerPattern { .. }
+            | Self::Certificates(_)
             | Self::NoStackFile(_)
             | Self::StackToExport(_) => 2,
             Self::NoElement { .. } | Self::NoMatch { .. } => 4,
@@ -243,6 +246,7 @@ impl fmt::Display for CommandError {
             Self::FabricEnd(error) => error.fmt(f),
             Self::Fabric(error) => error.fmt(f),
             Self::Agent(error) => error.fmt(f),
+            Self::Certificates(error) => error.fmt(f),
             Self::TakeOver(error) => error.fmt(f),
             Self::Helper(_) => f.write_str("the daemon's helper for upgrades can't run"),
             Self::NotUpgraded(message) => f.write_str(message),
@@ -287,6 +291,7 @@ impl Error for CommandError {
             Self::FabricEnd(error) => error.source(),
             Self::Fabric(error) => error.source(),
             Self::Agent(error) => error.source(),
+            Self::Certificates(error) => error.source(),
             Self::TakeOver(error) => error.source(),
             Self::Helper(error) => Some(error),
             Self::OwnProgram(error) => Some(error),
