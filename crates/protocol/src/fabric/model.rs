@@ -2,7 +2,7 @@
 
 use ::model::{
     AddFlow, AddPort, Attachment, BoxName, ConfigurationName, CrashReport, CreateBox, CreateSwitch,
-    Diagnostic, Event, File, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName,
+    Diagnostic, Event, File, ImageDigest, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName,
     RecordedWrite, SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
@@ -250,6 +250,9 @@ pub struct InventoryReply {
     /// When the fabric started. Earlier versions report it among the [`FabricFacts`] only.
     #[serde(default)]
     pub started: Option<Time>,
+    /// The images that were loaded for boxes.
+    #[serde(default)]
+    pub images: Vec<ImageDigest>,
 }
 
 /// What a fabric can run, and where.

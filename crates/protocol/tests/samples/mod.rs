@@ -2,9 +2,9 @@
 
 use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ConfigurationName, CrashReport,
-    CreateBox, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput, FlowStatus, Isolation, Limits,
-    LogLine, MacAddr, PortDriver, PortName, PortRequest, Sandbox, Severity, SteeringStatus, SwitchName, Time,
-    Value,
+    CreateBox, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput, FlowStatus, ImageDigest,
+    Isolation, Limits, LogLine, MacAddr, PortDriver, PortName, PortRequest, Sandbox, Severity,
+    SteeringStatus, SwitchName, Time, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -67,6 +67,10 @@ fn definition() -> CreateBox {
         ports: ["lan", "pipe:p", "-"].map(attach).to_vec(),
         ..CreateBox::new(name(), "Idle -> Discard;")
     }
+}
+
+fn image() -> ImageDigest {
+    ImageDigest([0xab; 32])
 }
 
 fn version() -> ConfigurationVersion {
@@ -159,6 +163,7 @@ fn inventory() -> InventoryReply {
         }],
         last_event: 34,
         started: None,
+        images: Vec::new(),
     }
 }
 
@@ -248,7 +253,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Redefine { name: name(), configuration: configuration(), writes: Vec::new() } => ();
         Rewrite {
             configuration: configuration(), changes: vec![("c".into(), "1".into())],
-            limits: Some(CheckLimits::default())
+            limits: Some(CheckLimits::default()), image: None
         } => RewriteReply { text: String::new(), refused: Vec::new() };
         RemoveConfiguration { name: name(), configuration: main() } => ();
         ReadHandler {
@@ -266,7 +271,9 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         Files { name: name() } => vec![FileStatus { name: "out.pcap".into(), bytes: 24, lost: 0 }];
         OpenFile { name: name(), file: "out.pcap".into() } => 24;
-        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()) } => CheckOutcome::Rejected(vec![diagnostic()]);
+        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()), image: None } => CheckOutcome::Rejected(vec![diagnostic()]);
+        LoadImage { image: image(), bytes: 3 } => ();
+        ForgetImage { image: image() } => ();
         Events { after: 33, most: 10 } => EventPage { events: vec![event()], lost: 0, talkative: vec![name()] };
         UseFolder {} => ();
         EndWithConnection {} => ();
