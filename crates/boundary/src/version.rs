@@ -48,7 +48,7 @@ impl fmt::Display for NoteError {
             Self::Version { found } => {
                 write!(
                     f,
-                    "the image has version {found} of the protocol, this program knows version {PROTOCOL}"
+                    "the image has version {found} of the interface between boxes and host, this program has version {PROTOCOL}: build it again with the sources of this program"
                 )
             }
         }

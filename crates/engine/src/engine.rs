@@ -32,6 +32,8 @@ pub struct Engine {
     pub(crate) past: Account,
     pub(crate) busy_cycles: u64,
     pub(crate) generation: u32,
+    /// What an empty text stands for.
+    pub(crate) default_configuration: &'static str,
     backoff: IdleBackoff,
 }
 
@@ -66,12 +68,18 @@ impl Engine {
             past: Account::default(),
             busy_cycles: 0,
             generation: status.generation(),
+            default_configuration: "",
             backoff: IdleBackoff::new(info.tsc_hz),
             pages,
             status,
         };
         engine.status.set_state(BoxState::Ready);
         Ok(engine)
+    }
+
+    /// Sets the configuration that an empty text stands for: that of an image which is a single function.
+    pub fn set_default_configuration(&mut self, text: &'static str) {
+        self.default_configuration = text;
     }
 
     /// Serves mailbox and configurations until the host asks the box to stop.

@@ -107,7 +107,7 @@ impl Engine {
 
     fn answer(&mut self, request: &Request) -> Result<Vec<u8>, RequestError> {
         match *request {
-            Request::Install { name, configuration } => self.install(name, configuration),
+            Request::Install { name, configuration } => self.install(name, self.or_default(configuration)),
             Request::Destinations { names } => {
                 *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
                 Ok(Vec::new())
@@ -140,12 +140,17 @@ impl Engine {
             }
             Request::Rewrite { configuration, element, arguments } => {
                 let text = with_options(&self.context, file(""), |options| {
-                    click_lang::rewrite(configuration, options, element, arguments)
+                    click_lang::rewrite(self.or_default(configuration), options, element, arguments)
                 });
                 Ok(text.map_err(RequestError::Rewrite)?.into_bytes())
             }
-            Request::Check { configuration } => Ok(self.check(configuration)),
+            Request::Check { configuration } => Ok(self.check(self.or_default(configuration))),
         }
+    }
+
+    /// The text, or that of the image if it is empty.
+    fn or_default<'a>(&self, text: &'a str) -> &'a str {
+        if text.trim().is_empty() { self.default_configuration } else { text }
     }
 
     fn configuration(&mut self, name: &str) -> Result<&mut Configuration, RequestError> {

@@ -25,6 +25,9 @@ pub(crate) const ROUNDS_PER_EXPIRY: u32 = 256;
 /// Packets that a box may report as held when it ended: the number is displayed and added up.
 pub(crate) const MAX_HELD_PACKETS: u64 = 1 << 24;
 
+/// Images that users gave: each takes as much memory as its file, twice.
+pub(crate) const MAX_IMAGES: usize = 256;
+
 /// Templates: each takes as much memory as a small box.
 pub(crate) const MAX_TEMPLATES: usize = 64;
 

@@ -21,6 +21,7 @@ mod event;
 mod flows;
 mod handler_write;
 mod host;
+mod image;
 mod ip_prefix;
 mod mac_addr;
 mod name;
@@ -60,6 +61,7 @@ pub use host::{
     CgroupVersion, Counts, DrainStatus, FabricRestart, FabricStatus, HostStatus, Isolation, Kvm,
     MissingLayer, RestartQuery, StopQuery, StopReply, Upgrade, UpgradeReply,
 };
+pub use image::{ImageDigest, ImageDigestError, ImageSource, MAX_IMAGE_BYTES};
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{

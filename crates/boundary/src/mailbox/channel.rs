@@ -61,7 +61,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Install,
         Self::Remove,
         Self::Read,

@@ -113,6 +113,8 @@ pub(crate) enum CommandError {
     StackToExport(Vec<String>),
     /// A stack can't be written as a file.
     Export(toml::ser::Error),
+    /// The caller may not upload images.
+    ImageUpload,
     /// A box has no such element.
     NoElement {
         /// The box.
@@ -201,6 +203,7 @@ impl CommandError {
             | Self::NoClass { .. }
             | Self::Undocumented(_)
             | Self::Export(_)
+            | Self::ImageUpload
             | Self::Completion(_)
             | Self::Bench(_)
             | Self::Demo(_) => 1,
@@ -258,6 +261,7 @@ impl fmt::Display for CommandError {
             Self::StackToExport(names) if names.is_empty() => f.write_str("there are no stacks to export"),
             Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
             Self::Export(_) => f.write_str("the stack can't be written as a file"),
+            Self::ImageUpload => f.write_str("your token does not permit uploads, which an image needs"),
             Self::NoElement { name, element, .. } => write!(f, "box {name} has no element {element}"),
             Self::HandlerPattern { pattern, .. } => write!(f, "the pattern {pattern} is invalid"),
             Self::HandlerPath(_) => f.write_str("the daemon listed an invalid handler"),
@@ -307,6 +311,7 @@ impl Error for CommandError {
             | Self::NotUpgraded(_)
             | Self::NoStackFile(_)
             | Self::StackToExport(_)
+            | Self::ImageUpload
             | Self::NoElement { .. }
             | Self::NoMatch { .. }
             | Self::NoClass { .. }

@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use api::{
-    AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateSwitch, ExternalSwitch, FailMode, Owner,
-    PipeName, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName,
-    Value, Weight,
+    AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateSwitch, ExternalSwitch, FailMode,
+    ImageSource, Owner, PipeName, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName,
+    SwitchMode, SwitchName, Value, Weight,
 };
 use serde::Deserialize;
 
 use super::config_bundle::{self, ConfigBundle};
+use super::image_file::Image;
 use super::port_options::PortOptions;
 use super::stack_error::{ChainError, StackError, StackFileError};
+use super::uploads::Uploads;
+use crate::error::CommandError;
 use crate::source::SourceText;
 
 /// The contents of the file.
@@ -70,6 +73,8 @@ struct BoxEntry {
     /// All ports may send from any Ethernet address.
     #[serde(default)]
     transparent: bool,
+    /// The image that the box runs: a file, or its digest.
+    image: Option<String>,
     #[serde(default)]
     sandbox: Sandbox,
     memory: Option<Size>,
@@ -108,6 +113,8 @@ pub(crate) struct StackFile {
     pub(crate) stack: Stack,
     /// The texts of its configurations, for diagnostics.
     pub(crate) texts: Vec<SourceText>,
+    /// The images of its boxes that are files. The definition has their digests.
+    pub(crate) images: BTreeMap<BoxName, Image>,
 }
 
 impl StackFile {
@@ -120,6 +127,16 @@ impl StackFile {
             entries.stack(name, &folder)
         };
         read().map_err(|error| StackFileError::new(path, error))
+    }
+
+    /// Uploads the images of its boxes.
+    pub(crate) fn upload_images(&mut self, uploads: &mut Uploads) -> Result<(), CommandError> {
+        for request in &mut self.stack.boxes {
+            if let Some(image) = self.images.remove(&request.name) {
+                request.image = Some(image.upload(uploads)?);
+            }
+        }
+        Ok(())
     }
 
     /// The name of the stack in a file.
@@ -176,7 +193,7 @@ impl Entries {
                 ..default
             });
         }
-        let mut texts = Vec::new();
+        let (mut texts, mut images) = (Vec::new(), BTreeMap::new());
         let mut transparent: Vec<BoxName> = Vec::new();
         for (name, entry) in self.boxes {
             let files: Vec<(String, PathBuf)> =
@@ -187,18 +204,26 @@ impl Entries {
                     let name = source.unwrap_or_else(|| format!("box {name}"));
                     ConfigBundle::inline(SourceText { name, text }, entry.contents)
                 }
+                // The image has a configuration of its own.
+                (None, None) if entry.image.is_some() && entry.contents.is_empty() => {
+                    ConfigBundle::of_image(name.as_str(), &files)?
+                }
                 (None, None) => return Err(StackError::NoConfiguration(name)),
                 _ => return Err(StackError::MixedFiles(name)),
             };
             if entry.transparent {
                 transparent.push(name.clone());
             }
+            let image = entry.image.map(|text| Image::read(&text, folder)).transpose()?;
+            let digest = image.as_ref().map(|image| ImageSource::Digest(image.digest()));
+            images.extend(image.map(|image| (name.clone(), image)));
             let default = bundle.create(name);
             let port = |port| match port {
                 PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
                 PortEntry::Full(port) => port,
             };
             stack.boxes.push(api::CreateBox {
+                image: digest,
                 sandbox: entry.sandbox,
                 memory: entry.memory.unwrap_or(default.memory),
                 ring: entry.ring,
@@ -224,7 +249,7 @@ impl Entries {
         for request in stack.boxes.iter_mut().filter(|request| transparent.contains(&request.name)) {
             request.ports.iter_mut().for_each(|port| port.limits.transparent = true);
         }
-        Ok(StackFile { name, stack, texts })
+        Ok(StackFile { name, stack, texts, images })
     }
 }
 
@@ -275,7 +300,6 @@ fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::CommandError;
 
     fn stack(text: &str) -> Result<StackFile, String> {
         let folder = std::env::temp_dir().join(format!(

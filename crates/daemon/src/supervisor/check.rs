@@ -3,7 +3,10 @@
 use super::lifecycle::with_source;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
-use api::{Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, Owner, Severity, Size, Time};
+use api::{
+    Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, ImageDigest, Owner, Severity, Size,
+    Time,
+};
 use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
 
 impl Supervisor {
@@ -15,8 +18,13 @@ impl Supervisor {
             return Err(RequestError::TooManyPorts(ports).into());
         }
         let source = request.source.as_deref();
-        let diagnostics =
-            self.check_in_box(&Owner::default(), (&request.configuration, &request.files), ports, source)?;
+        let diagnostics = self.check_in_box(
+            &Owner::default(),
+            None,
+            (&request.configuration, &request.files),
+            ports,
+            source,
+        )?;
         Ok(CheckReply { diagnostics })
     }
 
@@ -29,7 +37,8 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let ports = definition.ports.len();
         let source = definition.source.as_deref();
-        let found = self.check_in_box(&definition.owner, (text, files), ports, source)?;
+        let image = definition.image_digest();
+        let found = self.check_in_box(&definition.owner, image, (text, files), ports, source)?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(OperationError::Refused(found)),
             false => Ok(()),
@@ -41,6 +50,7 @@ impl Supervisor {
     fn check_in_box(
         &self,
         owner: &Owner,
+        image: Option<&ImageDigest>,
         (text, files): (&str, &[File]),
         ports: usize,
         source: Option<&str>,
@@ -53,8 +63,11 @@ impl Supervisor {
             destinations: Vec::new(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
-        let order = orders::Check { configuration, ports, limits: Some(self.0.check_limits) };
-        let found = match self.fabric_of(owner)?.ask(order)? {
+        let order =
+            orders::Check { configuration, ports, limits: Some(self.0.check_limits), image: image.copied() };
+        let link = self.fabric_of(owner)?;
+        self.load_image(&link, image)?;
+        let found = match link.ask(order)? {
             CheckOutcome::Accepted(found) | CheckOutcome::Rejected(found) => found,
             CheckOutcome::Failed(message) => vec![failed(message, None)],
             CheckOutcome::Exceeded(limit) => vec![self.exceeded(limit)],

@@ -185,6 +185,7 @@ impl Supervisor {
                     let _ = supervisor.measure();
                     supervisor.roll_back_due();
                     supervisor.retire_fabrics();
+                    supervisor.remove_unused_images();
                     supervisor.0.reserve_events();
                 }
             }

@@ -115,9 +115,15 @@ impl Supervisor {
             destinations: Vec::new(),
         };
         let changes = elements.values().cloned().collect();
-        let owner = self.0.managed_box(name)?.inner().definition.owner.clone();
-        let order = orders::Rewrite { configuration, changes, limits: Some(self.0.check_limits) };
-        let RewriteReply { text, refused } = self.fabric_of(&owner)?.ask(order)?;
+        let (owner, image) = {
+            let managed = self.0.managed_box(name)?;
+            let inner = managed.inner();
+            (inner.definition.owner.clone(), inner.definition.image_digest().copied())
+        };
+        let link = self.fabric_of(&owner)?;
+        self.load_image(&link, image.as_ref())?;
+        let order = orders::Rewrite { configuration, changes, limits: Some(self.0.check_limits), image };
+        let RewriteReply { text, refused } = link.ask(order)?;
         for (element, write) in candidates {
             let own = elements.get(&element).map(|(own, _)| own);
             match refused.iter().find(|(refused, _)| Some(refused) == own) {

@@ -4,6 +4,7 @@ mod account;
 mod calls;
 mod cpu_budget;
 mod factory;
+mod images;
 mod instance;
 mod managed_box;
 mod output_store;

@@ -6,7 +6,7 @@
 
 use super::pools::shares_packets;
 use crate::limits::{MAX_TEMPLATE_KEY_BYTES, MAX_TEMPLATES};
-use model::{ConfigurationName, CreateBox, Destination, File};
+use model::{ConfigurationName, CreateBox, Destination, File, ImageDigest};
 use protocol::fabric::Configuration;
 use sandbox::{SandboxKind, Snapshot};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateKey {
+    image: Option<ImageDigest>,
     kind: SandboxKind,
     memory: u64,
     ring: u32,
@@ -49,6 +50,7 @@ impl TemplateKey {
             (name.clone(), text.clone(), files.clone(), destinations.clone())
         };
         Some(Self {
+            image: definition.image_digest().copied(),
             kind,
             memory: definition.memory.0,
             ring: definition.ring.into(),
@@ -122,6 +124,11 @@ impl Templates {
         if let Some((_, state)) = self.lock().iter_mut().find(|(known, _)| Arc::ptr_eq(known, key)) {
             *state = template.map_or(State::Useless, |template| State::Ready(Arc::new(template)));
         }
+    }
+
+    /// Forgets the boxes with an image, which no box has any more.
+    pub(crate) fn forget_image(&self, image: &ImageDigest) {
+        self.lock().retain(|(key, _)| key.image.as_ref() != Some(image));
     }
 
     /// Discards a template from which no box could be started.

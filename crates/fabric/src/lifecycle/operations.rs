@@ -9,10 +9,12 @@ use crate::limits::{CALL_TIMEOUT, CHANGE_TIMEOUT, INSTALL_TIMEOUT, MAX_BOXES, ST
 use crate::network::AttachRequest;
 use boundary::Request;
 use model::{
-    BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, PortRequest, RecordedWrite, Subject,
-    with_causes,
+    BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, ImageDigest, MAX_IMAGE_BYTES, PortRequest,
+    RecordedWrite, Subject, with_causes,
 };
 use protocol::fabric::{Configuration, Started};
+use protocol::memory_file;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,29 @@ fn attach(port: &PortRequest) -> AttachRequest {
 }
 
 impl Fabric {
+    /// Loads an image from a sealed memory file of this length. Without a file it must be there.
+    pub(crate) fn load_image(
+        &self,
+        image: ImageDigest,
+        bytes: u64,
+        file: Option<OwnedFd>,
+    ) -> Result<(), OperationError> {
+        let Some(file) = file else { return self.0.factory.check_image(&image) };
+        let contents = memory_file::read(file, bytes, MAX_IMAGE_BYTES);
+        let contents = contents.map_err(|error| OperationError::ImageFile(error))?;
+        self.0.factory.load_image(image, &contents)
+    }
+
+    /// Forgets an image, unless a box names it.
+    pub(crate) fn forget_image(&self, image: &ImageDigest) {
+        // A box that is defined meanwhile names it before this, or finds that it is missing.
+        let boxes = self.0.boxes();
+        if !boxes.values().any(|managed| managed.inner().definition.image_digest() == Some(image)) {
+            self.0.factory.forget_image(image);
+            self.0.templates.forget_image(image);
+        }
+    }
+
     /// Defines a box, which does not run yet, and attaches its ports. On failure the box does not exist.
     pub(crate) fn define_box(&self, mut definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
         definition.configuration = String::new();
@@ -40,6 +65,7 @@ impl Fabric {
             if boxes.len() >= MAX_BOXES {
                 return Err(OperationError::Limit("boxes", MAX_BOXES));
             }
+            self.0.factory.image(&definition)?;
             let managed = ManagedBox::new(definition);
             if stopped {
                 managed.inner().phase = Phase::Stopped;

@@ -2,9 +2,9 @@
 
 use ::model::{
     AddFlow, AddPort, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport, CreateBox,
-    CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, InstanceStatus, Isolation,
-    LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, ServiceName, SteeringStatus,
-    SwitchName, Time, Traffic,
+    CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest, InstanceStatus,
+    Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, ServiceName,
+    SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -297,6 +297,9 @@ pub struct InventoryReply {
     /// When the fabric started. Earlier versions report it among the [`FabricFacts`] only.
     #[serde(default)]
     pub started: Option<Time>,
+    /// The images that were loaded for boxes.
+    #[serde(default)]
+    pub images: Vec<ImageDigest>,
 }
 
 /// What a fabric can run, and where.

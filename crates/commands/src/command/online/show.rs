@@ -72,6 +72,9 @@ fn text(detail: &BoxDetail) -> String {
     if let Some(stack) = &status.stack {
         line("stack", stack.to_string());
     }
+    if let Some(image) = &detail.image {
+        line("image", image.to_string());
+    }
     line("created", format!("{} ({} ago)", status.created, online::ago(status.created)));
     if let Some(started) = status.started {
         let boot = status.boot_ms.map_or(String::new(), |time| format!(", in {time:.2} ms"));
