@@ -3,7 +3,10 @@
 use super::lifecycle::with_source;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
-use api::{Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, Owner, Severity, Size, Time};
+use api::{
+    Check, CheckReply, ConfigurationName, CreateBox, Destination, Diagnostic, File, Owner, Severity, Size,
+    Time,
+};
 use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
 
 impl Supervisor {
@@ -15,21 +18,28 @@ impl Supervisor {
             return Err(RequestError::TooManyPorts(ports).into());
         }
         let source = request.source.as_deref();
-        let diagnostics =
-            self.check_in_box(&Owner::default(), (&request.configuration, &request.files), ports, source)?;
+        let diagnostics = self.check_in_box(
+            &Owner::default(),
+            &[],
+            (&request.configuration, &request.files),
+            ports,
+            source,
+        )?;
         Ok(CheckReply { diagnostics })
     }
 
-    /// Checks the configuration of a box, and returns an error if it has errors.
+    /// Checks the configuration of a box, which may send packets to these destinations, and returns an error if it has
+    /// errors.
     pub(super) fn check_for(
         &self,
         definition: &CreateBox,
+        destinations: &[Destination],
         text: &str,
         files: &[File],
     ) -> Result<(), OperationError> {
         let ports = definition.ports.len();
         let source = definition.source.as_deref();
-        let found = self.check_in_box(&definition.owner, (text, files), ports, source)?;
+        let found = self.check_in_box(&definition.owner, destinations, (text, files), ports, source)?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(OperationError::Refused(found)),
             false => Ok(()),
@@ -41,6 +51,7 @@ impl Supervisor {
     fn check_in_box(
         &self,
         owner: &Owner,
+        destinations: &[Destination],
         (text, files): (&str, &[File]),
         ports: usize,
         source: Option<&str>,
@@ -50,7 +61,7 @@ impl Supervisor {
             version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
             text: text.into(),
             files: files.to_vec(),
-            destinations: Vec::new(),
+            destinations: destinations.to_vec(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
         let order = orders::Check { configuration, ports, limits: Some(self.0.check_limits) };
