@@ -393,6 +393,40 @@ operations! {
     /// Removes a flow from a steering switch.
     REMOVE_FLOW: "remove_flow" Delete "/v1/switches/{switch}/flows/{flow}",
         Nothing, Nothing => Nothing, [NotFound Refused Store], Create;
+    /// Lists the services, by name.
+    LIST_SERVICES: "list_services" Get "/v1/services",
+        Nothing, Nothing => Json<Vec<ServiceStatus>>, [Busy], Read;
+    /// Creates a service: boxes of one definition, which the packets of chains pass.
+    CREATE_SERVICE: "create_service" Post "/v1/services",
+        Nothing, Json<CreateService> => Json<ServiceStatus>, [Exists NotFound Refused Busy TooLarge Limit Store Timeout], Create;
+    /// Returns the state of a service and of its instances.
+    SHOW_SERVICE: "show_service" Get "/v1/services/{service}",
+        Nothing, Nothing => Json<ServiceStatus>, [NotFound Busy], Read;
+    /// Changes the number of instances of a service. Those that are too many get no new flows, and are removed when they
+    /// have none left, or after a time.
+    SCALE_SERVICE: "scale_service" Put "/v1/services/{service}/replicas",
+        Nothing, Json<ScaleService> => Json<ServiceStatus>, [Exists NotFound Refused Busy Limit Store Timeout], Create;
+    /// Replaces the configuration of all instances of a service, or of none.
+    RELOAD_SERVICE: "reload_service" Put "/v1/services/{service}/configuration",
+        Nothing, Json<Install> => Json<ServiceStatus>, [NotFound Refused Busy TooLarge Store Timeout Gone], Create;
+    /// Removes a service with its instances. If chains lead through it, it is removed only by force, together with them.
+    REMOVE_SERVICE: "remove_service" Delete "/v1/services/{service}",
+        RemoveQuery, Nothing => Nothing, [NotFound Refused Busy Store], Create;
+    /// Lists the chains, by switch and name.
+    LIST_CHAINS: "list_chains" Get "/v1/chains",
+        Nothing, Nothing => Json<Vec<ChainDetail>>, [Busy], Read;
+    /// Creates a chain: a list of services that packets pass.
+    CREATE_CHAIN: "create_chain" Post "/v1/chains",
+        Nothing, Json<CreateChain> => Json<ChainDetail>, [Exists NotFound Refused Busy Store], Create;
+    /// Returns the state of a chain, with the rates of each hop.
+    SHOW_CHAIN: "show_chain" Get "/v1/switches/{switch}/chains/{chain}",
+        Nothing, Nothing => Json<ChainDetail>, [NotFound Busy], Read;
+    /// Changes a chain. Packets under way finish the previous one.
+    SET_CHAIN: "set_chain" Put "/v1/switches/{switch}/chains/{chain}",
+        Nothing, Json<CreateChain> => Json<ChainDetail>, [NotFound Refused Busy Store], Create;
+    /// Removes a chain. If flows send packets to it, it is removed only by force.
+    REMOVE_CHAIN: "remove_chain" Delete "/v1/switches/{switch}/chains/{chain}",
+        RemoveQuery, Nothing => Nothing, [NotFound Refused Busy Store], Create;
     /// Assigns an address to a port of a static switch.
     SET_ADDRESS: "set_address" Put "/v1/switches/{switch}/addresses/{mac}",
         Nothing, Json<SetAddress> => Nothing, [NotFound Refused Limit Store], Create;

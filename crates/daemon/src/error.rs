@@ -1,11 +1,12 @@
 //! The error of an operation.
 
 use crate::file_system::FileSystem;
+use crate::service_error::ServiceError;
 use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
-    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, ImageDigest, MAX_CONTROLLERS,
-    Owner, PortName, Right, StackName, Subject, SwitchName,
+    ApiError, BoxName, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, ImageDigest,
+    MAX_CONTROLLERS, Owner, PortName, Right, ServiceName, StackName, Subject, SwitchName,
 };
 use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
@@ -33,6 +34,18 @@ pub enum OperationError {
     NoConfiguration(BoxName, ConfigurationName),
     /// The stack does not exist.
     NoStack(StackName),
+    /// The service does not exist.
+    NoService(ServiceName),
+    /// The switch has no such chain.
+    NoChain(SwitchName, ChainName),
+    /// The box is an instance of this service, which alone removes and changes it.
+    Instance(BoxName, ServiceName),
+    /// The switch has these services.
+    HasServices(SwitchName, Vec<ServiceName>),
+    /// Flows of the switch send packets to the chain.
+    ChainInUse(SwitchName, ChainName, Vec<u64>),
+    /// A service or a chain can't be as requested.
+    Service(ServiceError),
     /// There is no box, switch or stack of this name.
     NoObject(String),
     /// The stack waits to be confirmed or rolled back.
@@ -137,7 +150,7 @@ pub enum RequestError {
     NoCaptureFile,
     /// A name that several objects have: which.
     Ambiguous(String, Vec<Subject>),
-    /// An account is of a box, a switch or a stack.
+    /// An account is of a box, a switch, a service or a stack.
     NoAccount(Subject),
 }
 
@@ -200,6 +213,9 @@ pub enum PortError {
     Capture(PathBuf, LauncherError),
 }
 
+/// Users of an object that a message lists.
+const MAX_LISTED: usize = 8;
+
 impl OperationError {
     /// The error for a system call. `action` completes the sentence "can't ...".
     pub(crate) fn system(action: &'static str, cause: io::Error) -> Self {
@@ -215,6 +231,8 @@ impl OperationError {
             | Self::NoBoxPort(..)
             | Self::NoConfiguration(..)
             | Self::NoStack(_)
+            | Self::NoService(_)
+            | Self::NoChain(..)
             | Self::NoObject(_)
             | Self::NoAddress(..)
             | Self::NoEntry(_)
@@ -225,12 +243,15 @@ impl OperationError {
             Self::State { .. }
             | Self::Changing(_)
             | Self::InUse(..)
+            | Self::Instance(..)
+            | Self::HasServices(..)
+            | Self::ChainInUse(..)
             | Self::Draining
             | Self::FabricInUse(_)
             | Self::Unconfirmed(_)
             | Self::NothingToConfirm(_)
             | Self::Ending => ErrorCode::Busy,
-            Self::Invalid(_) | Self::Flow(_) => ErrorCode::Invalid,
+            Self::Invalid(_) | Self::Flow(_) | Self::Service(_) => ErrorCode::Invalid,
             Self::Refused(_) | Self::Port(_) | Self::Upgrade(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
             Self::Denied(AccessError::Quota { .. }) | Self::Limit(..) => ErrorCode::Limit,
@@ -249,6 +270,10 @@ impl OperationError {
             Self::NoPort(switch, port) => (ErrorReason::NoPort, (switch, port).into()),
             Self::NoBoxPort(name, _) => (ErrorReason::NoBoxPort, name.into()),
             Self::NoStack(name) => (ErrorReason::NoStack, name.into()),
+            Self::NoService(name) => (ErrorReason::NoService, name.into()),
+            Self::NoChain(switch, chain) => (ErrorReason::NoChain, (switch, chain).into()),
+            Self::Instance(_, service) => (ErrorReason::Instance, service.into()),
+            Self::ChainInUse(switch, chain, _) => (ErrorReason::InUse, (switch, chain).into()),
             Self::Fabric(FabricError::NoHandler(name, _)) => (ErrorReason::NoHandler, name.into()),
             Self::NoFile(name, _) => (ErrorReason::NoFile, name.into()),
             Self::Unconfirmed(name) => (ErrorReason::Unconfirmed, name.into()),
@@ -278,6 +303,29 @@ impl fmt::Display for OperationError {
             }
             Self::NothingToConfirm(name) => write!(f, "stack {name} does not await confirmation"),
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
+            Self::NoService(name) => write!(f, "there is no service {name}"),
+            Self::NoChain(switch, chain) => write!(f, "switch {switch} has no chain {chain}"),
+            Self::Instance(name, service) => {
+                write!(
+                    f,
+                    "box {name} is an instance of service {service}, which alone removes and changes it"
+                )
+            }
+            Self::HasServices(switch, services) => {
+                let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
+                let noun = if names.len() == 1 { "service" } else { "services" };
+                write!(f, "switch {switch} has the {noun} {}: remove them first", names.join(", "))
+            }
+            Self::ChainInUse(switch, chain, flows) => {
+                let numbers: Vec<String> = flows.iter().take(MAX_LISTED).map(u64::to_string).collect();
+                let noun = if flows.len() == 1 { "flow" } else { "flows" };
+                write!(f, "chain {chain} of switch {switch} is used by {noun} {}", numbers.join(", "))?;
+                match flows.len().saturating_sub(MAX_LISTED) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
+            Self::Service(error) => error.fmt(f),
             Self::NoObject(name) => write!(f, "there is no box, switch or stack {name}"),
             Self::Flow(error) => write!(f, "the condition of the flow can't be used: {error}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
@@ -300,7 +348,6 @@ impl fmt::Display for OperationError {
                 write!(f, "{} {} is not stopped", object.kind(), object.name())
             }
             Self::InUse(object, users) => {
-                const MAX_LISTED: usize = 8;
                 let listed = users.iter().take(MAX_LISTED);
                 let listed: Vec<String> =
                     listed.map(|user| format!("{} {}", user.kind(), user.name())).collect();
@@ -422,7 +469,7 @@ impl fmt::Display for RequestError {
                 write!(f, "{name} is the name of several objects: write {}", names.join(" or "))
             }
             Self::NoAccount(subject) => {
-                write!(f, "{subject} has no account: name a box, a switch or a stack")
+                write!(f, "{subject} has no account: name a box, a switch, a service or a stack")
             }
             Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
         }
@@ -589,6 +636,12 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
 impl From<RequestError> for OperationError {
     fn from(error: RequestError) -> Self {
         Self::Invalid(error)
+    }
+}
+
+impl From<ServiceError> for OperationError {
+    fn from(error: ServiceError) -> Self {
+        Self::Service(error)
     }
 }
 

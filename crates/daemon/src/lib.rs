@@ -36,6 +36,7 @@ mod limits;
 mod news;
 mod owners;
 mod server;
+mod service_error;
 mod settings;
 mod store;
 mod supervisor;
@@ -56,6 +57,7 @@ pub use server::{
     Address, ListenError, Listeners, NewUser, RunError, SecretError, Tcp, TlsError, TokensError, add_user,
     open_secret, run, users,
 };
+pub use service_error::ServiceError;
 pub use settings::Settings;
 pub use store::StoreError;
 pub use supervisor::{StartError, Supervisor};

@@ -35,7 +35,9 @@ impl Owners {
     /// The owner of an object. A port has the owner of its switch.
     pub(crate) fn of(&self, subject: &Subject) -> Option<Owner> {
         match subject {
-            Subject::Port(switch, _) => self.table().get(&Subject::Switch(switch.clone())).cloned(),
+            Subject::Port(switch, _) | Subject::Chain(switch, _) => {
+                self.table().get(&Subject::Switch(switch.clone())).cloned()
+            }
             subject => self.table().get(subject).cloned(),
         }
     }

@@ -201,6 +201,9 @@ pub struct BoxStatus {
     /// The stack that the box belongs to.
     #[serde(default)]
     pub stack: Option<crate::StackName>,
+    /// The service that the box is an instance of.
+    #[serde(default)]
+    pub service: Option<crate::ServiceName>,
     /// The state of the box.
     pub state: BoxState,
     /// The sandbox that the box runs in. `auto` only before the first start.

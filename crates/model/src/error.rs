@@ -99,6 +99,12 @@ pub enum ErrorReason {
     NoBoxPort,
     /// The stack does not exist.
     NoStack,
+    /// The service does not exist.
+    NoService,
+    /// The switch has no such chain.
+    NoChain,
+    /// The box is an instance of a service, which alone changes it.
+    Instance,
     /// The box has no such handler.
     NoHandler,
     /// The box has written no such file.
@@ -132,7 +138,8 @@ pub struct ApiError {
     /// The precise reason, where a client can react to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ErrorReason>,
-    /// What the reason is about, in the same form as in events: `box/fw`, `switch/lan/tap0`, `stack/web`.
+    /// What the reason is about, in the same form as in events: `box/fw`, `switch/lan/tap0`, `stack/web`,
+    /// `service/ids`, `chain/lan/web`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// A message for people. Texts from boxes are escaped.

@@ -15,7 +15,8 @@ pub struct Event {
     pub time: Time,
     /// The kind of the event.
     pub kind: EventKind,
-    /// What the event is about: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `stack/NAME` or `daemon`.
+    /// What the event is about: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `stack/NAME`, `service/NAME`,
+    /// `chain/SWITCH/NAME` or `daemon`.
     pub subject: String,
     /// The owner of the object. Absent for the daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +75,26 @@ pub enum EventKind {
     PortRemoved,
     /// A stored flow of a switch could not be restored.
     FlowLost,
+    /// A service was created.
+    ServiceCreated,
+    /// The number of instances of a service was changed.
+    ServiceScaled,
+    /// The configuration of all instances of a service was replaced.
+    ServiceReloaded,
+    /// An instance of a service had no flows left and was removed.
+    ServiceDrained,
+    /// The time to drain an instance of a service has passed; it was removed with the flows that it had left.
+    DrainTimeout,
+    /// A service was removed.
+    ServiceRemoved,
+    /// A chain of services was created.
+    ChainCreated,
+    /// A chain of services was changed.
+    ChainChanged,
+    /// A chain of services was removed.
+    ChainRemoved,
+    /// The services and chains of a switch could not be restored.
+    SteeringLost,
     /// A stack was applied.
     StackApplied,
     /// A stack was confirmed.

@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boxes::CreateBox;
-use crate::name::{BoxName, ChainName, PortName, ServiceName, SwitchName};
+use crate::name::{BoxName, ChainName, NameError, Owner, PortName, ServiceName, StackName, SwitchName};
 use crate::text::as_text;
+use crate::time::Time;
 
 /// Instances of one service, including those that are drained.
 pub const MAX_REPLICAS: u16 = 128;
@@ -158,6 +159,17 @@ fn one() -> u16 {
     1
 }
 
+impl CreateService {
+    /// The name of an instance. Numbers begin with one.
+    ///
+    /// # Errors
+    ///
+    /// The name is too long for a box.
+    pub fn instance_name(name: &ServiceName, number: u16) -> Result<BoxName, NameError> {
+        format!("{name}-{number}").parse()
+    }
+}
+
 /// Changes the number of instances of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -200,6 +212,14 @@ pub struct ServiceStatus {
     pub name: ServiceName,
     /// The switch that its instances are attached to.
     pub switch: SwitchName,
+    /// The owner of the service and of its instances.
+    #[serde(default)]
+    pub owner: Owner,
+    /// The stack that the service belongs to.
+    #[serde(default)]
+    pub stack: Option<StackName>,
+    /// When the service was created.
+    pub created: Time,
     /// The ports through which the packets of chains pass.
     pub faces: Faces,
     /// The number of instances that the definition asks for.
@@ -238,6 +258,31 @@ pub struct ChainStatus {
     pub hops: Vec<HopStatus>,
     /// What left the chain at its end, in the forward direction and in reverse.
     pub left: [HopTraffic; 2],
+}
+
+/// All details of a chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChainDetail {
+    /// The state of the chain.
+    #[serde(flatten)]
+    pub status: ChainStatus,
+    /// The current rates of each hop, in the forward direction and in reverse. Empty until they are measured.
+    #[serde(default)]
+    pub rates: Vec<[HopRates; 2]>,
+    /// The stack that the chain belongs to.
+    #[serde(default)]
+    pub stack: Option<StackName>,
+}
+
+/// Rates of one direction at one hop of a chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HopRates {
+    /// Packets per second.
+    pub packets: f64,
+    /// Bits per second.
+    pub bits: f64,
+    /// Lost packets per second.
+    pub lost: f64,
 }
 
 /// The state of one hop of a chain.

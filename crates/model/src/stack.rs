@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::boxes::CreateBox;
 use crate::handler_write::RecordedWrite;
 use crate::name::{BoxName, Owner, StackName, SwitchName};
+use crate::services::{CreateChain, CreateService};
 use crate::switches::{AddPort, CreateSwitch};
 use crate::time::Time;
 
@@ -25,6 +26,12 @@ pub struct Stack {
     /// Switches that must exist, and that the stack uses but neither creates nor removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub external: Vec<ExternalSwitch>,
+    /// The services at its switches and at those that it uses. They are created after the boxes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<CreateService>,
+    /// The chains of these services.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<CreateChain>,
 }
 
 /// A switch that a stack uses, but that does not belong to it.
@@ -95,7 +102,7 @@ pub struct Drift {
 pub struct Change {
     /// The action.
     pub action: ChangeAction,
-    /// What is changed: `box/NAME`, `switch/NAME` or `switch/NAME/PORT`.
+    /// What is changed: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `service/NAME` or `chain/SWITCH/NAME`.
     pub subject: String,
     /// The differences, such as `memory 8M -> 16M`, separated by semicolons.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! What an event, a change or an error is about.
 
-use crate::{BoxName, PortName, StackName, SwitchName};
+use crate::{BoxName, ChainName, PortName, ServiceName, StackName, SwitchName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +18,10 @@ pub enum Subject {
     Port(SwitchName, PortName),
     /// A stack.
     Stack(StackName),
+    /// A service.
+    Service(ServiceName),
+    /// A chain of services of a switch.
+    Chain(SwitchName, ChainName),
 }
 
 impl Subject {
@@ -29,6 +33,8 @@ impl Subject {
             Self::Switch(_) => "switch",
             Self::Port(..) => "port",
             Self::Stack(_) => "stack",
+            Self::Service(_) => "service",
+            Self::Chain(..) => "chain",
         }
     }
 
@@ -40,6 +46,8 @@ impl Subject {
             Self::Switch(name) => name.to_string(),
             Self::Port(switch, port) => format!("{switch}/{port}"),
             Self::Stack(name) => name.to_string(),
+            Self::Service(name) => name.to_string(),
+            Self::Chain(switch, chain) => format!("{switch}/{chain}"),
         }
     }
 }
@@ -52,6 +60,8 @@ impl fmt::Display for Subject {
             Self::Switch(name) => write!(f, "switch/{name}"),
             Self::Port(switch, port) => write!(f, "switch/{switch}/{port}"),
             Self::Stack(name) => write!(f, "stack/{name}"),
+            Self::Service(name) => write!(f, "service/{name}"),
+            Self::Chain(switch, chain) => write!(f, "chain/{switch}/{chain}"),
         }
     }
 }
@@ -81,6 +91,10 @@ impl FromStr for Subject {
                 switch.parse().ok().zip(port.parse().ok()).map(|(switch, port)| Self::Port(switch, port))
             }
             ["stack", name] => name.parse().ok().map(Self::Stack),
+            ["service", name] => name.parse().ok().map(Self::Service),
+            ["chain", switch, chain] => {
+                switch.parse().ok().zip(chain.parse().ok()).map(|(switch, chain)| Self::Chain(switch, chain))
+            }
             _ => None,
         }
         .ok_or(SubjectError)
@@ -111,13 +125,34 @@ impl From<&StackName> for Subject {
     }
 }
 
+impl From<&ServiceName> for Subject {
+    fn from(name: &ServiceName) -> Self {
+        Self::Service(name.clone())
+    }
+}
+
+impl From<(&SwitchName, &ChainName)> for Subject {
+    fn from((switch, chain): (&SwitchName, &ChainName)) -> Self {
+        Self::Chain(switch.clone(), chain.clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn objects_are_parsed_as_they_are_printed() {
-        for text in ["daemon", "box/fw", "switch/lan", "switch/lan/tap0", "stack/edge"] {
+        let all = [
+            "daemon",
+            "box/fw",
+            "switch/lan",
+            "switch/lan/tap0",
+            "stack/edge",
+            "service/ids",
+            "chain/lan/web",
+        ];
+        for text in all {
             assert_eq!(text.parse::<Subject>().unwrap().to_string(), text);
         }
         for text in ["", "box", "box/", "box/a/b", "pipe/a", "switch/lan/tap0/1"] {

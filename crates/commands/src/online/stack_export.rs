@@ -299,6 +299,8 @@ mod tests {
         full.owner = "alice".parse().expect("an owner");
         full.labels.insert("rack".into(), "7".into());
         let stack = Stack {
+            chains: Vec::new(),
+            services: Vec::new(),
             owner: "alice".parse().expect("an owner"),
             switches: vec![lan, other],
             boxes: vec![full, small],

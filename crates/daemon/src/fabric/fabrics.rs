@@ -20,6 +20,9 @@ pub(crate) struct Fabrics {
     /// Each owner has a fabric. Otherwise all have the default owner's.
     per_owner: bool,
     state: Mutex<FabricTable>,
+    /// Stands in for the fabrics in tests of services.
+    #[cfg(test)]
+    pub(crate) stand_in: super::steering::StandIn,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +37,14 @@ struct FabricTable {
 
 impl Fabrics {
     pub(crate) fn new(connector: Arc<dyn Connector>, store: StoreIdentity, per_owner: bool) -> Self {
-        Self { connector, store, per_owner, state: Mutex::default() }
+        Self {
+            connector,
+            store,
+            per_owner,
+            state: Mutex::default(),
+            #[cfg(test)]
+            stand_in: super::steering::StandIn::default(),
+        }
     }
 
     /// Opens devices, and ends fabrics.

@@ -8,6 +8,7 @@ mod fault;
 mod link;
 mod proxy;
 mod route;
+mod steering;
 
 pub(crate) use account::AccountPlaces;
 pub use connector::{Connector, LauncherConnection, LauncherConnector};

@@ -67,6 +67,7 @@ fn subjects(operation: &dyn Entry, path: &RawPathParams) -> Vec<Subject> {
     let subject = |(kind, name): (&str, &str)| match kind {
         "box" => name.parse().ok().map(Subject::Box),
         "switch" => name.parse().ok().map(Subject::Switch),
+        "service" => name.parse().ok().map(Subject::Service),
         "stack" if !may_create => name.parse().ok().map(Subject::Stack),
         _ => None,
     };

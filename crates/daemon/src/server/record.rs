@@ -68,7 +68,7 @@ impl Record {
             let name = escape::line(name.as_bytes());
             let name: String = name.chars().take(MAX_DETAIL).collect();
             match kind {
-                "box" | "switch" | "stack" => object = format!("{kind}/{name}"),
+                "box" | "switch" | "stack" | "service" => object = format!("{kind}/{name}"),
                 // Infallible.
                 _ => drop(write!(detail, "{}{kind} {name}", if detail.is_empty() { "" } else { ", " })),
             }

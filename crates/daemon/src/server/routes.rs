@@ -9,6 +9,10 @@ use super::metrics::{self, MetricsInput};
 use super::record::RecordNote;
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
+use super::services::{
+    create_chain, create_service, list_chains, list_services, reload_service, remove_chain, remove_service,
+    scale_service, set_chain, show_chain, show_service,
+};
 use super::shutdown::{Shutdown, ShutdownSender};
 use super::stacks::{
     apply_stack, confirm_stack, diff_stack, export_stack, list_stacks, remove_stack, roll_back_stack,
@@ -122,6 +126,17 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "list_flows" => get(list_flows),
         "add_flow" => post(add_flow),
         "remove_flow" => delete(remove_flow),
+        "list_services" => get(list_services),
+        "create_service" => post(create_service),
+        "show_service" => get(show_service),
+        "scale_service" => put(scale_service),
+        "reload_service" => put(reload_service),
+        "remove_service" => delete(remove_service),
+        "list_chains" => get(list_chains),
+        "create_chain" => post(create_chain),
+        "show_chain" => get(show_chain),
+        "set_chain" => put(set_chain),
+        "remove_chain" => delete(remove_chain),
         "set_address" => put(set_address),
         "remove_address" => delete(remove_address),
         "account" => get(account),
@@ -650,11 +665,11 @@ mod tests {
         object: &str,
     ) -> (u16, String) {
         let mut path = entry.path().to_string();
-        for parameter in ["{box}", "{switch}", "{stack}", "{upload}"] {
+        for parameter in ["{box}", "{switch}", "{stack}", "{service}", "{upload}"] {
             path = path.replace(parameter, object);
         }
         path = path.replace("{configuration}", "main").replace("{file}", "f").replace("{port}", "p");
-        path = path.replace("{owner}", "carol");
+        path = path.replace("{owner}", "carol").replace("{chain}", "c");
         path = path.replace("{handler}", "e.h").replace("{mac}", "02:00:00:00:00:01").replace("{entry}", "1");
         if entry.name() == "capture" {
             path = format!("{path}?port={object}/p");
@@ -753,7 +768,7 @@ mod tests {
             }
             // Another owner's objects are as if they were not there.
             let alice = || Some(user("alice", &all));
-            if ["{box}", "{switch}", "{stack}"].iter().any(|kind| entry.path().contains(kind))
+            if ["{box}", "{switch}", "{stack}", "{service}"].iter().any(|kind| entry.path().contains(kind))
                 || name == "capture"
             {
                 let theirs = send(&shared, alice(), *entry, "theirs").await;

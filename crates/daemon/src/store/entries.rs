@@ -1,7 +1,8 @@
 //! Entries of the store.
 
 use api::{
-    AddFlow, AddPort, ConfigurationName, CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, Time,
+    AddFlow, AddPort, BoxName, ChainName, ConfigurationName, CreateBox, CreateChain, CreateService,
+    CreateSwitch, MacAddr, PortName, ServiceName, Stack, StackName, Time,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +58,75 @@ pub(crate) struct StoredFlows {
     pub(crate) last: u64,
 }
 
+/// An instance of a service as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredInstance {
+    /// Its number, from one. The box has the name of the service and this number.
+    pub(crate) number: u16,
+    /// The box.
+    pub(crate) name: BoxName,
+    /// When it is removed even if it has flows. Present: it is drained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) drain_until: Option<Time>,
+}
+
+/// A service as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredService {
+    /// Its definition, without texts and files, which its instances have.
+    pub(crate) definition: CreateService,
+    /// Its instances by number. Those beyond the number of replicas are drained.
+    pub(crate) instances: Vec<StoredInstance>,
+    /// The stack that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stack: Option<StackName>,
+    /// When it was created.
+    pub(crate) created: Time,
+}
+
+/// A chain as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredChain {
+    /// Its definition.
+    pub(crate) definition: CreateChain,
+    /// The stack that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stack: Option<StackName>,
+}
+
+/// The services and chains of a steering switch as they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredSteering {
+    /// The services.
+    #[serde(default)]
+    pub(crate) services: Vec<StoredService>,
+    /// The chains.
+    #[serde(default)]
+    pub(crate) chains: Vec<StoredChain>,
+}
+
+impl StoredSteering {
+    /// Whether there are no services and no chains.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.chains.is_empty()
+    }
+
+    /// A service.
+    pub(crate) fn service(&self, name: &ServiceName) -> Option<&StoredService> {
+        self.services.iter().find(|stored| stored.definition.name == *name)
+    }
+
+    /// A service, to change it.
+    pub(crate) fn service_mut(&mut self, name: &ServiceName) -> Option<&mut StoredService> {
+        self.services.iter_mut().find(|stored| stored.definition.name == *name)
+    }
+
+    /// A chain.
+    pub(crate) fn chain(&self, name: &ChainName) -> Option<&StoredChain> {
+        self.chains.iter().find(|stored| stored.definition.name == *name)
+    }
+}
+
 /// A switch as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSwitch {
@@ -66,6 +136,8 @@ pub(crate) struct StoredSwitch {
     pub(crate) addresses: Vec<(MacAddr, PortName)>,
     /// The flows of a steering switch.
     pub(crate) flows: StoredFlows,
+    /// The services and chains of a steering switch.
+    pub(crate) steering: StoredSteering,
     /// The ports that a stack made. The others were added by clients.
     pub(crate) makers: BTreeMap<PortName, StackName>,
     /// The stack that it belongs to.

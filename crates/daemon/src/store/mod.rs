@@ -21,7 +21,8 @@ mod writes;
 pub(crate) use change::{Action, OperationId, StoreChange};
 pub(crate) use damage::{Damage, EntryKind};
 pub(crate) use entries::{
-    StoredBox, StoredConfiguration, StoredFlow, StoredFlows, StoredStack, StoredSwitch, StoredUnconfirmed,
+    StoredBox, StoredChain, StoredConfiguration, StoredFlow, StoredFlows, StoredInstance, StoredService,
+    StoredStack, StoredSteering, StoredSwitch, StoredUnconfirmed,
 };
 pub use error::StoreError;
 pub(crate) use schema::{DRAINING, SCHEMA_VERSION, Store};

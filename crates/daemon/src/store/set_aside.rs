@@ -335,6 +335,7 @@ mod tests {
                     definition,
                     addresses: Vec::new(),
                     flows: crate::store::StoredFlows::default(),
+                    steering: crate::store::StoredSteering::default(),
                     makers: std::collections::BTreeMap::new(),
                     stack: None,
                     created,

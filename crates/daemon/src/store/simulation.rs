@@ -246,6 +246,7 @@ impl Simulation {
                             definition,
                             addresses: Vec::new(),
                             flows: crate::store::StoredFlows::default(),
+                            steering: crate::store::StoredSteering::default(),
                             makers: BTreeMap::new(),
                             stack: None,
                             created: Time::now(),

@@ -1,7 +1,7 @@
 //! Switches and stacks in the store.
 
 use super::boxes::{read, read_some};
-use super::entries::{StoredFlow, StoredFlows, StoredStack, StoredSwitch, StoredUnconfirmed};
+use super::entries::{StoredFlow, StoredFlows, StoredStack, StoredSteering, StoredSwitch, StoredUnconfirmed};
 use super::error::StoreError;
 use super::schema::Store;
 use api::{CreateSwitch, MacAddr, PortName, StackName, SwitchName};
@@ -21,6 +21,9 @@ pub(super) struct SwitchEntry {
     #[serde(default)]
     last_flow: u64,
     /// Absent in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "StoredSteering::is_empty")]
+    steering: StoredSteering,
+    /// Absent in entries of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     makers: Option<BTreeMap<PortName, StackName>>,
 }
@@ -33,6 +36,7 @@ impl SwitchEntry {
             addresses: stored.addresses.clone(),
             flows: stored.flows.list.clone(),
             last_flow: stored.flows.last,
+            steering: stored.steering.clone(),
             makers: Some(stored.makers.clone()),
         }
     }
@@ -62,10 +66,10 @@ impl Store {
             (None, Some(stack)) => self.ports_of_stack(&entry.switch.name, stack),
             (None, None) => BTreeMap::new(),
         };
-        let SwitchEntry { switch: definition, addresses, flows: list, last_flow, .. } = entry;
+        let SwitchEntry { switch: definition, addresses, flows: list, last_flow, steering, .. } = entry;
         let last = list.iter().map(|flow| flow.id).fold(last_flow, u64::max);
         let flows = StoredFlows { list, last };
-        Ok(StoredSwitch { definition, addresses, flows, makers, stack, created })
+        Ok(StoredSwitch { definition, addresses, flows, steering, makers, stack, created })
     }
 
     /// The ports of a switch in the definition of its stack: those that the stack made.
@@ -118,8 +122,8 @@ fn stored_stack(row: &Row) -> Result<StoredStack, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StoreChange;
-    use api::{AddPort, Limits, PortDriver, Stack, Time};
+    use crate::store::{StoreChange, StoredChain, StoredInstance, StoredService};
+    use api::{AddPort, CreateBox, CreateChain, CreateService, Limits, PortDriver, Stack, Time};
 
     #[test]
     fn stored_switches_and_stacks_are_read_back() {
@@ -135,6 +139,39 @@ mod tests {
                 }],
                 last: 9,
             },
+            steering: StoredSteering {
+                services: vec![StoredService {
+                    definition: CreateService {
+                        name: "ids".parse().unwrap(),
+                        switch: "lan".parse().unwrap(),
+                        instance: CreateBox::new("ids".parse().unwrap(), ""),
+                        faces: "in=0,out=1".parse().unwrap(),
+                        replicas: 1,
+                        may_send_to: ["port:tap0".parse().unwrap()].into(),
+                    },
+                    instances: vec![
+                        StoredInstance { number: 1, name: "ids-1".parse().unwrap(), drain_until: None },
+                        StoredInstance {
+                            number: 2,
+                            name: "ids-2".parse().unwrap(),
+                            drain_until: Some(Time::now()),
+                        },
+                    ],
+                    stack: None,
+                    created: Time::now(),
+                }],
+                chains: vec![StoredChain {
+                    definition: CreateChain {
+                        name: "web".parse().unwrap(),
+                        switch: "lan".parse().unwrap(),
+                        services: vec!["ids".parse().unwrap()],
+                        from: None,
+                        to: "tap0".parse().unwrap(),
+                        both_ways: false,
+                    },
+                    stack: Some("edge".parse().unwrap()),
+                }],
+            },
             makers: BTreeMap::from([("tap0".parse().unwrap(), "edge".parse().unwrap())]),
             stack: Some("edge".parse().unwrap()),
             created: Time::now(),
@@ -147,6 +184,7 @@ mod tests {
         assert_eq!((&found[0].definition, &found[0].addresses), (&switch.definition, &switch.addresses));
         assert_eq!((&found[0].stack, found[0].created), (&switch.stack, switch.created));
         assert_eq!((&found[0].makers, &found[0].flows), (&switch.makers, &switch.flows));
+        assert_eq!(found[0].steering, switch.steering);
         let port = |name: &str| AddPort {
             name: name.parse().unwrap(),
             driver: PortDriver::Null {},

@@ -12,8 +12,8 @@ use super::state::Supervisor;
 use crate::caller::{Caller, User};
 use crate::error::{AccessError, OperationError};
 use api::{
-    AddPort, Attachment, CapturePoint, Cores, CreateBox, CreateSwitch, Owner, PortDriver, PortRequest, Quota,
-    Right, Size, Stack, StackName, Subject, SwitchName, Weight,
+    AddPort, Attachment, CapturePoint, Cores, CreateBox, CreateService, CreateSwitch, Owner, PortDriver,
+    PortRequest, Quota, Right, Size, Stack, StackName, Subject, SwitchName, Weight,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -152,6 +152,14 @@ impl Supervisor {
                 (owner, OperationError::NoSwitch(name.clone()))
             }
             Subject::Stack(name) => (self.owner_of_stack(name)?, OperationError::NoStack(name.clone())),
+            Subject::Service(name) => {
+                let owner = self.find_service(name).map(|(_, stored)| stored.definition.instance.owner);
+                (owner, OperationError::NoService(name.clone()))
+            }
+            Subject::Chain(switch, chain) => {
+                let owner = self.0.switches().get(switch).map(|stored| stored.definition.owner.clone());
+                (owner, OperationError::NoChain(switch.clone(), chain.clone()))
+            }
             Subject::Daemon => (None, AccessError::Right(Right::Administer).into()),
         })
     }
@@ -213,6 +221,26 @@ impl Supervisor {
                 self.require_admission(switch)?;
             }
         }
+        Ok(())
+    }
+
+    /// Checks a service that the caller wants to create. Its switch must be the caller's own.
+    pub(super) fn adopt_service(&self, request: &mut CreateService) -> Result<(), OperationError> {
+        self.require_own(&Subject::from(&request.switch))?;
+        self.adopt_instance(request)
+    }
+
+    /// Checks the instances of a service that the caller wants to create.
+    pub(super) fn adopt_instance(&self, request: &mut CreateService) -> Result<(), OperationError> {
+        let mut checked = request.instance.clone();
+        for (number, port) in (0u8..).zip(&mut checked.ports) {
+            if request.faces.ports().any(|face| face == number) {
+                // The daemon gives faces this right, at a switch of the same owner.
+                (port.attach, port.limits.transparent) = (Attachment::Nothing, false);
+            }
+        }
+        self.adopt_box(&mut checked)?;
+        request.instance.owner = checked.owner;
         Ok(())
     }
 

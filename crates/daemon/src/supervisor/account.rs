@@ -53,7 +53,11 @@ impl Supervisor {
                 false => Err(OperationError::NoSwitch(name)),
             },
             Subject::Stack(name) => self.places_of_stack(&name),
-            Subject::Daemon | Subject::Port(..) => {
+            Subject::Service(name) => {
+                let (_, stored) = self.stored_service(&name)?;
+                Ok(those(stored.instances.into_iter().map(|there| there.name).collect(), Vec::new()))
+            }
+            Subject::Daemon | Subject::Port(..) | Subject::Chain(..) => {
                 Err(OperationError::Invalid(RequestError::NoAccount(subject)))
             }
         }

@@ -2,7 +2,7 @@
 
 use super::claims::Claim;
 use super::lifecycle::Boot;
-use super::managed_box::{ManagedBox, load_box};
+use super::managed_box::{InstanceOf, ManagedBox, load_box};
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
@@ -43,6 +43,25 @@ fn new_mac() -> MacAddr {
     MacAddr::new([2, a, b, c, d, e])
 }
 
+/// What a box is made for.
+#[derive(Debug, Default)]
+pub(super) struct Making {
+    /// The stack that it belongs to.
+    pub(super) stack: Option<StackName>,
+    /// Writes to its handlers that are executed before its first packet.
+    pub(super) writes: Vec<RecordedWrite>,
+    /// The service that it is an instance of. Its configuration was checked.
+    pub(super) service: Option<Arc<InstanceOf>>,
+}
+
+/// Returns an error if a box is an instance of a service, which alone removes and changes it.
+pub(super) fn refuse_instance(managed: &ManagedBox) -> Result<(), OperationError> {
+    match &managed.inner().service {
+        Some(of) => Err(OperationError::Instance(managed.name.clone(), of.service.clone())),
+        None => Ok(()),
+    }
+}
+
 impl Supervisor {
     /// Creates a box, and starts it. On failure the box does not exist.
     pub fn create_box(&self, mut request: CreateBox) -> Result<BoxDetail, OperationError> {
@@ -54,18 +73,17 @@ impl Supervisor {
         let name = request.name.clone();
         let claims: Vec<Claim> = std::iter::once(Claim::change(&name)).chain(relied_on(&request)).collect();
         let managed = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
-            self.make_box(operation, request, None, Vec::new())
+            self.make_box(operation, request, Making::default())
         })?;
         self.detail(&managed)
     }
 
-    /// Creates a box, possibly as part of a stack.
+    /// Creates a box, possibly as part of a stack or of a service.
     pub(super) fn make_box(
         &self,
         operation: &mut Operation,
         mut request: CreateBox,
-        stack: Option<StackName>,
-        writes: Vec<RecordedWrite>,
+        Making { stack, writes, service }: Making,
     ) -> Result<Arc<ManagedBox>, OperationError> {
         check_sizes(&request.configuration, &request.files)?;
         check_box(&request)?;
@@ -75,6 +93,9 @@ impl Supervisor {
             port.mac.get_or_insert_with(new_mac);
         }
         let managed = Arc::new(ManagedBox::new(request.clone(), stack.clone(), Time::now(), request.start));
+        // The configuration of a service was checked once for all instances.
+        let is_checked = service.is_some();
+        managed.inner().service = service;
         // A new fabric gets the boxes that there are.
         self.fabric_of(&request.owner)?;
         let _change = managed.change.lock();
@@ -82,7 +103,9 @@ impl Supervisor {
         self.reserve(&managed)?;
         let made = managed.clone();
         operation.undo_by(move |supervisor| supervisor.unmake_box(&made));
-        self.check_for(&request, &text, &files)?;
+        if !is_checked {
+            self.check_for(&request, &[], &text, &files)?;
+        }
         let stored = StoredBox {
             definition: request.clone(),
             stack,
@@ -167,9 +190,10 @@ impl Supervisor {
 
     /// Removes a box that is stopped, with everything that is stored about it.
     pub fn remove_stopped_box(&self, name: &BoxName) -> Result<(), OperationError> {
-        self.0.managed_box(name)?;
+        refuse_instance(&*self.0.managed_box(name)?)?;
         self.operate(Action::Remove, name, &|| self.claims_to_remove_box(name), |operation| {
             let managed = self.0.managed_box(name)?;
+            refuse_instance(&managed)?;
             let phase = self.runtime(name, Asked::None)?.phase;
             if !matches!(phase, Phase::Created | Phase::Stopped | Phase::Crashed) {
                 return Err(OperationError::InUse(name.into(), Vec::new()));
@@ -183,10 +207,12 @@ impl Supervisor {
     /// Kills a box if it runs, and removes it with everything that is stored about it.
     pub fn remove_box(&self, name: &BoxName) -> Result<(), OperationError> {
         let managed = self.0.managed_box(name)?;
+        refuse_instance(&managed)?;
         self.interrupt_operation_on(&managed);
         let claims = || self.claims_to_remove_box(name);
         self.operate(Action::Remove, name, &claims, |operation| {
             let managed = self.0.managed_box(name)?;
+            refuse_instance(&managed)?;
             self.plan_removal(operation, &managed);
             // If it cannot be stored, for example because the disk is full, the box keeps running.
             operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
@@ -237,7 +263,12 @@ impl Supervisor {
     }
 
     /// Undoes the removal of a box. The state inside it is lost, but not what was written to change its configurations.
-    pub(super) fn put_box_back(&self, name: &BoxName, joined: Vec<StoredSwitch>) {
+    pub(super) fn put_box_back(
+        &self,
+        name: &BoxName,
+        service: Option<Arc<InstanceOf>>,
+        joined: Vec<StoredSwitch>,
+    ) {
         let stored = self.0.store().read_box(name.as_str());
         let stored = match stored {
             Ok(stored) => stored,
@@ -247,6 +278,7 @@ impl Supervisor {
             }
         };
         let managed = load_box(stored);
+        managed.inner().service = service;
         {
             // Otherwise a rebuild in between could find the box without its ports.
             let _change = self.0.change();

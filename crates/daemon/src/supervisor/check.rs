@@ -4,8 +4,8 @@ use super::lifecycle::with_source;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use api::{
-    Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, ImageDigest, Owner, Severity, Size,
-    Time,
+    Check, CheckReply, ConfigurationName, CreateBox, Destination, Diagnostic, File, ImageDigest, Owner,
+    Severity, Size, Time,
 };
 use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
 
@@ -20,7 +20,7 @@ impl Supervisor {
         let source = request.source.as_deref();
         let diagnostics = self.check_in_box(
             &Owner::default(),
-            None,
+            (None, &[]),
             (&request.configuration, &request.files),
             ports,
             source,
@@ -28,17 +28,20 @@ impl Supervisor {
         Ok(CheckReply { diagnostics })
     }
 
-    /// Checks the configuration of a box, and returns an error if it has errors.
+    /// Checks the configuration of a box, which may send packets to these destinations, and returns an error if it has
+    /// errors.
     pub(super) fn check_for(
         &self,
         definition: &CreateBox,
+        destinations: &[Destination],
         text: &str,
         files: &[File],
     ) -> Result<(), OperationError> {
         let ports = definition.ports.len();
         let source = definition.source.as_deref();
         let image = definition.image_digest();
-        let found = self.check_in_box(&definition.owner, image, (text, files), ports, source)?;
+        let found =
+            self.check_in_box(&definition.owner, (image, destinations), (text, files), ports, source)?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(OperationError::Refused(found)),
             false => Ok(()),
@@ -50,7 +53,7 @@ impl Supervisor {
     fn check_in_box(
         &self,
         owner: &Owner,
-        image: Option<&ImageDigest>,
+        (image, destinations): (Option<&ImageDigest>, &[Destination]),
         (text, files): (&str, &[File]),
         ports: usize,
         source: Option<&str>,
@@ -60,7 +63,7 @@ impl Supervisor {
             version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
             text: text.into(),
             files: files.to_vec(),
-            destinations: Vec::new(),
+            destinations: destinations.to_vec(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
         let order =

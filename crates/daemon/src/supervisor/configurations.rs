@@ -1,5 +1,6 @@
 //! Installs, swaps and removes configurations of boxes.
 
+use super::boxes::refuse_instance;
 use super::claims::Claim;
 use super::lifecycle::{in_source, lock_for_change, version, with_source};
 use super::managed_box::ManagedBox;
@@ -54,9 +55,10 @@ impl Supervisor {
     ) -> Result<ConfigurationStatus, OperationError> {
         super::boxes::check_sizes(&request.configuration, &request.files)?;
         let managed = self.0.managed_box(name)?;
+        refuse_instance(&managed)?;
         let mut definition = managed.inner().definition.clone();
         definition.source = request.source.clone();
-        self.check_for(&definition, &request.configuration, &request.files)?;
+        self.check_for(&definition, &[], &request.configuration, &request.files)?;
         self.operate(Action::Change, name, &|| vec![Claim::change(name)], |operation| {
             self.swap(operation, &managed, configuration, request)
         })
@@ -95,7 +97,7 @@ impl Supervisor {
         operation.stage(name, &stored, &request.files)?;
         let writes = self.writes_to(name, configuration);
         let has_writes = !writes.is_empty();
-        let diagnostics = self.install_now(name, &stored, &request.files, None)?;
+        let diagnostics = self.install_now(managed, &stored, &request.files, None)?;
         let (swapped, what) = (managed.clone(), configuration.clone());
         operation.undo_by(move |supervisor| supervisor.take_back(&swapped, &what, before, writes));
         if has_writes {
@@ -116,7 +118,7 @@ impl Supervisor {
     /// again; without them, the definition of the box decides. Returns its warnings.
     fn install_now(
         &self,
-        name: &BoxName,
+        managed: &ManagedBox,
         stored: &StoredConfiguration,
         files: &[File],
         writes: Option<Vec<RecordedWrite>>,
@@ -126,10 +128,11 @@ impl Supervisor {
             version: version(stored),
             text: stored.text.clone(),
             files: files.to_vec(),
-            destinations: Vec::new(),
+            destinations: managed.destinations(),
         };
+        let name = managed.name.clone();
         let source = stored.source.as_deref();
-        match self.0.fabrics.ask(orders::Install { name: name.clone(), configuration, writes }) {
+        match self.0.fabrics.ask(orders::Install { name, configuration, writes }) {
             Ok(found) => Ok(with_source(found, source)),
             Err(failure) => Err(in_source(failure, source)),
         }
@@ -147,7 +150,7 @@ impl Supervisor {
         let taken = match before {
             Some(before) => {
                 let files = self.0.store().files(name, before.id).unwrap_or_default();
-                self.install_now(name, &before, &files, Some(writes)).map(drop)
+                self.install_now(managed, &before, &files, Some(writes)).map(drop)
             }
             // The box may not have it at all, so errors are ignored.
             None => {
@@ -173,6 +176,7 @@ impl Supervisor {
         configuration: &ConfigurationName,
     ) -> Result<(), OperationError> {
         let managed = self.0.managed_box(name)?;
+        refuse_instance(&managed)?;
         if *configuration == ConfigurationName::main() {
             return Err(RequestError::RemoveMain.into());
         }

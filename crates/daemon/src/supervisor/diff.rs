@@ -202,6 +202,7 @@ mod tests {
             definition: there.clone(),
             addresses: Vec::new(),
             flows: crate::store::StoredFlows::default(),
+            steering: crate::store::StoredSteering::default(),
             makers: makers.map(|(port, stack)| (port.parse().unwrap(), stack.clone())).into(),
             stack: Some(edge.clone()),
             created: api::Time::now(),

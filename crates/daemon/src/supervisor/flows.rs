@@ -128,6 +128,11 @@ impl Supervisor {
             if let Some(port) = output.into_iter().chain(&flow.in_port).find(|port| !ports.contains(*port)) {
                 return Err(OperationError::NoPort(switch.clone(), port.clone()));
             }
+            if let FlowOutput::Chain(chain) = &flow.output
+                && stored.steering.chain(chain).is_none()
+            {
+                return Err(OperationError::NoChain(switch.clone(), chain.clone()));
+            }
             stored.flows.last = stored.flows.last.saturating_add(1);
             added.push(StoredFlow {
                 id: stored.flows.last,

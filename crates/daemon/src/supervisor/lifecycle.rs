@@ -70,7 +70,7 @@ impl Supervisor {
         writes: Vec<RecordedWrite>,
     ) -> Result<(), OperationError> {
         let name = managed.name.clone();
-        let configurations = self.configurations_of(&name)?;
+        let configurations = self.configurations_of(managed)?;
         let started = self.0.fabrics.ask(orders::StartBox { name, configurations, restore, writes, replay });
         started.map(drop).map_err(|failure| {
             let source = managed.inner().definition.source.clone();
@@ -79,7 +79,8 @@ impl Supervisor {
     }
 
     /// A box's stored configurations, as the fabric gets them.
-    fn configurations_of(&self, name: &BoxName) -> Result<Vec<Configuration>, OperationError> {
+    fn configurations_of(&self, managed: &ManagedBox) -> Result<Vec<Configuration>, OperationError> {
+        let (name, destinations) = (&managed.name, managed.destinations());
         let store = self.0.store();
         let with_files = |stored: StoredConfiguration| {
             let files = store.files(name, stored.id)?;
@@ -88,7 +89,7 @@ impl Supervisor {
                 name: stored.name,
                 text: stored.text,
                 files,
-                destinations: Vec::new(),
+                destinations: destinations.clone(),
             })
         };
         store.configurations(name)?.into_iter().map(with_files).collect()

@@ -40,6 +40,8 @@ impl Supervisor {
                 self.0.journal.owners.set(&stored.definition.name, stored.definition.owner.clone());
                 let managed = load_box(stored);
                 self.0.boxes().insert(managed.name.clone(), managed.clone());
+                let switches: Vec<_> = self.0.switches().values().cloned().collect();
+                switches.iter().for_each(|stored| self.mark_instances(stored));
                 self.define_restored(&managed);
                 self.start_wanted(&managed, None, false);
             }
@@ -47,6 +49,7 @@ impl Supervisor {
                 let stored = self.0.store().read_switch(&name)?;
                 self.0.journal.owners.set(&stored.definition.name, stored.definition.owner.clone());
                 self.put_switch_back(&stored, Vec::new(), Vec::new());
+                self.mark_instances(&stored);
             }
             // A stack is only its entry. An unconfirmed one is rolled back by the next daemon.
             EntryKind::Stack | EntryKind::Unconfirmed => {}

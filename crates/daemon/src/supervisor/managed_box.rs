@@ -1,7 +1,7 @@
 //! The supervisor's record of a box.
 
 use crate::store::StoredBox;
-use api::{BoxName, CreateBox, StackName, Time};
+use api::{BoxName, CreateBox, Destination, ServiceName, StackName, Time};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -18,6 +18,15 @@ pub(crate) struct ManagedBox {
     inner: Mutex<Inner>,
 }
 
+/// The service of a box that is an instance of one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct InstanceOf {
+    /// Its name.
+    pub(crate) service: ServiceName,
+    /// What its instances may send packets to, in the order in which their configurations know it.
+    pub(crate) destinations: Vec<Destination>,
+}
+
 /// The mutable part.
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -25,6 +34,8 @@ pub(crate) struct Inner {
     pub(crate) definition: CreateBox,
     /// The stack that it belongs to.
     pub(crate) stack: Option<StackName>,
+    /// The service that it is an instance of.
+    pub(crate) service: Option<Arc<InstanceOf>>,
     /// When it was created.
     pub(crate) created: Time,
     /// Whether it is to run.
@@ -41,8 +52,21 @@ impl ManagedBox {
             name: definition.name.clone(),
             change: Mutex::default(),
             log: watch::Sender::new(()),
-            inner: Mutex::new(Inner { definition, stack, created, running, removed: false, ordered: false }),
+            inner: Mutex::new(Inner {
+                definition,
+                stack,
+                service: None,
+                created,
+                running,
+                removed: false,
+                ordered: false,
+            }),
         }
+    }
+
+    /// What its configurations may send packets to. Empty unless it is an instance of a service.
+    pub(crate) fn destinations(&self) -> Vec<Destination> {
+        self.inner().service.as_ref().map_or(Vec::new(), |of| of.destinations.clone())
     }
 
     /// The mutable part. The lock is held briefly, and no other lock is taken while it is held.

@@ -3,6 +3,7 @@
 mod access;
 mod account;
 mod boxes;
+mod chains;
 mod check;
 mod claims;
 mod configurations;
@@ -28,12 +29,17 @@ mod rate_meter;
 mod rebuilds;
 mod reconcile;
 mod save;
+mod service_monitor;
+#[cfg(test)]
+mod service_tests;
+mod services;
 mod sharing;
 #[cfg(test)]
 mod simulation;
 mod stacks;
 mod state;
 mod status;
+mod steering;
 mod streams;
 mod switches;
 #[cfg(test)]

@@ -56,6 +56,8 @@ impl Supervisor {
         self.0.switches().extend(switches.into_iter().map(named));
         let named = |managed: Arc<ManagedBox>| (managed.name.clone(), managed);
         self.0.boxes().extend(boxes.into_iter().map(load_box).map(named));
+        let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        switches.iter().for_each(|stored| self.mark_instances(stored));
         Ok(())
     }
 
@@ -174,6 +176,7 @@ impl Supervisor {
                 // An address at a removed port has no effect.
                 let _ = self.0.fabrics.ask(orders::SetAddress { switch, mac, port });
             }
+            self.restore_steering(stored, there.switches.contains_key(&stored.definition.name));
             self.restore_flows(stored);
         }
         self.restore_links(link, &ports_there);

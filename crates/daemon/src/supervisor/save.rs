@@ -1,5 +1,6 @@
 //! Makes writes to handlers the definition of a box: gives the elements in the stored text the arguments that they have now.
 
+use super::boxes::refuse_instance;
 use super::claims::Claim;
 use super::lifecycle::{lock_for_change, version};
 use super::managed_box::ManagedBox;
@@ -38,6 +39,9 @@ impl Supervisor {
             if managed.inner().removed {
                 return Err(OperationError::NoBox(name.clone()));
             }
+            if !request.preview {
+                refuse_instance(&managed)?;
+            }
             let missing = || OperationError::NoConfiguration(name.clone(), configuration.clone());
             let (before, files) = {
                 let store = self.0.store();
@@ -45,7 +49,7 @@ impl Supervisor {
                 let files = store.files(name, before.id)?;
                 (before, files)
             };
-            let plan = self.plan_save(name, &before, &files)?;
+            let plan = self.plan_save(&managed, &before, &files)?;
             let stack = managed.inner().stack.clone();
             let is_stored = !request.preview && stack.is_none() && !plan.saved.is_empty();
             let saved = Saved {
@@ -67,10 +71,11 @@ impl Supervisor {
     /// Finds out what can be expressed as text.
     fn plan_save(
         &self,
-        name: &BoxName,
+        managed: &ManagedBox,
         before: &StoredConfiguration,
         files: &[File],
     ) -> Result<Plan, OperationError> {
+        let name = &managed.name;
         let (mut writes, _) = self.present_writes(name)?;
         writes.retain(|write| write.configuration == before.name);
         let mut plan = Plan { text: before.text.clone(), saved: Vec::new(), left: Vec::new() };
@@ -112,11 +117,10 @@ impl Supervisor {
             version: version(before),
             text: before.text.clone(),
             files: files.to_vec(),
-            destinations: Vec::new(),
+            destinations: managed.destinations(),
         };
         let changes = elements.values().cloned().collect();
         let (owner, image) = {
-            let managed = self.0.managed_box(name)?;
             let inner = managed.inner();
             (inner.definition.owner.clone(), inner.definition.image_digest().copied())
         };
@@ -148,7 +152,7 @@ impl Supervisor {
         super::boxes::check_sizes(&plan.text, &[])?;
         let mut definition = managed.inner().definition.clone();
         definition.source = before.source.clone();
-        self.check_for(&definition, &plan.text, &files)?;
+        self.check_for(&definition, &[], &plan.text, &files)?;
         let stored = StoredConfiguration {
             id: 0,
             installed: Time::now(),

@@ -1,6 +1,6 @@
 //! Stacks: boxes and switches that are created, changed and removed together, atomically.
 
-use super::boxes::relied_on;
+use super::boxes::{Making, relied_on};
 use super::claims::Claim;
 use super::diff::{diff_box, diff_flows, diff_ports, diff_switch};
 use super::flows::{FlowChanges, check_flows};
@@ -468,11 +468,13 @@ impl Supervisor {
     fn check_plan(&self, plan: &StackPlan) -> Result<(), OperationError> {
         for step in &plan.steps {
             match step {
-                StackStep::MakeBox(wanted) => self.check_for(wanted, &wanted.configuration, &wanted.files)?,
+                StackStep::MakeBox(wanted) => {
+                    self.check_for(wanted, &[], &wanted.configuration, &wanted.files)?
+                }
                 StackStep::Reload(managed, install) => {
                     let mut definition = managed.inner().definition.clone();
                     definition.source = install.source.clone();
-                    self.check_for(&definition, &install.configuration, &install.files)?;
+                    self.check_for(&definition, &[], &install.configuration, &install.files)?;
                 }
                 _ => {}
             }
@@ -531,7 +533,8 @@ impl Supervisor {
             }
             StackStep::MakeBox(wanted) => {
                 let kept = writes.kept.remove(&wanted.name).unwrap_or_default();
-                let managed = self.make_box(operation, *wanted, Some(stack.clone()), kept.clone())?;
+                let making = Making { stack: Some(stack.clone()), writes: kept.clone(), service: None };
+                let managed = self.make_box(operation, *wanted, making)?;
                 let lost = self.carry_writes(operation, &managed, kept)?;
                 writes.lose(&managed.name, lost);
             }
@@ -547,8 +550,8 @@ impl Supervisor {
                 let joined = self.switches_with_port_of(&managed.name);
                 self.plan_removal(operation, &managed);
                 self.take_down_box(&managed);
-                let name = managed.name.clone();
-                operation.undo_by(move |supervisor| supervisor.put_box_back(&name, joined));
+                let (name, service) = (managed.name.clone(), managed.inner().service.clone());
+                operation.undo_by(move |supervisor| supervisor.put_box_back(&name, service, joined));
             }
             StackStep::Reload(managed, install) => {
                 drop(self.swap(operation, &managed, &ConfigurationName::main(), &install)?);

@@ -8,6 +8,7 @@ use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
 use super::rebuilds::Rebuilds;
+use super::steering::HopMeter;
 use crate::audit::{Audit, AuditError};
 use crate::caller::Caller;
 use crate::error::OperationError;
@@ -127,6 +128,7 @@ pub(super) struct SupervisorState {
     pub(super) journal: Journal,
     pub(crate) audit: Audit,
     pub(super) meter: Mutex<RateMeter>,
+    pub(super) hops: Mutex<HopMeter>,
     /// The objects that operations in progress use.
     pub(super) claims: Claims,
     /// Held while attachments change.
@@ -183,6 +185,10 @@ impl SupervisorState {
 
     pub(super) fn meter(&self) -> MutexGuard<'_, RateMeter> {
         lock(&self.meter)
+    }
+
+    pub(super) fn hops(&self) -> MutexGuard<'_, HopMeter> {
+        lock(&self.hops)
     }
 
     pub(super) fn fetching(&self) -> MutexGuard<'_, ()> {
@@ -319,6 +325,7 @@ impl Supervisor {
             journal,
             audit: Audit::open(settings.store.as_deref().map(audit_path).as_deref())?,
             meter: Mutex::default(),
+            hops: Mutex::default(),
             claims: Claims::default(),
             change: Mutex::default(),
             output_folder: settings.store.as_deref().and_then(output_folder),
@@ -347,6 +354,8 @@ impl Supervisor {
         supervisor.load()?;
         supervisor.connect_all()?;
         supervisor.start_monitor().map_err(|error| OperationError::system("start the monitor", error))?;
+        let watched = supervisor.watch_services();
+        watched.map_err(|error| OperationError::system("watch the services", error))?;
         supervisor.watch_launcher().map_err(|error| OperationError::system("watch the launcher", error))?;
         supervisor.roll_back_unconfirmed()?;
         if settings.store.is_some() {

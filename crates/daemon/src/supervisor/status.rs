@@ -171,6 +171,7 @@ impl Supervisor {
             owner: definition.owner.clone(),
             labels: definition.labels.clone(),
             stack: inner.stack.clone(),
+            service: inner.service.as_ref().map(|of| of.service.clone()),
             state: state_to_api(runtime.phase),
             sandbox: runtime.sandbox.map_or(definition.sandbox, sandbox_to_api),
             pid: runtime.process.and_then(|process| u32::try_from(process).ok()),

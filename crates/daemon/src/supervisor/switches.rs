@@ -6,7 +6,7 @@ use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
 use crate::fabric::Devices;
-use crate::store::{Action, StoreChange, StoredFlows, StoredSwitch};
+use crate::store::{Action, StoreChange, StoredFlows, StoredSteering, StoredSwitch};
 use api::Subject;
 use api::{
     AddPort, AddressEntry, AddressKind, Attachment, ControllerStatus, CreateSwitch, EventKind, Limits,
@@ -121,6 +121,7 @@ impl Supervisor {
             definition: request,
             addresses: Vec::new(),
             flows: StoredFlows::default(),
+            steering: StoredSteering::default(),
             makers,
             stack,
             created: Time::now(),
@@ -292,6 +293,7 @@ impl Supervisor {
         accept: impl FnOnce(&[Subject]) -> bool,
     ) -> Result<(), OperationError> {
         self.operate(Action::Remove, name, &|| self.claims_to_remove_switch(name), |operation| {
+            self.refuse_services(name)?;
             self.plan_switch_removal(operation, name)?;
             let users = self.users_of_switch(name)?;
             if !accept(&users) {
@@ -375,12 +377,13 @@ impl Supervisor {
         for (mac, port) in stored.addresses.clone() {
             let _ = self.0.fabrics.ask(orders::SetAddress { switch: name.clone(), mac, port });
         }
-        self.restore_flows(stored);
         self.restore_ports(&joined, |port| leads_to(port, &name));
         let joined = joined.into_iter().map(|stored| (stored.definition.name.clone(), stored));
         self.0.switches().extend(joined);
         self.relink_switch(&name);
         self.attach_waiting_boxes(&name);
+        self.restore_steering(stored, false);
+        self.restore_flows(stored);
         forwarding.into_iter().for_each(|before| self.restore_forwarding(before));
     }
 

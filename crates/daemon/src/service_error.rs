@@ -1,0 +1,115 @@
+//! Why a service or a chain can't be as requested.
+
+use api::{
+    BoxName, ChainName, Destination, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName,
+    ServiceName, SwitchName,
+};
+use std::fmt;
+
+/// Why a service or a chain can't be as requested. The state is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceError {
+    /// The number of instances is out of range.
+    Replicas(u16),
+    /// The names of the instances would be too long.
+    LongName(ServiceName),
+    /// The instances would belong to another owner than the switch.
+    Owner {
+        /// The switch.
+        switch: SwitchName,
+        /// Its owner.
+        of: Owner,
+        /// The other owner.
+        wanted: Owner,
+    },
+    /// A port at a face is attached to something else.
+    Face(u8),
+    /// All instances would have the same Ethernet address at this port.
+    Address(u8),
+    /// All instances would be attached to one pipe, at this port.
+    Pipe(u8),
+    /// There are too many destinations.
+    Destinations(usize),
+    /// Instances may send to a service that the switch does not have, or to a port.
+    NoDestination(SwitchName, Destination),
+    /// A chain has no services, or too many.
+    ChainLength(usize),
+    /// A chain in both directions has no port that it starts at.
+    NoStart,
+    /// A chain is to be changed to one of another name or switch.
+    OtherChain(SwitchName, ChainName),
+    /// Packets of a port take another chain already.
+    PortInUse(PortName, ChainName),
+    /// The stack defines a service twice.
+    DuplicateService(ServiceName),
+    /// The stack defines a chain twice.
+    DuplicateChain(ChainName),
+    /// The stack defines a box that a service makes.
+    InstanceInStack(BoxName),
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replicas(count) => {
+                write!(f, "a service has 1 to {MAX_REPLICAS} instances, and not {count}")
+            }
+            Self::LongName(name) => write!(
+                f,
+                "the name {name} is too long for a service: its instances have the names {name}-1, {name}-2 and so on"
+            ),
+            Self::Owner { switch, of, wanted } => write!(
+                f,
+                "switch {switch} belongs to {of}, so its services do too, and not to {wanted}: leave the owner out, or \
+                 use a switch of {wanted}"
+            ),
+            Self::Face(port) => write!(
+                f,
+                "port {port} of the instances is a face of the service, which is attached to its switch: leave its \
+                 attachment out"
+            ),
+            Self::Address(port) => write!(
+                f,
+                "all instances would have the same Ethernet address at port {port}: leave it out, so that each gets its \
+                 own"
+            ),
+            Self::Pipe(port) => write!(
+                f,
+                "port {port} of the instances can't be attached to a pipe, which connects two boxes: attach it to a switch"
+            ),
+            Self::Destinations(count) => {
+                write!(f, "{count} destinations: a service has at most {MAX_DESTINATIONS}")
+            }
+            Self::NoDestination(switch, Destination::Service(name)) => write!(
+                f,
+                "switch {switch} has no service {name}, which the instances may send packets to: create it first"
+            ),
+            Self::NoDestination(switch, Destination::Port(name)) => write!(
+                f,
+                "switch {switch} has no port {name}, which the instances may send packets to: add it first"
+            ),
+            Self::ChainLength(0) => f.write_str("a chain needs at least one service"),
+            Self::ChainLength(count) => {
+                write!(f, "{count} services: a chain has at most {MAX_CHAIN_LENGTH}")
+            }
+            Self::NoStart => {
+                f.write_str("a chain in both directions needs a port that it starts at, which packets leave through in reverse")
+            }
+            Self::OtherChain(switch, chain) => {
+                write!(f, "the request is about chain {chain} of switch {switch}: its name and its switch can't change")
+            }
+            Self::PortInUse(port, chain) => write!(
+                f,
+                "packets from port {port} take chain {chain} already: leave the port out, and add flows that choose \
+                 between the chains"
+            ),
+            Self::DuplicateService(name) => write!(f, "the stack has two services {name}"),
+            Self::DuplicateChain(name) => write!(f, "the stack has two chains {name} at one switch"),
+            Self::InstanceInStack(name) => {
+                write!(f, "the stack has a box {name}, which is an instance of a service: leave it out")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ServiceError {}

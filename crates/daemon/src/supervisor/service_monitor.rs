@@ -1,0 +1,106 @@
+//! Watches services and chains: measures the rates of hops, and removes instances that are drained.
+
+use super::state::Supervisor;
+use crate::caller::Caller;
+use crate::store::{StoredInstance, StoredSwitch};
+use api::{BoxName, ChainStatus, EventKind, ServiceName, Time};
+use protocol::fabric::SteeringReply;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// The interval between two looks.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A drained instance to remove.
+#[derive(Debug, PartialEq, Eq)]
+struct Drained {
+    service: ServiceName,
+    name: BoxName,
+    kind: EventKind,
+    message: String,
+}
+
+/// The drained instances of a switch that have no flows left or whose time is over. `reply`: the state in the fabric, if it
+/// answers.
+fn drained(stored: &StoredSwitch, reply: Option<&SteeringReply>, now: Time) -> Vec<Drained> {
+    let mut found = Vec::new();
+    for service in &stored.steering.services {
+        let name = &service.definition.name;
+        let states = reply.and_then(|reply| reply.services.iter().find(|(of, _)| of == name));
+        let is_drained = |instance: &&StoredInstance| instance.drain_until.is_some();
+        for instance in service.instances.iter().filter(is_drained) {
+            let state = states.and_then(|(_, all)| all.iter().find(|there| there.name == instance.name));
+            // The fabric counts flows as if there were none until it knows that the instance is drained.
+            let flows = state.filter(|state| state.draining).map(|state| state.flows);
+            let is_late = instance.drain_until.is_some_and(|until| until <= now);
+            let box_name = &instance.name;
+            let (kind, message) = match flows {
+                Some(0) => (
+                    EventKind::ServiceDrained,
+                    format!("instance {box_name} of service {name} had no flows left and was removed"),
+                ),
+                Some(flows) if is_late => (
+                    EventKind::DrainTimeout,
+                    format!(
+                        "instance {box_name} of service {name} was removed with {flows} flows left: its time to drain is \
+                         over"
+                    ),
+                ),
+                None if is_late => (
+                    EventKind::DrainTimeout,
+                    format!(
+                        "instance {box_name} of service {name} was removed: its time to drain is over, and its flows are \
+                         unknown"
+                    ),
+                ),
+                _ => continue,
+            };
+            found.push(Drained { service: name.clone(), name: box_name.clone(), kind, message });
+        }
+    }
+    found
+}
+
+impl Supervisor {
+    /// Starts the thread that watches services. It ends with the last supervisor.
+    pub(super) fn watch_services(&self) -> io::Result<()> {
+        let state = Arc::downgrade(&self.0);
+        let run = move || {
+            loop {
+                std::thread::sleep(WATCH_INTERVAL);
+                let Some(state) = Weak::upgrade(&state) else { return };
+                let supervisor = Self(state, Caller::Administrator);
+                if supervisor.0.is_ending() {
+                    return;
+                }
+                supervisor.look_at_services(Time::now());
+            }
+        };
+        std::thread::Builder::new().name("services".into()).spawn(run).map(drop)
+    }
+
+    /// Measures the hops of chains, and removes instances that are drained.
+    pub(super) fn look_at_services(&self, now: Time) {
+        let mut chains: Vec<ChainStatus> = Vec::new();
+        let mut removed = Vec::new();
+        for stored in self.switches_with_steering() {
+            let switch = stored.definition.name.clone();
+            let is_drained = |instance: &StoredInstance| instance.drain_until.is_some();
+            let mut services = stored.steering.services.iter();
+            let drains = services.any(|service| service.instances.iter().any(is_drained));
+            if !drains && stored.steering.chains.is_empty() {
+                continue;
+            }
+            // A fabric that has ended is restarted meanwhile.
+            let reply = self.0.fabrics.steering(switch).ok();
+            removed.extend(drained(&stored, reply.as_ref(), now));
+            chains.extend(reply.into_iter().flat_map(|reply| reply.chains));
+        }
+        self.0.hops().advance(Instant::now(), chains.iter());
+        for Drained { service, name, kind, message } in removed {
+            // If another operation is in the way, or the fabric has ended, the next look tries again.
+            let _ = self.remove_instance(&service, &name, (kind, message));
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Tests of services and chains with a fabric whose switches a test stands in for.
+
+use super::test_bed::{TestBed, process};
+use crate::error::OperationError;
+use api::{
+    AddPort, BoxName, CreateBox, CreateChain, CreateService, CreateSwitch, EventKind, Install, Limits,
+    PortDriver, ScaleService, ServiceName, ServiceStatus, SwitchMode, SwitchName, Time, with_causes,
+};
+use protocol::fabric::SteeringDefinition;
+use std::time::Duration;
+
+fn lan() -> SwitchName {
+    "lan".parse().unwrap()
+}
+
+fn service(name: &str, replicas: u16) -> CreateService {
+    CreateService {
+        name: name.parse().unwrap(),
+        switch: lan(),
+        instance: CreateBox { memory: api::Size(1 << 20), ..process(name, "drop") },
+        faces: "in=0,out=1".parse().unwrap(),
+        replicas,
+        may_send_to: ["port:wan".parse().unwrap()].into(),
+    }
+}
+
+fn chain(name: &str, services: &[&str]) -> CreateChain {
+    CreateChain {
+        name: name.parse().unwrap(),
+        switch: lan(),
+        services: services.iter().map(|name| name.parse().unwrap()).collect(),
+        from: None,
+        to: "wan".parse().unwrap(),
+        both_ways: false,
+    }
+}
+
+/// A daemon with a steering switch that has two ports.
+fn bed() -> TestBed {
+    let bed = TestBed::with_probe();
+    bed.0.fabrics.stand_in.begin();
+    let port = |name: &str| AddPort {
+        name: name.parse().unwrap(),
+        driver: PortDriver::Null {},
+        addresses: Vec::new(),
+        default: false,
+        limits: Limits::default(),
+    };
+    let switch = CreateSwitch {
+        mode: SwitchMode::Steering,
+        ports: vec![port("uplink"), port("wan")],
+        ..CreateSwitch::new(lan())
+    };
+    bed.create_switch(switch).unwrap();
+    bed
+}
+
+/// A definition in short: each service with its instances, those that are drained in parentheses, and each chain.
+fn shown(definition: &SteeringDefinition) -> String {
+    let services = definition.services.iter().map(|service| {
+        let instances = service.instances.iter().map(|instance| match instance.draining {
+            true => format!(" ({})", instance.name),
+            false => format!(" {}", instance.name),
+        });
+        format!("{}:{}", service.name, instances.collect::<String>())
+    });
+    let chains = definition.chains.iter().map(|chain| {
+        let names: Vec<&str> = chain.services.iter().map(|name| name.as_str()).collect();
+        format!("{} = {} > {}", chain.name, names.join(","), chain.to)
+    });
+    services.chain(chains).collect::<Vec<_>>().join("; ")
+}
+
+/// The definitions that the fabric got since the last call.
+fn ordered(bed: &TestBed) -> Vec<String> {
+    bed.0
+        .fabrics
+        .stand_in
+        .take()
+        .iter()
+        .map(|(switch, definition)| {
+            assert_eq!(*switch, lan());
+            shown(definition)
+        })
+        .collect()
+}
+
+fn instances(status: &ServiceStatus) -> Vec<String> {
+    status.instances.iter().map(|there| there.name.to_string()).collect()
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T, OperationError>) -> String {
+    with_causes(&result.unwrap_err())
+}
+
+fn boxes(bed: &TestBed) -> Vec<String> {
+    bed.boxes().unwrap().iter().map(|status| status.name.to_string()).collect()
+}
+
+fn scale(bed: &TestBed, replicas: u16, drain_seconds: u32) -> Result<ServiceStatus, OperationError> {
+    bed.scale_service(&"ids".parse().unwrap(), ScaleService { replicas, drain_seconds })
+}
+
+/// The events of a kind, as their messages.
+fn events(bed: &TestBed, kind: EventKind) -> Vec<String> {
+    let page = bed.0.journal.history.after(0, 10_000);
+    let events = page.entries.into_iter().map(|(_, event)| event);
+    events.filter(|event| event.kind == kind).map(|event| event.message).collect()
+}
+
+#[test]
+fn each_change_gives_the_fabric_the_whole_state() {
+    let bed = bed();
+    let ids: ServiceName = "ids".parse().unwrap();
+    let status = bed.create_service(service("ids", 2)).unwrap();
+    assert_eq!((instances(&status), status.replicas), (vec!["ids-1".to_string(), "ids-2".into()], 2));
+    assert_eq!(ordered(&bed), ["ids: ids-1 ids-2"]);
+    // The instances are boxes as others, with transparent ports at the switch.
+    let detail = bed.show_box(&"ids-2".parse().unwrap()).unwrap();
+    assert_eq!(detail.status.service, Some(ids.clone()));
+    let ports: Vec<_> =
+        detail.ports.iter().map(|port| (port.attach.to_string(), port.limits.transparent)).collect();
+    assert_eq!(ports, [("lan".to_string(), true), ("lan".into(), true)]);
+    let managed = bed.0.managed_box(&"ids-1".parse().unwrap()).unwrap();
+    assert_eq!(managed.destinations(), ["port:wan".parse().unwrap()]);
+
+    let mut firewall = service("firewall", 1);
+    firewall.may_send_to = ["ids".parse().unwrap(), "firewall".parse().unwrap()].into();
+    bed.create_service(firewall).unwrap();
+    bed.create_chain(chain("web", &["firewall", "ids"])).unwrap();
+    let wanted =
+        CreateChain { from: Some("uplink".parse().unwrap()), both_ways: true, ..chain("web", &["ids"]) };
+    bed.set_chain(&lan(), &"web".parse().unwrap(), wanted.clone()).unwrap();
+    let one = "ids: ids-1 ids-2; firewall: firewall-1";
+    assert_eq!(
+        ordered(&bed),
+        [one.to_string(), format!("{one}; web = firewall,ids > wan"), format!("{one}; web = ids > wan")]
+    );
+    let detail = bed.show_chain(&lan(), &"web".parse().unwrap()).unwrap();
+    assert_eq!((detail.status.chain, detail.status.hops.len()), (wanted, 1));
+    assert_eq!((bed.services().unwrap().len(), bed.chains().unwrap().len()), (2, 1));
+
+    // What is used is not removed.
+    let firewall = "firewall".parse().unwrap();
+    assert_eq!(
+        refused(bed.remove_unused_service(&ids)),
+        "service ids is used by chain lan/web, service firewall"
+    );
+    let missing = serde_json::from_str(r#"{"output": "chain:wob"}"#).unwrap();
+    assert_eq!(refused(bed.add_flow(&lan(), &missing)), "switch lan has no chain wob");
+    assert!(refused(bed.remove_switch(&lan())).contains("the services ids, firewall: remove them first"));
+    assert_eq!(ordered(&bed), [""; 0]);
+    bed.remove_unused_chain(&lan(), &"web".parse().unwrap()).unwrap();
+    bed.remove_unused_service(&firewall).unwrap();
+    assert_eq!(ordered(&bed), [one, "ids: ids-1 ids-2"]);
+    // A chain goes with its service by force.
+    bed.create_chain(chain("web", &["ids"])).unwrap();
+    bed.remove_service(&ids).unwrap();
+    assert_eq!(ordered(&bed), ["ids: ids-1 ids-2; web = ids > wan", ""]);
+    assert!(boxes(&bed).is_empty());
+    bed.remove_switch(&lan()).unwrap();
+}
+
+#[test]
+fn a_failed_change_leaves_everything_as_it_was() {
+    let bed = bed();
+    bed.fail_commits(true);
+    bed.create_service(service("ids", 3)).unwrap_err();
+    // The undo gives the fabric the previous state.
+    assert_eq!(ordered(&bed), ["ids: ids-1 ids-2 ids-3", ""]);
+    assert!(boxes(&bed).is_empty() && bed.services().unwrap().is_empty());
+    bed.fail_commits(false);
+    bed.0.fabrics.stand_in.fail(true);
+    assert!(refused(bed.create_service(service("ids", 2))).contains("refused by the test"));
+    assert!(boxes(&bed).is_empty());
+    bed.0.fabrics.stand_in.fail(false);
+    bed.create_service(service("ids", 2)).unwrap();
+    bed.create_chain(chain("web", &["ids"])).unwrap();
+    ordered(&bed);
+    let before = "ids: ids-1 ids-2; web = ids > wan";
+    bed.fail_commits(true);
+    scale(&bed, 3, 30).unwrap_err();
+    scale(&bed, 1, 30).unwrap_err();
+    bed.remove_service(&"ids".parse().unwrap()).unwrap_err();
+    bed.remove_unused_chain(&lan(), &"web".parse().unwrap()).unwrap_err();
+    let changed = [
+        "ids: ids-1 ids-2 ids-3; web = ids > wan",
+        "ids: ids-1 (ids-2); web = ids > wan",
+        "",
+        "ids: ids-1 ids-2",
+    ];
+    let expected: Vec<&str> = changed.iter().flat_map(|change| [*change, before]).collect();
+    assert_eq!(ordered(&bed), expected);
+    assert_eq!(boxes(&bed), ["ids-1", "ids-2"]);
+    let status = bed.show_service(&"ids".parse().unwrap()).unwrap();
+    assert!(status.replicas == 2 && status.instances.iter().all(|there| !there.draining));
+}
+
+#[test]
+fn drained_instances_are_removed_when_their_flows_have_ended() {
+    let bed = bed();
+    let later = |seconds| Time::from(Time::now().system() + Duration::from_secs(seconds));
+    bed.create_service(service("ids", 4)).unwrap();
+    for name in ["ids-2", "ids-3", "ids-4"] {
+        bed.0.fabrics.stand_in.set_flows(name, 5);
+    }
+    ordered(&bed);
+    let status = scale(&bed, 1, 600).unwrap();
+    assert_eq!(
+        status.instances.iter().map(|there| there.draining).collect::<Vec<_>>(),
+        [false, true, true, true]
+    );
+    bed.look_at_services(Time::now());
+    assert_eq!(ordered(&bed), ["ids: ids-1 (ids-2) (ids-3) (ids-4)"]);
+    // One comes back before it is removed, and another has no flows any more.
+    scale(&bed, 2, 600).unwrap();
+    bed.0.fabrics.stand_in.set_flows("ids-4", 0);
+    bed.look_at_services(Time::now());
+    assert_eq!(ordered(&bed), ["ids: ids-1 ids-2 (ids-3) (ids-4)", "ids: ids-1 ids-2 (ids-3)"]);
+    assert_eq!(boxes(&bed), ["ids-1", "ids-2", "ids-3"]);
+    let drained = "instance ids-4 of service ids had no flows left and was removed";
+    assert_eq!(events(&bed, EventKind::ServiceDrained), [drained]);
+    bed.look_at_services(later(590));
+    assert_eq!(ordered(&bed), [""; 0]);
+    bed.look_at_services(later(610));
+    assert_eq!(ordered(&bed), ["ids: ids-1 ids-2"]);
+    let late = "instance ids-3 of service ids was removed with 5 flows left: its time to drain is over";
+    assert_eq!(events(&bed, EventKind::DrainTimeout), [late]);
+    let scaled = [
+        "service ids was scaled from 4 instances to 1 instance",
+        "service ids was scaled from 1 instance to 2 instances",
+    ];
+    assert_eq!(events(&bed, EventKind::ServiceScaled), scaled);
+    // New instances get the free numbers.
+    assert_eq!(instances(&scale(&bed, 4, 30).unwrap()), ["ids-1", "ids-2", "ids-3", "ids-4"]);
+    assert_eq!(ordered(&bed), ["ids: ids-1 ids-2 ids-3 ids-4"]);
+    assert!(refused(scale(&bed, 0, 30)).contains("1 to 128"));
+}
+
+#[test]
+fn only_the_service_changes_its_instances() {
+    let bed = bed();
+    let (ids, first): (ServiceName, BoxName) = ("ids".parse().unwrap(), "ids-1".parse().unwrap());
+    bed.create_service(service("ids", 2)).unwrap();
+    let main = api::ConfigurationName::main();
+    let install = |text: &str| Install {
+        configuration: text.into(),
+        source: Some("ids.click".into()),
+        files: Vec::new(),
+        uploads: Vec::new(),
+    };
+    let message = "box ids-1 is an instance of service ids, which alone removes and changes it";
+    assert_eq!(refused(bed.remove_box(&first)), message);
+    assert_eq!(refused(bed.remove_stopped_box(&first)), message);
+    assert_eq!(refused(bed.install(&first, &main, &install("drop"))), message);
+    assert_eq!(refused(bed.remove_configuration(&first, &"other".parse().unwrap())), message);
+    assert_eq!(refused(bed.create_service(service("ids", 1))), "a service named ids already exists");
+    let text = |name: &str| bed.show_configuration(&name.parse().unwrap(), &main).unwrap().configuration;
+    assert!(refused(bed.reload_service(&ids, &install("nonsense"))).contains("rejected"));
+    assert_eq!((text("ids-1"), text("ids-2")), ("drop".into(), "drop".into()));
+    bed.reload_service(&ids, &install("send 60")).unwrap();
+    scale(&bed, 3, 30).unwrap();
+    for name in ["ids-1", "ids-2", "ids-3"] {
+        assert_eq!(text(name), "send 60", "{name}");
+    }
+    // The previous configuration is back in all if the new one can't be stored.
+    bed.fail_commits(true);
+    bed.reload_service(&ids, &install("drop")).unwrap_err();
+    bed.fail_commits(false);
+    assert_eq!((text("ids-1"), text("ids-3")), ("send 60".into(), "send 60".into()));
+    bed.stop_box(&first).unwrap();
+    bed.start_box(&first).unwrap();
+}
+
+#[test]
+fn impossible_services_and_chains_are_refused() {
+    let bed = bed();
+    bed.create_switch(CreateSwitch::new("other".parse().unwrap())).unwrap();
+    bed.create_service(service("ids", 1)).unwrap();
+    ordered(&bed);
+    let mut wanted = service("nat", 1);
+    wanted.may_send_to = ["quarantine".parse().unwrap()].into();
+    assert!(refused(bed.create_service(wanted)).contains("no service quarantine"));
+    let mut wanted = service("nat", 1);
+    wanted.may_send_to = ["port:uplonk".parse().unwrap()].into();
+    assert!(refused(bed.create_service(wanted)).contains("no port uplonk"));
+    let wanted = CreateService { switch: "other".parse().unwrap(), ..service("nat", 1) };
+    assert!(refused(bed.create_service(wanted)).contains("steering"));
+    let wanted = CreateService { switch: "none".parse().unwrap(), ..service("nat", 1) };
+    assert_eq!(refused(bed.create_service(wanted)), "there is no switch none");
+    let mut wanted = service("nat", 1);
+    wanted.instance.configuration = "nonsense".into();
+    assert!(refused(bed.create_service(wanted)).contains("rejected"));
+    // A box of the name of an instance is there already.
+    bed.create_box(process("nat-2", "drop")).unwrap();
+    assert_eq!(refused(bed.create_service(service("nat", 2))), "a box named nat-2 already exists");
+    assert_eq!(boxes(&bed), ["ids-1", "nat-2"]);
+
+    let create = |wanted: CreateChain| refused(bed.create_chain(wanted));
+    assert!(create(chain("web", &[])).contains("at least one service"));
+    assert!(create(chain("web", &["ids"; 33])).contains("at most 32"));
+    assert_eq!(create(chain("web", &["ads"])), "there is no service ads");
+    assert!(create(CreateChain { both_ways: true, ..chain("web", &["ids"]) }).contains("starts at"));
+    assert_eq!(
+        create(CreateChain { to: "won".parse().unwrap(), ..chain("web", &["ids"]) }),
+        "switch lan has no port won"
+    );
+    let from_uplink = |name| CreateChain { from: Some("uplink".parse().unwrap()), ..chain(name, &["ids"]) };
+    bed.create_chain(from_uplink("web")).unwrap();
+    assert!(create(from_uplink("dns")).contains("packets from port uplink take chain web already"));
+    assert_eq!(create(from_uplink("web")), "a chain named lan/web already exists");
+    let other = chain("dns", &["ids"]);
+    assert!(refused(bed.set_chain(&lan(), &"web".parse().unwrap(), other.clone())).contains("can't change"));
+    assert_eq!(refused(bed.set_chain(&lan(), &"dns".parse().unwrap(), other)), "switch lan has no chain dns");
+    assert_eq!(ordered(&bed), ["ids: ids-1; web = ids > wan"]);
+}

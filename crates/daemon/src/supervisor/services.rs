@@ -1,0 +1,563 @@
+//! Services: boxes of one definition that the packets of chains pass.
+//!
+//! The instances with the numbers 1 to N are those that a service of N replicas has. Others are drained: they get no new
+//! flows, and are removed when they have none left, or when their time is over.
+
+use super::boxes::{Making, check_box, check_sizes, relied_on};
+use super::claims::Claim;
+use super::managed_box::ManagedBox;
+use super::operation::Operation;
+use super::state::Supervisor;
+use super::steering::instance_of;
+use crate::error::OperationError;
+use crate::service_error::ServiceError;
+use crate::store::{Action, StoreChange, StoredInstance, StoredService, StoredSwitch};
+use api::{
+    Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateService, Destination, EventKind,
+    Install, InstanceStatus, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName, PortRequest, ScaleService,
+    ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time, with_causes,
+};
+use protocol::fabric::{SteeringReply, orders};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The definition of a service with everything that follows from its switch, whose owner is given.
+pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<CreateService, ServiceError> {
+    let CreateService { name, switch, instance, faces, replicas, may_send_to } = &mut request;
+    if *replicas == 0 || *replicas > MAX_REPLICAS {
+        return Err(ServiceError::Replicas(*replicas));
+    }
+    let long = |_| ServiceError::LongName(name.clone());
+    CreateService::instance_name(name, MAX_REPLICAS).map_err(long)?;
+    instance.name = name.as_str().parse().map_err(long)?;
+    if instance.owner == Owner::default() {
+        instance.owner = owner.clone();
+    } else if instance.owner != *owner {
+        let (switch, of, wanted) = (switch.clone(), owner.clone(), instance.owner.clone());
+        return Err(ServiceError::Owner { switch, of, wanted });
+    }
+    let count = usize::from(faces.port_count()).max(instance.ports.len());
+    instance.ports.resize(count, PortRequest::default());
+    for (number, port) in (0u8..).zip(&mut instance.ports) {
+        if port.mac.is_some() {
+            return Err(ServiceError::Address(number));
+        }
+        let is_face = faces.ports().any(|face| face == number);
+        let at_switch = Attachment::Switch(switch.clone());
+        match &port.attach {
+            Attachment::Nothing if is_face => {}
+            other if is_face && *other == at_switch => {}
+            _ if is_face => return Err(ServiceError::Face(number)),
+            Attachment::Pipe(_) => return Err(ServiceError::Pipe(number)),
+            Attachment::Nothing | Attachment::Switch(_) => {}
+        }
+        if is_face {
+            port.attach = at_switch;
+            // Packets of others pass it.
+            port.limits.transparent = true;
+        }
+    }
+    match may_send_to.len() {
+        count if count > MAX_DESTINATIONS => Err(ServiceError::Destinations(count)),
+        _ => Ok(request),
+    }
+}
+
+/// A definition as it is stored: its instances have the text and the files.
+fn without_texts(mut definition: CreateService) -> CreateService {
+    definition.instance.configuration = String::new();
+    definition.instance.files = Vec::new();
+    definition
+}
+
+impl Supervisor {
+    /// Creates a service with its instances. On failure none of them exists.
+    pub fn create_service(&self, mut request: CreateService) -> Result<ServiceStatus, OperationError> {
+        self.adopt_service(&mut request)?;
+        self.refuse_while_draining()?;
+        let owner = self.steering_switch(&request.switch)?.definition.owner;
+        let request = completed(request, &owner)?;
+        let name = request.name.clone();
+        let claims = self.claims_to_make(&request)?;
+        self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
+            self.make_service(operation, request, None)
+        })?;
+        self.show_service(&name)
+    }
+
+    /// The claims of an operation that creates a service.
+    pub(super) fn claims_to_make(&self, request: &CreateService) -> Result<Vec<Claim>, OperationError> {
+        let mut claims = vec![Claim::change(&request.name), Claim::change(&request.switch)];
+        claims.extend(relied_on(&request.instance));
+        for number in 1..=request.replicas {
+            let name = CreateService::instance_name(&request.name, number);
+            let name = name.map_err(|_| ServiceError::LongName(request.name.clone()))?;
+            claims.push(Claim::change(&name));
+        }
+        Ok(claims)
+    }
+
+    /// Creates a service as a step of an operation, possibly of a stack. Its definition is complete.
+    pub(super) fn make_service(
+        &self,
+        operation: &mut Operation,
+        request: CreateService,
+        stack: Option<&StackName>,
+    ) -> Result<(), OperationError> {
+        let (name, switch) = (request.name.clone(), request.switch.clone());
+        if self.find_service(&name).is_some() {
+            return Err(OperationError::Exists(Subject::from(&name)));
+        }
+        let at = self.steering_switch(&switch)?;
+        self.check_destinations(&at, &request)?;
+        self.check_instance(&request)?;
+        let mut stored = StoredService {
+            definition: without_texts(request.clone()),
+            instances: Vec::new(),
+            stack: stack.cloned(),
+            created: Time::now(),
+        };
+        self.0.journal.owners.set(&name, request.instance.owner.clone());
+        for number in 1..=request.replicas {
+            let made = self.make_instance(operation, &stored, &request.instance, number)?;
+            stored.instances.push(made);
+        }
+        self.change_steering(operation, &switch, |steering| steering.services.push(stored))?;
+        let count = instances(request.replicas);
+        let message = format!("service {name} was created at switch {switch} with {count}");
+        operation.note(EventKind::ServiceCreated, &name, message);
+        Ok(())
+    }
+
+    /// Checks the configuration of a service once for all instances.
+    pub(super) fn check_instance(&self, request: &CreateService) -> Result<(), OperationError> {
+        let instance = &request.instance;
+        check_sizes(&instance.configuration, &instance.files)?;
+        check_box(instance)?;
+        self.fabric_of(&instance.owner)?;
+        let destinations: Vec<Destination> = request.may_send_to.iter().cloned().collect();
+        self.check_for(instance, &destinations, &instance.configuration, &instance.files)
+    }
+
+    /// Returns an error if instances may send to something that their switch does not have.
+    fn check_destinations(&self, at: &StoredSwitch, request: &CreateService) -> Result<(), OperationError> {
+        let switch = &at.definition.name;
+        let ports = self.port_names(switch)?;
+        let is_there = |destination: &&Destination| match destination {
+            Destination::Service(name) => *name == request.name || at.steering.service(name).is_some(),
+            Destination::Port(name) => ports.contains(name),
+        };
+        match request.may_send_to.iter().find(|destination| !is_there(destination)) {
+            Some(missing) => Err(ServiceError::NoDestination(switch.clone(), missing.clone()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The names of the ports of a switch.
+    pub(super) fn port_names(&self, switch: &SwitchName) -> Result<BTreeSet<PortName>, OperationError> {
+        let described = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
+        Ok(described.into_iter().map(|found| found.port.name).collect())
+    }
+
+    fn make_instance(
+        &self,
+        operation: &mut Operation,
+        stored: &StoredService,
+        instance: &CreateBox,
+        number: u16,
+    ) -> Result<StoredInstance, OperationError> {
+        let service = &stored.definition.name;
+        let name = CreateService::instance_name(service, number)
+            .map_err(|_| ServiceError::LongName(service.clone()))?;
+        let wanted = CreateBox { name: name.clone(), ..instance.clone() };
+        let making =
+            Making { stack: stored.stack.clone(), writes: Vec::new(), service: Some(instance_of(stored)) };
+        self.make_box(operation, wanted, making)?;
+        Ok(StoredInstance { number, name, drain_until: None })
+    }
+
+    /// The definition of an instance with the text and the files that the instances have.
+    pub(super) fn instance_with_texts(&self, stored: &StoredService) -> Result<CreateBox, OperationError> {
+        let mut instance = stored.definition.instance.clone();
+        if let Some(first) = stored.instances.first() {
+            (instance.configuration, instance.files) = self.main_of(&first.name)?;
+        }
+        Ok(instance)
+    }
+
+    /// The claims of an operation that changes a service and its instances.
+    pub(super) fn claims_of_service(&self, name: &ServiceName) -> Vec<Claim> {
+        let mut claims = vec![Claim::change(name)];
+        if let Some((switch, stored)) = self.find_service(name) {
+            claims.push(Claim::change(&switch));
+            claims.extend(stored.instances.iter().flat_map(|there| self.claims_to_remove_box(&there.name)));
+        }
+        claims
+    }
+
+    /// Changes the number of instances of a service. Those that are too many are drained.
+    pub fn scale_service(
+        &self,
+        name: &ServiceName,
+        request: ScaleService,
+    ) -> Result<ServiceStatus, OperationError> {
+        self.stored_service(name)?;
+        self.operate(Action::Change, name, &|| self.claims_to_scale(name, request.replicas), |operation| {
+            self.scale(operation, name, request)?;
+            Ok(())
+        })?;
+        self.show_service(name)
+    }
+
+    /// The claims of an operation that gives a service this number of instances.
+    pub(super) fn claims_to_scale(&self, name: &ServiceName, replicas: u16) -> Vec<Claim> {
+        let mut claims = self.claims_of_service(name);
+        if let Some((_, stored)) = self.find_service(name) {
+            claims.extend(relied_on(&stored.definition.instance));
+        }
+        let new = (1..=replicas.min(MAX_REPLICAS)).map(|number| CreateService::instance_name(name, number));
+        claims.extend(new.flatten().map(|name| Claim::change(&name)));
+        claims
+    }
+
+    /// Changes the number of instances as a step of an operation.
+    pub(super) fn scale(
+        &self,
+        operation: &mut Operation,
+        name: &ServiceName,
+        ScaleService { replicas, drain_seconds }: ScaleService,
+    ) -> Result<(), OperationError> {
+        if replicas == 0 || replicas > MAX_REPLICAS {
+            return Err(ServiceError::Replicas(replicas).into());
+        }
+        let (switch, stored) = self.stored_service(name)?;
+        let before = stored.definition.replicas;
+        let is_missing = |number: &u16| !stored.instances.iter().any(|there| there.number == *number);
+        let missing: Vec<u16> = (1..=replicas).filter(is_missing).collect();
+        let mut made = Vec::new();
+        if !missing.is_empty() {
+            self.refuse_while_draining()?;
+            let instance = self.instance_with_texts(&stored)?;
+            for number in missing {
+                made.push(self.make_instance(operation, &stored, &instance, number)?);
+            }
+        }
+        let until = Time::from(Time::now().system() + Duration::from_secs(drain_seconds.into()));
+        self.change_steering(operation, &switch, |steering| {
+            let Some(stored) = steering.service_mut(name) else { return };
+            stored.definition.replicas = replicas;
+            stored.instances.extend(made);
+            stored.instances.sort_by_key(|instance| instance.number);
+            for instance in &mut stored.instances {
+                match instance.number > replicas {
+                    // One that is drained already keeps its time.
+                    true => drop(instance.drain_until.get_or_insert(until)),
+                    false => instance.drain_until = None,
+                }
+            }
+        })?;
+        if before != replicas {
+            let message =
+                format!("service {name} was scaled from {} to {}", instances(before), instances(replicas));
+            operation.note(EventKind::ServiceScaled, name, message);
+        }
+        Ok(())
+    }
+
+    /// Replaces the configuration of all instances of a service.
+    pub fn reload_service(
+        &self,
+        name: &ServiceName,
+        request: &Install,
+    ) -> Result<ServiceStatus, OperationError> {
+        let (_, stored) = self.stored_service(name)?;
+        let result = self.check_reload(&stored, request).and_then(|()| {
+            self.operate(Action::Change, name, &|| self.claims_of_service(name), |operation| {
+                self.reload(operation, name, request)
+            })
+        });
+        if let Err(failure @ OperationError::Refused(_)) = &result {
+            let message = format!("the configuration of service {name}: {}", with_causes(failure));
+            self.0.journal.note(EventKind::ConfigurationRefused, name, message);
+        }
+        result?;
+        self.show_service(name)
+    }
+
+    /// Checks another configuration of a service once for all instances.
+    pub(super) fn check_reload(
+        &self,
+        stored: &StoredService,
+        request: &Install,
+    ) -> Result<(), OperationError> {
+        let mut wanted = stored.definition.clone();
+        wanted.instance.configuration = request.configuration.clone();
+        wanted.instance.source = request.source.clone();
+        wanted.instance.files = request.files.clone();
+        self.check_instance(&wanted)
+    }
+
+    /// Replaces the configuration of all instances as a step of an operation. It was checked.
+    pub(super) fn reload(
+        &self,
+        operation: &mut Operation,
+        name: &ServiceName,
+        request: &Install,
+    ) -> Result<(), OperationError> {
+        let (switch, stored) = self.stored_service(name)?;
+        for managed in self.boxes_of_service(&stored) {
+            self.swap(operation, &managed, &ConfigurationName::main(), request)?;
+        }
+        self.put_source(operation, &switch, name, request.source.clone())?;
+        let message = format!("the configuration of service {name} was replaced");
+        operation.note(EventKind::ServiceReloaded, name, message);
+        Ok(())
+    }
+
+    /// Stores the name of the configuration of later instances.
+    fn put_source(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        name: &ServiceName,
+        source: Option<String>,
+    ) -> Result<(), OperationError> {
+        let mut stored = self.stored_switch(switch)?;
+        let Some(service) = stored.steering.service_mut(name) else { return Ok(()) };
+        let before = std::mem::replace(&mut service.definition.instance.source, source);
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        let (switch, name) = (switch.clone(), name.clone());
+        operation.undo_by(move |supervisor| {
+            let mut switches = supervisor.0.switches();
+            let stored = switches.get_mut(&switch);
+            if let Some(service) = stored.and_then(|stored| stored.steering.service_mut(&name)) {
+                service.definition.instance.source = before;
+            }
+        });
+        Ok(())
+    }
+
+    /// The boxes of a service, by number. The store may have set some aside.
+    pub(super) fn boxes_of_service(&self, stored: &StoredService) -> Vec<Arc<ManagedBox>> {
+        stored.instances.iter().filter_map(|instance| self.0.managed_box(&instance.name).ok()).collect()
+    }
+
+    /// Removes a service with its instances, if no chain leads through it, and no other service may send to it.
+    pub fn remove_unused_service(&self, name: &ServiceName) -> Result<(), OperationError> {
+        self.remove_service_if(name, |users| users.is_empty())
+    }
+
+    /// Removes a service with its instances, and the chains that lead through it.
+    pub fn remove_service(&self, name: &ServiceName) -> Result<(), OperationError> {
+        self.remove_service_if(name, |_| true)
+    }
+
+    fn remove_service_if(
+        &self,
+        name: &ServiceName,
+        accept: impl FnOnce(&[Subject]) -> bool,
+    ) -> Result<(), OperationError> {
+        let (_, stored) = self.stored_service(name)?;
+        for managed in self.boxes_of_service(&stored) {
+            self.interrupt_operation_on(&managed);
+        }
+        self.operate(Action::Remove, name, &|| self.claims_of_service(name), |operation| {
+            let (switch, _) = self.stored_service(name)?;
+            let users = users_of_service(&self.stored_switch(&switch)?, name);
+            if !accept(&users) {
+                return Err(OperationError::InUse(name.into(), users));
+            }
+            self.unmake_service(operation, name)
+        })
+    }
+
+    /// Removes a service, and the chains that lead through it, as a step of an operation. Its boxes go with the commit.
+    pub(super) fn unmake_service(
+        &self,
+        operation: &mut Operation,
+        name: &ServiceName,
+    ) -> Result<(), OperationError> {
+        let (switch, stored) = self.stored_service(name)?;
+        let mut gone = Vec::new();
+        self.change_steering(operation, &switch, |steering| {
+            steering.services.retain(|there| there.definition.name != *name);
+            let chains = steering.chains.extract_if(.., |chain| chain.definition.services.contains(name));
+            gone.extend(chains.map(|chain| chain.definition.name));
+        })?;
+        for chain in gone {
+            note_chain_removed(operation, &switch, &chain);
+        }
+        for managed in self.boxes_of_service(&stored) {
+            self.plan_removal(operation, &managed);
+            operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
+        }
+        operation.note(EventKind::ServiceRemoved, name, format!("service {name} was removed"));
+        Ok(())
+    }
+
+    /// Removes an instance that is drained. Nothing happens if it is not any more.
+    pub(super) fn remove_instance(
+        &self,
+        service: &ServiceName,
+        name: &BoxName,
+        (kind, message): (EventKind, String),
+    ) -> Result<(), OperationError> {
+        self.operate(Action::Change, service, &|| self.claims_of_service(service), |operation| {
+            let Some((switch, stored)) = self.find_service(service) else { return Ok(()) };
+            let is_it = |there: &&StoredInstance| there.name == *name && there.drain_until.is_some();
+            if stored.instances.iter().find(is_it).is_none() {
+                return Ok(());
+            }
+            self.change_steering(operation, &switch, |steering| {
+                if let Some(stored) = steering.service_mut(service) {
+                    stored.instances.retain(|there| there.name != *name);
+                }
+            })?;
+            if let Ok(managed) = self.0.managed_box(name) {
+                self.plan_removal(operation, &managed);
+                operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
+            }
+            operation.note(kind, service, message);
+            Ok(())
+        })
+    }
+
+    /// Lists the services, by name.
+    pub fn services(&self) -> Result<Vec<ServiceStatus>, OperationError> {
+        let mut found = Vec::new();
+        for stored in self.switches_with_steering() {
+            if stored.steering.services.is_empty() {
+                continue;
+            }
+            let reply = self.steering_reply(&stored.definition.name)?;
+            found.extend(stored.steering.services.iter().map(|service| service_status(service, &reply)));
+        }
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(found)
+    }
+
+    /// The state of a service.
+    pub fn show_service(&self, name: &ServiceName) -> Result<ServiceStatus, OperationError> {
+        let (switch, stored) = self.stored_service(name)?;
+        Ok(service_status(&stored, &self.steering_reply(&switch)?))
+    }
+}
+
+/// The chains that lead through a service, and the other services that may send to it.
+pub(super) fn users_of_service(at: &StoredSwitch, name: &ServiceName) -> Vec<Subject> {
+    let switch = &at.definition.name;
+    let chains = at.steering.chains.iter().filter(|chain| chain.definition.services.contains(name));
+    let chains = chains.map(|chain| Subject::from((switch, &chain.definition.name)));
+    let itself = Destination::Service(name.clone());
+    let others = at.steering.services.iter().filter(|there| there.definition.name != *name);
+    let others = others.filter(|there| there.definition.may_send_to.contains(&itself));
+    chains.chain(others.map(|there| Subject::from(&there.definition.name))).collect()
+}
+
+/// Records the event of a removed chain.
+pub(super) fn note_chain_removed(operation: &mut Operation, switch: &SwitchName, chain: &ChainName) {
+    let message = format!("chain {chain} of switch {switch} was removed");
+    operation.note(EventKind::ChainRemoved, (switch, chain), message);
+}
+
+fn instances(count: u16) -> String {
+    match count {
+        1 => "1 instance".into(),
+        count => format!("{count} instances"),
+    }
+}
+
+fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatus {
+    let definition = &stored.definition;
+    let found = reply.services.iter().find(|(name, _)| *name == definition.name);
+    let found = found.map_or(&[][..], |(_, instances)| instances);
+    let instance = |there: &StoredInstance| match found.iter().find(|status| status.name == there.name) {
+        Some(status) => InstanceStatus { draining: there.drain_until.is_some(), ..status.clone() },
+        None => InstanceStatus {
+            name: there.name.clone(),
+            up: false,
+            draining: there.drain_until.is_some(),
+            flows: 0,
+            packets: 0,
+            overruled: 0,
+        },
+    };
+    ServiceStatus {
+        name: definition.name.clone(),
+        switch: definition.switch.clone(),
+        owner: definition.instance.owner.clone(),
+        stack: stored.stack.clone(),
+        created: stored.created,
+        faces: definition.faces,
+        replicas: definition.replicas,
+        may_send_to: definition.may_send_to.clone(),
+        instances: stored.instances.iter().map(instance).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> CreateService {
+        CreateService {
+            name: "ids".parse().unwrap(),
+            switch: "lan".parse().unwrap(),
+            instance: CreateBox::new("x".parse().unwrap(), "drop"),
+            faces: "in=2,out=0".parse().unwrap(),
+            replicas: 2,
+            may_send_to: BTreeSet::new(),
+        }
+    }
+
+    #[test]
+    fn a_definition_is_completed() {
+        let owner: Owner = "alice".parse().unwrap();
+        let made = completed(service(), &owner).unwrap();
+        assert_eq!((made.instance.name.as_str(), &made.instance.owner), ("ids", &owner));
+        let ports: Vec<_> = made
+            .instance
+            .ports
+            .iter()
+            .map(|port| (port.attach.to_string(), port.limits.transparent))
+            .collect();
+        assert_eq!(ports, [("lan".into(), true), ("-".into(), false), ("lan".to_string(), true)]);
+        // As it is exported.
+        assert_eq!(completed(made.clone(), &owner), Ok(made));
+    }
+
+    #[test]
+    fn impossible_definitions_are_refused() {
+        let owner: Owner = "alice".parse().unwrap();
+        let refused = |change: &dyn Fn(&mut CreateService)| {
+            let mut request = service();
+            request.instance.ports = vec![PortRequest::default(); 3];
+            change(&mut request);
+            completed(request, &owner).unwrap_err().to_string()
+        };
+        let attach = |port: usize, to: &'static str| {
+            move |request: &mut CreateService| request.instance.ports[port].attach = to.parse().unwrap()
+        };
+        for (message, expected) in [
+            (refused(&|request| request.replicas = 0), "1 to 128"),
+            (refused(&|request| request.replicas = 129), "not 129"),
+            (refused(&|request| request.name = "i".repeat(60).parse().unwrap()), "too long"),
+            (refused(&|request| request.instance.owner = "bob".parse().unwrap()), "belongs to alice"),
+            (refused(&attach(2, "wan")), "port 2 of the instances is a face"),
+            (refused(&attach(0, "pipe:a")), "port 0 of the instances is a face"),
+            (refused(&attach(1, "pipe:a")), "which connects two boxes"),
+            (refused(&|request| request.instance.ports[1].mac = Some(Default::default())), "same Ethernet"),
+            (
+                refused(&|request| {
+                    let ports = (0..65).map(|number| format!("port:p{number}").parse().unwrap());
+                    request.may_send_to = ports.collect();
+                }),
+                "at most 64",
+            ),
+        ] {
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The services and chains of steering switches: they are stored with their switch, and each change gives the fabric the
+//! whole state of the switch.
+
+use super::managed_box::InstanceOf;
+use super::operation::Operation;
+use super::state::Supervisor;
+use crate::error::OperationError;
+use crate::store::{StoreChange, StoredService, StoredSteering, StoredSwitch};
+use api::{
+    ChainName, ChainStatus, Destination, EventKind, HopRates, HopTraffic, ServiceName, SwitchMode,
+    SwitchName, with_causes,
+};
+use protocol::fabric::{
+    FabricError, InstanceDefinition, ServiceDefinition, SteeringDefinition, SteeringReply,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What the instances of a service know of it.
+pub(super) fn instance_of(stored: &StoredService) -> Arc<InstanceOf> {
+    let definition = &stored.definition;
+    Arc::new(InstanceOf {
+        service: definition.name.clone(),
+        destinations: definition.may_send_to.iter().cloned().collect(),
+    })
+}
+
+impl Supervisor {
+    /// A steering switch.
+    pub(super) fn steering_switch(&self, name: &SwitchName) -> Result<StoredSwitch, OperationError> {
+        let stored = self.stored_switch(name)?;
+        match stored.definition.mode {
+            SwitchMode::Steering => Ok(stored),
+            _ => Err(FabricError::NotSteering(name.clone()).into()),
+        }
+    }
+
+    /// The service of this name, with its switch.
+    pub(super) fn find_service(&self, name: &ServiceName) -> Option<(SwitchName, StoredService)> {
+        self.0.switches().iter().find_map(|(switch, stored)| {
+            stored.steering.service(name).map(|found| (switch.clone(), found.clone()))
+        })
+    }
+
+    /// The service of this name, with its switch, or the error that there is none.
+    pub(super) fn stored_service(
+        &self,
+        name: &ServiceName,
+    ) -> Result<(SwitchName, StoredService), OperationError> {
+        self.find_service(name).ok_or_else(|| OperationError::NoService(name.clone()))
+    }
+
+    /// Returns an error if a switch has services.
+    pub(super) fn refuse_services(&self, name: &SwitchName) -> Result<(), OperationError> {
+        let services: Vec<ServiceName> = match self.0.switches().get(name) {
+            Some(stored) => {
+                stored.steering.services.iter().map(|found| found.definition.name.clone()).collect()
+            }
+            None => Vec::new(),
+        };
+        match services.is_empty() {
+            true => Ok(()),
+            false => Err(OperationError::HasServices(name.clone(), services)),
+        }
+    }
+
+    /// Changes the services and chains of a switch as a step of an operation.
+    pub(super) fn change_steering(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        change: impl FnOnce(&mut StoredSteering),
+    ) -> Result<(), OperationError> {
+        let _change = self.0.change();
+        let mut stored = self.steering_switch(switch)?;
+        let before = stored.steering.clone();
+        change(&mut stored.steering);
+        if stored.steering == before {
+            return Ok(());
+        }
+        let at = switch.clone();
+        operation.undo_by(move |supervisor| {
+            let _change = supervisor.0.change();
+            let Ok(mut stored) = supervisor.stored_switch(&at) else { return };
+            stored.steering = before;
+            // If the fabric has ended, the next one gets them as they were.
+            let _ = supervisor.order_steering(&stored);
+            supervisor.0.switches().insert(at, stored);
+        });
+        self.order_steering(&stored)?;
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        Ok(())
+    }
+
+    /// Gives the fabric the services and chains of a switch.
+    fn order_steering(&self, stored: &StoredSwitch) -> Result<(), OperationError> {
+        let (switch, steering) = (stored.definition.name.clone(), self.steering_definition(stored));
+        self.0.fabrics.set_steering(switch, steering)
+    }
+
+    fn steering_definition(&self, stored: &StoredSwitch) -> SteeringDefinition {
+        let boxes = self.0.boxes();
+        let service = |stored: &StoredService| ServiceDefinition {
+            name: stored.definition.name.clone(),
+            faces: stored.definition.faces,
+            destinations: stored.definition.may_send_to.iter().cloned().collect::<Vec<Destination>>(),
+            // The store may have set a box aside.
+            instances: stored
+                .instances
+                .iter()
+                .filter(|instance| boxes.contains_key(&instance.name))
+                .map(|instance| InstanceDefinition {
+                    name: instance.name.clone(),
+                    draining: instance.drain_until.is_some(),
+                })
+                .collect(),
+        };
+        SteeringDefinition {
+            services: stored.steering.services.iter().map(service).collect(),
+            chains: stored.steering.chains.iter().map(|chain| chain.definition.clone()).collect(),
+        }
+    }
+
+    /// Gives a switch in the fabric the services and chains that are stored. `is_adopted`: an earlier daemon may have given it
+    /// others.
+    pub(super) fn restore_steering(&self, stored: &StoredSwitch, is_adopted: bool) {
+        let is_empty = stored.steering.is_empty();
+        if stored.definition.mode != SwitchMode::Steering || (is_empty && !is_adopted) {
+            return;
+        }
+        if let Err(failure) = self.order_steering(stored)
+            && !is_empty
+        {
+            let switch = &stored.definition.name;
+            let message = format!(
+                "the services and chains of switch {switch} could not be restored: {}",
+                with_causes(&failure)
+            );
+            self.0.journal.note(EventKind::SteeringLost, switch, message);
+        }
+    }
+
+    /// Records which boxes are instances of the services of a switch, and who owns these.
+    pub(super) fn mark_instances(&self, stored: &StoredSwitch) {
+        for service in &stored.steering.services {
+            self.0.journal.owners.set(&service.definition.name, service.definition.instance.owner.clone());
+            let of = instance_of(service);
+            for instance in &service.instances {
+                // The store may have set it aside.
+                if let Ok(managed) = self.0.managed_box(&instance.name) {
+                    managed.inner().service = Some(of.clone());
+                }
+            }
+        }
+    }
+
+    /// The steering switches with services or chains that the caller may see.
+    pub(super) fn switches_with_steering(&self) -> Vec<StoredSwitch> {
+        let switches = self.0.switches();
+        let all = switches.values().filter(|stored| !stored.steering.is_empty());
+        all.filter(|stored| self.sees(&stored.definition.owner)).cloned().collect()
+    }
+
+    /// The state of the services and chains of a switch in the fabric.
+    pub(super) fn steering_reply(&self, switch: &SwitchName) -> Result<SteeringReply, OperationError> {
+        self.until_rebuilt(|| self.0.fabrics.steering(switch.clone()))
+    }
+}
+
+/// Measures the rates of the hops of chains.
+#[derive(Debug, Default)]
+pub(super) struct HopMeter(BTreeMap<(SwitchName, ChainName), HopSample>);
+
+#[derive(Debug)]
+struct HopSample {
+    at: Instant,
+    hops: Vec<[HopTraffic; 2]>,
+    rates: Vec<[HopRates; 2]>,
+}
+
+impl HopMeter {
+    /// Takes samples of all chains.
+    pub(super) fn advance<'a>(&mut self, now: Instant, chains: impl Iterator<Item = &'a ChainStatus>) {
+        let mut samples = BTreeMap::new();
+        for status in chains {
+            let key = (status.chain.switch.clone(), status.chain.name.clone());
+            let hops: Vec<[HopTraffic; 2]> = status.hops.iter().map(|hop| hop.traffic).collect();
+            let before = self.0.remove(&key).filter(|before| before.hops.len() == hops.len());
+            let rates = before.map_or(Vec::new(), |before| {
+                let seconds = now.saturating_duration_since(before.at).as_secs_f64();
+                let pairs = before.hops.iter().zip(&hops);
+                pairs.map(|(one, other)| [0, 1].map(|way| rates(one[way], other[way], seconds))).collect()
+            });
+            samples.insert(key, HopSample { at: now, hops, rates });
+        }
+        self.0 = samples;
+    }
+
+    /// The current rates of each hop of a chain.
+    pub(super) fn rates(&self, switch: &SwitchName, chain: &ChainName) -> Vec<[HopRates; 2]> {
+        let sample = self.0.get(&(switch.clone(), chain.clone()));
+        sample.map_or(Vec::new(), |sample| sample.rates.clone())
+    }
+}
+
+/// The rates between two samples. A counter that became smaller began again.
+fn rates(before: HopTraffic, after: HopTraffic, seconds: f64) -> HopRates {
+    let rate = |before: u64, after: u64| {
+        let more = after.checked_sub(before).unwrap_or(after);
+        if seconds > 0.0 { more as f64 / seconds } else { 0.0 }
+    };
+    HopRates {
+        packets: rate(before.packets, after.packets),
+        bits: 8.0 * rate(before.bytes, after.bytes),
+        lost: rate(before.lost, after.lost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::{CreateChain, HopStatus};
+    use std::time::Duration;
+
+    fn status(packets: u64, hops: usize) -> ChainStatus {
+        let traffic = HopTraffic { packets, bytes: 100 * packets, lost: packets / 10 };
+        let hop = HopStatus {
+            service: "ids".parse().unwrap(),
+            traffic: [traffic, HopTraffic::default()],
+            mean_ns: None,
+        };
+        ChainStatus {
+            chain: CreateChain {
+                name: "web".parse().unwrap(),
+                switch: "lan".parse().unwrap(),
+                services: vec!["ids".parse().unwrap(); hops],
+                from: None,
+                to: "wan".parse().unwrap(),
+                both_ways: false,
+            },
+            hops: vec![hop; hops],
+            left: [HopTraffic::default(); 2],
+        }
+    }
+
+    #[test]
+    fn rates_are_those_between_two_samples() {
+        let (mut meter, start) = (HopMeter::default(), Instant::now());
+        let chain = (&"lan".parse().unwrap(), &"web".parse().unwrap());
+        let mut at = |seconds, status: Option<ChainStatus>| {
+            meter.advance(start + Duration::from_secs(seconds), status.iter());
+            meter.rates(chain.0, chain.1)
+        };
+        assert!(at(0, Some(status(100, 1))).is_empty());
+        let forward = HopRates { packets: 50.0, bits: 40_000.0, lost: 5.0 };
+        assert_eq!(at(2, Some(status(200, 1))), [[forward, HopRates::default()]]);
+        // The fabric was restarted.
+        let again = HopRates { packets: 20.0, bits: 16_000.0, lost: 2.0 };
+        assert_eq!(at(3, Some(status(20, 1))), [[again, HopRates::default()]]);
+        assert!(at(4, Some(status(300, 2))).is_empty());
+        assert!(at(5, None).is_empty());
+        assert!(at(6, Some(status(300, 2))).is_empty());
+    }
+}
