@@ -267,6 +267,9 @@ impl<F: Forward> SwitchRunner<F> {
             } else {
                 target.driver.send_split(&mut self.batch, frames)
             };
+            if sent.as_ref().is_ok_and(|sent| sent.is_crowded) {
+                self.switch.forward_mut().note_crowded(*to, now);
+            }
             let count = sent.as_ref().map_or(0, |sent| sent.frames as usize);
             if count < frames.len() {
                 lost_on_the_way(&mut self.switch, &self.batch, frames.get(count..).unwrap_or_default());

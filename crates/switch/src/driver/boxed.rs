@@ -56,6 +56,12 @@ impl<Owner> BoxPort<Owner> {
         self.taken += frames;
     }
 
+    /// Whether the ring to the box is more than three quarters full.
+    fn is_crowded(&mut self) -> Result<bool, PortFault> {
+        let mark = self.port.slots() / 4;
+        Ok(self.port.room(mark)? < mark)
+    }
+
     /// Publishes sent frames to the box.
     fn publish(&mut self) {
         if self.port.publish() {
@@ -106,6 +112,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             sent.frames += 1;
             sent.bytes += frame.length() as u64;
         }
+        sent.is_crowded = self.is_crowded()?;
         self.publish();
         Ok(sent)
     }
@@ -130,6 +137,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             sent.frames += 1;
             sent.bytes += length;
         }
+        sent.is_crowded = self.is_crowded()?;
         self.publish();
         Ok(sent)
     }

@@ -66,6 +66,8 @@ pub struct Sent {
     pub bytes: u64,
     /// The device is down and accepts nothing until it is brought up again.
     pub down: bool,
+    /// The other end has little room left: less than a quarter of what it can have.
+    pub is_crowded: bool,
 }
 
 /// The other end of a port. A driver never blocks, and is used by one thread at a time.

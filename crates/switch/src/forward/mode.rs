@@ -71,6 +71,12 @@ impl Forward for ForwardingMode {
         }
     }
 
+    fn note_crowded(&mut self, port: PortId, now: u64) {
+        if let Self::Steering(steering) = self {
+            steering.note_crowded(port, now);
+        }
+    }
+
     fn count_lost(&mut self, tag: u64) {
         if let Self::Steering(steering) = self {
             steering.count_lost(tag);

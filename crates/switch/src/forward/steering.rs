@@ -596,6 +596,12 @@ impl Forward for Steering {
         }
     }
 
+    fn note_crowded(&mut self, port: PortId, now: u64) {
+        if let Some(key) = self.key(port) {
+            self.chains.note_crowded(key, now);
+        }
+    }
+
     fn count_lost(&mut self, tag: u64) {
         self.chains.count_lost(tag);
     }

@@ -20,6 +20,9 @@ const SWEEP: usize = 4;
 /// Earlier versions of a chain that are searched for the instances of a flow.
 const MAX_EARLIER: usize = 64;
 
+/// How long an instance counts as having little room left: about as long as it takes for some packets.
+const CROWDED_NS: u64 = 50_000;
+
 /// Seconds in which all records are looked at.
 const SWEEP_SECONDS: usize = 60;
 
@@ -115,6 +118,8 @@ pub struct Chains {
     homes: BTreeMap<u16, (u16, usize)>,
     /// Ports that are connected.
     up: BTreeSet<PortKey>,
+    /// Until when an instance counts as having little room left, in nanoseconds.
+    crowded_until: u64,
     seconds: u32,
 }
 
@@ -131,6 +136,7 @@ impl Chains {
             defaults: BTreeMap::new(),
             homes: BTreeMap::new(),
             up: BTreeSet::new(),
+            crowded_until: 0,
             seconds: 0,
         }
     }
@@ -353,7 +359,44 @@ impl Chains {
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
         let version = chain.version;
         let Some(record) = self.record(hash, version, now) else { return Step::LookUp };
+        if self.crowded_until > now
+            && let Some(first) = first
+            && self.is_crowded_later(record, version, first, now)
+        {
+            return self.lose_at_entry(version, first, reverse);
+        }
         self.deliver(record, first, reverse, length, now)
+    }
+
+    /// Notes that the instance behind a port has little room left. What a chain sends there later would be lost after other
+    /// functions have worked on it, so the chain takes no packets of these flows for a moment.
+    pub(crate) fn note_crowded(&mut self, port: PortKey, now: u64) {
+        let Some(Role { service, slot, .. }) = self.role(port) else { return };
+        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
+        if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
+            instance.crowded_until = now + CROWDED_NS;
+            self.crowded_until = instance.crowded_until;
+        }
+    }
+
+    /// Whether an instance of a flow after its first one has little room left.
+    #[cold]
+    fn is_crowded_later(&self, record: u32, version: u32, first: usize, now: u64) -> bool {
+        let hops = self.versions.hops(version).unwrap_or_default();
+        (0..).zip(hops).any(|(hop, service)| {
+            let service = self.services.get(usize::from(*service)).and_then(Option::as_ref);
+            let instance = service.and_then(|service| service.get(self.records.slot(record, hop)));
+            hop != first && instance.is_some_and(|instance| instance.crowded_until > now)
+        })
+    }
+
+    #[cold]
+    fn lose_at_entry(&mut self, version: u32, first: usize, reverse: bool) -> Step {
+        let version = self.versions.get_mut(version);
+        if let Some(counters) = version.and_then(|version| version.counters.get_mut(first)) {
+            counters[usize::from(reverse)].lost += 1;
+        }
+        Step::Lose(Reason::CONGESTED)
     }
 
     /// Sends a frame to an instance of a service, outside of any chain.
