@@ -123,6 +123,11 @@ pub trait Driver: Send {
         None
     }
 
+    /// Whether the other end has less than a quarter of the room that it can have.
+    fn is_crowded(&mut self) -> bool {
+        false
+    }
+
     /// Frames that the other end has accepted and that wait to be received here, if the driver holds any itself.
     fn waiting(&self) -> u64 {
         0
@@ -188,6 +193,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn due_in(&self) -> Option<Duration> {
         (**self).due_in()
+    }
+
+    fn is_crowded(&mut self) -> bool {
+        (**self).is_crowded()
     }
 
     fn waiting(&self) -> u64 {

@@ -104,8 +104,8 @@ pub trait Forward: Send {
     /// Notes that a port has a driver that works, until [`flush_port`](Self::flush_port).
     fn resume_port(&mut self, _port: PortId) {}
 
-    /// Notes that the other end of a port has little room left.
-    fn note_crowded(&mut self, _port: PortId, _now: u64) {}
+    /// Notes whether the other end of a port has little room left.
+    fn set_crowded(&mut self, _port: PortId, _is_crowded: bool) {}
 
     /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
     fn count_lost(&mut self, _tag: u64) {}
@@ -148,8 +148,8 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
         (**self).resume_port(port);
     }
 
-    fn note_crowded(&mut self, port: PortId, now: u64) {
-        (**self).note_crowded(port, now);
+    fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
+        (**self).set_crowded(port, is_crowded);
     }
 
     fn count_lost(&mut self, tag: u64) {

@@ -71,9 +71,9 @@ impl Forward for ForwardingMode {
         }
     }
 
-    fn note_crowded(&mut self, port: PortId, now: u64) {
+    fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
         if let Self::Steering(steering) = self {
-            steering.note_crowded(port, now);
+            steering.set_crowded(port, is_crowded);
         }
     }
 

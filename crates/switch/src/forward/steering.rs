@@ -596,9 +596,9 @@ impl Forward for Steering {
         }
     }
 
-    fn note_crowded(&mut self, port: PortId, now: u64) {
+    fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
         if let Some(key) = self.key(port) {
-            self.chains.note_crowded(key, now);
+            self.chains.set_crowded(key, is_crowded);
         }
     }
 

@@ -21,8 +21,6 @@ pub(super) struct Instance {
     pub(super) ports: [PortKey; 2],
     pub(super) is_draining: bool,
     pub(super) is_up: bool,
-    /// Until when it counts as having little room left, in nanoseconds.
-    pub(super) crowded_until: u64,
     /// Flows that are assigned to it.
     pub(super) flows: u64,
     /// Packets sent to it.
@@ -56,7 +54,6 @@ impl Service {
                 ports: instance.ports,
                 is_draining: instance.is_draining,
                 is_up: is_up(instance.ports),
-                crowded_until: 0,
                 flows,
                 packets,
                 overruled,

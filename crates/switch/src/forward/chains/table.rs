@@ -20,9 +20,6 @@ const SWEEP: usize = 4;
 /// Earlier versions of a chain that are searched for the instances of a flow.
 const MAX_EARLIER: usize = 64;
 
-/// How long an instance counts as having little room left: about as long as it takes for some packets.
-const CROWDED_NS: u64 = 50_000;
-
 /// Seconds in which all records are looked at.
 const SWEEP_SECONDS: usize = 60;
 
@@ -118,8 +115,8 @@ pub struct Chains {
     homes: BTreeMap<u16, (u16, usize)>,
     /// Ports that are connected.
     up: BTreeSet<PortKey>,
-    /// Until when an instance counts as having little room left, in nanoseconds.
-    crowded_until: u64,
+    /// Ports of instances that have little room left.
+    crowded: BTreeSet<PortKey>,
     seconds: u32,
 }
 
@@ -136,7 +133,7 @@ impl Chains {
             defaults: BTreeMap::new(),
             homes: BTreeMap::new(),
             up: BTreeSet::new(),
-            crowded_until: 0,
+            crowded: BTreeSet::new(),
             seconds: 0,
         }
     }
@@ -229,6 +226,7 @@ impl Chains {
             true => self.up.insert(port),
             false => self.up.remove(&port),
         };
+        self.crowded.remove(&port);
         if has_changed
             && let Some(Role { service, slot, .. }) = self.role(port)
             && let Some(service) = self.services.get_mut(usize::from(service)).and_then(Option::as_mut)
@@ -359,34 +357,33 @@ impl Chains {
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
         let version = chain.version;
         let Some(record) = self.record(hash, version, now) else { return Step::LookUp };
-        if self.crowded_until > now
+        if !self.crowded.is_empty()
             && let Some(first) = first
-            && self.is_crowded_later(record, version, first, now)
+            && self.is_crowded_later(record, version, first, reverse)
         {
             return self.lose_at_entry(version, first, reverse);
         }
         self.deliver(record, first, reverse, length, now)
     }
 
-    /// Notes that the instance behind a port has little room left. What a chain sends there later would be lost after other
-    /// functions have worked on it, so the chain takes no packets of these flows for a moment.
-    pub(crate) fn note_crowded(&mut self, port: PortKey, now: u64) {
-        let Some(Role { service, slot, .. }) = self.role(port) else { return };
-        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
-        if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
-            instance.crowded_until = now + CROWDED_NS;
-            self.crowded_until = instance.crowded_until;
-        }
+    /// Notes whether a port has little room left. What a chain sends there would be lost after other functions have worked on
+    /// it, so the chain takes no packets of these flows until there is room.
+    pub(crate) fn set_crowded(&mut self, port: PortKey, is_crowded: bool) {
+        match is_crowded && self.role(port).is_some() {
+            true => self.crowded.insert(port),
+            false => self.crowded.remove(&port),
+        };
     }
 
     /// Whether an instance of a flow after its first one has little room left.
     #[cold]
-    fn is_crowded_later(&self, record: u32, version: u32, first: usize, now: u64) -> bool {
+    fn is_crowded_later(&self, record: u32, version: u32, first: usize, reverse: bool) -> bool {
         let hops = self.versions.hops(version).unwrap_or_default();
         (0..).zip(hops).any(|(hop, service)| {
             let service = self.services.get(usize::from(*service)).and_then(Option::as_ref);
             let instance = service.and_then(|service| service.get(self.records.slot(record, hop)));
-            hop != first && instance.is_some_and(|instance| instance.crowded_until > now)
+            let port = instance.map(|instance| instance.ports[usize::from(reverse)]);
+            hop != first && port.is_some_and(|port| self.crowded.contains(&port))
         })
     }
 
