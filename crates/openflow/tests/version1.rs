@@ -172,7 +172,12 @@ fn entries_are_reported_as_they_were_added() {
         &[0, 11, 0, 16, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4],
     ]
     .concat();
-    for (matching, priority) in [(to_web_server(), 9), (ANY, 8)] {
+    // IPv6 has no addresses in the match, but the other fields.
+    let mut ip6 = to_web_server();
+    ip6[..4].copy_from_slice(&(0x38_20ffu32 & !(1 << 4 | 1 << 5 | 1 << 7 | 1 << 21)).to_be_bytes());
+    ip6[22..25].copy_from_slice(&[0x86, 0xdd, 0x20]);
+    ip6[32..36].fill(0);
+    for (matching, priority) in [(to_web_server(), 9), (ANY, 8), (ip6, 7)] {
         assert_eq!(controller.ask(14, &flow_mod(&matching, 0, priority, 0, &actions)), []);
         let flows = controller.flows();
         let flow = flows.iter().find(|flow| flow[52..54] == u16::to_be_bytes(priority)).expect("the entry");

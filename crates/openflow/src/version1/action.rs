@@ -124,7 +124,11 @@ fn set(matching: &Match, field: Field, value: u128) -> Action {
     let is = |field: Field, wanted: u128| {
         matching.get(field).is_some_and(|(value, mask)| value == wanted && mask == field.ones())
     };
-    let is_there = is(Field::EthType, 0x0800)
+    let is_there = match field {
+        Field::Ipv4Src | Field::Ipv4Dst => is(Field::EthType, 0x0800),
+        _ => is(Field::EthType, 0x0800) || is(Field::EthType, 0x86dd),
+    };
+    let is_there = is_there
         && match field {
             Field::TcpSrc | Field::TcpDst => is(Field::IpProto, 6),
             Field::UdpSrc | Field::UdpDst => is(Field::IpProto, 17),

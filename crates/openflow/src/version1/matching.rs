@@ -32,6 +32,8 @@ const VLAN_PRESENT: u128 = 0x1000;
 
 const IP4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
+/// The version does not mention IPv6, whose packets have some of the fields; other switches match these too.
+const IP6: u16 = 0x86dd;
 
 /// Reads a match, and whether it ignores no field: such entries come before all others (3.4). Fields that the packets of the
 /// match don't have are ignored.
@@ -77,7 +79,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<(Match, bool), ErrorCode> 
         }
     };
     match eth_type {
-        IP4 => {
+        IP4 | IP6 => {
             add(is_set(NW_TOS), Field::IpDscp, u128::from(tos >> 2));
             add(is_set(NW_PROTO), Field::IpProto, protocol.into());
         }
@@ -107,9 +109,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<(Match, bool), ErrorCode> 
 /// The fields of the ports, or of type and code.
 fn transport(eth_type: u16, protocol: Option<u8>) -> Option<[Field; 2]> {
     match (eth_type, protocol) {
-        (IP4, Some(6)) => Some([Field::TcpSrc, Field::TcpDst]),
-        (IP4, Some(17)) => Some([Field::UdpSrc, Field::UdpDst]),
+        (IP4 | IP6, Some(6)) => Some([Field::TcpSrc, Field::TcpDst]),
+        (IP4 | IP6, Some(17)) => Some([Field::UdpSrc, Field::UdpDst]),
         (IP4, Some(1)) => Some([Field::Icmpv4Type, Field::Icmpv4Code]),
+        (IP6, Some(58)) => Some([Field::Icmpv6Type, Field::Icmpv6Code]),
         _ => None,
     }
 }
@@ -135,7 +138,7 @@ pub(super) fn write(writer: &mut Writer, matching: &Match) {
         ARP => (0, take(Field::ArpOp, NW_PROTO)),
         _ => (take(Field::IpDscp, NW_TOS) << 2, take(Field::IpProto, NW_PROTO)),
     };
-    let ports = transport(eth_type, u8::try_from(protocol).ok().filter(|_| eth_type == IP4));
+    let ports = transport(eth_type, u8::try_from(protocol).ok());
     let ports = ports.map_or([0, 0], |[source, destination]| {
         [take(source, TP_SRC) as u16, take(destination, TP_DST) as u16]
     });
