@@ -105,6 +105,8 @@ impl Engine {
         Ok(())
     }
 
+    #[cold]
+    #[inline(never)]
     fn answer(&mut self, request: &Request) -> Result<Vec<u8>, RequestError> {
         match *request {
             Request::Install { name, configuration } => self.install(name, configuration),
@@ -114,6 +116,9 @@ impl Engine {
                 let removed = self.configurations.remove(index).router.account();
                 self.past.add(&removed);
                 self.past.add_lost(Reason::REMOVED.name().into(), removed.waiting);
+                self.publisher.past.add_account(&removed);
+                self.publisher.past.add_lost(Reason::REMOVED, removed.waiting);
+                self.publish_account();
                 Ok(Vec::new())
             }
             Request::Read { name, handler, argument } => {
@@ -149,6 +154,7 @@ impl Engine {
         found.ok_or_else(|| RequestError::NoConfiguration(name.into()))
     }
 
+    #[cold]
     fn install(&mut self, name: &str, text: &str) -> Result<Vec<u8>, RequestError> {
         let running = self.configurations.iter_mut().find(|configuration| configuration.name == name);
         let rejected =
@@ -170,9 +176,11 @@ impl Engine {
         if let Some(installed) = self.configurations.iter_mut().find(|installed| installed.name == name) {
             self.prepared.execute(name, &mut installed.router);
         }
+        self.publish_account();
         Ok(boundary::Diagnostic::encode(&diagnostics::for_mailbox(&warnings, file(name))))
     }
 
+    #[cold]
     fn check(&self, text: &str) -> Vec<u8> {
         let compiled = compile(&self.context, file(""), text);
         let found =
@@ -180,6 +188,7 @@ impl Engine {
         boundary::Diagnostic::encode(&diagnostics::for_mailbox(&found, file("")))
     }
 
+    #[cold]
     fn stats(&self) -> Stats {
         let heap = self.context.platform.heap_use();
         let (drops, account) = self.packet_account();
