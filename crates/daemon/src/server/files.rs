@@ -7,7 +7,7 @@ use super::respond::{ErrorResponse, answer};
 use super::uploads::{Uploads, UsedUploads};
 use crate::caller::Caller;
 use crate::supervisor::Supervisor;
-use api::{BoxName, ErrorCode, File, Stack, UploadName, UploadedFile};
+use api::{BoxName, CreateService, ErrorCode, File, Stack, UploadName, UploadedFile};
 use axum::extract::{FromRef, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -68,8 +68,9 @@ impl Files {
 
     /// The same for all boxes of a stack.
     pub(super) async fn load_stack(&self, stack: &mut Stack) -> Result<UsedUploads, ErrorResponse> {
-        self.load(stack.boxes.iter_mut().map(|wanted| (&mut wanted.uploads, &mut wanted.files)).collect())
-            .await
+        let instances = stack.services.iter_mut().map(|service| &mut service.instance);
+        let all = stack.boxes.iter_mut().chain(instances);
+        self.load(all.map(|wanted| (&mut wanted.uploads, &mut wanted.files)).collect()).await
     }
 
     /// Takes memory for the stored files of a stack's boxes, which are compared with those of the request one box at a time.
@@ -78,7 +79,9 @@ impl Files {
         supervisor: Supervisor,
         stack: &Stack,
     ) -> Result<(), ErrorResponse> {
-        let boxes: Vec<BoxName> = stack.boxes.iter().map(|wanted| wanted.name.clone()).collect();
+        let mut boxes: Vec<BoxName> = stack.boxes.iter().map(|wanted| wanted.name.clone()).collect();
+        let first = stack.services.iter().map(|service| CreateService::instance_name(&service.name, 1));
+        boxes.extend(first.flatten());
         let Json(bytes) = answer(supervisor, move |supervisor| supervisor.bytes_to_compare(&boxes)).await?;
         self.memory.take_in_time(bytes).await
     }

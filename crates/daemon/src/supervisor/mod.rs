@@ -35,6 +35,7 @@ mod services;
 mod sharing;
 #[cfg(test)]
 mod simulation;
+mod stack_services;
 mod stacks;
 mod state;
 mod status;
