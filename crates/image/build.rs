@@ -1,23 +1,26 @@
-//! Builds the guest workspace and leaves its images where the library embeds them.
+//! Builds the guest workspace and leaves its images, and their sources, where the library embeds them.
 //!
 //! The guest has a target folder of its own, inside this crate's output folder: it follows
 //! CARGO_TARGET_DIR, and the two cargos never wait for each other's lock. What the outer cargo says about
 //! flags and wrappers is not for the guest.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rustc_demangle::demangle;
 
 /// Packages of the guest workspace that are images.
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 47] = [
+const SOURCES: [&str; 50] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -38,6 +41,8 @@ const SOURCES: [&str; 47] = [
     "crates/flow-elements/src",
     "crates/flow/Cargo.toml",
     "crates/flow/src",
+    "crates/function/Cargo.toml",
+    "crates/function/src",
     "crates/header-elements/Cargo.toml",
     "crates/header-elements/src",
     "crates/lookup/Cargo.toml",
@@ -65,7 +70,14 @@ const SOURCES: [&str; 47] = [
     "guest/link.rs",
     "guest/memory",
     "guest/probe",
+    "guest/runtime",
 ];
+
+/// What of it projects of functions do not need: the other images.
+const OTHER_IMAGES: [&str; 3] = ["guest/box", "guest/corpus", "guest/probe"];
+
+/// What they need besides: the settings that the packages of the workspace share.
+const WORKSPACE: &str = "Cargo.toml";
 
 /// The column of the names of symbols in the map of lld.
 const SYMBOL_COLUMN: usize = 65;
@@ -118,6 +130,12 @@ fn main() {
         Err(error) => fail(&format!("cargo can't be started for the box image: {error}")),
     }
     println!("cargo::rustc-env=IMAGE_PROFILE={profile}");
+    println!("cargo::rerun-if-changed={}", root.join(WORKSPACE).display());
+    let sources = Path::new(&out).join("sources.gz");
+    match archive(&root).and_then(|archive| fs::write(&sources, archive)) {
+        Ok(()) => println!("cargo::rustc-env=IMAGE_SOURCES={}", sources.display()),
+        Err(error) => fail(&format!("the sources of the box image: {error}")),
+    }
     let profile_folder = target.join("x86_64-unknown-linux-gnu").join(folder);
     match write_symbols(&profile_folder, &profile_folder.join("clickbox"), Path::new(&out)) {
         Ok(fingerprint) => println!("cargo::rustc-env=IMAGE_FINGERPRINT={fingerprint}"),
@@ -161,6 +179,38 @@ fn write_symbols(profile: &Path, image: &Path, out: &Path) -> io::Result<String>
     let beside_the_program = out.ancestors().nth(3).ok_or(io::ErrorKind::NotFound)?;
     fs::write(beside_the_program.join("clickbox.symbols"), symbols)?;
     Ok(fingerprint)
+}
+
+/// The sources that a project of a function is built with, compressed: for each file the length of its path and of its
+/// contents, 32 bits each, then both.
+fn archive(root: &Path) -> io::Result<Vec<u8>> {
+    let mut files = vec![root.join(WORKSPACE)];
+    let needed = SOURCES.iter().filter(|source| !OTHER_IMAGES.contains(source));
+    needed.map(|source| root.join(source)).try_for_each(|source| collect(&source, &mut files))?;
+    files.sort();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    for file in files {
+        let path = file.strip_prefix(root).map_err(io::Error::other)?.to_string_lossy().into_owned();
+        let contents = fs::read(&file)?;
+        for length in [path.len(), contents.len()] {
+            encoder.write_all(&u32::try_from(length).map_err(io::Error::other)?.to_le_bytes())?;
+        }
+        encoder.write_all(path.as_bytes())?;
+        encoder.write_all(&contents)?;
+    }
+    encoder.finish()
+}
+
+/// Finds the sources in a folder.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if path.is_dir() {
+        return fs::read_dir(path)?.try_for_each(|entry| collect(&entry?.path(), files));
+    }
+    let is_source = |extension: &OsStr| ["ld", "lock", "rs", "toml"].iter().any(|known| extension == *known);
+    if path.extension().is_some_and(is_source) {
+        files.push(path.to_path_buf());
+    }
+    Ok(())
 }
 
 fn fail(reason: &str) -> ! {

@@ -277,6 +277,10 @@ operations! {
     REMOVE_UPLOAD: "remove_upload" Delete "/v1/uploads/{upload}",
         Nothing, Nothing => Nothing, [NotFound Busy], Create;
 
+    /// Returns an image that a box runs in place of the built-in one.
+    IMAGE: "image" Get "/v1/images/{image}",
+        Nothing, Nothing => Bytes, [NotFound Store Timeout], Read;
+
     /// Lists the boxes, by name.
     LIST_BOXES: "list_boxes" Get "/v1/boxes",
         Nothing, Nothing => Json<Vec<BoxStatus>>, [], Read;

@@ -73,7 +73,7 @@ pub struct PortLayout {
     /// Their size in bytes.
     pub buffers_size: usize,
     /// The index of the first buffer that the port starts with; in a shared pool, among those assigned to the box.
-    pub first: u16,
+    pub first: u32,
 }
 
 /// The layout of a shared region: the control area, then the rings of each port, then the buffers.
@@ -100,13 +100,12 @@ impl RegionLayout {
         let slots_in_all: usize = ports.iter().map(|slots| 2 * slots.count() as usize).sum();
         let buffers = control::SIZE + ports.iter().map(rings).sum::<usize>();
         let buffers_size = slots_in_all * BUFFER_SIZE;
-        let (mut receive, mut first) = (control::SIZE, 0u16);
+        let (mut receive, mut first) = (control::SIZE, 0);
         let lay_out = |&slots: &Slots| {
             let transmit = receive + slots.bytes();
             let port = PortLayout { slots, receive, transmit, buffers, buffers_size, first };
             receive += rings(&slots);
-            // Sixteen ports with the longest rings use all buffer numbers.
-            first = first.wrapping_add(2 * slots.count() as u16);
+            first += 2 * slots.count();
             port
         };
         let ports = ports.iter().map(lay_out).collect();
@@ -144,7 +143,7 @@ mod tests {
             let layout = RegionLayout::new(&[slots; MAX_PORTS]).unwrap();
             let (mut end, mut first) = (control::SIZE, 0);
             for port in &layout.ports {
-                assert_eq!((port.receive, u32::from(port.first)), (end, first));
+                assert_eq!((port.receive, port.first), (end, first));
                 assert!(port.receive + slots.bytes() <= port.transmit && port.transmit % 64 == 0);
                 end = (port.transmit + slots.bytes()).next_multiple_of(PAGE);
                 first += 2 * slots.count();

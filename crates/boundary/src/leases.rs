@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Bits per word.
-const BITS: u16 = 64;
+const BITS: u32 = 64;
 
 /// The region that a box shares with its host, owned by the program of the box.
 ///
@@ -70,7 +70,7 @@ pub struct BufferLeases {
 impl BufferLeases {
     fn new(buffers: Mapped) -> Self {
         let pool = PoolLayout::in_bytes(buffers.size());
-        Self { buffers, pool, leased: vec![0; pool.buffers().div_ceil(BITS.into()) as usize] }
+        Self { buffers, pool, leased: vec![0; pool.buffers().div_ceil(BITS) as usize] }
     }
 
     /// Prefetches the first bytes of a packet for reading.
@@ -83,7 +83,7 @@ impl BufferLeases {
 
     /// Prefetches a buffer that `length` bytes will be written to.
     #[inline(always)]
-    pub fn prefetch_fill(&self, buffer: u16, length: usize) {
+    pub fn prefetch_fill(&self, buffer: u32, length: usize) {
         if let Ok(base) = self.pool.buffer(buffer) {
             let offset = usize::from(PoolLayout::packet_offset(buffer, length));
             self.buffers.prefetch_writes(base + offset, length.min(BUFFER_SIZE));
@@ -98,7 +98,7 @@ impl BufferLeases {
         let base = range.start - usize::from(packet.offset);
         let memory = self.buffers.pointer(base, BUFFER_SIZE)?;
         let (word, bit) =
-            (self.leased.get_mut(usize::from(packet.buffer / BITS))?, 1 << (packet.buffer % BITS));
+            (self.leased.get_mut((packet.buffer / BITS) as usize)?, 1 << (packet.buffer % BITS));
         if *word & bit != 0 {
             return None;
         }
@@ -112,12 +112,12 @@ impl BufferLeases {
 
     /// Ends the lease of a buffer and returns its number, or `None` if it is not a leased buffer of this pool.
     #[inline(always)]
-    pub fn end_lease(&mut self, bytes: &'static mut [u8]) -> Option<u16> {
+    pub fn end_lease(&mut self, bytes: &'static mut [u8]) -> Option<u32> {
         let first = self.buffers.pointer(0, BUFFER_SIZE)?.as_ptr() as usize;
         let offset = (bytes.as_ptr() as usize).checked_sub(first)?;
         let whole = bytes.len() == BUFFER_SIZE && offset.is_multiple_of(BUFFER_SIZE);
-        let number = u16::try_from(offset / BUFFER_SIZE).ok().filter(|_| whole)?;
-        let (word, bit) = (self.leased.get_mut(usize::from(number / BITS))?, 1 << (number % BITS));
+        let number = u32::try_from(offset / BUFFER_SIZE).ok().filter(|_| whole)?;
+        let (word, bit) = (self.leased.get_mut((number / BITS) as usize)?, 1 << (number % BITS));
         let was_leased = *word & bit != 0;
         *word &= !bit;
         was_leased.then_some(number)
@@ -128,7 +128,7 @@ impl BufferLeases {
     #[inline]
     pub fn length(&self, packet: Descriptor) -> Option<usize> {
         let range = self.pool.range(packet).ok()?;
-        let word = self.leased.get(usize::from(packet.buffer / BITS))?;
+        let word = self.leased.get((packet.buffer / BITS) as usize)?;
         (word & 1 << (packet.buffer % BITS) == 0).then_some(range.len())
     }
 
@@ -174,8 +174,8 @@ mod tests {
         region(buffers * BUFFER_SIZE).split(&[port(0, buffers)]).unwrap().1
     }
 
-    fn packet(buffer: u16, offset: u16, length: u16) -> Descriptor {
-        Descriptor { buffer, offset, length, flags: 0 }
+    fn packet(buffer: u32, offset: u16, length: u32) -> Descriptor {
+        Descriptor { buffer, offset, length, meta: 0 }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
     fn only_a_leased_buffer_can_be_returned() {
         let (mut leases, mut others) = (leases(4), self::leases(4));
         for impossible in
-            [packet(4, 0, 1), packet(u16::MAX, 0, 1), packet(0, 2000, 49), packet(0, u16::MAX, 9)]
+            [packet(4, 0, 1), packet(u32::MAX, 0, 1), packet(0, 2000, 49), packet(0, u16::MAX, 9)]
         {
             assert!(leases.lease(impossible).is_none() && leases.length(impossible).is_none());
         }
@@ -236,7 +236,7 @@ mod tests {
     fn hostile_descriptors_never_make_leases_overlap() {
         let (mut leases, mut random, mut out) = (leases(100), Random::new(5), Vec::new());
         for _ in 0..20_000 {
-            let named = Descriptor::from_bits(random.next() & 0x0000_07ff_07ff_007f);
+            let named = Descriptor::from_bits(random.next() & 0x0000_07ff_7ff0_007f);
             if let Some((bytes, range)) = leases.lease(named) {
                 assert!(
                     range.end <= bytes.len()

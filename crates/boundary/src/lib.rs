@@ -17,6 +17,7 @@
 
 extern crate alloc;
 
+mod answer;
 mod boot;
 mod codec;
 mod crash;
@@ -33,8 +34,10 @@ mod port;
 mod ring;
 mod source;
 mod status;
+mod tags;
 mod version;
 
+pub use answer::{Answer, MAX_DESTINATION};
 pub use boot::{BootError, BootInfo, CpuFeatures, MemoryKind, MemoryRegion, PlatformKind, PortInfo};
 pub use codec::DecodeError;
 pub use crash::{CrashBatch, CrashCause, CrashPacket, CrashPage, CrashReport, Registers, fault};
@@ -55,4 +58,5 @@ pub use ring::{
 };
 pub use source::{PayloadTail, SourceRegion};
 pub use status::{BoxState, StatusPage};
+pub use tags::BufferTags;
 pub use version::{NOTE_NAME, NOTE_TYPE, NoteError, PROTOCOL, VersionNote};

@@ -13,8 +13,9 @@ pub const MAX_SLOTS: u32 = 2048;
 /// costs 4 KB.
 pub const BUFFER_SIZE: usize = 2048;
 
-/// Maximum buffers of a pool: a descriptor holds a 16-bit buffer number.
-pub const MAX_BUFFERS: u32 = 1 << 16;
+/// Maximum buffers of a pool: 128 boxes with 512 slots in each of two rings. A box cannot make its host reserve more
+/// memory than that. A descriptor could name eight times as many.
+pub const MAX_BUFFERS: u32 = 1 << 17;
 
 const _: () = assert!(2 * MAX_SLOTS * MAX_PORTS as u32 <= MAX_BUFFERS);
 

@@ -1,7 +1,9 @@
 //! The owner of each buffer in a pool that several boxes share, as recorded by the host.
 
 use crate::ring::{Descriptor, PoolLayout};
+use crate::tags::BufferTags;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use core::sync::atomic::AtomicU16;
@@ -22,19 +24,22 @@ pub type PoolMember = NonZeroU16;
 pub struct BufferOwners {
     pool: PoolLayout,
     holders: Box<[AtomicU16]>,
+    /// What the host notes of the buffers while boxes have them.
+    tags: Arc<BufferTags>,
 }
 
 impl BufferOwners {
     /// A pool of `bytes` bytes whose buffers have no owner.
     pub fn new(bytes: usize) -> Self {
         let pool = PoolLayout::in_bytes(bytes);
-        Self { pool, holders: (0..pool.buffers()).map(|_| AtomicU16::new(0)).collect() }
+        let holders = (0..pool.buffers()).map(|_| AtomicU16::new(0)).collect();
+        Self { pool, holders, tags: Arc::new(BufferTags::new(pool.buffers())) }
     }
 
     /// Assigns `count` free buffers to a box, or returns `None` if there are fewer.
-    pub fn take(&self, holder: PoolMember, count: usize) -> Option<Vec<u16>> {
+    pub fn take(&self, holder: PoolMember, count: usize) -> Option<Vec<u32>> {
         let mut taken = Vec::with_capacity(count);
-        for (number, owner) in (0u16..=u16::MAX).zip(&self.holders) {
+        for (number, owner) in (0u32..).zip(&self.holders) {
             if taken.len() == count {
                 break;
             }
@@ -61,7 +66,7 @@ impl BufferOwners {
     /// with nothing changed, if one of the buffers does not belong to its box, or if the packet is not inside its
     /// buffer.
     #[inline(always)]
-    pub(crate) fn exchange(&self, from: PoolMember, packet: Descriptor, to: PoolMember, spare: u16) -> bool {
+    pub(crate) fn exchange(&self, from: PoolMember, packet: Descriptor, to: PoolMember, spare: u32) -> bool {
         let sound = self.pool.range(packet).is_ok()
             && self.holder(packet.buffer) == from.get()
             && self.holder(spare) == to.get();
@@ -72,15 +77,26 @@ impl BufferOwners {
         sound
     }
 
+    /// What the host notes of the buffers.
+    pub(crate) fn tags(&self) -> &Arc<BufferTags> {
+        &self.tags
+    }
+
+    /// Whether a buffer belongs to a box.
+    #[inline(always)]
+    pub(crate) fn owns(&self, holder: PoolMember, buffer: u32) -> bool {
+        self.holder(buffer) == holder.get()
+    }
+
     /// The owner of a buffer, 0 for none.
     #[inline(always)]
-    fn holder(&self, buffer: u16) -> u16 {
-        self.holders.get(usize::from(buffer)).map_or(0, |owner| owner.load(Relaxed))
+    fn holder(&self, buffer: u32) -> u16 {
+        self.holders.get(buffer as usize).map_or(0, |owner| owner.load(Relaxed))
     }
 
     #[inline(always)]
-    fn set(&self, buffer: u16, holder: u16) {
-        if let Some(owner) = self.holders.get(usize::from(buffer)) {
+    fn set(&self, buffer: u32, holder: u16) {
+        if let Some(owner) = self.holders.get(buffer as usize) {
             owner.store(holder, Relaxed);
         }
     }
@@ -116,9 +132,9 @@ mod tests {
         let mut moved = 0;
         for _ in 0..50_000 {
             let word = random.next();
-            let packet = Descriptor::from_bits(word & 0x0000_0fff_03ff_003f);
+            let packet = Descriptor::from_bits(word & 0x0000_0fff_3ff0_003f);
             let (from, to) = (holder(1 + (word >> 50) as u16 % 3), holder(1 + (word >> 40) as u16 % 3));
-            moved += u32::from(holders.exchange(from, packet, to, (random.next() % 70) as u16));
+            moved += u32::from(holders.exchange(from, packet, to, (random.next() % 70) as u32));
         }
         assert!(moved > 1_000);
         assert_eq!([1, 2, 3].map(|number| holders.give_back(holder(number))), [20; 3]);

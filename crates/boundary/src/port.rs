@@ -6,6 +6,7 @@ use crate::memory::{CACHE_LINE, Mapped, SharedMemory};
 use crate::owners::{BufferOwners, PoolMember};
 use crate::ring::{Consumer, CorruptIndex, Descriptor, DescriptorError, PoolLayout, Producer, RingError};
 use crate::source::{PayloadTail, SourceRegion};
+use crate::tags::BufferTags;
 use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
@@ -67,6 +68,8 @@ pub struct HostPort<Owner> {
     pool: PoolLayout,
     /// The box's membership in a shared pool.
     member: Option<(Arc<BufferOwners>, PoolMember)>,
+    /// What is noted of the buffers while the box has them; `None` if nothing is.
+    tags: Option<Arc<BufferTags>>,
     /// Keeps alive the memory that contains the rings.
     owner: Owner,
 }
@@ -79,7 +82,7 @@ impl<Owner> HostPort<Owner> {
         port.to_box.fill(layout.first);
         // The box is the producer of the transmit ring, but the host fills it with its initial buffers.
         let transmit = part(region, layout.transmit, layout.slots.bytes())?;
-        Producer::new(transmit, layout.slots)?.fill(layout.first.wrapping_add(layout.slots.count() as u16));
+        Producer::new(transmit, layout.slots)?.fill(layout.first + layout.slots.count());
         Ok(port)
     }
 
@@ -97,6 +100,7 @@ impl<Owner> HostPort<Owner> {
             buffers: part(region, layout.buffers, layout.buffers_size)?,
             pool: PoolLayout::in_bytes(layout.buffers_size),
             member: None,
+            tags: None,
             owner,
         })
     }
@@ -108,18 +112,30 @@ impl<Owner> HostPort<Owner> {
         layout: &PortLayout,
         buffers: Mapped,
         (holders, holder): (Arc<BufferOwners>, PoolMember),
-        own: &[u16],
+        own: &[u32],
         owner: Owner,
     ) -> Result<Self, RingError> {
         let (slots, ring) = (layout.slots, |offset| part(region, offset, layout.slots.bytes()));
-        let first = usize::from(layout.first);
+        let first = layout.first as usize;
         let mut own = own.iter().copied().skip(first).take(2 * slots.count() as usize);
         let mut to_box = Producer::new(ring(layout.receive)?, slots)?;
         to_box.fill_with(own.by_ref());
         Producer::new(ring(layout.transmit)?, slots)?.fill_with(own);
         let from_box = Consumer::new(ring(layout.transmit)?, slots)?;
         let pool = PoolLayout::in_bytes(buffers.size());
-        Ok(Self { to_box, from_box, buffers, pool, member: Some((holders, holder)), owner })
+        Ok(Self { to_box, from_box, buffers, pool, member: Some((holders, holder)), tags: None, owner })
+    }
+
+    /// The number of buffers that the rings refer to.
+    pub fn buffer_count(&self) -> u32 {
+        self.pool.buffers()
+    }
+
+    /// Notes a tag for each packet from now on. All ports of a box are given the same `tags`, because a packet can leave
+    /// through another port than the one through which it came. Boxes that share a pool share its tags.
+    pub fn note_tags(&mut self, tags: &Arc<BufferTags>) {
+        let shared = self.member.as_ref().map(|(holders, _)| holders.tags());
+        self.tags = Some(shared.unwrap_or(tags).clone());
     }
 
     /// The number of packets that can be sent to the box now.
@@ -132,12 +148,18 @@ impl<Owner> HostPort<Owner> {
     /// ring is full according to the last [`room`](Self::room), or if the packet is longer than a buffer.
     #[inline]
     pub fn send(&mut self, packet: &[u8]) -> Result<bool, PortFault> {
-        self.send_parts(packet, None)
+        self.send_parts(packet, None, 0)
     }
 
-    /// Like [`send`](Self::send), for a packet of which only the head was copied out of its source.
+    /// Like [`send`](Self::send), for a packet of which only the head was copied out of its source. `tag` is noted while
+    /// the box has the packet.
     #[inline(always)]
-    pub fn send_parts(&mut self, head: &[u8], rest: Option<PayloadTail>) -> Result<bool, PortFault> {
+    pub fn send_parts(
+        &mut self,
+        head: &[u8],
+        rest: Option<PayloadTail>,
+        tag: u64,
+    ) -> Result<bool, PortFault> {
         let length = head.len() + rest.map_or(0, |rest| rest.length());
         let hint = |spare: Descriptor, length| {
             let start = self.pool.buffer(spare.buffer).ok()?;
@@ -167,7 +189,10 @@ impl<Owner> HostPort<Owner> {
         if let Some(rest) = rest {
             rest.copy_to(&self.buffers, start + head.len());
         }
-        Ok(self.to_box.push(Descriptor { buffer: spare.buffer, offset, length: length as u16, flags: 0 }))
+        if let Some(tags) = &self.tags {
+            tags.set(spare.buffer, tag);
+        }
+        Ok(self.to_box.push(Descriptor { buffer: spare.buffer, offset, length: length as u32, meta: 0 }))
     }
 
     /// Makes sent packets visible to the box. Returns true if it sleeps and its doorbell must be rung.
@@ -206,13 +231,25 @@ impl<Owner> HostPort<Owner> {
         }
         let slot = self.from_box.position();
         let Some(descriptor) = self.from_box.pop() else { return Ok(None) };
-        Ok(Some(TakenPacket { range: self.pool.range(descriptor)?, slot }))
+        let range = self.pool.range(descriptor)?;
+        Ok(Some(TakenPacket { range, slot, tag: self.take_tag(descriptor.buffer), meta: descriptor.meta }))
+    }
+
+    /// Takes what was noted of a packet that came back. A box can name buffers of others in a shared pool: it gets nothing
+    /// for them.
+    #[inline(always)]
+    fn take_tag(&self, buffer: u32) -> u64 {
+        match (&self.tags, &self.member) {
+            (None, _) => 0,
+            (Some(_), Some((holders, holder))) if !holders.owns(*holder, buffer) => 0,
+            (Some(tags), _) => tags.take(buffer),
+        }
     }
 
     /// Gives the box another buffer for one that moved with its packet to another box
     /// ([`take_ownership`](Self::take_ownership)). Must be called before [`release`](Self::release).
     #[inline]
-    pub fn replace_buffer(&mut self, slot: u32, spare: u16) {
+    pub fn replace_buffer(&mut self, slot: u32, spare: u32) {
         self.from_box.replace_buffer(slot, spare);
     }
 
@@ -223,19 +260,28 @@ impl<Owner> HostPort<Owner> {
 
     /// Takes over a packet with its buffer from a [pool peer](Self::pool_peer). `head` bytes of the packet precede the
     /// tail. Returns the buffer that the other box gets in exchange. Returns `None` if a buffer does not belong to its
-    /// box, or if the ring is full; the packet must then be [sent](Self::send_parts).
+    /// box, or if the ring is full; the packet must then be [sent](Self::send_parts). `tag` is as in `send_parts`.
     #[inline]
-    pub fn take_ownership(&mut self, from: PoolMember, head: usize, rest: PayloadTail) -> Option<u16> {
+    pub fn take_ownership(
+        &mut self,
+        from: PoolMember,
+        head: usize,
+        rest: PayloadTail,
+        tag: u64,
+    ) -> Option<u32> {
         let (holders, to) = self.member.as_ref()?;
         let spare = self.to_box.spare()?.buffer;
         let start = rest.start().checked_sub(head)?;
         let packet = Descriptor {
-            buffer: u16::try_from(start / BUFFER_SIZE).ok()?,
+            buffer: u32::try_from(start / BUFFER_SIZE).ok()?,
             offset: (start % BUFFER_SIZE) as u16,
-            length: u16::try_from(head + rest.length()).ok()?,
-            flags: 0,
+            length: u32::try_from(head + rest.length()).ok()?,
+            meta: 0,
         };
         let sound = holders.exchange(from, packet, *to, spare);
+        if let Some(tags) = self.tags.as_ref().filter(|_| sound) {
+            tags.set(packet.buffer, tag);
+        }
         (sound && self.to_box.push(packet)).then_some(spare)
     }
 
@@ -290,7 +336,7 @@ impl<Owner> HostPort<Owner> {
             });
             match packet {
                 Some(packet) if sound => {
-                    other.to_box.push(Descriptor { flags: 0, ..packet });
+                    other.to_box.push(Descriptor { meta: 0, ..packet });
                     passed.packets += 1;
                     passed.bytes += u64::from(packet.length);
                 }
@@ -321,7 +367,7 @@ impl<Owner> HostPort<Owner> {
                     let (length, offset) =
                         (packet.length, PoolLayout::packet_offset(spare.buffer, from.len()));
                     self.buffers.copy_to(from.start, &other.buffers, to + usize::from(offset), from.len());
-                    other.to_box.push(Descriptor { buffer: spare.buffer, offset, length, flags: 0 });
+                    other.to_box.push(Descriptor { buffer: spare.buffer, offset, length, meta: 0 });
                     passed.packets += 1;
                     passed.bytes += u64::from(length);
                 }
@@ -380,6 +426,10 @@ pub struct TakenPacket {
     pub range: Range<usize>,
     /// Its slot, for [`HostPort::replace_buffer`].
     pub slot: u32,
+    /// What was noted when the box got the buffer; 0 if nothing was.
+    pub tag: u64,
+    /// The metadata of its descriptor.
+    pub meta: u16,
 }
 
 /// The result of [`HostPort::pass`].
@@ -546,7 +596,7 @@ mod tests {
                 let mut sent = Vec::new();
                 for number in 0..50 {
                     let spare = sends.spare().unwrap();
-                    buffers.write(usize::from(spare.buffer) * BUFFER_SIZE + 100, &[round as u8, number]);
+                    buffers.write(spare.buffer as usize * BUFFER_SIZE + 100, &[round as u8, number]);
                     assert!(sends.push(Descriptor { offset: 100, length: 2, ..spare }));
                     sent.push(spare.buffer);
                 }
@@ -574,17 +624,17 @@ mod tests {
         let there = from.available(64).unwrap();
         to.room(there).unwrap();
         for _ in 0..there {
-            let Ok(Some(TakenPacket { range, slot })) = from.take() else { continue };
+            let Ok(Some(TakenPacket { range, slot, .. })) = from.take() else { continue };
             let head = range.len().min(2);
             let mut bytes = [0; 2];
             from.buffers.read(range.start, &mut bytes[..head]);
             let rest = origin.tail(range.start + head..range.end);
-            match to.take_ownership(pool_peer, head, rest) {
+            match to.take_ownership(pool_peer, head, rest, 0) {
                 Some(spare) => {
                     left.push((slot, spare));
                     handed_over += 1;
                 }
-                None => drop(to.send_parts(&bytes[..head], Some(rest)).unwrap()),
+                None => drop(to.send_parts(&bytes[..head], Some(rest), 0).unwrap()),
             }
         }
         to.publish();
@@ -603,7 +653,7 @@ mod tests {
                 sends.free(64).unwrap();
                 for number in 0..50 {
                     let spare = sends.spare().unwrap();
-                    buffers.write(usize::from(spare.buffer) * BUFFER_SIZE + 100, &[round as u8, number, 7]);
+                    buffers.write(spare.buffer as usize * BUFFER_SIZE + 100, &[round as u8, number, 7]);
                     assert!(sends.push(Descriptor { offset: 100, length: 3, ..spare }));
                     sent.push(spare.buffer);
                 }
@@ -622,6 +672,41 @@ mod tests {
         });
     }
 
+    /// A tag comes back once, with the buffer in which the box got the packet, through whichever port.
+    #[test]
+    fn a_tag_belongs_to_the_buffer_in_which_a_packet_was_given() {
+        with_region(|region, layout| {
+            let mut port = HostPort::new(&region, &layout, ()).unwrap();
+            let tags = Arc::new(BufferTags::new(port.buffer_count()));
+            port.note_tags(&tags);
+            let (mut receives, mut sends) = box_side(&region, &layout);
+            assert_eq!(port.room(3), Ok(64));
+            for tag in [7, 0, 9] {
+                assert_eq!(port.send_parts(&[1; 60], None, tag), Ok(true));
+            }
+            port.publish();
+            receives.available(3).unwrap();
+            sends.free(4).unwrap();
+            // In the buffer that it came in, in another one, and twice.
+            let mut given = Vec::new();
+            for _ in 0..3 {
+                let spare = sends.borrow().unwrap();
+                given.push(receives.exchange(spare.buffer).unwrap());
+            }
+            let foreign = sends.borrow().unwrap();
+            let answer = crate::Answer::Port(5).to_meta();
+            sends.push(Descriptor { meta: answer, ..given[2] });
+            sends.push(given[1]);
+            sends.push(Descriptor { length: 60, ..foreign });
+            sends.push(given[2]);
+            sends.publish();
+            port.available(4).unwrap();
+            let mut back = || port.take().unwrap().map(|packet| (packet.tag, packet.meta)).unwrap();
+            assert_eq!([back(), back(), back(), back()], [(9, answer), (0, 0), (0, 0), (0, 0)]);
+            assert_eq!(tags.take(given[0].buffer), 7);
+        });
+    }
+
     /// Boxes that name buffers of others lose the packet, and own as many buffers as before.
     #[test]
     fn boxes_that_name_foreign_buffers_keep_their_own() {
@@ -632,7 +717,7 @@ mod tests {
             for _ in 0..3_000 {
                 for (_, sends) in &mut sides {
                     for _ in 0..sends.free(64).unwrap().min(random.next() as u32 % 20) {
-                        let lie = Descriptor::from_bits(random.next() & 0x0000_0fff_03ff_01ff);
+                        let lie = Descriptor::from_bits(random.next() & 0x0000_0fff_3ff0_01ff);
                         let honest = Descriptor { length: 60, ..sends.spare().unwrap() };
                         sends.push(if random.next().is_multiple_of(3) { lie } else { honest });
                     }
@@ -642,7 +727,7 @@ mod tests {
                 faulty += right.pass(&mut left, 1000).unwrap().faulty;
                 for (_, sends) in &mut sides {
                     for _ in 0..sends.free(64).unwrap().min(random.next() as u32 % 9) {
-                        sends.push(Descriptor::from_bits(random.next() & 0x0000_0fff_03ff_01ff));
+                        sends.push(Descriptor::from_bits(random.next() & 0x0000_0fff_3ff0_01ff));
                     }
                     sends.publish();
                 }
@@ -650,7 +735,7 @@ mod tests {
                 switch(&mut right, &mut left);
                 for (receives, _) in &mut sides {
                     for _ in 0..receives.available(64).unwrap() {
-                        let lie = (random.next() % 300) as u16;
+                        let lie = (random.next() % 300) as u32;
                         let _ = if random.next().is_multiple_of(50) {
                             receives.exchange(lie)
                         } else {

@@ -5,7 +5,7 @@ use core::fmt;
 
 /// Version of everything in this crate that both sides must agree on. Any change of a layout or of a message requires a
 /// new version.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// Name of the ELF note, including its terminating zero.
 pub const NOTE_NAME: &[u8; 9] = b"Clickbox\0";
@@ -48,7 +48,7 @@ impl fmt::Display for NoteError {
             Self::Version { found } => {
                 write!(
                     f,
-                    "the image has version {found} of the protocol, this program knows version {PROTOCOL}"
+                    "the image has version {found} of the interface between boxes and host, this program has version {PROTOCOL}: build it again with the sources of this program"
                 )
             }
         }

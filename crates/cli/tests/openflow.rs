@@ -11,6 +11,7 @@ use openflow::message::{
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use support::planes::{Planes, until};
 use support::{Daemon, TIMEOUT};
@@ -148,8 +149,8 @@ fn a_controller_steers_packets() {
     let daemon = Daemon::start("openflow");
     let create = ["switch", "create", "lan", "--controller", "ADDRESS", "--mode", "steering"];
     let with = |address: &'static str| create.map(|word| if word == "ADDRESS" { address } else { word });
-    daemon.check(&with("tls:127.0.0.1:1"), 2, &["TLS are not supported yet"]);
-    daemon.check(&with("ptcp:6653"), 2, &["does not listen for controllers yet"]);
+    daemon.check(&with("udp:127.0.0.1:1"), 2, &["`tcp:ADDRESS:PORT` or `tls:ADDRESS:PORT`"]);
+    daemon.check(&with("ptcp:0"), 2, &["a number from 1 to 65535"]);
     daemon.check(&with("tcp:127.0.0.1:1")[..5], 2, &["it needs the mode steering"]);
     let create = create.map(|word| if word == "ADDRESS" { address.as_str() } else { word });
     daemon.check(&create, 0, &[]);
@@ -235,6 +236,87 @@ fn a_switch_without_its_controller_forwards_as_a_bridge_if_it_should() {
     assert_eq!(count(&daemon, "sink-closed/c.count"), 0);
     daemon.until(&["switch", "show", "closed"], "flow_miss");
     daemon.until(&["switch", "show", "closed"], "Connection refused");
+}
+
+/// A free port of this host.
+fn port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+}
+
+/// Connects to a switch that listens.
+fn connect(port: u16) -> TcpStream {
+    let begin = Instant::now();
+    loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(begin.elapsed() < TIMEOUT, "the switch does not listen: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn controllers_connect_to_switches_with_tls_and_without() {
+    let made = rcgen::generate_simple_self_signed(["switch".to_string()]).expect("a certificate");
+    let folder = std::env::temp_dir().join(format!("clickbox-openflow-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("a file");
+        path.to_str().expect("a path").to_string()
+    };
+    let certificate = file("certificate.pem", &made.cert.pem());
+    let key = file("key.pem", &made.signing_key.serialize_pem());
+    let options = [
+        "--controller-certificate",
+        &certificate,
+        "--controller-key",
+        &key,
+        "--controller-authority",
+        &certificate,
+    ];
+    let daemon = Daemon::start_with("openflow-listens", &options);
+    let (plain, protected) = (port(), port());
+    let (first, second) = (format!("ptcp:{plain}"), format!("ptls:{protected}:127.0.0.1"));
+    let create = ["switch", "create", "lan", "--mode", "steering", "--controller", &first];
+    daemon.check(&[&create[..], &["--controller", &second]].concat(), 0, &[]);
+    let mut controller = Controller { stream: connect(plain), unread: Vec::new() };
+    controller.send(&Message::Hello(Hello { versions: Some(1 << VERSION) }));
+    controller.wait(|message| matches!(message, Message::Hello(_)).then_some(()));
+    daemon.until(&["switch", "show", "lan"], "equal");
+    // Without a certificate nothing is said.
+    let mut stranger = connect(protected);
+    stranger.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    stranger.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).expect("the switch reads");
+    let mut said = Vec::new();
+    let _ = stranger.read_to_end(&mut said);
+    assert_eq!(said.first(), Some(&21), "only an alert: {said:02x?}");
+    daemon.until(&["switch", "show", "lan"], "TLS failed");
+    daemon.check(
+        &["switch", "show", "lan"],
+        0,
+        &[&format!("ptcp:{plain}:127.0.0.1"), &format!("ptls:{protected}:127.0.0.1")],
+    );
+    drop(daemon);
+    std::fs::remove_dir_all(&folder).expect("a folder");
+}
+
+#[test]
+fn certificates_for_controllers_are_checked_at_the_start() {
+    let start = |options: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_clickbox"))
+            .args(["launcher", "--socket", "/nonexistent/launcher.sock"])
+            .args(options)
+            .output()
+            .expect("the program");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = start(&["--controller-certificate", "/nonexistent/c.pem"]);
+    assert!(code == Some(2) && text.contains("--controller-key"), "{text}");
+    let files = ["--controller-certificate", "/dev/null", "--controller-key", "/dev/null"];
+    let (code, text) = start(&[&files[..], &["--controller-authority", "/dev/null"]].concat());
+    assert!(code == Some(2) && text.contains("/dev/null"), "{text}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::service_error::ServiceError;
 use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
-    ApiError, BoxName, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, MAX_CONTROLLERS,
-    Owner, PortName, Right, ServiceName, StackName, Subject, SwitchName,
+    ApiError, BoxName, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, ImageDigest,
+    MAX_CONTROLLERS, Owner, PortName, Right, ServiceName, StackName, Subject, SwitchName,
 };
 use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
@@ -62,6 +62,8 @@ pub enum OperationError {
     NoEntry(i64),
     /// The box has written no file of this name.
     NoFile(BoxName, String),
+    /// No box of the caller runs this image.
+    NoImage(ImageDigest),
     /// The box has not crashed.
     NoCrash(BoxName),
     /// An object of this kind and name already exists.
@@ -140,6 +142,8 @@ pub enum RequestError {
     DuplicateFlow(SwitchName),
     /// The stack defines a box twice.
     DuplicateBox(BoxName),
+    /// The image of a box is an upload, which was not read.
+    ImageUpload,
     /// The request would remove the main configuration.
     RemoveMain,
     /// The path of a capture file is relative.
@@ -235,6 +239,7 @@ impl OperationError {
             | Self::NoAddress(..)
             | Self::NoEntry(_)
             | Self::NoFile(..)
+            | Self::NoImage(_)
             | Self::NoCrash(_) => ErrorCode::NotFound,
             Self::Exists(_) | Self::Foreign(_) => ErrorCode::Exists,
             Self::State { .. }
@@ -338,6 +343,7 @@ impl fmt::Display for OperationError {
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
+            Self::NoImage(image) => write!(f, "no box runs the image {image}: upload its file"),
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
             Self::Exists(object) => {
                 write!(f, "a {} named {} already exists", object.kind(), object.name())
@@ -456,6 +462,7 @@ impl fmt::Display for RequestError {
                 "a flow of switch {name} has a timeout: only flows without one are part of a definition; add it with clickbox flow add"
             ),
             Self::DuplicateFlow(name) => write!(f, "switch {name} has the same flow twice"),
+            Self::ImageUpload => f.write_str("the image must be uploaded before the request"),
             Self::OwnExternal(name) => {
                 write!(
                     f,
@@ -607,6 +614,7 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
         | FabricError::NoAddress(..)
         | FabricError::NoFile(..)
         | FabricError::NoFlow(..)
+        | FabricError::NoImage(_)
         | FabricError::NoHandler(..) => ErrorCode::NotFound,
         FabricError::Exists(_) => ErrorCode::Exists,
         FabricError::State { .. } | FabricError::Ending | FabricError::Disconnected => ErrorCode::Busy,
@@ -618,6 +626,7 @@ fn fabric_code(error: &FabricError) -> ErrorCode {
         | FabricError::Learning(_)
         | FabricError::NotSteering(_)
         | FabricError::Flow(_)
+        | FabricError::Image(_)
         | FabricError::Unsupported
         | FabricError::Device(_)
         | FabricError::Create(CreateFailure::NoKvm, _) => ErrorCode::Refused,

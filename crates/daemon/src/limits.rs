@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Images that users gave, and those of one owner: each takes memory in the fabric as long as a box runs it.
+pub(crate) const MAX_IMAGES: usize = 256;
+pub(crate) const MAX_IMAGES_OF_OWNER: usize = 32;
+
 /// Boxes: a loop of creations must not use up the host's processes.
 pub(crate) const MAX_BOXES: usize = 4096;
 

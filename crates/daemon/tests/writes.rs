@@ -312,6 +312,97 @@ fn a_replaced_box_keeps_its_writes() {
     assert_eq!(texts(&supervisor), ["f.rules allow udp"]);
 }
 
+/// A box that changes itself a moment after its start.
+const SELF_CHANGING: &str = "Idle -> f :: IPFilter(allow all) -> s :: Switch(0) -> Discard; s[1] -> Discard;
+                             Idle -> t :: Switch(0) -> Discard; t[1] -> Discard; Script(write t.switch 1);
+                             Script(wait 1ms, write s.switch -1, write s.switch 1);";
+
+/// Waits until a box has changed itself.
+fn wait_for_own_write(supervisor: &Supervisor) -> RecordedWrite {
+    let is_own = |write: &RecordedWrite| write.is_own() && write.value.text() == "1";
+    until("it changes itself", || writes(supervisor).iter().any(is_own));
+    writes(supervisor).into_iter().find(is_own).unwrap()
+}
+
+#[test]
+fn what_a_box_writes_itself_is_drift() {
+    for keep_writes in [false, true] {
+        let folder = Folder::new(if keep_writes { "own-kept" } else { "own-writes" });
+        let store = folder.file("store");
+        let mut fabric = fabric();
+        let mut supervisor = start(&fabric, Some(&store));
+        let edge: StackName = "edge".parse().unwrap();
+        let definition = CreateBox { configuration: SELF_CHANGING.into(), ..firewall(keep_writes) };
+        let stack = Stack { boxes: vec![definition], ..Stack::default() };
+        supervisor.apply_stack(&edge, stack.clone()).unwrap();
+        let own = wait_for_own_write(&supervisor);
+        assert_eq!((own.path(), own.times), ("s.switch".into(), Some(2)));
+        assert_eq!((own.effect, own.in_config), (WriteEffect::Setting, true));
+        let found = supervisor.diff_stack(&edge, &stack).unwrap();
+        assert_eq!((found.changes.len(), &found.drift[0].writes), (0, &vec![own]));
+        // Beside the write of a client.
+        write(&supervisor, "fw/f.rules", "deny all");
+        let kept: &[&str] = if keep_writes { &["f.rules deny all", "s.switch 1"] } else { &["s.switch 1"] };
+        let sorted = |supervisor: &Supervisor| {
+            let mut texts = texts(supervisor);
+            texts.sort();
+            texts
+        };
+        assert_eq!(sorted(&supervisor), ["f.rules deny all", "s.switch 1"]);
+        let is_own_loss = |message: &String| {
+            message == "box fw was started without what it had written to its own handlers: s.switch"
+        };
+        for round in 1..=3 {
+            match round {
+                1 | 2 => crash(&supervisor),
+                _ => {
+                    supervisor.end();
+                    drop(supervisor);
+                    fabric = self::fabric();
+                    supervisor = start(&fabric, Some(&store));
+                    until("it runs", || state(&supervisor, "fw") == BoxState::Running);
+                }
+            }
+            // Only the configuration repeats its own write, and only once.
+            assert_eq!(wait_for_own_write(&supervisor).times, Some(2), "round {round}");
+            assert_eq!(sorted(&supervisor), kept, "round {round}");
+            until("the loss is reported", || {
+                lost(&supervisor).iter().filter(|it| is_own_loss(it)).count() == round
+            });
+            let others = lost(&supervisor).len() - round;
+            assert_eq!(others, usize::from(!keep_writes), "round {round}: {:?}", lost(&supervisor));
+        }
+        let kind = |event: &api::Event| event.kind == EventKind::OwnWrites;
+        let events = || supervisor.event_list(&EventQuery::default()).into_iter().filter(kind);
+        until("each change is reported", || events().count() == 4);
+        let message = events().next().unwrap().message;
+        assert_eq!(message, "box fw changed its own configuration: it wrote s.switch");
+        // A new text does not have them.
+        let text = SELF_CHANGING.replace("wait 1ms", "stop");
+        let install = Install { configuration: text, source: None, files: Vec::new(), uploads: Vec::new() };
+        supervisor.install(&name("fw"), &ConfigurationName::main(), &install).unwrap();
+        until("it is gone", || !writes(&supervisor).iter().any(RecordedWrite::is_own));
+        assert_eq!(sorted(&supervisor), kept[..kept.len() - 1]);
+        drop(fabric);
+    }
+}
+
+#[test]
+fn what_a_box_wrote_itself_can_be_saved() {
+    let supervisor = start(&fabric(), None);
+    let (fw, main) = (name("fw"), ConfigurationName::main());
+    let configuration = SELF_CHANGING.into();
+    supervisor.create_box(CreateBox { configuration, ..firewall(false) }).unwrap();
+    wait_for_own_write(&supervisor);
+    let saved = supervisor.save(&fw, &main, &Save::default()).unwrap();
+    let expected = SELF_CHANGING.replace("s :: Switch(0)", "s :: Switch(1)");
+    assert_eq!(
+        (saved.saved, saved.configuration, saved.stored),
+        (vec!["s.switch".to_string()], expected, true)
+    );
+    assert_eq!(texts(&supervisor), [""; 0]);
+}
+
 #[test]
 fn saved_writes_are_the_definition() {
     let folder = Folder::new("saved-writes");

@@ -200,6 +200,13 @@ pub enum DeviceRequest {
         /// Whether to keep received frames from the host's network stack.
         exclusive: bool,
     },
+    /// The sending side of a port of a steering switch, for packets that go to one place.
+    Steered {
+        /// The name of the port.
+        port: String,
+        /// Where the packets go.
+        next: NextHop,
+    },
     /// A new virtual interface to the host's network stack.
     Tunnel {
         /// Whether it carries Ethernet frames rather than IP packets.
@@ -224,6 +231,19 @@ pub enum DeviceRequest {
         /// Maximum number of bytes to capture per packet.
         snap: usize,
     },
+}
+
+/// Where a steering switch sends the packets of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextHop {
+    /// On in their chain.
+    Chain,
+    /// To an instance of this service.
+    Service(String),
+    /// Out of this port of the switch.
+    Port(String),
+    /// Where the flows of the switch say.
+    LookUp,
 }
 
 /// A network device.

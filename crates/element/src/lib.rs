@@ -59,7 +59,7 @@ pub use element_derive::{Args, ArgumentGroup};
 pub use element_state::ElementState;
 pub use environment::{
     Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
-    Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
+    NextHop, Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use fate::{Fate, FateCounts};

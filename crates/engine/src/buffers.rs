@@ -15,7 +15,7 @@ pub(crate) struct PoolExhausted(pub(crate) usize);
 /// before packets fill these slots.
 pub(crate) struct Buffers {
     leases: BufferLeases,
-    spares: Vec<u16>,
+    spares: Vec<u32>,
 }
 
 impl Buffers {
@@ -52,7 +52,7 @@ impl Buffers {
 
     /// Takes a spare buffer.
     #[inline]
-    pub(crate) fn take_spare(&mut self) -> Option<u16> {
+    pub(crate) fn take_spare(&mut self) -> Option<u32> {
         self.spares.pop()
     }
 
@@ -93,16 +93,16 @@ impl Buffers {
     #[inline]
     pub(crate) fn release(&mut self, bytes: &'static mut [u8], range: Range<usize>) -> Option<Descriptor> {
         let buffer = self.leases.end_lease(bytes)?;
-        Some(Descriptor { buffer, offset: range.start as u16, length: range.len() as u16, flags: 0 })
+        Some(Descriptor { buffer, offset: range.start as u16, length: range.len() as u32, meta: 0 })
     }
 
     /// Copies `bytes` to a spare buffer and returns the descriptor. Returns `None` if they do not fit into a buffer, or
     /// if the buffer is invalid.
     #[inline]
-    pub(crate) fn copy_in(&mut self, buffer: u16, bytes: &[u8]) -> Option<Descriptor> {
+    pub(crate) fn copy_in(&mut self, buffer: u32, bytes: &[u8]) -> Option<Descriptor> {
         let (offset, length) =
-            (PoolLayout::packet_offset(buffer, bytes.len()), u16::try_from(bytes.len()).ok()?);
-        let descriptor = Descriptor { buffer, offset, length, flags: 0 };
+            (PoolLayout::packet_offset(buffer, bytes.len()), u32::try_from(bytes.len()).ok()?);
+        let descriptor = Descriptor { buffer, offset, length, meta: 0 };
         let (lent, range) = self.leases.lease(descriptor)?;
         if let Some(part) = lent.get_mut(range) {
             part.copy_from_slice(bytes);

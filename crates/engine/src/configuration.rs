@@ -64,7 +64,8 @@ impl Configuration {
         if compiled.has_errors() {
             return Err(compiled.diagnostics);
         }
-        let options = Options { stop_when_idle: false, source: text.to_string(), ..Options::default() };
+        let source = text.to_string();
+        let options = Options { stop_when_idle: false, report_writes: true, source, ..Options::default() };
         let before = context.pool.packets();
         let router =
             Router::with_pool(compiled.graph, context.registry, environment, options, context.pool.clone())?;

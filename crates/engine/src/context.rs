@@ -27,6 +27,8 @@ pub(crate) struct BoxContext {
     pub(crate) buffers: RefCell<Buffers>,
     pub(crate) files: RefCell<BTreeMap<String, Rc<[u8]>>>,
     pub(crate) events: RefCell<Events>,
+    /// What configurations may send packets to, if the box is an instance of a service.
+    pub(crate) destinations: RefCell<Vec<String>>,
     /// The packets of all configurations.
     pub(crate) pool: Pool,
     /// Four random words, and the number of seeds derived from them.
@@ -64,6 +66,7 @@ impl BoxContext {
             buffers: RefCell::new(Buffers::new(leases)),
             files: RefCell::default(),
             events: RefCell::new(events),
+            destinations: RefCell::default(),
             pool: Pool::new(packets),
             seeds: Cell::new((info.seeds, 0)),
             quota: Quota::new(status),

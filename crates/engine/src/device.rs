@@ -6,8 +6,8 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
-use boundary::CorruptIndex;
-use element::{Descriptor, Device, DeviceRequest, IoError};
+use boundary::{Answer, CorruptIndex, MAX_DESTINATION};
+use element::{Descriptor, Device, DeviceRequest, IoError, NextHop};
 use packet::{Batch, MAX_BATCH, Pool};
 
 /// With fewer spare buffers than this, a separate visit is not worthwhile.
@@ -18,6 +18,8 @@ struct PortDevice {
     context: Rc<BoxContext>,
     number: usize,
     side: Side,
+    /// The answer for each sent packet.
+    answer: Answer,
     /// Reserves the side for this device.
     _reservation: Rc<()>,
 }
@@ -40,8 +42,10 @@ pub(crate) fn open(
     router_number: u64,
     request: &DeviceRequest,
 ) -> Result<Box<dyn Device>, IoError> {
-    let DeviceRequest::Interface { name, receive, .. } = request else {
-        return Err(IoError::Unsupported("a device of the host"));
+    let (name, receive, answer) = match request {
+        DeviceRequest::Interface { name, receive, .. } => (name, *receive, None),
+        DeviceRequest::Steered { port, next } => (port, false, Some(resolve(context, next)?)),
+        _ => return Err(IoError::Unsupported("a device of the host")),
     };
     let count = context.ports.len();
     let port = name.parse::<usize>().ok().and_then(|number| Some((number, context.ports.get(number)?)));
@@ -52,8 +56,8 @@ pub(crate) fn open(
             _ => format!("this box has ports 0 to {}", count - 1),
         }));
     };
-    let (side, used) = if *receive { (Side::Receive, "read") } else { (Side::Transmit, "written") };
-    let reservation = port.reserve(side, configuration, router_number).map_err(|user| {
+    let (side, used) = if receive { (Side::Receive, "read") } else { (Side::Transmit, "written") };
+    let reservation = port.reserve(side, configuration, router_number, answer.is_some()).map_err(|user| {
         IoError::Failed(match user == configuration {
             true => format!("it is already {used} by another element"),
             false if user.is_empty() => {
@@ -62,7 +66,27 @@ pub(crate) fn open(
             false => format!("it is already {used} by the configuration ‘{user}’"),
         })
     })?;
-    Ok(Box::new(PortDevice { context: context.clone(), number, side, _reservation: reservation }))
+    let answer = answer.unwrap_or_default();
+    Ok(Box::new(PortDevice { context: context.clone(), number, side, answer, _reservation: reservation }))
+}
+
+/// The answer that sends packets where an element says.
+fn resolve(context: &BoxContext, next: &NextHop) -> Result<Answer, IoError> {
+    let destinations = context.destinations.borrow();
+    let find = |name: &str, what: &str| {
+        let number = destinations.iter().position(|known| known == name);
+        let number = number.and_then(|number| u16::try_from(number).ok());
+        number.filter(|number| *number <= MAX_DESTINATION).ok_or_else(|| {
+            let name = name.strip_prefix("port:").unwrap_or(name);
+            IoError::NotFound(format!("this box may not send to {what} ‘{name}’"))
+        })
+    };
+    Ok(match next {
+        NextHop::Chain => Answer::Next,
+        NextHop::Service(name) => Answer::Service(find(name, "a service")?),
+        NextHop::Port(name) => Answer::Port(find(&format!("port:{name}"), "a port")?),
+        NextHop::LookUp => Answer::LookUp,
+    })
 }
 
 impl PortDevice {
@@ -125,7 +149,7 @@ impl Device for PortDevice {
         let Some(port) = self.context.ports.get(self.number) else { return Ok(()) };
         let before = batch.len();
         let mut buffers = self.context.buffers.borrow_mut();
-        port.send(&mut buffers, batch).map_err(|corrupt| self.ring_error(corrupt))?;
+        port.send(&mut buffers, batch, self.answer).map_err(|corrupt| self.ring_error(corrupt))?;
         self.context.quota.count_sent(before - batch.len());
         self.publish(port);
         Ok(())

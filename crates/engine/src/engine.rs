@@ -4,6 +4,7 @@ use crate::configuration::Configuration;
 use crate::context::BoxContext;
 use crate::error::EngineError;
 use crate::events::Events;
+use crate::own_writes::OwnWriteReports;
 use crate::prepared_writes::PreparedWrites;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -26,10 +27,13 @@ pub struct Engine {
     pub(crate) outbox: Outbox,
     pub(crate) configurations: Vec<Configuration>,
     pub(crate) prepared: PreparedWrites,
+    pub(crate) own_writes: OwnWriteReports,
     /// What became of the packets of configurations that were removed.
     pub(crate) past: Account,
     pub(crate) busy_cycles: u64,
     pub(crate) generation: u32,
+    /// What an empty text stands for.
+    pub(crate) default_configuration: &'static str,
     backoff: IdleBackoff,
 }
 
@@ -59,16 +63,23 @@ impl Engine {
             inbox: Inbox::new(longest),
             outbox: Outbox::default(),
             prepared: PreparedWrites::default(),
+            own_writes: OwnWriteReports::default(),
             configurations: Vec::new(),
             past: Account::default(),
             busy_cycles: 0,
             generation: status.generation(),
+            default_configuration: "",
             backoff: IdleBackoff::new(info.tsc_hz),
             pages,
             status,
         };
         engine.status.set_state(BoxState::Ready);
         Ok(engine)
+    }
+
+    /// Sets the configuration that an empty text stands for: that of an image which is a single function.
+    pub fn set_default_configuration(&mut self, text: &'static str) {
+        self.default_configuration = text;
     }
 
     /// Serves mailbox and configurations until the host asks the box to stop.
@@ -131,6 +142,7 @@ impl Engine {
             worked |= configuration.turn();
         }
         self.context.fault()?;
+        self.own_writes.report(&self.context, &self.configurations);
         Ok(worked)
     }
 

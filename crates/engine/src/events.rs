@@ -137,6 +137,17 @@ impl Events {
         }
     }
 
+    /// Sends an event that is not a log line or file output, and that its sender limits.
+    pub(crate) fn send(&mut self, event: &Event) {
+        self.queue_chunk();
+        self.push(event);
+    }
+
+    /// Whether so much waits that nothing should be added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.outbox.bytes() >= self.max_backlog
+    }
+
     fn push(&mut self, event: &Event) {
         self.outbox.push(event.encode(self.number));
         self.number = self.number.wrapping_add(1);

@@ -30,8 +30,11 @@ impl Engine {
         let changed = self.status.stop_requested() || self.status.generation() != self.generation;
         if sleeps && !changed {
             let next = self.next_timer();
-            let seeded = self.configurations.iter().any(|configuration| configuration.router.is_seeded());
-            self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.context.is_mac_used()));
+            // A copy would have these, and its host would not know.
+            let differs = self.configurations.iter().any(|configuration| {
+                configuration.router.is_seeded() || configuration.router.has_own_writes()
+            });
+            self.status.set_clone_safe(Some(next.is_none() && !differs && !self.context.is_mac_used()));
             platform.idle(seen, next.map(|at| self.context.clock.tsc(at)));
             self.status.set_clone_safe(None);
             // Only a box that has slept starts a new turn. If its last check finds work, it continues its turn.
@@ -44,8 +47,9 @@ impl Engine {
         Ok(())
     }
 
-    /// When the next timer of any configuration expires.
+    /// When the next timer of any configuration expires, or own writes are to be reported.
     fn next_timer(&self) -> Option<Timestamp> {
-        self.configurations.iter().filter_map(|configuration| configuration.next_timer).min()
+        let timers = self.configurations.iter().filter_map(|configuration| configuration.next_timer);
+        timers.chain(self.own_writes.next(&self.configurations)).min()
     }
 }

@@ -33,6 +33,7 @@ mod events;
 mod files;
 mod idle;
 mod limits;
+mod own_writes;
 mod port;
 mod prepared_writes;
 mod quota;

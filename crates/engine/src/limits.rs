@@ -1,5 +1,7 @@
 //! Limits of the engine, each with its reason.
 
+use packet::Timestamp;
+
 /// Lines that a box may log per second, and in one burst. Stops a `Print` on a busy path from filling the host's log.
 pub const CONSOLE_LINES: u64 = 2_000;
 
@@ -9,6 +11,10 @@ pub const MAX_LINE: usize = 4_096;
 /// Bytes that elements may write to files per second, and in one burst. Stops a `ToDump` on a busy path from filling
 /// the host's disk.
 pub const OUTPUT_BYTES: u64 = 32 << 20;
+
+/// The shortest time between two reports of own writes. Stops an element that writes a handler for each packet from filling
+/// the event channel.
+pub(crate) const OWN_WRITES_INTERVAL: Timestamp = Timestamp::from_millis(100);
 
 /// Bytes of events that wait for room in their channel, and the maximum share of the heap that they may use. Stops a
 /// host that reads no events from router_number a box fill its heap.

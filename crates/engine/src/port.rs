@@ -9,7 +9,8 @@ use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use boundary::limits::BUFFER_SIZE;
 use boundary::{
-    CACHE_LINE, Consumer, CorruptIndex, Mapped, NEAR_PREFETCH, Platform, PortInfo, PortStats, Producer,
+    Answer, CACHE_LINE, Consumer, CorruptIndex, Descriptor, Mapped, NEAR_PREFETCH, Platform, PortInfo,
+    PortStats, Producer,
 };
 use core::cell::{Cell, RefCell};
 use packet::{Batch, PacketType, Timestamp};
@@ -39,8 +40,10 @@ struct SideUser {
     configuration: String,
     /// The number of the configuration's router: a newer router may take over from the running one.
     router_number: u64,
-    /// Expires when the device is closed.
+    /// Expires when the device is closed, or all that share the side.
     alive: Weak<()>,
+    /// Whether elements share the side.
+    is_shared: bool,
 }
 
 /// A port of the box.
@@ -91,7 +94,8 @@ impl Port {
         self.no_buffer.get()
     }
 
-    /// Reserves a side for a configuration's router, until the result is dropped.
+    /// Reserves a side for a configuration's router, until the result is dropped. Elements of one router can share it, if
+    /// all but one ask for that.
     ///
     /// # Errors
     ///
@@ -101,8 +105,20 @@ impl Port {
         side: Side,
         configuration: &str,
         router_number: u64,
+        is_shared: bool,
     ) -> Result<Rc<()>, String> {
         let mut user = self.user(side).borrow_mut();
+        let same = user.as_mut().filter(|user| {
+            user.configuration == configuration
+                && user.router_number == router_number
+                && (is_shared || user.is_shared)
+        });
+        if let Some(user) = same
+            && let Some(alive) = user.alive.upgrade()
+        {
+            user.is_shared &= is_shared;
+            return Ok(alive);
+        }
         if let Some(user) = user.as_ref().filter(|user| user.alive.strong_count() > 0)
             && (user.configuration != configuration || user.router_number == router_number)
         {
@@ -110,7 +126,7 @@ impl Port {
         }
         let alive = Rc::new(());
         let configuration = configuration.into();
-        *user = Some(SideUser { configuration, router_number, alive: Rc::downgrade(&alive) });
+        *user = Some(SideUser { configuration, router_number, alive: Rc::downgrade(&alive), is_shared });
         Ok(alive)
     }
 
@@ -186,7 +202,13 @@ impl Port {
 
     /// Puts packets from the front of `batch` into the ring, to be published by `publish`. Packets that find no room stay
     /// in `batch`.
-    pub(crate) fn send(&self, buffers: &mut Buffers, batch: &mut Batch) -> Result<(), CorruptIndex> {
+    pub(crate) fn send(
+        &self,
+        buffers: &mut Buffers,
+        batch: &mut Batch,
+        answer: Answer,
+    ) -> Result<(), CorruptIndex> {
+        let meta = answer.to_meta();
         let mut ring = self.transmit.borrow_mut();
         let wanted = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let wished = wanted.saturating_add(ring.borrowed());
@@ -220,7 +242,7 @@ impl Port {
                 self.refused.set(self.refused.get() + 1);
                 continue;
             };
-            ring.push(descriptor);
+            ring.push(Descriptor { meta, ..descriptor });
             stats.sent_packets += 1;
             stats.sent_bytes += u64::from(descriptor.length);
         }

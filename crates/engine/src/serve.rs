@@ -5,11 +5,12 @@ use crate::diagnostics;
 use crate::engine::Engine;
 use crate::environment::BoxEnvironment;
 use crate::error::EngineError;
+use crate::own_writes::for_mailbox;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_PREPARED_WRITES;
-use boundary::{DecodeError, RefusedWrite, Reply, Request, Stats, WriteEffect, Written};
+use boundary::{DecodeError, Event, RefusedWrite, Reply, Request, Stats};
 use click_lang::{Diagnostic, RewriteError};
 use core::fmt;
 use element::{HandlerError, Reason};
@@ -106,7 +107,11 @@ impl Engine {
 
     fn answer(&mut self, request: &Request) -> Result<Vec<u8>, RequestError> {
         match *request {
-            Request::Install { name, configuration } => self.install(name, configuration),
+            Request::Install { name, configuration } => self.install(name, self.or_default(configuration)),
+            Request::Destinations { names } => {
+                *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
+                Ok(Vec::new())
+            }
             Request::Remove { name } => {
                 let index = self.configurations.iter().position(|it| it.name == name);
                 let index = index.ok_or_else(|| RequestError::NoConfiguration(name.into()))?;
@@ -135,12 +140,17 @@ impl Engine {
             }
             Request::Rewrite { configuration, element, arguments } => {
                 let text = with_options(&self.context, file(""), |options| {
-                    click_lang::rewrite(configuration, options, element, arguments)
+                    click_lang::rewrite(self.or_default(configuration), options, element, arguments)
                 });
                 Ok(text.map_err(RequestError::Rewrite)?.into_bytes())
             }
-            Request::Check { configuration } => Ok(self.check(configuration)),
+            Request::Check { configuration } => Ok(self.check(self.or_default(configuration))),
         }
+    }
+
+    /// The text, or that of the image if it is empty.
+    fn or_default<'a>(&self, text: &'a str) -> &'a str {
+        if text.trim().is_empty() { self.default_configuration } else { text }
     }
 
     fn configuration(&mut self, name: &str) -> Result<&mut Configuration, RequestError> {
@@ -153,7 +163,13 @@ impl Engine {
         let rejected =
             |found: Vec<Diagnostic>| RequestError::Rejected(diagnostics::for_mailbox(&found, file(name)));
         let warnings = match running {
-            Some(running) => running.swap(&self.context, text).map_err(rejected)?,
+            Some(running) => {
+                let warnings = running.swap(&self.context, text).map_err(rejected)?;
+                if running.router.forget_own_writes() {
+                    self.context.events.borrow_mut().send(&Event::OwnWritesGone { name: name.as_bytes() });
+                }
+                warnings
+            }
             None => {
                 let (made, warnings) = Configuration::new(&self.context, name, text).map_err(rejected)?;
                 self.configurations.push(made);
@@ -191,14 +207,4 @@ impl Engine {
 /// Handlers take text.
 fn text(bytes: &[u8]) -> Result<&str, RequestError> {
     core::str::from_utf8(bytes).map_err(|_| RequestError::NotText)
-}
-
-/// What a write changed, as the mailbox says it.
-fn for_mailbox(written: router::Written) -> Written {
-    let effect = match written.effect {
-        element::WriteEffect::Action => WriteEffect::Action,
-        element::WriteEffect::Setting => WriteEffect::Setting,
-        element::WriteEffect::Edit => WriteEffect::Edit,
-    };
-    Written { effect, in_config: written.in_config }
 }

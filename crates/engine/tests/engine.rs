@@ -523,3 +523,84 @@ fn prepared_writes_come_before_the_first_packet() {
     test_box.settle();
     assert_ne!(counts(&mut test_box)[0], "0");
 }
+
+/// A report of own writes as text: the configuration, what was written, its effect and how often.
+fn own_writes(test_box: &mut TestBox) -> Vec<String> {
+    let mut reports = Vec::new();
+    test_box.each_event(|event| match event {
+        Event::OwnWrites { name, handler, value, written, count } => {
+            let [name, handler, value] =
+                [name, handler, value].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+            let Written { effect, in_config } = written;
+            reports.push(format!("{name}:{handler} {value} {effect:?} {in_config} {count}"));
+        }
+        Event::MoreOwnWrites { name, count } => {
+            reports.push(format!("{} and {count} more", String::from_utf8_lossy(name)));
+        }
+        Event::OwnWritesGone { name } => reports.push(format!("{} gone", String::from_utf8_lossy(name))),
+        Event::Console { line, .. } => panic!("{}", String::from_utf8_lossy(line)),
+        Event::Output { .. } => panic!("no file"),
+    });
+    reports
+}
+
+#[test]
+fn writes_of_elements_are_reported() {
+    let mut test_box = TestBox::new(1, 64);
+    let text =
+        "FromDevice(0) -> c :: Counter(COUNT_CALL 3 s.switch 1) -> s :: Switch(0) -> d :: Counter -> Discard;
+                s[1] -> Discard; Idle -> r :: RadixIPLookup(10.0.0.0/8 0) -> Discard;
+                Script(write r.add 9.0.0.0/8 0);
+                Script(wait 1s, write r.add 11.0.0.0/8 0, write r.add 12.0.0.0/8 0, write d.reset, wait 10s,
+                       write s.switch 0);";
+    test_box.install("second", text).unwrap();
+    // What a script writes while it starts is a part of the text.
+    assert_eq!(own_writes(&mut test_box), [""; 0]);
+    assert!(test_box.read("second", "r.table").unwrap().contains("9.0.0.0/8"));
+    test_box.send(0, &frames(2, 60));
+    test_box.settle();
+    assert_eq!(own_writes(&mut test_box), [""; 0]);
+    test_box.send(0, &frames(1, 60));
+    test_box.settle();
+    assert_eq!(own_writes(&mut test_box), ["second:s.switch 1 Setting true 1"]);
+    // A client's write, and what it causes, is none of them.
+    test_box.write("second", "s.switch", "0").unwrap();
+    test_box.pass(12_000);
+    let reports = own_writes(&mut test_box);
+    assert_eq!(reports, ["second:r.add 12.0.0.0/8 0 Edit true 2", "second:s.switch 0 Setting true 2"]);
+    assert_eq!(own_writes(&mut test_box), [""; 0]);
+    // Another text has none of them.
+    test_box.install("second", "Idle -> s :: Switch(0) -> Discard;").unwrap();
+    assert_eq!(own_writes(&mut test_box), ["second gone"]);
+    test_box.install("second", "Idle -> Discard;").unwrap();
+    assert_eq!(own_writes(&mut test_box), [""; 0]);
+}
+
+#[test]
+fn reports_of_own_writes_are_limited() {
+    let mut test_box = TestBox::new(1, 64);
+    // A write for each packet, which is sent with a pause.
+    let text = "FromDevice(0) -> c :: Counter(COUNT_CALL 1 script.run) -> s :: Switch(0) -> Discard; s[1] -> Discard;
+                script :: Script(TYPE PASSIVE, write s.switch 1, write c.reset);";
+    test_box.install("", text).unwrap();
+    let mut reports = Vec::new();
+    for _ in 0..1_000 {
+        test_box.send(0, &frames(1, 60));
+        test_box.engine.round().unwrap();
+        reports.extend(own_writes(&mut test_box));
+    }
+    test_box.pass(200);
+    reports.extend(own_writes(&mut test_box));
+    assert!((2..=12).contains(&reports.len()), "{reports:?}");
+    assert_eq!(reports[0], ":s.switch 1 Setting true 1");
+    assert_eq!(reports.last().unwrap(), ":s.switch 1 Setting true 1000");
+    // Many handlers, of which only some are named.
+    let switches: String =
+        (0..70).map(|number| format!("Idle -> s{number} :: Switch(0) -> Discard;")).collect();
+    let writes: String = (0..70).map(|number| format!(", write s{number}.switch -1")).collect();
+    test_box.install("many", &format!("{switches} Script(wait 1s{writes});")).unwrap();
+    test_box.pass(2_000);
+    let reports = own_writes(&mut test_box);
+    assert_eq!(reports.len(), 65);
+    assert_eq!(reports.last().unwrap(), "many and 6 more");
+}

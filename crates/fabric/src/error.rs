@@ -3,10 +3,12 @@
 use crate::boxes::summary;
 use model::escape::EscapedText;
 use model::{
-    BoxName, CrashReport, Diagnostic, MacAddr, PipeName, PortName, Size, Subject, SwitchName, with_causes,
+    BoxName, CrashReport, Diagnostic, ImageDigest, MacAddr, PipeName, PortName, Size, Subject, SwitchName,
+    with_causes,
 };
+use protocol::ChannelError;
 use protocol::fabric::{CreateFailure, FabricError};
-use sandbox::{CallError, CreateError, SystemError};
+use sandbox::{CallError, CreateError, HostError, SystemError};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -56,6 +58,14 @@ pub(crate) enum OperationError {
     },
     /// The box can't be created.
     Create(CreateError),
+    /// The image of the box is not loaded.
+    NoImage(ImageDigest),
+    /// The definition names an upload, which only the daemon knows.
+    UnresolvedImage,
+    /// The file with an image is not acceptable.
+    ImageFile(ChannelError),
+    /// The image can't be used.
+    Image(HostError),
     /// The box did not answer in time.
     Timeout(BoxName, Duration),
     /// The box ended during the operation.
@@ -129,6 +139,7 @@ impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create(_) => f.write_str("the box can't be created"),
+            Self::Image(_) | Self::ImageFile(_) => f.write_str("the image can't be used"),
             Self::Broken(name, _) => write!(f, "box {name} violated the protocol and was ended"),
             Self::System(error) => error.fmt(f),
             Self::Port(PortError::Table(error)) => error.fmt(f),
@@ -144,6 +155,8 @@ impl Error for OperationError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Create(error) => Some(error),
+            Self::Image(error) => Some(error),
+            Self::ImageFile(error) => Some(error),
             Self::Broken(_, error) => Some(error),
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Port(PortError::Table(error)) => error.source(),
@@ -190,6 +203,10 @@ impl From<&OperationError> for FabricError {
             OperationError::NoProcessor { all } => {
                 Self::NoProcessor { all: u32::try_from(*all).unwrap_or(u32::MAX) }
             }
+            OperationError::NoImage(image) => Self::NoImage(*image),
+            OperationError::UnresolvedImage => Self::Image("it is named by an upload".into()),
+            OperationError::ImageFile(cause) => Self::Image(with_causes(cause)),
+            OperationError::Image(cause) => Self::Image(with_causes(cause)),
             OperationError::Create(cause) => Self::Create(create_failure(cause), with_causes(cause)),
             OperationError::Timeout(name, time) => Self::Timeout(name.clone(), *time),
             OperationError::Gone(name) => Self::Gone(name.clone()),
@@ -209,7 +226,9 @@ impl From<&OperationError> for FabricError {
 
 fn create_failure(error: &CreateError) -> CreateFailure {
     match error {
-        CreateError::Settings(_) | CreateError::Layout(_) => CreateFailure::Settings,
+        CreateError::Settings(_) | CreateError::Layout(_) | CreateError::SmallMemory { .. } => {
+            CreateFailure::Settings
+        }
         CreateError::NoKvm => CreateFailure::NoKvm,
         CreateError::NoMemory | CreateError::System(_) | CreateError::Process(_) => CreateFailure::Exhausted,
         _ => CreateFailure::Internal,

@@ -25,6 +25,9 @@ pub(crate) const ROUNDS_PER_EXPIRY: u32 = 256;
 /// Packets that a box may report as held when it ended: the number is displayed and added up.
 pub(crate) const MAX_HELD_PACKETS: u64 = 1 << 24;
 
+/// Images that users gave: each takes as much memory as its file, twice.
+pub(crate) const MAX_IMAGES: usize = 256;
+
 /// Templates: each takes as much memory as a small box.
 pub(crate) const MAX_TEMPLATES: usize = 64;
 
@@ -60,6 +63,13 @@ pub(crate) const ACCOUNTS_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const MAX_RECORDED_WRITES: usize = boundary::limits::MAX_PREPARED_WRITES;
 pub(crate) const MAX_RECORDED_BYTES: usize = 1 << 20;
 
+/// Handlers that are recorded because a box wrote them itself, and events about them after a start or an installation: a
+/// hostile box names as many as it likes.
+pub(crate) const MAX_OWN_WRITES: usize = 256;
+pub(crate) const MAX_OWN_WRITE_EVENTS: u32 = 64;
+/// Bytes of the name of such a handler, and of its value.
+pub(crate) const MAX_OWN_WRITE_BYTES: usize = 512;
+
 /// Lines kept of a box's log, and their bytes: a box may write long lines.
 pub(crate) const MAX_LOG_LINES: usize = 2000;
 pub(crate) const MAX_LOG_BYTES: usize = 1 << 20;
@@ -87,6 +97,10 @@ pub(crate) const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
 
 /// The longest delay before a restart.
 pub(crate) const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
+
+/// Services and chains of one switch.
+pub(crate) const MAX_SERVICES: usize = 4096;
+pub(crate) const MAX_CHAINS: usize = 4096;
 
 /// Boxes: a loop of creations must not use up the host's processes.
 pub(crate) const MAX_BOXES: usize = 4096;

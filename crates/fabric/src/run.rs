@@ -5,10 +5,10 @@ use crate::filter;
 use crate::lifecycle::{Fabric, StartError};
 use crate::serve::{report, serve, serve_agent};
 use protocol::Channel;
-use protocol::launcher::{FabricEnd, MAX_REQUEST, SuccessorListener, ToFabric};
+use protocol::launcher::{EndReason, FabricEnd, MAX_REQUEST, SuccessorListener, ToFabric};
 use sandbox::{Forker, HostSettings, KvmDevice};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,14 +52,21 @@ pub fn run(settings: &Settings, end: FabricEnd) -> Result<(), StartError> {
     filter::program()?.install()?;
     let (sender, events) = channel();
     let listener = sender.clone();
-    std::thread::spawn(move || listen(end.launcher, end.successors, &listener));
-    supervise(&fabric, &sender, &events);
+    let launcher = Arc::new(Mutex::new(Arc::new(end.launcher)));
+    let present = launcher.clone();
+    std::thread::spawn(move || listen(&present, end.successors, &listener));
+    let reason = supervise(&fabric, &sender, &events);
     fabric.end();
+    let launcher = launcher.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    // One that has ended does not need it.
+    let _ = launcher.send(&reason, &[]);
     Ok(())
 }
 
-/// Passes on the messages of the launcher, and of those that follow it.
-fn listen(mut launcher: Channel, mut successors: Option<SuccessorListener>, events: &Sender<Event>) {
+/// Passes on the messages of the launcher, and of those that follow it. The present one is kept in `present`.
+fn listen(present: &Mutex<Arc<Channel>>, mut successors: Option<SuccessorListener>, events: &Sender<Event>) {
+    let set = |launcher: Arc<Channel>| *present.lock().unwrap_or_else(PoisonError::into_inner) = launcher;
+    let mut launcher = present.lock().unwrap_or_else(PoisonError::into_inner).clone();
     loop {
         while let Ok(Some(received)) = launcher.receive::<ToFabric>(MAX_REQUEST) {
             match (received.message, received.descriptors.into_iter().next()) {
@@ -79,15 +86,17 @@ fn listen(mut launcher: Channel, mut successors: Option<SuccessorListener>, even
         let Some(successors) = &successors else { return };
         launcher = loop {
             match successors.accept() {
-                Ok(launcher) => break launcher,
+                Ok(launcher) => break Arc::new(launcher),
                 Err(_) => std::thread::sleep(ACCEPT_PAUSE),
             }
         };
+        set(launcher.clone());
         let _ = events.send(Event::Adopted);
     }
 }
 
-fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) {
+/// Returns why the fabric ends.
+fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) -> EndReason {
     let mut number = 0;
     let mut current: Option<(u64, Arc<Channel>)> = None;
     let mut agent: Option<(Arc<Channel>, JoinHandle<()>)> = None;
@@ -128,27 +137,32 @@ fn supervise(fabric: &Fabric, sender: &Sender<Event>, events: &Receiver<Event>) 
                 }
                 if current.take_if(|(number, _)| *number == ended).is_some() && fabric.ends_with_connection()
                 {
-                    return;
+                    return EndReason::WithDaemon;
                 }
             }
             // No daemon was ever connected, so no launcher may adopt it.
-            Ok(Event::Abandoned { .. }) if number == 0 => return,
+            Ok(Event::Abandoned { .. }) if number == 0 => return EndReason::Abandoned,
             Ok(Event::Abandoned { is_adoptable }) => {
                 is_abandoned = true;
                 adoption_timeout = if is_adoptable { ADOPTION_TIMEOUT } else { Duration::ZERO };
             }
             Ok(Event::Adopted) => is_abandoned = false,
-            Err(RecvTimeoutError::Timeout) if number > 0 && current.is_none() && fabric.is_empty() => return,
+            Err(RecvTimeoutError::Timeout) if number > 0 && current.is_none() && fabric.is_empty() => {
+                return EndReason::Empty;
+            }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Disconnected) => return EndReason::Unknown,
         }
         alone_since = match is_abandoned && current.is_none() {
             true => alone_since.or_else(|| Some(Instant::now())),
             false => None,
         };
         let is_left = alone_since.is_some_and(|since| since.elapsed() >= adoption_timeout);
-        if fabric.is_ending() || is_left {
-            return;
+        if fabric.is_ending() {
+            return EndReason::Ordered;
+        }
+        if is_left {
+            return EndReason::Abandoned;
         }
     }
 }

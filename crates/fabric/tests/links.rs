@@ -73,6 +73,7 @@ fn start_box(client: &Client, at: &str, text: &str) {
         version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
         text: text.into(),
         files: Vec::new(),
+        destinations: Vec::new(),
     };
     let (configurations, writes) = (vec![configuration], Vec::new());
     client.ask(orders::StartBox { name, configurations, restore: false, writes, replay: false }).unwrap();

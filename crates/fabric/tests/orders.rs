@@ -4,6 +4,7 @@ use fabric::{Fabric, Settings, serve};
 use model::{
     AddFlow, AddPort, BoxName, ConfigurationName, CreateBox, CreateSwitch, FlowOutput, Limits, PortDriver,
     PortName, PortRequest, RecordedWrite, Sandbox, Size, SwitchMode, SwitchName, Time, WriteEffect,
+    WriteOrigin,
 };
 use protocol::fabric::{
     Asked, Client, Configuration, ConfigurationVersion, FabricError, FieldMatch, FlowDefinition, FromFabric,
@@ -170,6 +171,7 @@ fn any_configuration(random: &mut Random) -> Configuration {
         version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
         text: texts[random.below(4) as usize].into(),
         files: Vec::new(),
+        destinations: Vec::new(),
     }
 }
 
@@ -183,6 +185,8 @@ fn any_writes(random: &mut Random) -> Vec<RecordedWrite> {
         effect: [WriteEffect::Action, WriteEffect::Setting, WriteEffect::Edit][random.below(3) as usize],
         in_config: false,
         time: Time::now(),
+        origin: [WriteOrigin::Client, WriteOrigin::Box][random.below(2) as usize],
+        times: None,
     };
     (0..count).map(write).collect()
 }

@@ -55,6 +55,11 @@ pub enum Action {
     PushMpls(u16),
     /// Removes the outer MPLS header; the payload has this Ethernet type.
     PopMpls(u16),
+    /// Pushes a header of provider backbone bridging with this Ethernet type, 0x88e7 (IEEE 802.1Q-2018, 9.7): addresses and
+    /// the service tag.
+    PushPbb(u16),
+    /// Removes that header, with the tag of its VLAN if there is one.
+    PopPbb,
     /// Sets the time to live of the outer MPLS header.
     SetMplsTtl(u8),
     /// Decrements the time to live of the outer MPLS header.
@@ -84,6 +89,9 @@ pub struct Instructions {
     pub metadata: Option<(u64, u64)>,
     /// The next table.
     pub goto: Option<u8>,
+    /// What output actions to other ports than the controller state as a length (7.2.5), which has no meaning there and is only
+    /// reported: in the order of those actions in `apply` and then `write`. Missing ones are zero.
+    pub stated_lengths: Vec<u16>,
 }
 
 impl Instructions {
@@ -118,7 +126,8 @@ impl Instructions {
 
     /// Memory outside of this structure, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        (self.apply.len() + self.write.len()) * size_of::<Action>()
+        let lengths = self.stated_lengths.len() * size_of::<u16>();
+        (self.apply.len() + self.write.len()) * size_of::<Action>() + lengths
     }
 
     /// Checks the actions for an entry with this match.
@@ -194,6 +203,9 @@ impl Action {
                     _ => field.belongs(nature),
                 };
                 match headers.is_none_or(is_there) {
+                    true if field == Field::Icmpv6Type => {
+                        Ok(headers.map(|nature| Nature { icmp_type: Some(value as u8), ..nature }))
+                    }
                     true => Ok(headers),
                     false => Err(ActionError::MissingField(field)),
                 }
@@ -211,13 +223,25 @@ impl Action {
                 })),
                 _ => Err(ActionError::BadEthernetType(eth_type)),
             },
+            Self::PushPbb(eth_type) => match eth_type {
+                0x88e7 => Ok(headers.map(|_| Nature {
+                    vlan: false,
+                    eth_type: Some(eth_type),
+                    protocol: None,
+                    icmp_type: None,
+                })),
+                _ => Err(ActionError::BadEthernetType(eth_type)),
+            },
+            Self::PopPbb if headers.is_some_and(|nature| nature.eth_type != Some(0x88e7)) => {
+                Err(ActionError::MissingHeader)
+            }
             Self::PopVlan if headers.is_some_and(|nature| !nature.vlan) => Err(ActionError::MissingHeader),
             Self::PopMpls(_)
                 if headers.is_some_and(|nature| !matches!(nature.eth_type, Some(0x8847 | 0x8848))) =>
             {
                 Err(ActionError::MissingHeader)
             }
-            Self::PopVlan | Self::PopMpls(_) => Ok(None),
+            Self::PopVlan | Self::PopMpls(_) | Self::PopPbb => Ok(None),
             _ => Ok(headers),
         }
     }
@@ -235,7 +259,7 @@ impl Action {
 
     /// Whether the headers afterwards are not known from the key.
     pub(crate) fn reveals(&self) -> bool {
-        matches!(self, Self::PopVlan | Self::PopMpls(_))
+        matches!(self, Self::PopVlan | Self::PopMpls(_) | Self::PopPbb | Self::SetField(Field::Icmpv6Type, _))
     }
 }
 

@@ -29,6 +29,22 @@ pub struct EntryFlags {
     pub check_overlap: bool,
     /// Whether the counters of a replaced or modified entry are cleared (`OFPFF_RESET_COUNTS`).
     pub reset_counts: bool,
+    /// Whether packets are not counted (`OFPFF_NO_PKT_COUNTS`). Counters that are not kept are [`NOT_COUNTED`].
+    pub no_packet_counts: bool,
+    /// Whether bytes are not counted (`OFPFF_NO_BYT_COUNTS`).
+    pub no_byte_counts: bool,
+}
+
+/// The value of a counter that is not kept (OpenFlow 1.3.5, 5.8).
+pub const NOT_COUNTED: u64 = u64::MAX;
+
+impl EntryFlags {
+    /// Counters of packets and bytes as they are reported.
+    #[must_use]
+    pub(crate) fn counters(self, packets: u64, bytes: u64) -> (u64, u64) {
+        let kept = |is_not: bool, count: u64| if is_not { NOT_COUNTED } else { count };
+        (kept(self.no_packet_counts, packets), kept(self.no_byte_counts, bytes))
+    }
 }
 
 /// Who adds entries. Changes of one owner neither modify, replace nor delete the entries of another.
@@ -129,9 +145,9 @@ pub struct FlowRemoved {
     pub hard_timeout: Option<Duration>,
     /// Time for which it existed.
     pub age: Duration,
-    /// Packets that it matched.
+    /// Packets that it matched; [`NOT_COUNTED`] if its flags say so.
     pub packets: u64,
-    /// Bytes of those packets.
+    /// Bytes of those packets, or the same.
     pub bytes: u64,
     /// Whether the controller asked to be told.
     pub send_removed: bool,

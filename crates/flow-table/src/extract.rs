@@ -94,6 +94,7 @@ impl Key {
             0x86dd => return self.read_ip6(rest),
             0x0806 => self.read_arp(rest),
             0x8847 | 0x8848 => self.read_mpls(rest),
+            0x88e7 => self.read_pbb(rest),
             _ => {}
         }
         None
@@ -130,6 +131,7 @@ impl Key {
             },
             0x0806 => 28,
             0x8847 | 0x8848 => 4,
+            0x88e7 => PBB_HEADER,
             _ => 0,
         };
         rest.len() < needed
@@ -253,6 +255,13 @@ impl Key {
         self.words[2] |= NETWORK_PRESENT;
     }
 
+    fn read_pbb(&mut self, packet: &[u8]) {
+        let Some(header) = packet.first_chunk::<PBB_HEADER>() else { return };
+        // All but priority and flags.
+        self.words[3] = be64(header, 0) >> 32 & 0xff_ffff;
+        self.words[2] |= NETWORK_PRESENT;
+    }
+
     fn read_mpls(&mut self, packet: &[u8]) {
         let Some(header) = packet.first_chunk::<4>() else { return };
         // All but the time to live.
@@ -260,6 +269,9 @@ impl Key {
         self.words[2] |= NETWORK_PRESENT;
     }
 }
+
+/// Bytes of a service tag of provider backbone bridging, and of the Ethernet header after it.
+pub(crate) const PBB_HEADER: usize = 18;
 
 /// Whether an Ethernet type is that of a VLAN tag.
 #[inline(always)]

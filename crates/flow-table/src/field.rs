@@ -80,6 +80,8 @@ pub enum Field {
     MplsTc = 35,
     /// MPLS bottom of stack bit of the outer header.
     MplsBos = 36,
+    /// Number of the service instance of a header of provider backbone bridging.
+    PbbIsid = 37,
     /// Number of the tunnel through which the packet arrived.
     TunnelId = 38,
     /// IPv6 extension headers, as bits (`OFPIEH_*`).
@@ -169,6 +171,7 @@ impl Field {
         Self::MplsLabel,
         Self::MplsTc,
         Self::MplsBos,
+        Self::PbbIsid,
         Self::TunnelId,
         Self::Ipv6ExtHdr,
         Self::IpFragment,
@@ -216,6 +219,7 @@ impl Field {
                 | Self::Ipv6Src
                 | Self::Ipv6Dst
                 | Self::Ipv6Flabel
+                | Self::PbbIsid
                 | Self::TunnelId
                 | Self::Ipv6ExtHdr
                 | Self::IpFragment
@@ -223,7 +227,7 @@ impl Field {
     }
 
     /// Whether a set-field action may set it (OpenFlow 1.3.5, 5.12): the tunnel number, and header fields except those
-    /// that decide what the following bytes are.
+    /// that decide which header follows.
     #[must_use]
     pub fn is_settable(self) -> bool {
         !matches!(
@@ -232,7 +236,6 @@ impl Field {
                 | Self::Metadata
                 | Self::EthType
                 | Self::IpProto
-                | Self::Icmpv6Type
                 | Self::MplsBos
                 | Self::Ipv6ExtHdr
                 | Self::IpFragment
@@ -260,6 +263,7 @@ impl Field {
             Self::MplsLabel => (3, 12, 20),
             Self::MplsTc => (3, 9, 3),
             Self::MplsBos => (3, 8, 1),
+            Self::PbbIsid => (3, 0, 24),
             Self::Ipv4Src | Self::ArpSpa => (4, 32, 32),
             Self::Ipv4Dst | Self::ArpTpa => (4, 0, 32),
             Self::Ipv6Src => (4, 0, 128),
@@ -315,6 +319,7 @@ impl Field {
             Self::NdTarget => is_icmp6 && matches!(nature.icmp_type, Some(135 | 136)),
             Self::NdSll => is_icmp6 && nature.icmp_type == Some(135),
             Self::NdTll => is_icmp6 && nature.icmp_type == Some(136),
+            Self::PbbIsid => is_type(0x88e7),
             Self::MplsLabel | Self::MplsTc | Self::MplsBos => is_type(0x8847) || is_type(0x8848),
         }
     }
@@ -359,7 +364,7 @@ mod tests {
         };
         let overlap =
             |one: Field, other: Field| bits(one).iter().zip(bits(other)).any(|(one, other)| one & other != 0);
-        for eth_type in [0x0800, 0x86dd, 0x0806, 0x8847, 0x9999] {
+        for eth_type in [0x0800, 0x86dd, 0x0806, 0x8847, 0x88e7, 0x9999] {
             for protocol in [1, 6, 17, 58, 132, 200] {
                 for icmp_type in [8, 135, 136] {
                     let nature = Nature {

@@ -44,6 +44,8 @@ pub struct Bucket {
     pub watch_group: Option<u32>,
     /// Actions, performed as an action set (5.10).
     pub actions: Vec<Action>,
+    /// As [`Instructions::stated_lengths`](crate::Instructions), of these actions.
+    pub stated_lengths: Vec<u16>,
 }
 
 /// Packets and bytes.

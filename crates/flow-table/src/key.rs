@@ -108,6 +108,20 @@ impl Key {
         }
     }
 
+    /// The change of the fields when a header of provider backbone bridging is pushed (OpenFlow 1.3.5, 5.12.1): the number of
+    /// the service is that of the header outside until now, or zero, and the fields inside are no longer visible.
+    pub(crate) fn push_pbb(&mut self, eth_type: u16) {
+        let inside = self.eth_type() == 0x88e7 && self.presence() & NETWORK_PRESENT != 0;
+        let service = if inside { self.words[3] & 0xff_ffff } else { 0 };
+        self.words[0] = self.words[0] & !0xffff_ffff | u64::from(eth_type) << 16;
+        self.words[1] &= !0xffff;
+        self.words[2] = self.words[2] & !0xffff | NETWORK_PRESENT;
+        self.words[3] = service;
+        for word in [4, 5, 6, 7, 10, 11, 12, 13] {
+            self.words[word] = 0;
+        }
+    }
+
     /// Whether the words beyond the narrow ones are all zero.
     #[inline(always)]
     pub(crate) fn is_narrow(&self) -> bool {

@@ -49,7 +49,9 @@ mod tuple;
 pub use action::{Action, ActionError, Instructions, Operation, Output};
 pub use action_set::ActionSet;
 pub use cache::{BATCH, CacheCapacity, CacheCounters, FlowCache};
-pub use change::{Change, Command, EntryFlags, FlowModError, FlowRemoved, Owner, RemovalReason, Summary};
+pub use change::{
+    Change, Command, EntryFlags, FlowModError, FlowRemoved, NOT_COUNTED, Owner, RemovalReason, Summary,
+};
 pub use extract::{Arrival, Fragment, Ingress};
 pub use field::Field;
 pub use flow::Seed;

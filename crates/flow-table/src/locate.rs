@@ -3,7 +3,7 @@
 use packet::protocol;
 
 use crate::extension_headers;
-use crate::extract::{MAX_VLAN_TAGS, snap};
+use crate::extract::{MAX_VLAN_TAGS, PBB_HEADER, snap};
 
 /// Offsets of headers. All of them are within the frame, and even, so that checksums cover whole words of it.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ pub(crate) enum Payload {
     Ip(Ip),
     /// MPLS, with a whole header.
     Mpls,
+    /// Provider backbone bridging: a service tag, and an Ethernet header after it.
+    Pbb,
     /// ARP of IPv4 over Ethernet.
     Arp,
     /// Anything else, or cut off.
@@ -71,6 +73,7 @@ pub(crate) fn locate(frame: &[u8]) -> Option<Located> {
         0x86dd => ip6(rest, network),
         0x0806 if rest.len() >= 28 && rest[..6] == [0, 1, 8, 0, 6, 4] => Some(Payload::Arp),
         0x8847 | 0x8848 if rest.len() >= 4 => Some(Payload::Mpls),
+        0x88e7 if rest.len() >= PBB_HEADER => Some(Payload::Pbb),
         _ => None,
     };
     Some(Located { has_vlan, type_at, network, payload: payload.unwrap_or(Payload::Other) })

@@ -7,6 +7,7 @@ use packet::protocol;
 
 use crate::action::{Action, Operation, Output};
 use crate::crc32c::crc32c;
+use crate::extract::PBB_HEADER;
 use crate::field::Field;
 use crate::locate::{Ip, Located, Payload, locate};
 
@@ -42,25 +43,25 @@ impl FrameBuffer {
         self.bytes.get_mut(self.start..).unwrap_or_default()
     }
 
-    /// Inserts four bytes at an offset within the frame.
-    fn insert(&mut self, at: usize, header: [u8; 4]) {
-        if self.start < 4 {
+    /// Inserts at most [`HEADROOM`] bytes at an offset within the frame.
+    fn insert(&mut self, at: usize, header: &[u8]) {
+        if self.start < header.len() {
             self.bytes.splice(0..0, [0; HEADROOM]);
             self.start += HEADROOM;
         }
         let from = self.start;
-        self.start -= 4;
+        self.start -= header.len();
         self.bytes.copy_within(from..from + at, self.start);
-        if let Some(place) = self.frame_mut().get_mut(at..at + 4) {
-            place.copy_from_slice(&header);
+        if let Some(place) = self.frame_mut().get_mut(at..at + header.len()) {
+            place.copy_from_slice(header);
         }
     }
 
-    /// Removes four bytes at an offset, all within the frame.
-    fn remove(&mut self, at: usize) {
+    /// Removes bytes at an offset, all within the frame.
+    fn remove(&mut self, at: usize, count: usize) {
         let from = self.start;
-        self.bytes.copy_within(from..from + at, from + 4);
-        self.start += 4;
+        self.bytes.copy_within(from..from + at, from + count);
+        self.start += count;
     }
 }
 
@@ -136,11 +137,13 @@ pub fn perform(
             Action::PushVlan(eth_type) => push_vlan(buffer, eth_type),
             Action::PopVlan => {
                 if locate(buffer.frame()).is_some_and(|found| found.has_vlan) {
-                    buffer.remove(12);
+                    buffer.remove(12, 4);
                 }
             }
             Action::PushMpls(eth_type) => push_mpls(buffer, eth_type),
             Action::PopMpls(eth_type) => pop_mpls(buffer, eth_type),
+            Action::PushPbb(eth_type) => push_pbb(buffer, eth_type),
+            Action::PopPbb => pop_pbb(buffer),
             Action::SetMplsTtl(_)
             | Action::DecMplsTtl
             | Action::SetIpTtl(_)
@@ -177,7 +180,7 @@ fn push_vlan(buffer: &mut FrameBuffer, eth_type: u16) {
     let [high, low] = outer.copied().unwrap_or_default();
     // The bit for drop eligibility is not copied: only number and priority are.
     let [first, second] = eth_type.to_be_bytes();
-    buffer.insert(12, [first, second, high & 0xef, low]);
+    buffer.insert(12, &[first, second, high & 0xef, low]);
 }
 
 fn push_mpls(buffer: &mut FrameBuffer, eth_type: u16) {
@@ -192,14 +195,40 @@ fn push_mpls(buffer: &mut FrameBuffer, eth_type: u16) {
         _ => 0x100,
     };
     set_eth_type(buffer, &found, eth_type);
-    buffer.insert(found.network, shim.to_be_bytes());
+    buffer.insert(found.network, &shim.to_be_bytes());
 }
 
 fn pop_mpls(buffer: &mut FrameBuffer, eth_type: u16) {
     let Some(found) = locate(buffer.frame()) else { return };
     if matches!(found.payload, Payload::Mpls) {
         set_eth_type(buffer, &found, eth_type);
-        buffer.remove(found.network);
+        buffer.remove(found.network, 4);
+    }
+}
+
+/// Puts a header of provider backbone bridging in front, with the addresses of the frame, the number of the service of an
+/// outer one, and the priority of a VLAN tag (OpenFlow 1.3.5, 5.12.1).
+fn push_pbb(buffer: &mut FrameBuffer, eth_type: u16) {
+    let Some(found) = locate(buffer.frame()) else { return };
+    let byte = |at: usize| buffer.frame().get(at).copied().unwrap_or(0);
+    let mut header = [0; PBB_HEADER];
+    for (at, place) in header.iter_mut().enumerate().take(12) {
+        *place = byte(at);
+    }
+    header[12..14].copy_from_slice(&eth_type.to_be_bytes());
+    header[14] = if found.has_vlan { byte(14) & 0xe0 } else { 0 };
+    if matches!(found.payload, Payload::Pbb) {
+        for at in 1..4 {
+            header[14 + at] = byte(found.network + at);
+        }
+    }
+    buffer.insert(0, &header);
+}
+
+fn pop_pbb(buffer: &mut FrameBuffer) {
+    let Some(found) = locate(buffer.frame()) else { return };
+    if matches!(found.payload, Payload::Pbb) {
+        buffer.remove(0, found.network + 4);
     }
 }
 
@@ -295,6 +324,8 @@ fn set_field(frame: &mut [u8], field: Field, value: u128) {
                 };
                 patch(frame, at, &shim.to_be_bytes(), []);
             }
+            Payload::Pbb if field == Field::PbbIsid => patch(frame, at + 1, last(3), []),
+            Payload::Pbb => {}
             Payload::Arp => match field {
                 Field::ArpOp => patch(frame, at + 6, last(2), []),
                 Field::ArpSha => patch(frame, at + 8, last(6), []),
@@ -361,7 +392,9 @@ fn set_ip_field(frame: &mut [u8], at: usize, ip: Ip, field: Field, value: u128) 
         Field::Icmpv4Type | Field::Icmpv4Code if ip.is_ip4 && is(protocol::ICMP) => {
             set_icmp(frame, ip, field == Field::Icmpv4Code, bytes[15]);
         }
-        Field::Icmpv6Code if !ip.is_ip4 && is(protocol::ICMP6) => set_icmp(frame, ip, true, bytes[15]),
+        Field::Icmpv6Type | Field::Icmpv6Code if !ip.is_ip4 && is(protocol::ICMP6) => {
+            set_icmp(frame, ip, field == Field::Icmpv6Code, bytes[15]);
+        }
         Field::NdTarget | Field::NdSll | Field::NdTll if !ip.is_ip4 && is(protocol::ICMP6) => {
             let Some((start, end)) = ip.transport else { return };
             let place = frame.get(start..end).and_then(|message| neighbour_field(message, field));

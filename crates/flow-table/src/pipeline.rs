@@ -81,14 +81,15 @@ pub struct Entry<'a> {
     pub flags: EntryFlags,
     /// Its instructions.
     pub instructions: &'a Instructions,
-    /// Packets that it matched.
+    /// Packets that it matched; [`NOT_COUNTED`](crate::NOT_COUNTED) if its flags say so.
     pub packets: u64,
-    /// Bytes of those packets.
+    /// Bytes of those packets, or the same.
     pub bytes: u64,
 }
 
 impl<'a> Entry<'a> {
     fn of(entry: &'a StoredEntry) -> Self {
+        let (packets, bytes) = entry.flags.counters(entry.packets, entry.bytes);
         Self {
             owner: entry.owner,
             table: entry.table,
@@ -101,8 +102,8 @@ impl<'a> Entry<'a> {
             used: entry.used,
             flags: entry.flags,
             instructions: &entry.instructions,
-            packets: entry.packets,
-            bytes: entry.bytes,
+            packets,
+            bytes,
         }
     }
 }
@@ -533,6 +534,7 @@ impl Pipeline {
 
     fn remove(&mut self, slot: u32, reason: RemovalReason, now: Duration) -> Option<FlowRemoved> {
         let entry = self.take(slot)?;
+        let (packets, bytes) = entry.flags.counters(entry.packets, entry.bytes);
         Some(FlowRemoved {
             reason,
             table: entry.table,
@@ -542,8 +544,8 @@ impl Pipeline {
             idle_timeout: entry.idle_timeout,
             hard_timeout: entry.hard_timeout,
             age: now.saturating_sub(entry.created),
-            packets: entry.packets,
-            bytes: entry.bytes,
+            packets,
+            bytes,
             send_removed: entry.flags.send_removed,
         })
     }
@@ -685,6 +687,7 @@ fn rewrite(key: &mut Key, instructions: &Instructions) -> bool {
             }
             Action::PushVlan(_) => key.push_vlan(),
             Action::PushMpls(eth_type) => key.push_mpls(eth_type),
+            Action::PushPbb(eth_type) => key.push_pbb(eth_type),
             _ => {}
         }
     }

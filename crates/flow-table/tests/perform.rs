@@ -97,13 +97,15 @@ fn frame(random: &mut Random) -> Vec<u8> {
 
 /// A random action that a packet with this key admits, except those that reveal headers.
 fn action(random: &mut Random, key: &Key) -> Action {
-    match random.below(8) {
+    match random.below(9) {
+        8 => Action::PushPbb(0x88e7),
         0 => Action::PushVlan([0x8100, 0x88a8][random.below(2) as usize]),
         1 => Action::PushMpls(0x8847),
         2 => Action::SetIpTtl(9),
         _ => loop {
             let field = Field::ALL[random.below(Field::ALL.len() as u32) as usize];
-            let is_there = key.get(field).is_some() && field.is_settable() && field != Field::TunnelId;
+            let is_there = key.get(field).is_some() && field.is_settable();
+            let is_there = is_there && !matches!(field, Field::TunnelId | Field::Icmpv6Type);
             if is_there && (field != Field::VlanVid || key.get(field) != Some(0)) {
                 let value = u128::from(random.next()) << 64 | u128::from(random.next());
                 return Action::SetField(field, value & u128::MAX >> (128 - field.bits()));
@@ -188,6 +190,58 @@ fn what_is_pushed_can_be_popped() {
             assert_eq!(after, before, "{actions:?}");
         }
     }
+}
+
+/// IEEE 802.1Q-2018, 9.7: the service tag has the priority, flags and the number of the service.
+#[test]
+fn service_tags_enclose_the_frame() {
+    let inner =
+        [[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2].as_slice(), &[0x81, 0, 0x60, 5, 0x88, 0xb5], &[7; 46]].concat();
+    let push = Action::PushPbb(0x88e7);
+    let mut outer = [&inner[..12], &[0x88, 0xe7, 0x60, 0, 0, 0]].concat();
+    outer.extend(&inner);
+    assert_eq!(run(&[push], &inner).1, outer);
+    let key = Key::extract(&outer, &Ingress::default()).0;
+    assert_eq!((key.get(Field::EthType), key.get(Field::PbbIsid)), (Some(0x88e7), Some(0)));
+    assert_eq!(key.get(Field::VlanVid), Some(0), "the tag is that of the customer");
+    outer[15..18].copy_from_slice(&[0x12, 0x34, 0x56]);
+    let set = Action::SetField(Field::PbbIsid, 0x12_3456);
+    assert_eq!(run(&[push, set], &inner).1, outer);
+    // Another one has the same number, and no priority because there is no VLAN tag outside.
+    let twice = [&inner[..12], &[0x88, 0xe7, 0, 0x12, 0x34, 0x56], &outer].concat();
+    assert_eq!(run(&[push, set, push], &inner).1, twice);
+    assert_eq!(run(&[Action::PopPbb, Action::PopPbb], &twice).1, inner);
+    // A tag of the backbone's VLAN goes with it.
+    let tagged = [&outer[..12], &[0x88, 0xa8, 0, 9], &outer[12..]].concat();
+    assert_eq!(Key::extract(&tagged, &Ingress::default()).0.get(Field::PbbIsid), Some(0x12_3456));
+    assert_eq!(run(&[Action::PopPbb], &tagged).1, inner);
+    for end in 14..32 {
+        assert_eq!(run(&[Action::PopPbb, set], &outer[..end]).1, outer[..end], "cut off at {end}");
+    }
+    assert_eq!(run(&[Action::PopPbb], &inner).1, inner);
+}
+
+/// A neighbour message gets or loses its target with its type.
+#[test]
+fn the_type_of_icmp6_decides_about_the_target() {
+    let mut frame = [[2; 12].as_slice(), &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255], &[0xfd; 32]].concat();
+    frame.extend([128, 0, 0, 0, 0, 0, 0, 0]);
+    frame.extend([5; 16]);
+    let frame = completed(&frame);
+    let after = run(&[Action::SetField(Field::Icmpv6Type, 136)], &frame).1;
+    assert!(after != frame && completed(&after) == after, "the checksum is right");
+    let target = |frame: &[u8]| Key::extract(frame, &Ingress::default()).0.get(Field::NdTarget);
+    assert_eq!((target(&frame), target(&after)), (None, Some(0x0505_0505_0505_0505_0505_0505_0505_0505)));
+    // Later tables see it.
+    let mut pipeline = Pipeline::new(Limits::default(), Seed::new(1, 2));
+    let echo = Match::any().with(Field::EthType, 0x86dd).unwrap().with(Field::IpProto, 58).unwrap();
+    let echo = echo.with(Field::Icmpv6Type, 128).unwrap();
+    let mut change = Change::new(Command::Add, echo, 1);
+    change.instructions = Instructions::apply([Action::SetField(Field::Icmpv6Type, 136)]);
+    change.instructions.goto = Some(1);
+    pipeline.apply(&change, Duration::ZERO).unwrap();
+    let path = pipeline.look_up(&Key::extract(&frame, &Ingress::default()).0);
+    assert!(pipeline.path(path).unwrap().resume().is_some());
 }
 
 #[test]
@@ -330,7 +384,9 @@ fn no_frame_makes_an_action_panic() {
             }
         }
         let actions: Vec<Action> = (0..random.below(6))
-            .map(|_| match random.below(10) {
+            .map(|_| match random.below(12) {
+                8 => Action::PushPbb(0x88e7),
+                9 => Action::PopPbb,
                 0 => Action::PushVlan(0x8100),
                 1 => Action::PopVlan,
                 2 => Action::PushMpls(0x8847),
@@ -346,6 +402,6 @@ fn no_frame_makes_an_action_panic() {
             })
             .collect();
         let (_, after, _) = run(&actions, &bytes);
-        assert!(after.len() <= bytes.len() + 4 * actions.len(), "{seed}");
+        assert!(after.len() <= bytes.len() + 18 * actions.len(), "{seed}");
     }
 }

@@ -1,4 +1,4 @@
-//! The box images, embedded as bytes.
+//! The box images, and their sources, embedded as bytes.
 //!
 //! `cargo build` builds them from the `guest/` workspace; no other setup is needed. Each is a self-contained ELF file,
 //! which a sandbox maps and runs in a virtual machine or as a process.
@@ -10,6 +10,10 @@ pub static CLICKBOX: &[u8] = include_bytes!(env!("IMAGE_CLICKBOX"));
 
 /// The fingerprint of [`CLICKBOX`]. Its symbols are in a file beside the program, `clickbox.symbols`, that begins with it.
 pub static CLICKBOX_FINGERPRINT: &str = env!("IMAGE_FINGERPRINT");
+
+/// The sources of [`CLICKBOX`] without its own package, for projects that build images with functions of their own. Compressed
+/// by gzip: for each file the length of its path and of its contents, 32 bits each, then both.
+pub static SOURCES: &[u8] = include_bytes!(env!("IMAGE_SOURCES"));
 
 /// The corpus runner: a program for tests, with the elements of [`CLICKBOX`], that runs configurations in simulated
 /// time.
@@ -50,6 +54,12 @@ mod tests {
             "{} bytes with {classes} classes: {most} are allowed",
             CLICKBOX.len()
         );
+    }
+
+    /// The program carries them. They have no files of this machine and no tests of a whole crate.
+    #[test]
+    fn the_sources_stay_small() {
+        assert!((100_000..600_000).contains(&SOURCES.len()), "{} bytes", SOURCES.len());
     }
 
     /// A crash in `memcpy` is named as well as one in an element.

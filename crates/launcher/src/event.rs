@@ -1,11 +1,8 @@
 //! What a launcher reports to its operator.
 
 use crate::successor::AdoptError;
-use protocol::launcher::{FabricState, Shortfall};
-use rustix::process::Signal;
+use protocol::launcher::{Ending, FabricState, Shortfall};
 use std::fmt;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -29,8 +26,8 @@ pub enum Event {
         number: u32,
         /// Its process.
         pid: u32,
-        /// How it ended; unknown if an earlier launcher started it.
-        status: Option<ExitStatus>,
+        /// How it ended.
+        ending: Ending,
         /// Whether it was told to end.
         is_expected: bool,
     },
@@ -53,17 +50,7 @@ impl fmt::Display for Event {
             Self::NotAdopted { number, error } => {
                 write!(f, "fabric {number} of a launcher that has ended can't be adopted: {error}")
             }
-            Self::Ended { number, pid, status, .. } => {
-                write!(f, "fabric {number} (process {pid}) ")?;
-                match (status.and_then(|status| status.code()), status.and_then(|status| status.signal())) {
-                    (Some(code), _) => write!(f, "ended with status {code}"),
-                    (_, Some(signal)) if signal == Signal::SYS.as_raw() => {
-                        f.write_str("was ended because it made a forbidden system call")
-                    }
-                    (_, Some(signal)) => write!(f, "was ended by signal {signal}"),
-                    _ => write!(f, "ended"),
-                }
-            }
+            Self::Ended { number, pid, ending, .. } => write!(f, "fabric {number} (process {pid}) {ending}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::cgroup;
 use crate::child::{OWN_VARIABLES, failed};
 use crate::settings::Settings;
 use crate::successor::{self, Orphan};
-use protocol::launcher::{FabricState, Share, Shortfall, Step, ToFabric};
+use protocol::launcher::{EndReason, Ending, FabricState, MAX_REQUEST, Share, Shortfall, Step, ToFabric};
 use protocol::{Channel, StoreIdentity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
@@ -15,7 +15,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a fabric may take to end after SIGTERM, before it is killed.
@@ -33,9 +33,6 @@ pub(crate) struct Fabric {
     /// Its agent, if a daemon asked for it.
     pub(crate) agent: Option<Agent>,
 }
-
-/// How a fabric ended: unknown if an earlier launcher started it.
-pub(crate) type Ended = Option<ExitStatus>;
 
 /// The process of a fabric.
 #[derive(Debug)]
@@ -218,19 +215,27 @@ impl Fabric {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn reap(&mut self) -> Option<Ended> {
+    pub(crate) fn reap(&mut self) -> Option<Ending> {
         match &mut self.process {
-            Process::Child(process) => process.try_wait().ok().flatten().map(Some),
-            Process::Adopted => has_ended(&self.pidfd, Some(&Timespec::default())).then_some(None),
+            Process::Child(process) => process.try_wait().ok().flatten().map(Ending::from),
+            Process::Adopted => has_ended(&self.pidfd, Some(&Timespec::default())).then(|| self.last_word()),
         }
     }
 
     /// Kills it and waits until it has ended.
-    pub(crate) fn kill_now(&mut self) -> Option<Ended> {
+    pub(crate) fn kill_now(&mut self) -> Option<Ending> {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         match &mut self.process {
-            Process::Child(process) => process.wait().ok().map(Some),
-            Process::Adopted => has_ended(&self.pidfd, None).then_some(None),
+            Process::Child(process) => process.wait().ok().map(Ending::from),
+            Process::Adopted => has_ended(&self.pidfd, None).then(|| self.last_word()),
+        }
+    }
+
+    /// What it said before it ended.
+    fn last_word(&self) -> Ending {
+        match self.channel.receive::<EndReason>(MAX_REQUEST) {
+            Ok(Some(received)) => Ending::Reason(received.message),
+            _ => Ending::Silent,
         }
     }
 }

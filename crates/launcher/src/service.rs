@@ -5,12 +5,12 @@ use crate::cgroup::EndedGroups;
 use crate::client::{Client, Received};
 use crate::devices::Devices;
 use crate::event::Event;
-use crate::fabric::{Ended, Fabric};
+use crate::fabric::Fabric;
 use crate::output_folder::open_output_folder;
 use crate::settings::Settings;
 use crate::spare::{self, Spare};
 use crate::successor::{self, AdoptError, Orphan};
-use protocol::launcher::{FabricState, Refusal, Reply, Request, Share, Shortfall, Step, VERSION};
+use protocol::launcher::{Ending, FabricState, Refusal, Reply, Request, Share, Shortfall, Step, VERSION};
 use protocol::{Hello, StoreIdentity};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -45,6 +45,8 @@ pub(crate) struct Service {
     spare_at: Option<(u32, Instant)>,
     devices: Devices,
     ended_groups: EndedGroups,
+    /// How fabrics ended that were not told to, by number, until a daemon connects to the next one.
+    endings: BTreeMap<u32, Ending>,
     /// When the last client or fabric went.
     idle_since: Option<Instant>,
     /// The launcher ends when all fabrics have ended.
@@ -64,6 +66,7 @@ impl Service {
             spare_at: None,
             devices: Devices::default(),
             ended_groups: EndedGroups::default(),
+            endings: BTreeMap::new(),
             idle_since: None,
             is_ending: false,
         }
@@ -241,7 +244,10 @@ impl Service {
         report: &mut dyn FnMut(&Event),
     ) -> (Result<Reply, Refusal>, Option<OwnedFd>) {
         match self.connect(number, share, report) {
-            Ok((fabric, is_new, descriptor)) => (Ok(Reply::Connected { fabric, is_new }), Some(descriptor)),
+            Ok((fabric, is_new, descriptor)) => {
+                let before = self.endings.remove(&number);
+                (Ok(Reply::Connected { fabric, is_new, before }), Some(descriptor))
+            }
             Err(refusal) => (Err(refusal), None),
         }
     }
@@ -263,8 +269,8 @@ impl Service {
                 Ok(descriptor) => return Ok((fabric.state.clone(), false, descriptor)),
                 // It has closed its end: it is ending, and may not have been reaped yet.
                 Err(shortfall) if shortfall.errno == Errno::PIPE.raw_os_error() => {
-                    if let Some(status) = fabric.kill_now() {
-                        self.ended(place, status, report);
+                    if let Some(ending) = fabric.kill_now() {
+                        self.ended(place, ending, report);
                     }
                 }
                 Err(shortfall) => return Err(Refusal::Failed(shortfall)),
@@ -352,8 +358,8 @@ impl Service {
             agent.reap(Instant::now());
         }
         for place in (0..self.fabrics.len()).rev() {
-            if let Some(status) = self.fabrics[place].reap() {
-                self.ended(place, status, report);
+            if let Some(ending) = self.fabrics[place].reap() {
+                self.ended(place, ending, report);
             }
         }
         if self.spare.as_mut().is_some_and(|spare| spare.reap().is_some()) {
@@ -361,7 +367,7 @@ impl Service {
         }
     }
 
-    fn ended(&mut self, place: usize, status: Ended, report: &mut dyn FnMut(&Event)) {
+    fn ended(&mut self, place: usize, ending: Ending, report: &mut dyn FnMut(&Event)) {
         let fabric = self.fabrics.remove(place);
         let is_expected = fabric.is_ending();
         let FabricState { number, pid, cgroups, .. } = fabric.state;
@@ -374,7 +380,10 @@ impl Service {
         if is_expected && self.fabrics.is_empty() {
             self.end_spare();
         }
-        report(&Event::Ended { number, pid, status, is_expected });
+        if !is_expected && self.endings.len() < MAX_FABRICS {
+            self.endings.insert(number, ending);
+        }
+        report(&Event::Ended { number, pid, ending, is_expected });
     }
 
     /// Tells all fabrics to end. The launcher ends when they have.

@@ -2,10 +2,10 @@
 //! any other: it serves the launcher's store, has given up all privileges, and waits for its first daemon. It gets the
 //! socket for the next launcher when it is used; until then it ends with its launcher.
 
-use crate::fabric::{Ended, Fabric};
+use crate::fabric::Fabric;
 use crate::settings::Settings;
 use protocol::StoreIdentity;
-use protocol::launcher::Shortfall;
+use protocol::launcher::{Ending, Shortfall};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Spare {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn reap(&mut self) -> Option<Ended> {
+    pub(crate) fn reap(&mut self) -> Option<Ending> {
         self.fabric.reap()
     }
 

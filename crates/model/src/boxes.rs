@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::{PacketAccount, PacketPlaces};
 use crate::configuration::{ConfigurationStatus, File, UploadedFile};
 use crate::handler_write::RecordedWrite;
+use crate::image::{ImageDigest, ImageSource};
 use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, ConfigurationName, Owner};
 use crate::path::Attachment;
@@ -62,6 +63,10 @@ pub struct CreateBox {
     /// Files that the configuration reads and that were uploaded before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uploads: Vec<UploadedFile>,
+    /// The image that the box runs. Absent: the built-in one. It determines which element classes there are, and is as
+    /// untrusted as the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageSource>,
     /// The sandbox that the box runs in.
     #[serde(default)]
     pub sandbox: Sandbox,
@@ -115,6 +120,7 @@ impl CreateBox {
             source: None,
             files: Vec::new(),
             uploads: Vec::new(),
+            image: None,
             sandbox: Sandbox::default(),
             memory: default_memory(),
             ring: Ring::default(),
@@ -129,6 +135,11 @@ impl CreateBox {
             labels: BTreeMap::new(),
             start: true,
         }
+    }
+
+    /// The digest of the image that a user gave. The definitions of a daemon name no uploads.
+    pub fn image_digest(&self) -> Option<&ImageDigest> {
+        self.image.as_ref().and_then(ImageSource::digest)
     }
 }
 
@@ -264,6 +275,9 @@ pub struct BoxDetail {
     /// The report of the last crash.
     #[serde(default)]
     pub crash: Option<CrashReport>,
+    /// The image that the box runs. Absent: the built-in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageDigest>,
     /// Whether writes to handlers that change the configuration are executed again after each start.
     #[serde(default)]
     pub keep_writes: bool,

@@ -1,7 +1,7 @@
 //! OpenFlow controllers of a switch.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -12,22 +12,75 @@ use crate::text::as_text;
 /// The port of a controller that states none (IANA).
 const DEFAULT_PORT: u16 = 6653;
 
+/// Where a switch listens that states no address: only programs of the host itself reach it.
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 /// Maximum number of controllers of a switch.
 pub const MAX_CONTROLLERS: usize = 8;
 
-/// The address of an OpenFlow controller: `tcp:ADDRESS` or `tcp:ADDRESS:PORT`, with IPv6 addresses in brackets.
+/// How the connection between a switch and an OpenFlow controller comes about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControllerMethod {
+    /// The switch connects to the controller: `tcp:`.
+    #[default]
+    Tcp,
+    /// The same with TLS: `tls:`, or `ssl:`.
+    Tls,
+    /// Controllers connect to the switch: `ptcp:`.
+    PassiveTcp,
+    /// The same with TLS: `ptls:`, or `pssl:`.
+    PassiveTls,
+}
+
+impl ControllerMethod {
+    fn of_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "tcp" => Self::Tcp,
+            "tls" | "ssl" => Self::Tls,
+            "ptcp" => Self::PassiveTcp,
+            "ptls" | "pssl" => Self::PassiveTls,
+            _ => return None,
+        })
+    }
+
+    /// What the addresses of the method begin with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::PassiveTcp => "ptcp",
+            Self::PassiveTls => "ptls",
+        }
+    }
+
+    /// Whether TLS protects the connection.
+    pub fn is_protected(self) -> bool {
+        matches!(self, Self::Tls | Self::PassiveTls)
+    }
+
+    /// Whether controllers begin the connection.
+    pub fn is_passive(self) -> bool {
+        matches!(self, Self::PassiveTcp | Self::PassiveTls)
+    }
+}
+
+/// The address of an OpenFlow controller, `tcp:ADDRESS:PORT` or `tls:ADDRESS:PORT`, or where a switch listens for
+/// controllers, `ptcp:PORT:ADDRESS` or `ptls:PORT:ADDRESS`. The port may be omitted, and where the switch listens also the
+/// address: it is that of the host itself. IPv6 addresses are in brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ControllerAddress(pub SocketAddr);
+pub struct ControllerAddress {
+    /// How the connection comes about.
+    pub method: ControllerMethod,
+    /// The address of the controller, or of the host where the switch listens.
+    pub address: SocketAddr,
+}
 
 /// Why a text is not the address of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ControllerAddressError {
-    /// It is one of a kind that is not supported: connections with TLS.
-    Tls,
-    /// It is one of a kind that is not supported: connections that the controller begins.
-    Passive,
-    /// It does not begin with `tcp:`.
+    /// It does not begin with a method.
     Method,
     /// An IP address does not follow.
     Address,
@@ -38,12 +91,14 @@ pub enum ControllerAddressError {
 impl fmt::Display for ControllerAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Tls => {
-                "controllers over TLS are not supported yet: use `tcp:`, for example through a local tunnel"
+            Self::Method => {
+                "the address of a controller is `tcp:ADDRESS:PORT` or `tls:ADDRESS:PORT`; to listen for controllers, it is \
+                 `ptcp:PORT:ADDRESS` or `ptls:PORT:ADDRESS`"
             }
-            Self::Passive => "a switch does not listen for controllers yet: use `tcp:`, to which it connects",
-            Self::Method => "the address of a controller is `tcp:ADDRESS:PORT`",
-            Self::Address => "an IP address is expected after `tcp:`, an IPv6 address in brackets",
+            Self::Address => {
+                "an IP address is expected after `tcp:` or `tls:`, or after the port of `ptcp:` or `ptls:`; an IPv6 address \
+                 is in brackets"
+            }
             Self::Port => "the port of a controller is a number from 1 to 65535",
         })
     }
@@ -55,35 +110,67 @@ impl FromStr for ControllerAddress {
     type Err = ControllerAddressError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let rest = match text.split_once(':') {
-            Some(("tcp", rest)) => rest,
-            Some(("tls" | "ssl", _)) => return Err(ControllerAddressError::Tls),
-            Some(("ptcp" | "pssl" | "ptls" | "listen", _)) => return Err(ControllerAddressError::Passive),
-            _ => return Err(ControllerAddressError::Method),
+        let (name, rest) = text.split_once(':').ok_or(ControllerAddressError::Method)?;
+        let method = ControllerMethod::of_name(name).ok_or(ControllerAddressError::Method)?;
+        let (address, port) = match (method.is_passive(), rest.strip_prefix('[')) {
+            (true, _) => {
+                let (port, address) = rest.split_once(':').unwrap_or((rest, ""));
+                (if address.is_empty() { Ok(LOCAL) } else { read_address(address) }, port)
+            }
+            (false, Some(bracketed)) => {
+                let end = bracketed.find(']').ok_or(ControllerAddressError::Address)?;
+                // The bracket before and this one.
+                let (address, port) = rest.split_at(end + 2);
+                (read_address(address), after_colon(port)?)
+            }
+            (false, None) => {
+                let (address, port) = rest.split_at(rest.find(':').unwrap_or(rest.len()));
+                (read_address(address), after_colon(port)?)
+            }
         };
-        let (address, port) = match rest.strip_prefix('[') {
-            Some(rest) => rest.split_once(']').ok_or(ControllerAddressError::Address)?,
-            None => rest.find(':').map_or((rest, ""), |at| rest.split_at(at)),
+        let address = address?;
+        let port = match port {
+            "" => Some(DEFAULT_PORT),
+            digits => digits.parse().ok().filter(|port| *port != 0),
         };
-        let address: IpAddr = address.parse().map_err(|_| ControllerAddressError::Address)?;
-        if address.is_ipv6() != rest.starts_with('[') {
-            return Err(ControllerAddressError::Address);
-        }
-        let port = match port.strip_prefix(':') {
-            Some(digits) => digits.parse().ok().filter(|port| *port != 0),
-            None => port.is_empty().then_some(DEFAULT_PORT),
-        };
-        Ok(Self(SocketAddr::new(address, port.ok_or(ControllerAddressError::Port)?)))
+        Ok(Self { method, address: SocketAddr::new(address, port.ok_or(ControllerAddressError::Port)?) })
+    }
+}
+
+/// An IPv4 address, or an IPv6 address in brackets.
+fn read_address(text: &str) -> Result<IpAddr, ControllerAddressError> {
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let address: IpAddr = inner.unwrap_or(text).parse().map_err(|_| ControllerAddressError::Address)?;
+    if address.is_ipv6() == inner.is_some() { Ok(address) } else { Err(ControllerAddressError::Address) }
+}
+
+/// A port after a colon; empty if nothing follows.
+fn after_colon(text: &str) -> Result<&str, ControllerAddressError> {
+    match text.strip_prefix(':') {
+        Some("") => Err(ControllerAddressError::Port),
+        Some(port) => Ok(port),
+        None if text.is_empty() => Ok(""),
+        None => Err(ControllerAddressError::Port),
     }
 }
 
 impl fmt::Display for ControllerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tcp:{}", self.0)
+        let (name, address) = (self.method.name(), self.address);
+        match (self.method.is_passive(), address.ip()) {
+            (false, _) => write!(f, "{name}:{address}"),
+            (true, IpAddr::V4(ip)) => write!(f, "{name}:{}:{ip}", address.port()),
+            (true, IpAddr::V6(ip)) => write!(f, "{name}:{}:[{ip}]", address.port()),
+        }
     }
 }
 
-as_text!(ControllerAddress, "ControllerAddress", "^tcp:.+$", "The address of an OpenFlow controller.");
+as_text!(
+    ControllerAddress,
+    "ControllerAddress",
+    "^(tcp|tls|ssl|ptcp|ptls|pssl):",
+    "The address of an OpenFlow controller, or where a switch listens for controllers."
+);
 
 /// What a switch does while no controller is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -143,14 +230,26 @@ mod tests {
             ("tcp:127.0.0.1:6633", "tcp:127.0.0.1:6633"),
             ("tcp:[::1]:1", "tcp:[::1]:1"),
             ("tcp:[::1]", "tcp:[::1]:6653"),
+            ("tls:192.0.2.1", "tls:192.0.2.1:6653"),
+            ("ssl:[::1]:1", "tls:[::1]:1"),
+            ("ptcp:", "ptcp:6653:127.0.0.1"),
+            ("ptcp:6634", "ptcp:6634:127.0.0.1"),
+            ("ptcp:6634:0.0.0.0", "ptcp:6634:0.0.0.0"),
+            ("ptcp::192.0.2.1", "ptcp:6653:192.0.2.1"),
+            ("pssl:6653:[::]", "ptls:6653:[::]"),
+            ("ptls:1", "ptls:1:127.0.0.1"),
         ] {
             assert_eq!(text.parse().map(|address: ControllerAddress| address.to_string()), Ok(shown.into()));
         }
         for (text, expected) in [
             ("127.0.0.1", ControllerAddressError::Method),
-            ("tls:127.0.0.1", ControllerAddressError::Tls),
-            ("ssl:127.0.0.1:1", ControllerAddressError::Tls),
-            ("ptcp:6653", ControllerAddressError::Passive),
+            ("udp:127.0.0.1", ControllerAddressError::Method),
+            ("ptcp", ControllerAddressError::Method),
+            ("ptcp:0", ControllerAddressError::Port),
+            ("ptcp:127.0.0.1", ControllerAddressError::Port),
+            ("ptcp:6653:localhost", ControllerAddressError::Address),
+            ("ptls:6653:::1", ControllerAddressError::Address),
+            ("tls:", ControllerAddressError::Address),
             ("tcp:", ControllerAddressError::Address),
             ("tcp:localhost", ControllerAddressError::Address),
             ("tcp:[127.0.0.1]", ControllerAddressError::Address),

@@ -54,6 +54,9 @@ pub enum EventKind {
     ConfigurationRemoved,
     /// A restart or a new configuration lost writes to handlers that had changed the configuration.
     WritesLost,
+    /// An element of a box wrote a handler, such as a `Script` does, and so changed the box's configuration. Reported once for
+    /// each handler and start.
+    OwnWrites,
     /// Writes to handlers were made the definition of a box.
     WritesSaved,
     /// A switch was created.

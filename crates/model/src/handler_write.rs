@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::name::{ConfigurationName, StackName};
+use crate::name::{BoxName, ConfigurationName, StackName};
 use crate::time::Time;
 use crate::value::Value;
 
@@ -21,17 +21,35 @@ pub enum WriteEffect {
     Edit,
 }
 
+/// Who wrote a handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteOrigin {
+    /// A client of the API.
+    #[default]
+    Client,
+    /// An element of the box, such as a `Script`, after the start. This is the box's own word. Nothing executes such a write again: the
+    /// configuration itself repeats it.
+    Box,
+}
+
 /// A write that changed the configuration of a running box, and that its definition does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedWrite {
     /// The number of the write: later writes to a box have higher numbers.
     pub number: u64,
+    /// Who wrote it.
+    #[serde(default, skip_serializing_if = "is_client")]
+    pub origin: WriteOrigin,
     /// The configuration that the handler belongs to.
     pub configuration: ConfigurationName,
     /// The handler: `ELEMENT.HANDLER`.
     pub handler: String,
-    /// The written value.
+    /// The written value. Of the box's own writes the start of the last value.
     pub value: Value,
+    /// How often a box wrote the handler itself, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u64>,
     /// What it changed.
     pub effect: WriteEffect,
     /// Whether the element's handler `config` shows it, so that it can be saved as text.
@@ -80,7 +98,16 @@ pub struct UnsavedWrite {
     pub reason: String,
 }
 
+fn is_client(origin: &WriteOrigin) -> bool {
+    *origin == WriteOrigin::Client
+}
+
 impl RecordedWrite {
+    /// Whether an element of the box wrote it.
+    pub fn is_own(&self) -> bool {
+        self.origin == WriteOrigin::Box
+    }
+
     /// The part of the handler's path after the box's name.
     pub fn path(&self) -> String {
         if self.configuration == ConfigurationName::main() {
@@ -106,5 +133,30 @@ impl RecordedWrite {
             text += &format!(" and {others} others");
         }
         text
+    }
+
+    /// Sentences for writes that a box no longer has because it was `how`, such as `started`. `omitted` is the number of others,
+    /// which are no longer known.
+    pub fn losses(name: &BoxName, how: &str, lost: &[Self], omitted: u64) -> Vec<String> {
+        let (own, clients): (Vec<Self>, Vec<Self>) = lost.iter().cloned().partition(Self::is_own);
+        let mut sentences = Vec::new();
+        let count = clients.len() as u64 + omitted;
+        if count > 0 {
+            let plural = if count == 1 { "" } else { "s" };
+            let summary = match clients.as_slice() {
+                [] => "they are no longer known".into(),
+                known => Self::summary(known),
+            };
+            sentences.push(format!(
+                "box {name} was {how} without {count} earlier write{plural} to its handlers: {summary}"
+            ));
+        }
+        if !own.is_empty() {
+            let summary = Self::summary(&own);
+            sentences.push(format!(
+                "box {name} was {how} without what it had written to its own handlers: {summary}"
+            ));
+        }
+        sentences
     }
 }

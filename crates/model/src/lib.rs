@@ -21,6 +21,7 @@ mod event;
 mod flows;
 mod handler_write;
 mod host;
+mod image;
 mod ip_prefix;
 mod mac_addr;
 mod name;
@@ -49,16 +50,18 @@ pub use configuration::{
     HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity, UploadedFile,
 };
 pub use controllers::{
-    ControllerAddress, ControllerAddressError, ControllerRole, ControllerStatus, FailMode, MAX_CONTROLLERS,
+    ControllerAddress, ControllerAddressError, ControllerMethod, ControllerRole, ControllerStatus, FailMode,
+    MAX_CONTROLLERS,
 };
 pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
 pub use flows::{AddFlow, FlowOutput, FlowStatus};
-pub use handler_write::{RecordedWrite, Save, Saved, UnsavedWrite, WriteEffect};
+pub use handler_write::{RecordedWrite, Save, Saved, UnsavedWrite, WriteEffect, WriteOrigin};
 pub use host::{
     CgroupVersion, Counts, DrainStatus, FabricRestart, FabricStatus, HostStatus, Isolation, Kvm,
     MissingLayer, RestartQuery, StopQuery, StopReply, Upgrade, UpgradeReply,
 };
+pub use image::{ImageDigest, ImageDigestError, ImageSource, MAX_IMAGE_BYTES};
 pub use ip_prefix::{BoundAddresses, IpPrefix, IpPrefixError, MAX_BOUND_PREFIXES};
 pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{

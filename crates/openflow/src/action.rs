@@ -19,6 +19,8 @@ const GROUP: u16 = 22;
 const SET_NW_TTL: u16 = 23;
 const DEC_NW_TTL: u16 = 24;
 const SET_FIELD: u16 = 25;
+const PUSH_PBB: u16 = 26;
+const POP_PBB: u16 = 27;
 const EXPERIMENTER: u16 = 0xffff;
 
 /// The types of all actions that a switch performs.
@@ -37,6 +39,8 @@ pub(crate) const TYPES: &[u16] = &[
     SET_NW_TTL,
     DEC_NW_TTL,
     SET_FIELD,
+    PUSH_PBB,
+    POP_PBB,
 ];
 
 /// The largest number of a group (`OFPG_MAX`).
@@ -51,28 +55,48 @@ pub enum PacketOutAction {
     Table,
 }
 
-/// Reads actions up to the end of a part of a message.
-pub(crate) fn read_actions(reader: &mut Reader<'_>) -> Result<Vec<Action>, ErrorCode> {
+/// Reads actions up to the end of a part of a message, and what those that output to ports state as a length.
+pub(crate) fn read_actions(
+    reader: &mut Reader<'_>,
+    stated_lengths: &mut Vec<u16>,
+) -> Result<Vec<Action>, ErrorCode> {
     let mut actions = Vec::new();
     while !reader.is_empty() {
-        match read_action(reader)? {
-            PacketOutAction::Perform(action) => actions.push(action),
+        let mut length = 0;
+        match read_action(reader, &mut length)? {
+            PacketOutAction::Perform(action) => {
+                if states_length(action) {
+                    stated_lengths.push(length);
+                }
+                actions.push(action);
+            }
             PacketOutAction::Table => return Err(ErrorCode::BAC_BAD_OUT_PORT),
         }
     }
     Ok(actions)
 }
 
+/// The lengths that a switch remembers: none if all are zero.
+pub(crate) fn remembered(stated_lengths: Vec<u16>) -> Vec<u16> {
+    if stated_lengths.iter().all(|length| *length == 0) { Vec::new() } else { stated_lengths }
+}
+
+/// Whether an action has a length that is not its own: all outputs but the controller's.
+fn states_length(action: Action) -> bool {
+    matches!(action, Action::Output(output) if !matches!(output, Output::Controller { .. } | Output::Drop))
+}
+
 /// Reads the actions of a packet-out message.
 pub(crate) fn read_packet_out(reader: &mut Reader<'_>) -> Result<Vec<PacketOutAction>, ErrorCode> {
     let mut actions = Vec::new();
     while !reader.is_empty() {
-        actions.push(read_action(reader)?);
+        actions.push(read_action(reader, &mut 0)?);
     }
     Ok(actions)
 }
 
-fn read_action(reader: &mut Reader<'_>) -> Result<PacketOutAction, ErrorCode> {
+/// Reads an action. `stated_length` becomes that of an output.
+fn read_action(reader: &mut Reader<'_>, stated_length: &mut u16) -> Result<PacketOutAction, ErrorCode> {
     let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
     if length < 8 || !length.is_multiple_of(8) {
         return Err(ErrorCode::BAC_BAD_LEN);
@@ -82,6 +106,7 @@ fn read_action(reader: &mut Reader<'_>) -> Result<PacketOutAction, ErrorCode> {
         OUTPUT => {
             let (port, max_length) = (body.u32()?, body.u16()?);
             body.skip(6)?;
+            *stated_length = max_length;
             if port == port_number::TABLE {
                 body.end()?;
                 return Ok(PacketOutAction::Table);
@@ -113,6 +138,11 @@ fn read_action(reader: &mut Reader<'_>) -> Result<PacketOutAction, ErrorCode> {
             let action = Action::PopMpls(body.u16()?);
             padded(&mut body, action, 2)?
         }
+        PUSH_PBB => {
+            let action = Action::PushPbb(body.u16()?);
+            padded(&mut body, action, 2)?
+        }
+        POP_PBB => padded(&mut body, Action::PopPbb, 4)?,
         SET_QUEUE => Action::SetQueue(body.u32()?),
         GROUP => match body.u32()? {
             group @ 0..=MAX_GROUP => Action::Group(group),
@@ -141,14 +171,22 @@ fn padded(body: &mut Reader<'_>, action: Action, padding: usize) -> Result<Actio
     Ok(action)
 }
 
-pub(crate) fn write_actions(writer: &mut Writer, actions: &[Action]) {
-    actions.iter().for_each(|action| write_action(writer, *action));
+/// Writes actions. Those that output to ports take their lengths from the front of `stated_lengths`.
+pub(crate) fn write_actions(
+    writer: &mut Writer,
+    actions: &[Action],
+    stated_lengths: &mut impl Iterator<Item = u16>,
+) {
+    for action in actions {
+        let length = if states_length(*action) { stated_lengths.next().unwrap_or(0) } else { 0 };
+        write_action(writer, *action, length);
+    }
 }
 
 pub(crate) fn write_packet_out(writer: &mut Writer, actions: &[PacketOutAction]) {
     for action in actions {
         match action {
-            PacketOutAction::Perform(action) => write_action(writer, *action),
+            PacketOutAction::Perform(action) => write_action(writer, *action, 0),
             PacketOutAction::Table => write_output(writer, port_number::TABLE, 0),
         }
     }
@@ -159,7 +197,7 @@ fn write_output(writer: &mut Writer, port: u32, max_length: u16) {
 }
 
 /// Writes an action. Dropping is no action of the specification: an entry drops by having no output.
-fn write_action(writer: &mut Writer, action: Action) {
+fn write_action(writer: &mut Writer, action: Action, stated_length: u16) {
     let mut plain = |kind: u16| {
         writer.u16(kind).u16(8).pad(4);
     };
@@ -167,7 +205,7 @@ fn write_action(writer: &mut Writer, action: Action) {
         Action::Output(output) => {
             let max_length = match output {
                 Output::Controller { max_length } => max_length,
-                _ => 0,
+                _ => stated_length,
             };
             if let Some(port) = output.port_number() {
                 write_output(writer, port, max_length);
@@ -193,6 +231,10 @@ fn write_action(writer: &mut Writer, action: Action) {
         Action::PopMpls(eth_type) => {
             writer.u16(POP_MPLS).u16(8).u16(eth_type).pad(2);
         }
+        Action::PushPbb(eth_type) => {
+            writer.u16(PUSH_PBB).u16(8).u16(eth_type).pad(2);
+        }
+        Action::PopPbb => plain(POP_PBB),
         Action::SetQueue(queue) => {
             writer.u16(SET_QUEUE).u16(8).u32(queue);
         }

@@ -3,7 +3,7 @@
 use flow_table::{Band, BandType, Bucket, GroupType, MeterDefinition, port_number};
 
 use crate::ErrorCode;
-use crate::action::{MAX_GROUP, read_actions, write_actions};
+use crate::action::{MAX_GROUP, read_actions, remembered, write_actions};
 use crate::wire::{Reader, Writer, optional, or_any};
 
 /// No group (`OFPG_ANY`).
@@ -57,11 +57,13 @@ pub(crate) fn read_buckets(reader: &mut Reader<'_>) -> Result<Vec<Bucket>, Error
             return Err(ErrorCode::GMFC_BAD_WATCH);
         }
         let mut actions = body.part(body.left(), ErrorCode::BAC_BAD_LEN)?;
+        let mut lengths = Vec::new();
         buckets.push(Bucket {
             weight,
             watch_port: optional(watch_port),
             watch_group: optional(watch_group),
-            actions: read_actions(&mut actions)?,
+            actions: read_actions(&mut actions, &mut lengths)?,
+            stated_lengths: remembered(lengths),
         });
     }
     Ok(buckets)
@@ -76,7 +78,7 @@ pub(crate) fn write_buckets(writer: &mut Writer, buckets: &[Bucket]) {
             .u32(or_any(bucket.watch_port))
             .u32(or_any(bucket.watch_group))
             .pad(4);
-        write_actions(writer, &bucket.actions);
+        write_actions(writer, &bucket.actions, &mut bucket.stated_lengths.iter().copied());
         writer.set_length(start, start);
     }
 }

@@ -23,7 +23,7 @@ const VLAN_PRESENT: u128 = 0x1000;
 /// Bytes of a field.
 fn size(field: Field) -> usize {
     match field.bits() {
-        17..32 => 4,
+        17..24 => 4,
         bits => bits.div_ceil(8) as usize,
     }
 }

@@ -3,7 +3,7 @@
 use flow_table::Instructions;
 
 use crate::ErrorCode;
-use crate::action::{read_actions, write_actions};
+use crate::action::{read_actions, remembered, write_actions};
 use crate::wire::{Reader, Writer};
 
 const GOTO_TABLE: u16 = 1;
@@ -21,6 +21,7 @@ pub(crate) const TYPES: &[u16] =
 /// Reads instructions up to the end of a message.
 pub(crate) fn read_instructions(reader: &mut Reader<'_>) -> Result<Instructions, ErrorCode> {
     let (mut instructions, mut seen) = (Instructions::default(), 0u8);
+    let (mut apply_lengths, mut write_lengths) = (Vec::new(), Vec::new());
     while !reader.is_empty() {
         let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
         if length < 8 || !length.is_multiple_of(8) {
@@ -40,10 +41,9 @@ pub(crate) fn read_instructions(reader: &mut Reader<'_>) -> Result<Instructions,
             WRITE_ACTIONS | APPLY_ACTIONS => {
                 body.skip(4)?;
                 let mut part = body.part(body.left(), ErrorCode::BAC_BAD_LEN)?;
-                let actions = read_actions(&mut part)?;
                 match kind {
-                    WRITE_ACTIONS => instructions.write = actions,
-                    _ => instructions.apply = actions,
+                    WRITE_ACTIONS => instructions.write = read_actions(&mut part, &mut write_lengths)?,
+                    _ => instructions.apply = read_actions(&mut part, &mut apply_lengths)?,
                 }
             }
             CLEAR_ACTIONS => {
@@ -62,17 +62,20 @@ pub(crate) fn read_instructions(reader: &mut Reader<'_>) -> Result<Instructions,
         }
         seen |= bit;
     }
+    apply_lengths.append(&mut write_lengths);
+    instructions.stated_lengths = remembered(apply_lengths);
     Ok(instructions)
 }
 
 pub(crate) fn write_instructions(writer: &mut Writer, instructions: &Instructions) {
+    let mut lengths = instructions.stated_lengths.iter().copied();
     if let Some(meter) = instructions.meter {
         writer.u16(METER).u16(8).u32(meter);
     }
     if !instructions.apply.is_empty() {
         let start = writer.len();
         writer.u16(APPLY_ACTIONS).u16(0).pad(4);
-        write_actions(writer, &instructions.apply);
+        write_actions(writer, &instructions.apply, &mut lengths);
         writer.set_length(start + 2, start);
     }
     if instructions.clear {
@@ -81,7 +84,7 @@ pub(crate) fn write_instructions(writer: &mut Writer, instructions: &Instruction
     if !instructions.write.is_empty() {
         let start = writer.len();
         writer.u16(WRITE_ACTIONS).u16(0).pad(4);
-        write_actions(writer, &instructions.write);
+        write_actions(writer, &instructions.write, &mut lengths);
         writer.set_length(start + 2, start);
     }
     if let Some((value, mask)) = instructions.metadata {

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use openflow::VERSION;
-use openflow::connections::{ConnectionState, Connections};
+use openflow::connections::{ConnectionFault, ConnectionState, Connections, Endpoint, Transport};
 use openflow::message::{HEADER, Header, Hello, Message};
 use openflow::session::{Agent, AgentLimits};
 use software::Software;
@@ -16,7 +16,8 @@ use software::Software;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn connections(controllers: &[SocketAddr]) -> Connections<Software> {
-    Connections::new(Agent::new(Software::new(2), AgentLimits::default()), controllers)
+    let endpoints: Vec<Endpoint> = controllers.iter().copied().map(Endpoint::tcp).collect();
+    Connections::new(Agent::new(Software::new(2), AgentLimits::default()), &endpoints, None)
 }
 
 fn listen() -> (TcpListener, SocketAddr) {
@@ -109,6 +110,64 @@ fn controllers_do_not_disturb_each_other() {
         assert_eq!(read(&mut connections, &mut stream), Message::BarrierReply);
     }
     assert_eq!([0, 1, 2].map(|at| is_connected(&connections, at)), [false, true, true]);
+}
+
+/// The switch listens, and several controllers connect, of which each has a session.
+#[test]
+fn controllers_connect_to_a_switch_that_listens() {
+    let (listener, address) = listen();
+    drop(listener);
+    let agent = Agent::new(Software::new(2), AgentLimits::default());
+    let endpoint = Endpoint { transport: Transport::PassiveTcp, address };
+    let mut connections = Connections::new(agent, &[endpoint], None);
+    connections.turn(None, Duration::ZERO).expect("a turn");
+    assert_eq!(connections.states().collect::<Vec<_>>(), [(endpoint, ConnectionState::Listening)]);
+    let mut streams: Vec<TcpStream> = (0..3)
+        .map(|_| {
+            let stream = TcpStream::connect(address).expect("the switch listens");
+            stream.set_nonblocking(true).expect("a stream");
+            stream
+        })
+        .collect();
+    for stream in &mut streams {
+        greet(&mut connections, stream);
+    }
+    assert!(connections.statuses().all(|status| status.role.is_some() && status.fault.is_none()));
+    // Those that stay are not disturbed by one that goes.
+    drop(streams.remove(0));
+    for stream in &mut streams {
+        write(stream, &Message::BarrierRequest);
+        assert_eq!(read(&mut connections, stream), Message::BarrierReply);
+    }
+    drop(streams);
+    let start = Instant::now();
+    while is_connected(&connections, 0) {
+        assert!(start.elapsed() < TIMEOUT);
+        connections.turn(None, Duration::from_millis(5)).expect("a turn");
+    }
+    let status = connections.statuses().next().expect("a status");
+    assert_eq!((status.role, status.fault), (None, Some(ConnectionFault::Closed)));
+    // One that floods the place takes eight sessions, and no more.
+    let flood: Vec<TcpStream> = (0..12).filter_map(|_| TcpStream::connect(address).ok()).collect();
+    for _ in 0..20 {
+        connections.turn(None, Duration::from_millis(5)).expect("a turn");
+    }
+    let sessions = std::iter::from_fn(|| connections.agent().connect(Duration::ZERO)).count();
+    assert_eq!((flood.len(), sessions), (12, AgentLimits::default().sessions - 8));
+}
+
+/// An address that another program has is tried again.
+#[test]
+fn an_address_in_use_is_reported() {
+    let (_listener, address) = listen();
+    let agent = Agent::new(Software::new(2), AgentLimits::default());
+    let endpoint = Endpoint { transport: Transport::PassiveTcp, address };
+    let mut connections = Connections::new(agent, &[endpoint], None);
+    connections.turn(None, Duration::ZERO).expect("a turn");
+    let status = connections.statuses().next().expect("a status");
+    let in_use = ConnectionFault::System(rustix::io::Errno::ADDRINUSE.raw_os_error());
+    assert_eq!((status.endpoint, status.role, status.fault), (endpoint, None, Some(in_use)));
+    assert_eq!(connections.states().collect::<Vec<_>>(), [(endpoint, ConnectionState::Waiting)]);
 }
 
 /// Answers wait for a controller that does not read, and none is lost.

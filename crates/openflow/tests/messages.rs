@@ -72,6 +72,26 @@ fn flow(priority: u16) -> FlowStats {
     }
 }
 
+/// Controllers compare the entries that they added with those that the switch reports: the length that an output to a port
+/// states has no meaning, but it is theirs. So are the flags that they need no counters.
+#[test]
+fn what_a_controller_states_is_kept() {
+    let mut body = vec![0; 22];
+    body.extend([
+        0x80, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x18, 0, 0,
+    ]);
+    body.extend([0, 1, 0, 4, 0, 0, 0, 0]);
+    for (kind, port, length) in [(4, 2, 0xffe5u16), (3, 3, 0x80)] {
+        body.extend([0, kind, 0, 24, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, port]);
+        body.extend(length.to_be_bytes());
+        body.extend([0; 6]);
+    }
+    let message = Message::decode(14, &body).expect("a change");
+    let Message::FlowMod(change) = &message else { panic!("{message:?}") };
+    assert_eq!(change.change.instructions.stated_lengths, [0xffe5, 0x80]);
+    assert_eq!(message.encode(0).expect("a short message")[HEADER..], body);
+}
+
 #[test]
 fn long_replies_are_split_between_entries() {
     let flows: Vec<FlowStats> = (0..5_000).map(flow).collect();

@@ -251,6 +251,45 @@ fn removed_entries_are_reported_with_the_reason() {
     assert_eq!(found.last(), Some(&(3, Message::BarrierReply)), "the barrier comes last");
 }
 
+/// OpenFlow 1.3.5, 5.8: counters that are not kept are all ones.
+#[test]
+fn counters_that_an_entry_does_not_keep_are_reported_as_such() {
+    let mut agent = agent(AgentLimits::default());
+    let id = greeted(&mut agent, START);
+    let mut expected = Vec::new();
+    for (priority, no_packet_counts, no_byte_counts) in
+        [(1, false, false), (2, true, false), (3, false, true), (4, true, true)]
+    {
+        let flags =
+            EntryFlags { no_packet_counts, no_byte_counts, send_removed: true, ..EntryFlags::default() };
+        let entry = Change { flags, priority, ..change(Instructions::default()) };
+        assert_eq!(ask(&mut agent, id, &flow(entry)), []);
+        agent.datapath().arrive(1, &frame(200), START);
+        let kept = |is_not: bool, count: u64| if is_not { u64::MAX } else { count };
+        expected.push((priority, flags, kept(no_packet_counts, 1), kept(no_byte_counts, 200)));
+    }
+    let found = ask(&mut agent, id, &all_flows());
+    let [Message::MultipartReply { reply: MultipartReply::Flow(flows), .. }] = &found[..] else {
+        panic!("{found:?}")
+    };
+    let mut shown: Vec<_> =
+        flows.iter().map(|flow| (flow.priority, flow.flags, flow.packets, flow.bytes)).collect();
+    shown.sort_by_key(|(priority, ..)| *priority);
+    assert_eq!(shown, expected);
+    let removed = ask(&mut agent, id, &flow(Change::new(Command::Delete, Match::any(), 0)));
+    let mut removed: Vec<_> = removed
+        .iter()
+        .map(|message| match message {
+            Message::FlowRemoved(removed) => (removed.priority, removed.packets, removed.bytes),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    removed.sort_by_key(|(priority, ..)| *priority);
+    let expected: Vec<_> =
+        expected.iter().map(|(priority, _, packets, bytes)| (*priority, *packets, *bytes)).collect();
+    assert_eq!(removed, expected);
+}
+
 fn all_flows() -> Message {
     let selection = FlowSelection {
         table: None,

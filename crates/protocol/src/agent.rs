@@ -5,7 +5,7 @@
 //! controller had sent them to it. Unasked, the fabric sends [`FromFabric::Wake`] when something waits.
 
 use crate::hello::Hello;
-use model::{ControllerRole, SwitchName};
+use model::{ControllerMethod, ControllerRole, SwitchName};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use std::net::SocketAddr;
@@ -120,8 +120,11 @@ pub struct AgentSwitch {
     pub name: SwitchName,
     /// Its identity, which stays when the fabric is replaced.
     pub datapath: u64,
-    /// Its controllers: addresses of TCP servers.
+    /// Its controllers: addresses of TCP servers, or own addresses to listen at.
     pub controllers: Vec<SocketAddr>,
+    /// How the connection to each comes about; TCP where there is none.
+    #[serde(default)]
+    pub methods: Vec<ControllerMethod>,
 }
 
 /// A packet for the controllers.

@@ -25,5 +25,6 @@ pub mod fabric;
 mod hello;
 pub mod launcher;
 
+pub use channel::memory_file;
 pub use channel::{Channel, ChannelError, MAX_DESCRIPTORS, MemoryFileFault, Received};
 pub use hello::{Hello, HelloError, StoreIdentity};

@@ -1,8 +1,8 @@
 //! A daemon's client of a launcher, against launchers that misbehave.
 
 use protocol::launcher::{
-    Client, FabricState, LauncherError, PortDevice, Refusal, Reply, Request, Shortfall, Starter, Step,
-    ToFabric, VERSION, serve_starts, start,
+    Client, Ending, FabricState, LauncherError, PortDevice, Refusal, Reply, Request, Shortfall, Starter,
+    Step, ToFabric, VERSION, serve_starts, start,
 };
 use protocol::{Channel, ChannelError, Hello, HelloError};
 use rustix::net::{
@@ -143,7 +143,7 @@ fn replies_that_do_not_fit_their_request_are_errors() {
         (Reply::Done, 0),
         (Reply::Opened, 0),
         (Reply::Opened, 2),
-        (Reply::Connected { fabric: state(4), is_new: true }, 1),
+        (Reply::Connected { fabric: state(4), is_new: true, before: Some(Ending::Signal(9)) }, 1),
         (Reply::Fabrics(vec![]), 1),
     ];
     for (reply, descriptors) in cases {

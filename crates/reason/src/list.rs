@@ -330,4 +330,13 @@ reasons! {
     CONTROLLER_FULL "controller_full":
         "Too many frames wait for the controllers, or none is connected.",
         "Have the controller add flows, so that fewer frames come to it.";
+    NO_INSTANCE "no_instance":
+        "The service that the frame had to pass has no instance that runs.",
+        "Start instances of the service, or raise their number; see `clickbox show service/NAME`.";
+    FUNCTION_DROP "function_drop":
+        "A function answered that the switch should drop the frame.",
+        "Nothing to do if the function is as intended.";
+    CONGESTED "congested":
+        "A service of the frame's chain had too many frames waiting, so the frame was dropped before it entered the chain.",
+        "Raise the number of instances of the slowest service, or the number of slots of their rings.";
 }

@@ -23,9 +23,10 @@ use crate::hookup::{Hookup, hook_up};
 use crate::node::{Node, Notifier, Port};
 use crate::options::Options;
 use crate::order;
+use crate::own_writes::OwnWrites;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
-use crate::state::{NO_ELEMENT, RouterState};
+use crate::state::{NO_ELEMENT, RouterState, Watch};
 
 impl RouterState {
     /// Checks the graph, then creates and initialises its elements. Returns the warnings, or all diagnostics if there
@@ -101,7 +102,9 @@ impl RouterState {
             watched: RefCell::default(),
             turns_left: Cell::new(1),
             running: Cell::new(NO_ELEMENT),
-            configuration_writes: Cell::new(None),
+            watch: Cell::new(Watch::Nothing),
+            own_writes: OwnWrites::default(),
+            has_run_timers: Cell::new(false),
             current_batch: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
             stacks: RefCell::default(),

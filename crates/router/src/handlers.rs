@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 
 use element::{HandlerError, HandlerInfo, HandlerTarget, WriteEffect};
 
+use crate::node::Node;
 use crate::standard::StandardHandler;
-use crate::state::RouterState;
+use crate::state::{RouterState, Watch};
 
 impl RouterState {
     /// Finds the element and the handler name of a path, as seen from `from`.
@@ -85,13 +86,40 @@ impl RouterState {
         value: &str,
     ) -> Result<(), HandlerError> {
         let target = self.resolve_path(from, path)?;
-        let written = self.write_target(&target, value);
-        if let (Ok(()), Some(count)) = (&written, self.configuration_writes.get())
-            && self.effect_of(&target) != WriteEffect::Action
-        {
-            self.configuration_writes.set(Some(count.saturating_add(1)));
+        let path = &self.full_path(&target);
+        let watch = self.watch.get();
+        let before = self.recordings(&target);
+        self.write_target(&target, path, value)?;
+        match watch {
+            Watch::Nothing => {}
+            Watch::Caller(_) if self.effect_of(&target) == WriteEffect::Action => {}
+            // Writes that this one caused were counted meanwhile.
+            Watch::Caller(_) => {
+                if let Watch::Caller(count) = self.watch.get() {
+                    self.watch.set(Watch::Caller(count.saturating_add(1)));
+                }
+            }
+            Watch::Elements => {
+                let facts = || (self.effect_of(&target), self.shows_state(&target));
+                self.own_writes.add((path, value), facts, self.recordings(&target) != before);
+            }
         }
-        written
+        Ok(())
+    }
+
+    /// How often `config` of the element of a handler was given another value.
+    pub(crate) fn recordings(&self, target: &HandlerTarget) -> u32 {
+        self.node_of(target).map_or(0, |node| node.element.recordings())
+    }
+
+    /// Whether `config` of the element of a handler always shows the present state.
+    pub(crate) fn shows_state(&self, target: &HandlerTarget) -> bool {
+        let is_own = |info: &HandlerInfo| info.name == "config" && info.is_read();
+        self.node_of(target).is_some_and(|node| node.class.handlers().iter().any(is_own))
+    }
+
+    fn node_of(&self, target: &HandlerTarget) -> Option<&Node> {
+        self.nodes.get(target.element?)
     }
 
     /// What writes to a handler change.
@@ -101,8 +129,7 @@ impl RouterState {
         found.map_or(WriteEffect::Action, |info| info.effect)
     }
 
-    fn write_target(&self, target: &HandlerTarget, value: &str) -> Result<(), HandlerError> {
-        let path = &self.full_path(target);
+    fn write_target(&self, target: &HandlerTarget, path: &str, value: &str) -> Result<(), HandlerError> {
         let full = |error| with_path(error, path);
         let Some(index) = target.element else {
             return self.write_global(&target.handler, value).map_err(full);

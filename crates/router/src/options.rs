@@ -30,6 +30,8 @@ pub struct Options {
     pub added: Vec<click_lang::Element>,
     /// Whether a run ends when nothing more can happen, instead of waiting to be stopped.
     pub stop_when_idle: bool,
+    /// Whether writes of elements that change the configuration are kept for [`Router::own_writes`](crate::Router::own_writes).
+    pub report_writes: bool,
 }
 
 impl Default for Options {
@@ -44,6 +46,7 @@ impl Default for Options {
             source: String::new(),
             added: Vec::new(),
             stop_when_idle: true,
+            report_writes: false,
         }
     }
 }

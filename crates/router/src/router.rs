@@ -11,8 +11,9 @@ use packet::{Pool, Timestamp};
 
 use crate::node::Port;
 use crate::options::Options;
+use crate::own_writes::OwnWrite;
 use crate::registry::Registry;
-use crate::state::RouterState;
+use crate::state::{RouterState, Watch};
 
 /// The Click version whose language and handlers are implemented.
 pub const ROUTER_VERSION: &str = "2.1";
@@ -63,7 +64,7 @@ impl Router {
         options: Options,
     ) -> Result<Router, Vec<Diagnostic>> {
         let (state, warnings) = RouterState::build(graph, registry, environment, options, None)?;
-        Ok(Router { state, warnings, rounds: 0, swaps: 0 })
+        Ok(Router::start(state, warnings))
     }
 
     /// Like `new`, with a packet pool that others may use too.
@@ -75,7 +76,13 @@ impl Router {
         pool: Pool,
     ) -> Result<Router, Vec<Diagnostic>> {
         let (state, warnings) = RouterState::build(graph, registry, environment, options, Some(pool))?;
-        Ok(Router { state, warnings, rounds: 0, swaps: 0 })
+        Ok(Router::start(state, warnings))
+    }
+
+    /// What elements write from now on is not part of their initialization.
+    fn start(state: Box<RouterState>, warnings: Vec<Diagnostic>) -> Router {
+        state.watch.set(state.watch_between_calls());
+        Router { state, warnings, rounds: 0, swaps: 0 }
     }
 
     /// Warnings from the build, to be shown by the caller.
@@ -251,36 +258,54 @@ impl Router {
 
     /// Writes a handler. A write to `hotconfig` takes effect before this returns.
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), HandlerError> {
+        self.write_counted(path, value).0
+    }
+
+    /// Writes a handler. Returns also how many writes changed the configuration: this one, and those that it caused.
+    fn write_counted(&mut self, path: &str, value: &str) -> (Result<(), HandlerError>, u32) {
         self.state.resources.clock.refresh();
+        self.state.watch.set(Watch::Caller(0));
         let result = self.state.write_path(None, path, value);
         self.state.run_deferred();
+        let watched = self.state.watch.replace(self.state.watch_between_calls());
         self.switch_if_prepared();
-        result
+        (result, if let Watch::Caller(count) = watched { count } else { 0 })
     }
 
     /// Like [`write`](Self::write), and tells what the write changed.
     pub fn write_watched(&mut self, path: &str, value: &str) -> Result<Written, HandlerError> {
         let target = self.state.resolve_path(None, path)?;
         let own = self.state.effect_of(&target);
-        let recordings = |state: &RouterState| {
-            let node = target.element.and_then(|element| state.nodes.get(element));
-            node.map_or(0, |node| node.element.recordings())
-        };
-        let before = recordings(&self.state);
-        self.state.configuration_writes.set(Some(0));
-        let written = self.write(path, value);
-        let changes = self.state.configuration_writes.take().unwrap_or(0);
+        let before = self.state.recordings(&target);
+        let (written, changes) = self.write_counted(path, value);
         written?;
         // What it caused in other elements can't be told apart, so writes of this kind are taken to add up.
         let effect = if changes > u32::from(own != WriteEffect::Action) { WriteEffect::Edit } else { own };
         // An own handler `config` shows the present state.
-        let shows_state = || {
-            let node = target.element.and_then(|element| self.state.nodes.get(element));
-            let is_own = |info: &HandlerInfo| info.name == "config" && info.is_read();
-            effect != WriteEffect::Action && node.is_some_and(|node| node.class.handlers().iter().any(is_own))
-        };
-        let in_config = effect == own && (recordings(&self.state) != before || shows_state());
+        let shows_state = || effect != WriteEffect::Action && self.state.shows_state(&target);
+        let in_config = effect == own && (self.state.recordings(&target) != before || shows_state());
         Ok(Written { effect, in_config })
+    }
+
+    /// Whether there are writes that [`own_writes`](Self::own_writes) has not passed on.
+    pub fn has_new_writes(&self) -> bool {
+        self.state.own_writes.has_news()
+    }
+
+    /// Passes on the handlers that elements wrote since the last call, and that changed the configuration, with the number of
+    /// writes to handlers that are not kept because there are too many.
+    pub fn own_writes(&self, each: impl FnMut(&str, &OwnWrite)) -> u64 {
+        self.state.own_writes.take_news(each)
+    }
+
+    /// Forgets the writes of elements: the caller has replaced the configuration. Returns whether there were any.
+    pub fn forget_own_writes(&self) -> bool {
+        self.state.own_writes.forget()
+    }
+
+    /// Whether elements have made writes that changed the configuration.
+    pub fn has_own_writes(&self) -> bool {
+        self.state.own_writes.is_any()
     }
 
     /// The handlers of the element called `name`, or of the router.

@@ -14,6 +14,7 @@ use packet::{Batch, BatchTrace};
 use crate::account::Account;
 use crate::node::{Node, Port};
 use crate::options::Options;
+use crate::own_writes::OwnWrites;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::timers::Timers;
@@ -35,9 +36,11 @@ pub(crate) struct RouterState {
     /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
     pub(crate) current_batch: Cell<BatchTrace>,
-    /// During a [watched write](crate::Router::write_watched): successful writes that changed the configuration, itself
-    /// and those that it caused.
-    pub(crate) configuration_writes: Cell<Option<u32>>,
+    /// Which writes that change the configuration are noticed now.
+    pub(crate) watch: Cell<Watch>,
+    pub(crate) own_writes: OwnWrites,
+    /// Whether a turn has run timers.
+    pub(crate) has_run_timers: Cell<bool>,
     /// The books of the configurations before.
     pub(crate) past: Account,
     /// Spare buffers, one per level of nesting.
@@ -52,6 +55,17 @@ pub(crate) struct Delivery {
     pub(crate) element: usize,
     pub(crate) port: usize,
     pub(crate) batch: Batch,
+}
+
+/// Which writes that change the configuration are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// None: the router is being built, or is not asked to.
+    Nothing,
+    /// A caller writes a handler: the number of successful writes so far, that of the caller and those that it caused.
+    Caller(u32),
+    /// Those that elements make on their own.
+    Elements,
 }
 
 /// No element.
@@ -165,5 +179,10 @@ impl RouterState {
     /// Whether nothing more can happen without an external event.
     pub(crate) fn is_idle(&self) -> bool {
         self.schedule.borrow().is_idle() && self.successor.borrow().is_none()
+    }
+
+    /// What is watched while no caller writes.
+    pub(crate) fn watch_between_calls(&self) -> Watch {
+        if self.options.report_writes { Watch::Elements } else { Watch::Nothing }
     }
 }

@@ -90,6 +90,8 @@ impl Router {
         successor.resources.clock.continue_from(&self.state.resources.clock);
         successor.inherit(&self.state);
         successor.continue_account(self.state.account());
+        successor.own_writes.continue_from(&self.state.own_writes);
+        successor.watch.set(successor.watch_between_calls());
         let old = core::mem::replace(&mut self.state, successor);
         clean_up(&old);
         self.swaps += 1;

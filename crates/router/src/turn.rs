@@ -6,7 +6,7 @@ use element::Descriptor;
 use packet::{BatchTrace, Timestamp};
 
 use crate::router::Router;
-use crate::state::{NO_ELEMENT, Watchers};
+use crate::state::{NO_ELEMENT, Watch, Watchers};
 
 /// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,12 @@ impl Router {
     /// Runs ready tasks, timers and descriptors once, without waiting.
     pub fn turn(&mut self) -> Turn {
         self.switch_if_prepared();
-        if !self.state.resources.driver.is_running() && !self.driver_continues() {
+        if !self.state.resources.driver.is_running() && !self.starting(Self::driver_continues) {
             return Turn { worked: false, next: None, stopped: true };
         }
         let tasks = self.run_tasks();
-        let timers = self.run_timers();
+        let timers = self.starting(Self::run_timers);
+        self.state.has_run_timers.set(true);
         let descriptors = self.poll_descriptors();
         let next = self
             .state
@@ -36,6 +37,18 @@ impl Router {
             .next()
             .map(|next| self.state.resources.clock.to_environment_time(next));
         Turn { worked: tasks || timers || descriptors, next, stopped: false }
+    }
+
+    /// Calls `run`. Before timers have run for the first time, this runs the scripts that begin with the configuration: what
+    /// they write is a part of its text, and each start repeats it.
+    fn starting(&self, run: fn(&Self) -> bool) -> bool {
+        if self.state.has_run_timers.get() {
+            return run(self);
+        }
+        self.state.watch.set(Watch::Nothing);
+        let result = run(self);
+        self.state.watch.set(self.state.watch_between_calls());
+        result
     }
 
     /// Calls the watchers of ready descriptors; returns whether there were any.

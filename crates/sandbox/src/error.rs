@@ -44,6 +44,8 @@ pub enum ImageError {
     Truncated,
     /// A segment has an invalid address, or there are no segments.
     Layout(u64),
+    /// Several segments have the same bytes of the file, each of which needs a copy.
+    Overlap,
     /// Its version note is missing or of another version.
     Note(NoteError),
 }
@@ -54,6 +56,7 @@ impl fmt::Display for ImageError {
             Self::NotElf => write!(f, "the image is not a 64-bit x86 ELF program"),
             Self::Truncated => write!(f, "the image ends too early"),
             Self::Layout(address) => write!(f, "the image has a segment at the invalid address {address:#x}"),
+            Self::Overlap => write!(f, "segments of the image overlap in the file"),
             Self::Note(error) => error.fmt(f),
         }
     }
@@ -64,7 +67,7 @@ impl std::error::Error for ImageError {
         match self {
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Note(error) => error.source(),
-            Self::NotElf | Self::Truncated | Self::Layout(_) => None,
+            Self::NotElf | Self::Truncated | Self::Layout(_) | Self::Overlap => None,
         }
     }
 }
@@ -204,6 +207,11 @@ pub enum CreateError {
     Boot(BootError),
     /// A system call failed.
     System(SystemError),
+    /// The image has more variables and stack than the box has memory.
+    SmallMemory {
+        /// Bytes that the image needs.
+        needed: u64,
+    },
     /// All memory that is reserved for boxes is in use.
     NoMemory,
     /// There is no usable `/dev/kvm`.
@@ -226,6 +234,9 @@ impl fmt::Display for CreateError {
             Self::Ring(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
+            Self::SmallMemory { needed } => {
+                write!(f, "the image needs at least {}K of memory: give the box more", needed.div_ceil(1024))
+            }
             Self::NoMemory => write!(f, "all memory reserved for boxes is in use"),
             Self::PoolFull => write!(
                 f,
@@ -259,7 +270,12 @@ impl std::error::Error for CreateError {
             Self::Boot(error) => error.source(),
             Self::System(error) => error.source(),
             Self::Process(error) => error.source(),
-            Self::NoMemory | Self::NoKvm | Self::PoolFull | Self::PoolTarget | Self::SnapshotTarget => None,
+            Self::SmallMemory { .. }
+            | Self::NoMemory
+            | Self::NoKvm
+            | Self::PoolFull
+            | Self::PoolTarget
+            | Self::SnapshotTarget => None,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The host: creates boxes from an image, memory, and a virtual machine or a process.
+//! The host: creates boxes from images, memory, and a virtual machine or a process.
 
 use crate::cpu;
 use crate::error::{CreateError, HostError, SetupError};
-use crate::image::Image;
+use crate::loaded_image::LoadedImage;
 use crate::mailbox::Mailbox;
 use crate::memory::{Arena, ArenaKind, Mapping};
 use crate::process::{self, Forker, Isolation, Program};
@@ -39,10 +39,12 @@ pub struct HostSettings {
     pub forker: Option<Forker>,
 }
 
-/// Creates boxes of one image.
+/// Creates boxes: of one image, and of others that it has loaded.
 pub struct Host {
-    hypervisor: Option<Arc<Hypervisor>>,
+    hypervisor: Option<Hypervisor>,
     program: Arc<Program>,
+    /// The image of boxes whose settings name none.
+    image: Arc<LoadedImage>,
     dense: Arc<Arena>,
     sparse: Arc<Arena>,
 }
@@ -64,8 +66,8 @@ impl Host {
         if let Some(feature) = cpu::missing() {
             return Err(HostError::Processor(feature));
         }
-        let image = Arc::new(Image::parse(image)?);
-        let hypervisor = Hypervisor::new(&image, settings.kvm)?.map(Arc::new);
+        let hypervisor = Hypervisor::new(settings.kvm)?;
+        let image = LoadedImage::new(image, hypervisor.is_some(), false)?;
         // Measured here if KVM did not report it, so that the first box does not wait for it.
         cpu::tsc_hz();
         Ok(Self {
@@ -74,7 +76,8 @@ impl Host {
                 false => Arena::new(DENSE_SPACE, ArenaKind::Dense)?,
             },
             hypervisor,
-            program: Arc::new(Program::new(&image, settings.forker)?),
+            program: Arc::new(Program::new(&image.file, settings.forker)?),
+            image: Arc::new(image),
             sparse: Arena::new(SPARSE_SPACE, ArenaKind::Sparse)?,
         })
     }
@@ -83,9 +86,26 @@ impl Host {
     #[cfg(test)]
     pub(crate) fn without_filter(image: &[u8]) -> Result<Self, HostError> {
         let mut host = Self::new(image)?;
-        let image = host.program.image.clone();
-        host.program = Arc::new(Program::without_filter(&image)?);
+        host.program = Arc::new(Program::without_filter(&host.image.file)?);
         Ok(host)
+    }
+
+    /// Verifies another image and prepares it, for [`Settings::image`]. It may be anything: a box that runs it can do no
+    /// more than others.
+    pub fn load(&self, image: &[u8]) -> Result<Arc<LoadedImage>, HostError> {
+        LoadedImage::new(image, self.has_vms(), true).map(Arc::new)
+    }
+
+    /// The image of a box.
+    fn image<'a>(&'a self, settings: &'a Settings) -> &'a Arc<LoadedImage> {
+        settings.image.as_ref().unwrap_or(&self.image)
+    }
+
+    /// Checks the settings of a box.
+    fn check(&self, settings: &Settings) -> Result<(), CreateError> {
+        settings.check()?;
+        let needed = self.image(settings).parsed.least_memory();
+        if needed > settings.memory as u64 { Err(CreateError::SmallMemory { needed }) } else { Ok(()) }
     }
 
     /// Whether virtual machines are available.
@@ -101,7 +121,7 @@ impl Host {
 
     /// Creates a box. It runs after [`Sandbox::start`].
     pub fn create(&self, target: Target, settings: &Settings) -> Result<Sandbox, CreateError> {
-        settings.check()?;
+        self.check(settings)?;
         match target {
             Target::Vm(worker) => {
                 let (machine, region) = self.make_vm(settings)?;
@@ -112,7 +132,13 @@ impl Host {
             Target::Process => {
                 let (file, region) = process_region(settings)?;
                 let (mailbox, ports) = endpoints(&region)?;
-                let child = process::ProcessBackend::new(&self.program, &region, file, settings)?;
+                let child = process::ProcessBackend::new(
+                    &self.program,
+                    self.image(settings),
+                    &region,
+                    file,
+                    settings,
+                )?;
                 Ok(Sandbox::new(Arc::new(child), region, mailbox, ports))
             }
         }
@@ -138,8 +164,15 @@ impl Host {
             Target::Process => {
                 let (file, region) = process_region(&settings)?;
                 let (mailbox, ports) = endpoints_at(&region, &snapshot.shared)?;
-                let child =
-                    process::ProcessBackend::restored(&self.program, &region, file, &settings, snapshot)?;
+                let image = self.image(&settings);
+                let child = process::ProcessBackend::restored(
+                    &self.program,
+                    image,
+                    &region,
+                    file,
+                    &settings,
+                    snapshot,
+                )?;
                 Ok(Sandbox::new(Arc::new(child), region, mailbox, ports))
             }
         }
@@ -150,7 +183,7 @@ impl Host {
         &self,
         settings: &Settings,
     ) -> Result<(VirtualMachine, Mailbox, Vec<HostPort>), CreateError> {
-        settings.check()?;
+        self.check(settings)?;
         let (machine, region) = self.make_vm(settings)?;
         let (mailbox, ports) = endpoints(&region)?;
         Ok((machine, mailbox, ports))
@@ -160,6 +193,7 @@ impl Host {
         let hypervisor = self.hypervisor.as_ref().ok_or(CreateError::NoKvm)?;
         let machine = VirtualMachine::new(
             hypervisor,
+            self.image(settings),
             settings,
             RegionPlan::new(settings, true)?,
             &self.dense,

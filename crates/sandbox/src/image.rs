@@ -42,8 +42,6 @@ pub(crate) struct Image {
     pub(crate) shared: Vec<Segment>,
     /// Variables.
     pub(crate) data: Segment,
-    /// The file, to be executed as a process.
-    pub(crate) file: Vec<u8>,
 }
 
 const LOAD: u32 = 1;
@@ -96,6 +94,9 @@ impl Image {
                 _ => {}
             }
         }
+        if shared.iter().chain(&data).map(|segment| segment.bytes.len()).sum::<usize>() > file.len() {
+            return Err(ImageError::Overlap);
+        }
         let note = note.ok_or(ImageError::Note(boundary::NoteError::Missing))?;
         shared.sort_by_key(|segment: &Segment| segment.address);
         let data = data.ok_or(ImageError::Layout(0))?;
@@ -104,7 +105,7 @@ impl Image {
         if !shared.iter().any(inside) || shared.windows(2).any(|pair| pair[0].end() > pair[1].address) {
             return Err(ImageError::Layout(entry));
         }
-        Ok(Self { entry, note, shared, data, file: file.to_vec() })
+        Ok(Self { entry, note, shared, data })
     }
 
     /// Lowest address of the shared part.
@@ -126,6 +127,12 @@ impl Image {
     /// End address of the shared part as it is mapped.
     pub(crate) fn shared_end(&self) -> u64 {
         self.shared_parts().last().map_or(REGION_ADDRESS, |(segment, size)| segment.address + size)
+    }
+
+    /// The smallest private memory of a box that runs it.
+    pub(crate) fn least_memory(&self) -> u64 {
+        let [data, heap, stack] = self.private_regions(0);
+        data.size + heap.size + stack.size
     }
 
     /// The private memory of a box with `size` bytes, in whole pages: variables, the heap above them, and the stack
@@ -157,7 +164,10 @@ impl Segment {
                 self.address >= SHARED_FLOOR && self.address < REGION_ADDRESS && self.size <= REGION_ADDRESS
             }
         };
+        // What is shared is written once, as a whole: its memory is no larger than the file.
+        let is_backed = self.write || self.size <= (self.bytes.len() as u64).next_multiple_of(PAGE as u64);
         let valid = fits
+            && is_backed
             && self.address.is_multiple_of(PAGE as u64)
             && self.bytes.len() as u64 <= self.size
             && (self.write || self.end() <= REGION_ADDRESS)
@@ -215,6 +225,16 @@ mod tests {
         let headers: Vec<_> = (0..=MOST_SEGMENTS as u64).map(segment).collect();
         let last = SHARED_FLOOR + MOST_SEGMENTS as u64 * 4096;
         assert!(matches!(Image::parse(&file(&headers)), Err(ImageError::Layout(address)) if address == last));
+    }
+
+    /// Neither a few bytes of a file nor a number in a header claim much memory of a host.
+    #[test]
+    fn an_image_takes_no_more_shared_memory_than_its_file() {
+        let segment = |number: u64| (LOAD, 4, 0, SHARED_FLOOR + number * 4096, 128, 128);
+        let headers: Vec<_> = (0..6).map(segment).collect();
+        assert_eq!(Image::parse(&file(&headers)).unwrap_err(), ImageError::Overlap);
+        let sparse = [(LOAD, 5, 0, SHARED_FLOOR, 64, 100 << 20)];
+        assert_eq!(Image::parse(&file(&sparse)).unwrap_err(), ImageError::Layout(SHARED_FLOOR));
     }
 
     #[test]

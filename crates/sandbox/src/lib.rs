@@ -1,11 +1,14 @@
 //! Starts, watches and ends boxes: one lifecycle for virtual machines, processes and, in tests and benchmarks, threads.
 //!
-//! A [`Host`] loads an image once; every [`Sandbox`] runs it with its own memory, mailbox and ports.
+//! A [`Host`] loads an image once; every [`Sandbox`] runs it with its own memory, mailbox and ports. It can load further
+//! images, which users give: see [`LoadedImage`].
 //!
 //! Invariants:
 //! - A box can access only its own memory, the read-only image, the region that it shares with its host, and its
 //!   packet pool. This is enforced by page tables and memory slots for a virtual machine, and by the address space, a
 //!   system call filter, namespaces and limits for a process. It is not enforced for a thread ([`thread`]).
+//! - The host's own image installs the filter of a process in its first steps. Nothing relies on the first steps of other
+//!   images: their processes are filtered before they execute them.
 //! - Anything that a box does (faults, loops, arbitrary writes to the shared region) results in a [`State`] or an error
 //!   of this crate, never in a panic of the host.
 //! - A new box gets zeroed memory, without data of an earlier box.
@@ -24,6 +27,7 @@ mod event_fd;
 mod host;
 mod image;
 mod lifecycle;
+mod loaded_image;
 mod lock;
 mod mailbox;
 mod memory;
@@ -50,6 +54,7 @@ pub use error::{CreateError, HostError, ImageError, SettingsError, SetupError, S
 pub use event_fd::EventFd;
 pub use host::{Host, HostSettings, Target};
 pub use lifecycle::{ControlHandle, Doorbell, ExitStatus, State, Usage};
+pub use loaded_image::LoadedImage;
 pub use mailbox::{CallError, Mailbox};
 pub use pool::PacketPool;
 pub use process::{Forker, Isolation, Layer, MissingLayer};

@@ -71,7 +71,7 @@ pub(crate) struct Membership {
     pool: Arc<PacketPool>,
     holder: PoolMember,
     /// The buffers that its rings start with.
-    pub(crate) own: Vec<u16>,
+    pub(crate) own: Vec<u32>,
 }
 
 impl Membership {
@@ -90,7 +90,7 @@ impl Membership {
             return;
         }
         let pages: BTreeSet<usize> =
-            self.own.iter().map(|buffer| usize::from(*buffer) * BUFFER_SIZE / HUGE_PAGE).collect();
+            self.own.iter().map(|buffer| *buffer as usize * BUFFER_SIZE / HUGE_PAGE).collect();
         for page in pages {
             self.pool.mapping.collapse(page * HUGE_PAGE, HUGE_PAGE);
         }

@@ -2,6 +2,7 @@
 
 use crate::error::{MAX_MEMORY, MIN_MEMORY, SettingsError};
 use crate::event_fd::EventFd;
+use crate::loaded_image::LoadedImage;
 use crate::pool::PacketPool;
 use boundary::Slots;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub struct PortSettings {
 /// Settings of a box.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The image that it runs. `None`: that of its host. A box in a thread has none.
+    pub image: Option<Arc<LoadedImage>>,
     /// Private memory in bytes: variables, heap and stack. Only touched memory is allocated.
     pub memory: usize,
     /// Its ports.
@@ -42,6 +45,7 @@ impl Settings {
     /// A box with `memory` bytes, no ports, and no quantum.
     pub fn new(memory: usize) -> Self {
         Self {
+            image: None,
             memory,
             ports: Vec::new(),
             quantum: 0,

@@ -23,11 +23,13 @@ pub struct Batch {
     /// The memory that holds the tails.
     source: Option<SourceRegion>,
     /// Slots of the source whose buffer was passed on with the frame, each with the spare buffer that replaces it.
-    replaced: Vec<(u32, u16)>,
+    replaced: Vec<(u32, u32)>,
+    /// Whether a frame has a tag or an answer.
+    is_tagged: bool,
     capacity: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     /// Offset of the frame, or of its head, in the batch.
     start: u32,
@@ -39,6 +41,18 @@ struct Entry {
     tail_start: u32,
     /// The slot of the source that the frame came from.
     slot: u32,
+    /// What its function answered, and what the port notes about it.
+    meta: u16,
+    tag: u64,
+}
+
+/// What is known of a frame besides its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameMark {
+    /// What was noted when its function got it; 0 if nothing was.
+    pub tag: u64,
+    /// What its function answered: see [`boundary::Answer`].
+    pub meta: u16,
 }
 
 /// A frame of which possibly only the head was copied.
@@ -63,7 +77,7 @@ impl Batch {
     pub fn new(capacity: usize) -> Self {
         let bytes = vec![0; capacity * (MAX_FRAME + HEAD)];
         let (entries, replaced) = (Vec::with_capacity(capacity), Vec::new());
-        Self { bytes, filled: 0, entries, source: None, replaced, capacity }
+        Self { bytes, filled: 0, entries, source: None, replaced, is_tagged: false, capacity }
     }
 
     /// The number of frames that can still be added.
@@ -87,6 +101,7 @@ impl Batch {
         self.entries.clear();
         self.replaced.clear();
         self.filled = 0;
+        self.is_tagged = false;
         self.source = None;
     }
 
@@ -127,6 +142,32 @@ impl Batch {
         })
     }
 
+    /// What the port that a frame came from noted about it, and what its function answered.
+    #[inline]
+    pub(crate) fn mark(&self, number: usize) -> FrameMark {
+        let entry = self.entries.get(number).filter(|_| self.is_tagged);
+        entry.map_or_else(FrameMark::default, |entry| FrameMark { tag: entry.tag, meta: entry.meta })
+    }
+
+    /// The tag that the port that a frame goes to notes.
+    #[inline]
+    pub(crate) fn tag(&self, number: usize) -> u64 {
+        if self.is_tagged { self.entries.get(number).map_or(0, |entry| entry.tag) } else { 0 }
+    }
+
+    /// Replaces the tags that frames came with by those for the ports that they go to. Frames that are not listed get none.
+    pub(crate) fn replace_tags(&mut self, tags: &[(u32, u64)]) {
+        if self.is_tagged {
+            self.entries.iter_mut().for_each(|entry| entry.tag = 0);
+        }
+        for (number, tag) in tags {
+            if let Some(entry) = self.entries.get_mut(*number as usize) {
+                entry.tag = *tag;
+                self.is_tagged = true;
+            }
+        }
+    }
+
     /// Space for one more frame. [`commit`](Self::commit) adds the frame to the batch.
     #[inline]
     pub fn space(&mut self) -> Option<&mut [u8; MAX_FRAME]> {
@@ -142,7 +183,7 @@ impl Batch {
         if self.room() > 0 {
             let here = length.min(MAX_FRAME);
             let start = self.filled as u32;
-            self.add(Entry { start, here: here as u16, tail: 0, tail_start: 0, slot: 0 });
+            self.add(Entry { start, here: here as u16, ..Entry::default() });
         }
     }
 
@@ -161,7 +202,9 @@ impl Batch {
     /// Adds a frame that lies in `source`, and copies its head. The frame must be at most [`MAX_FRAME`] long and inside
     /// the source.
     #[inline(always)]
-    pub(crate) fn push_split(&mut self, source: &SourceRegion, TakenPacket { range, slot }: TakenPacket) {
+    pub(crate) fn push_split(&mut self, source: &SourceRegion, taken: TakenPacket) {
+        let TakenPacket { range, slot, tag, meta } = taken;
+        self.is_tagged |= tag != 0 || meta != 0;
         let (start, length) = (self.filled, range.len().min(MAX_FRAME));
         let here = length.min(HEAD);
         let Some(space) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<HEAD>) else {
@@ -174,17 +217,18 @@ impl Batch {
             source.read(range.start, space);
         }
         let (here, tail) = (here as u16, (length - here) as u16);
-        self.add(Entry { start: start as u32, here, tail, tail_start: (range.start + HEAD) as u32, slot });
+        let tail_start = (range.start + HEAD) as u32;
+        self.add(Entry { start: start as u32, here, tail, tail_start, slot, meta, tag });
     }
 
     /// Records that the frame at index `number` was passed on with its buffer, and that `spare` replaces this buffer.
     #[inline]
-    pub(crate) fn replace_buffer(&mut self, number: usize, spare: u16) {
+    pub(crate) fn replace_buffer(&mut self, number: usize, spare: u32) {
         self.replaced.extend(self.entries.get(number).map(|entry| (entry.slot, spare)));
     }
 
     /// Slots of the source whose buffer was passed on, each with the buffer that replaces it.
-    pub(crate) fn replaced_buffers(&self) -> &[(u32, u16)] {
+    pub(crate) fn replaced_buffers(&self) -> &[(u32, u32)] {
         &self.replaced
     }
 
@@ -274,7 +318,7 @@ mod tests {
         for round in 0..2 {
             batch.set_source(&source);
             for range in &ranges {
-                batch.push_split(&source, TakenPacket { range: range.clone(), slot: 0 });
+                batch.push_split(&source, TakenPacket { range: range.clone(), slot: 0, tag: 0, meta: 0 });
             }
             let parts: Vec<_> = (0..batch.len()).filter_map(|number| batch.split_frame(number)).collect();
             let lengths: Vec<usize> = parts.iter().map(|part| part.length()).collect();

@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 15] = [
+pub const REASONS: [Reason; 18] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -20,6 +20,9 @@ pub const REASONS: [Reason; 15] = [
     Reason::FLOW_MISS,
     Reason::FLOW_DROP,
     Reason::CONTROLLER_FULL,
+    Reason::NO_INSTANCE,
+    Reason::FUNCTION_DROP,
+    Reason::CONGESTED,
 ];
 
 /// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, all other reasons at

@@ -36,7 +36,7 @@ mod runner;
 mod source_guard;
 mod switch;
 
-pub use batch::{Batch, MAX_FRAME, SplitFrame};
+pub use batch::{Batch, FrameMark, MAX_FRAME, SplitFrame};
 pub use books::{LinkBooks, PortBooks, RingBooks, SwitchBooks};
 pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
@@ -45,9 +45,11 @@ pub use flow_table::{
     CacheCapacity, CacheCounters, Field, FragmentCounters, Match, MatchError, RemovalReason, TableCounters,
 };
 pub use forward::{
-    ControlError, ControllerPacket, Decision, EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus,
-    Forward, ForwardingMode, FrameHead, LearningBridge, LearningSettings, MAX_HEADS, Outcome, PacketOutStep,
-    PacketReason, PortKey, StaticTable, Steering, SteeringSettings, TableError, Target,
+    ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision, DestinationPlan,
+    EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode, FrameHead,
+    HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS, MAX_HOPS,
+    MAX_SLOTS, Outcome, PacketOutStep, PacketReason, PortKey, ServicePlan, StaticTable, Steering,
+    SteeringSettings, TableError, Target,
 };
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use made::MadeFrames;

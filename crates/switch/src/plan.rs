@@ -11,6 +11,8 @@ pub struct ForwardingPlan {
     ports: Vec<PortId>,
     /// Whether a frame goes to more than one port.
     pub(crate) floods: bool,
+    /// Frames that go to functions, with the tags that their ports note.
+    pub(crate) tags: Vec<(u32, u64)>,
     /// Frames that the method performs operations on, in the order of its decisions.
     pub(crate) performed: Vec<u32>,
 }
@@ -31,6 +33,11 @@ impl ForwardingPlan {
         self.floods
     }
 
+    /// Frames that go to functions, with the tags that their ports note.
+    pub fn tags(&self) -> &[(u32, u64)] {
+        &self.tags
+    }
+
     /// Indices of the frames that are given to [`Switch::perform`](crate::Switch::perform), in this order.
     pub fn performed(&self) -> &[u32] {
         &self.performed
@@ -39,6 +46,7 @@ impl ForwardingPlan {
     pub(crate) fn clear(&mut self) {
         self.floods = false;
         self.performed.clear();
+        self.tags.clear();
         for port in self.ports.drain(..) {
             if let Some(frames) = self.frames.get_mut(usize::from(port.0)) {
                 frames.clear();

@@ -121,6 +121,7 @@ impl<F: Forward> SwitchRunner<F> {
         slot.came += lost;
         slot.down = None;
         let old = std::mem::replace(&mut slot.driver, driver);
+        self.switch.forward_mut().resume_port(port);
         self.switch.lost(port, Reason::DOWN, lost);
         Some(old)
     }
@@ -249,11 +250,13 @@ impl<F: Forward> SwitchRunner<F> {
         let now = u64::try_from(begin.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX);
         self.switch.complete(&mut self.batch, port);
         self.switch.switch(&self.batch, port, now, &mut self.plan);
+        self.batch.replace_tags(self.plan.tags());
         self.perform(port, now);
         for to in self.plan.ports() {
             let frames = self.plan.frames(*to);
             let Some(target) = running_slot(&mut self.slots, *to) else {
                 self.switch.lost(*to, Reason::DOWN, frames.len() as u64);
+                lost_on_the_way(&mut self.switch, &self.batch, frames);
                 continue;
             };
             let sent = if !target.driver.accepts_split() {
@@ -264,6 +267,10 @@ impl<F: Forward> SwitchRunner<F> {
             } else {
                 target.driver.send_split(&mut self.batch, frames)
             };
+            let count = sent.as_ref().map_or(0, |sent| sent.frames as usize);
+            if count < frames.len() {
+                lost_on_the_way(&mut self.switch, &self.batch, frames.get(count..).unwrap_or_default());
+            }
             count_sent(&mut self.switch, target, *to, frames.len() as u64, sent);
         }
         if let Some(source) = running_slot(&mut self.slots, port) {
@@ -363,6 +370,13 @@ impl<F: Forward> SwitchRunner<F> {
             }
         }
     }
+}
+
+/// Tells the method which frames did not reach the function that they were for.
+#[cold]
+fn lost_on_the_way<F: Forward>(switch: &mut Switch<F>, batch: &Batch, frames: &[u32]) {
+    let tags = frames.iter().map(|number| batch.tag(*number as usize)).filter(|tag| *tag != 0);
+    tags.for_each(|tag| switch.forward_mut().count_lost(tag));
 }
 
 /// Sleeps until a port of any of these runners has frames, one of their wake events or `wake_event` is signalled, or

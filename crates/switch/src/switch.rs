@@ -238,6 +238,11 @@ impl Places<'_> {
     fn put(&mut self, frame: u32, decision: Decision, source: &mut Counters) {
         match decision {
             Decision::To(to) => self.plan.add(to, frame),
+            Decision::ToFunction(to, tag) => {
+                self.plan.add(to, frame);
+                self.plan.tags.push((frame, tag));
+            }
+            Decision::Lose(reason) => source.drop(reason, 1),
             Decision::Drop => source.drop(Reason::NO_ROUTE, 1),
             Decision::Spoofed => source.drop(Reason::SPOOFED, 1),
             Decision::Capped => source.drop(Reason::CAPPED, 1),
@@ -379,7 +384,7 @@ fn switch_by_headers(
                 port.counters.drop(reason, 1);
                 continue;
             }
-            heads[count] = FrameHead { head, length };
+            heads[count] = FrameHead { head, length, mark: batch.mark(number as usize) };
             numbers[count] = number;
             count += 1;
             if count == MAX_HEADS {
@@ -392,7 +397,7 @@ fn switch_by_headers(
         forward.decide_heads(&heads[..count], from, now, &mut decisions[..count]);
         for (number, decision) in numbers.iter().zip(&decisions).take(count) {
             let decision = match *decision {
-                Decision::To(to) if !places.has(to) => Decision::Drop,
+                Decision::To(to) | Decision::ToFunction(to, _) if !places.has(to) => Decision::Drop,
                 decision => decision,
             };
             places.put(*number, decision, &mut port.counters);

@@ -66,7 +66,7 @@ impl Port {
         let count = self.transmit.free(BATCH)?.min(BATCH);
         for _ in 0..count {
             let Some(spare) = self.transmit.spare() else { break };
-            self.transmit.push(Descriptor { offset: 0, length, ..spare });
+            self.transmit.push(Descriptor { offset: 0, length: length.into(), ..spare });
             self.stats.sent_packets += 1;
             self.stats.sent_bytes += u64::from(length);
         }

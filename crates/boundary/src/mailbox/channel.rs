@@ -42,6 +42,8 @@ pub enum MessageKind {
     Prepared = 9,
     /// Request: give an element other arguments in a text.
     Rewrite = 10,
+    /// Request: know what packets may be sent to.
+    Destinations = 11,
     /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -54,10 +56,12 @@ pub enum MessageKind {
     Console = 32,
     /// Event: bytes for a file on the host.
     Output = 33,
+    /// Event: writes of the box's own elements to handlers.
+    OwnWrites = 34,
 }
 
 impl MessageKind {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 18] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -68,12 +72,14 @@ impl MessageKind {
         Self::Prepare,
         Self::Prepared,
         Self::Rewrite,
+        Self::Destinations,
         Self::Done,
         Self::Failed,
         Self::Missing,
         Self::Rejected,
         Self::Console,
         Self::Output,
+        Self::OwnWrites,
     ];
 
     fn from_bits(bits: u16) -> Option<Self> {

@@ -1,6 +1,7 @@
-//! Events: log lines and file output that a box sends without a request.
+//! Events: log lines, file output and own writes that a box sends without a request.
 
 use super::channel::MessageKind;
+use super::handler_write::Written;
 use super::message::Message;
 use crate::codec::{DecodeError, Decoder, Encoder};
 
@@ -23,7 +24,37 @@ pub enum Event<'a> {
         /// The bytes.
         bytes: &'a [u8],
     },
+    /// Elements wrote a handler on their own, which changed the configuration. A later event for the handler replaces this one.
+    OwnWrites {
+        /// The name of the configuration.
+        name: &'a [u8],
+        /// The handler's path.
+        handler: &'a [u8],
+        /// The start of the last value.
+        value: &'a [u8],
+        /// What it changed.
+        written: Written,
+        /// How many times it was written.
+        count: u64,
+    },
+    /// Elements also wrote handlers for which there are no events because they are too many.
+    MoreOwnWrites {
+        /// The name of the configuration.
+        name: &'a [u8],
+        /// The number of these writes.
+        count: u64,
+    },
+    /// Another configuration replaced the one of which writes were reported.
+    OwnWritesGone {
+        /// The name of the configuration.
+        name: &'a [u8],
+    },
 }
+
+/// What an [`OwnWrites`](MessageKind::OwnWrites) message says.
+const ROW: u32 = 0;
+const MORE: u32 = 1;
+const GONE: u32 = 2;
 
 impl<'a> Event<'a> {
     /// The message with this event and this number.
@@ -38,6 +69,18 @@ impl<'a> Event<'a> {
                 fields.bytes(file).u64(position).bytes(bytes);
                 MessageKind::Output
             }
+            Self::OwnWrites { name, handler, value, written, count } => {
+                fields.u32(ROW).bytes(name).bytes(handler).bytes(value).bytes(&written.encode()).u64(count);
+                MessageKind::OwnWrites
+            }
+            Self::MoreOwnWrites { name, count } => {
+                fields.u32(MORE).bytes(name).u64(count);
+                MessageKind::OwnWrites
+            }
+            Self::OwnWritesGone { name } => {
+                fields.u32(GONE).bytes(name);
+                MessageKind::OwnWrites
+            }
         };
         Message { kind, number, payload: fields.0 }
     }
@@ -50,6 +93,18 @@ impl<'a> Event<'a> {
             MessageKind::Output => {
                 Self::Output { file: fields.bytes()?, position: fields.u64()?, bytes: fields.bytes()? }
             }
+            MessageKind::OwnWrites => match fields.u32()? {
+                ROW => Self::OwnWrites {
+                    name: fields.bytes()?,
+                    handler: fields.bytes()?,
+                    value: fields.bytes()?,
+                    written: Written::decode(fields.bytes()?)?,
+                    count: fields.u64()?,
+                },
+                MORE => Self::MoreOwnWrites { name: fields.bytes()?, count: fields.u64()? },
+                GONE => Self::OwnWritesGone { name: fields.bytes()? },
+                other => return Err(DecodeError::Value(other.into())),
+            },
             other => return Err(DecodeError::Value(other as u64)),
         };
         fields.end()?;

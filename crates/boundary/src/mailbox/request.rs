@@ -16,6 +16,12 @@ pub enum Request<'a> {
         /// Its text in Click's language.
         configuration: &'a str,
     },
+    /// States what configurations that are installed from now on may send packets to. The number of a destination in an
+    /// [`Answer`](crate::Answer) is its place in this list.
+    Destinations {
+        /// The names, each on a line of its own: that of a service, or `port:` and that of a port.
+        names: &'a str,
+    },
     /// Removes a configuration.
     Remove {
         /// Its name.
@@ -87,6 +93,10 @@ impl<'a> Request<'a> {
                 fields.bytes(name.as_bytes()).bytes(configuration.as_bytes());
                 MessageKind::Install
             }
+            Self::Destinations { names } => {
+                fields.bytes(names.as_bytes());
+                MessageKind::Destinations
+            }
             Self::Remove { name } => {
                 fields.bytes(name.as_bytes());
                 MessageKind::Remove
@@ -126,6 +136,7 @@ impl<'a> Request<'a> {
         let mut fields = Decoder(&message.payload);
         let request = match message.kind {
             MessageKind::Install => Self::Install { name: fields.text()?, configuration: fields.text()? },
+            MessageKind::Destinations => Self::Destinations { names: fields.text()? },
             MessageKind::Remove => Self::Remove { name: fields.text()? },
             MessageKind::Read => {
                 Self::Read { name: fields.text()?, handler: fields.text()?, argument: fields.bytes()? }

@@ -75,6 +75,7 @@ fn requests_replies_and_events_survive_the_trip() {
     let (name, handler) = ("second", "c.count");
     for request in [
         Request::Install { name: "", configuration: "Idle -> Discard;" },
+        Request::Destinations { names: "ids\nport:wan" },
         Request::Remove { name },
         Request::Read { name, handler, argument: b"" },
         Request::Write { name, handler, value: &[0, 255] },
@@ -96,6 +97,15 @@ fn requests_replies_and_events_survive_the_trip() {
     for event in [
         Event::Console { name: b"fw", line: b"\xff\x1b[2J" },
         Event::Output { file: b"out.pcap", position: 1 << 40, bytes: &[7; 33] },
+        Event::OwnWrites {
+            name: b"",
+            handler: b"s.switch",
+            value: b"1",
+            written: Written { effect: WriteEffect::Setting, in_config: true },
+            count: 1 << 40,
+        },
+        Event::MoreOwnWrites { name: b"fw", count: 7 },
+        Event::OwnWritesGone { name: b"fw" },
     ] {
         assert_eq!(Event::decode(&event.encode(0)), Ok(event));
     }

@@ -49,7 +49,7 @@ impl<M: SharedMemory> Consumer<M> {
 
     /// Takes the next descriptor with its buffer, and leaves the buffer `spare` in the slot for the producer.
     #[inline(always)]
-    pub fn exchange(&mut self, spare: u16) -> Option<Descriptor> {
+    pub fn exchange(&mut self, spare: u32) -> Option<Descriptor> {
         let descriptor = self.peek()?;
         let left = Descriptor { buffer: spare, ..Descriptor::default() };
         self.memory.store_u64(slot_offset(self.reader.tail() & self.mask), left.to_bits(), Relaxed);
@@ -60,7 +60,7 @@ impl<M: SharedMemory> Consumer<M> {
     /// Takes the next descriptor, and leaves the result of `judge` in its slot: the same buffer, or a replacement.
     /// Returns `None` if no descriptor is known to be available.
     #[inline(always)]
-    pub fn exchange_if(&mut self, judge: impl FnOnce(Descriptor) -> Option<u16>) -> Option<Descriptor> {
+    pub fn exchange_if(&mut self, judge: impl FnOnce(Descriptor) -> Option<u32>) -> Option<Descriptor> {
         let descriptor = self.peek()?;
         if let Some(spare) = judge(descriptor) {
             let left = Descriptor { buffer: spare, ..Descriptor::default() };
@@ -82,7 +82,7 @@ impl<M: SharedMemory> Consumer<M> {
     /// Replaces the buffer in a slot whose descriptor was taken at this [`position`](Self::position). Must be called
     /// before [`release`](Self::release).
     #[inline(always)]
-    pub fn replace_buffer(&self, position: u32, spare: u16) {
+    pub fn replace_buffer(&self, position: u32, spare: u32) {
         let left = Descriptor { buffer: spare, ..Descriptor::default() };
         self.memory.store_u64(slot_offset(position & self.mask), left.to_bits(), Relaxed);
     }

@@ -4,20 +4,29 @@ use crate::limits::{BUFFER_SIZE, MAX_BUFFERS};
 use core::fmt;
 use core::ops::Range;
 
+const BUFFER_MASK: u64 = (1 << 20) - 1;
+const OFFSET_SHIFT: u32 = 20;
+const OFFSET_MASK: u64 = (1 << 12) - 1;
+const LENGTH_SHIFT: u32 = 32;
+const LENGTH_MASK: u64 = (1 << 17) - 1;
+const META_SHIFT: u32 = 49;
+
+const _: () = assert!(MAX_BUFFERS as u64 - 1 <= BUFFER_MASK && BUFFER_SIZE as u64 <= OFFSET_MASK);
+
 /// One packet in a pool: its buffer, its offset in the buffer, and its length. A slot is one 64-bit word, so it is
-/// loaded atomically.
+/// loaded atomically: 20 bits of the buffer's number, 12 of the offset, 17 of the length, and 15 of metadata.
 ///
 /// Every slot holds a buffer at all times: a consumer that keeps a buffer leaves another in its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Descriptor {
     /// The buffer's number in its pool.
-    pub buffer: u16,
+    pub buffer: u32,
     /// Offset of the packet in the buffer, in bytes.
     pub offset: u16,
     /// Length of the packet in bytes.
-    pub length: u16,
-    /// Reserved for offloads: zero in this version, and passed on unread.
-    pub flags: u16,
+    pub length: u32,
+    /// From a box: its [`Answer`](crate::Answer) for the packet. To a box: zero.
+    pub meta: u16,
 }
 
 impl Descriptor {
@@ -25,20 +34,20 @@ impl Descriptor {
     #[inline(always)]
     pub const fn from_bits(bits: u64) -> Self {
         Self {
-            buffer: bits as u16,
-            offset: (bits >> 16) as u16,
-            length: (bits >> 32) as u16,
-            flags: (bits >> 48) as u16,
+            buffer: (bits & BUFFER_MASK) as u32,
+            offset: (bits >> OFFSET_SHIFT & OFFSET_MASK) as u16,
+            length: (bits >> LENGTH_SHIFT & LENGTH_MASK) as u32,
+            meta: (bits >> META_SHIFT) as u16,
         }
     }
 
     /// The slot's word for this descriptor.
     #[inline(always)]
     pub const fn to_bits(self) -> u64 {
-        self.buffer as u64
-            | (self.offset as u64) << 16
-            | (self.length as u64) << 32
-            | (self.flags as u64) << 48
+        self.buffer as u64 & BUFFER_MASK
+            | (self.offset as u64 & OFFSET_MASK) << OFFSET_SHIFT
+            | (self.length as u64 & LENGTH_MASK) << LENGTH_SHIFT
+            | (self.meta as u64) << META_SHIFT
     }
 }
 
@@ -46,13 +55,13 @@ impl Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptorError {
     /// The pool has no such buffer.
-    Buffer(u16),
+    Buffer(u32),
     /// The packet is not inside its buffer.
     Extent {
         /// The packet's offset.
         offset: u16,
         /// The packet's length.
-        length: u16,
+        length: u32,
     },
 }
 
@@ -95,8 +104,8 @@ impl PoolLayout {
 
     /// The offset of a buffer in the pool, if it exists.
     #[inline(always)]
-    pub const fn buffer(self, buffer: u16) -> Result<usize, DescriptorError> {
-        match (buffer as u32) < self.buffers {
+    pub const fn buffer(self, buffer: u32) -> Result<usize, DescriptorError> {
+        match buffer < self.buffers {
             true => Ok(buffer as usize * BUFFER_SIZE),
             false => Err(DescriptorError::Buffer(buffer)),
         }
@@ -106,8 +115,8 @@ impl PoolLayout {
     /// neighbouring buffers. Buffers are a power of two apart, so packets at equal offsets would evict each other's
     /// headers from the caches.
     #[inline(always)]
-    pub const fn packet_offset(buffer: u16, length: usize) -> u16 {
-        let spread = CACHE_LINE + (buffer >> 1) % LINES * CACHE_LINE;
+    pub const fn packet_offset(buffer: u32, length: usize) -> u16 {
+        let spread = CACHE_LINE + (buffer as u16 >> 1) % LINES * CACHE_LINE;
         match length {
             length if length + spread as usize <= BUFFER_SIZE => spread,
             length if length + CACHE_LINE as usize <= BUFFER_SIZE => CACHE_LINE,
@@ -119,7 +128,7 @@ impl PoolLayout {
     #[inline(always)]
     pub fn range(self, descriptor: Descriptor) -> Result<Range<usize>, DescriptorError> {
         let base = self.buffer(descriptor.buffer)?;
-        let (offset, length) = (usize::from(descriptor.offset), usize::from(descriptor.length));
+        let (offset, length) = (usize::from(descriptor.offset), descriptor.length as usize);
         match offset + length <= BUFFER_SIZE {
             true => Ok(base + offset..base + offset + length),
             false => Err(DescriptorError::Extent { offset: descriptor.offset, length: descriptor.length }),

@@ -35,12 +35,12 @@ impl<M: SharedMemory> Producer<M> {
     }
 
     /// Fills all slots of a new ring with its initial buffers: `first` and those after it.
-    pub fn fill(&mut self, first: u16) {
-        self.fill_with((0..=self.mask).map(|slot| first.wrapping_add(slot as u16)));
+    pub fn fill(&mut self, first: u32) {
+        self.fill_with((0..=self.mask).map(|slot| first.wrapping_add(slot)));
     }
 
     /// Like [`fill`](Self::fill), with these buffers: one for each slot.
-    pub fn fill_with(&mut self, buffers: impl Iterator<Item = u16>) {
+    pub fn fill_with(&mut self, buffers: impl Iterator<Item = u32>) {
         for (slot, buffer) in (0..=self.mask).zip(buffers) {
             self.memory.store_u64(
                 slot_offset(slot),

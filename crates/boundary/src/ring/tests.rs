@@ -33,19 +33,19 @@ fn what_goes_in_comes_out_in_order_across_the_wrap() {
         memory.store_u32(0, start, Relaxed);
         memory.store_u32(64, start, Relaxed);
         let mut random = Random::new(u64::from(start) + 7);
-        let (mut sent, mut got) = (0u16, 0u16);
+        let (mut sent, mut got) = (0u32, 0u32);
         for _ in 0..2_000 {
             let burst = random.next() as u32 % 70;
             let free = producer.free(burst).unwrap();
             for _ in 0..free.min(burst) {
-                let descriptor = Descriptor { buffer: sent, offset: 1, length: 2, flags: 3 };
+                let descriptor = Descriptor { buffer: sent, offset: 1, length: 2, meta: 3 };
                 assert!(producer.push(descriptor));
-                sent = sent.wrapping_add(1);
+                sent = (sent + 1) % (1 << 20);
             }
             producer.publish();
             for _ in 0..consumer.available(1).unwrap().min(random.next() as u32 % 70) {
                 assert_eq!(consumer.pop().unwrap().buffer, got);
-                got = got.wrapping_add(1);
+                got = (got + 1) % (1 << 20);
             }
             consumer.release();
         }
@@ -103,7 +103,7 @@ fn borrowed_buffers_are_in_one_place_each() {
         }
         assert_eq!(producer.borrowed() as usize, held.len(), "{round}");
         producer.publish();
-        let mut buffers: Vec<u16> = held.clone();
+        let mut buffers: Vec<u32> = held.clone();
         for slot in 0..64 {
             // A slot whose buffer was borrowed refers to one that is elsewhere.
             let free = (slot + 64 - producer.position() % 64) % 64;
@@ -164,14 +164,14 @@ fn descriptors_are_checked_against_their_pool() {
         (9, 2048, 0, true),
         (9, 2047, 2, false),
         (10, 0, 0, false),
-        (0, 65535, 65535, false),
+        (0xf_ffff, 4095, 0x1_ffff, false),
     ];
     for (buffer, offset, length, valid) in cases {
-        let descriptor = Descriptor { buffer, offset, length, flags: 0 };
+        let descriptor = Descriptor { buffer, offset, length, meta: 0x7fff };
         assert_eq!(pool.range(descriptor).is_ok(), valid, "{descriptor:?}");
         assert_eq!(Descriptor::from_bits(descriptor.to_bits()), descriptor);
     }
-    assert_eq!(PoolLayout::in_bytes(usize::MAX).buffers(), 65536);
+    assert_eq!(PoolLayout::in_bytes(usize::MAX).buffers(), crate::limits::MAX_BUFFERS);
 }
 
 /// Whatever the shared words contain, each operation stays inside the ring, terminates, returns only descriptors that

@@ -8,7 +8,7 @@ use boundary::{
 };
 
 /// All kinds of message.
-const KINDS: [MessageKind; 13] = [
+const KINDS: [MessageKind; 14] = [
     MessageKind::Install,
     MessageKind::Remove,
     MessageKind::Read,
@@ -22,6 +22,7 @@ const KINDS: [MessageKind; 13] = [
     MessageKind::Rejected,
     MessageKind::Console,
     MessageKind::Output,
+    MessageKind::OwnWrites,
 ];
 
 /// Maximum message length that the receiver accepts here.

@@ -52,8 +52,8 @@ pub fn sides(bytes: &[u8]) {
                 None
             }
             8 => consumer.pop(),
-            9 => consumer.exchange(choice as u16),
-            10 => consumer.exchange_if(|_| (choice & 1 == 0).then_some(choice as u16)),
+            9 => consumer.exchange(choice as u32),
+            10 => consumer.exchange_if(|_| (choice & 1 == 0).then_some(choice as u32)),
             11 => consumer.peek_ahead(choice as u32),
             12 => {
                 consumer.replace_buffer(choice as u32, 3);
@@ -157,14 +157,14 @@ fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>, head: usize) {
     let _ = to.room(64);
     let mut replaced = Vec::new();
     for _ in 0..waiting.min(64) {
-        let Ok(Some(TakenPacket { range, slot })) = from.take() else { continue };
+        let Ok(Some(TakenPacket { range, slot, .. })) = from.take() else { continue };
         let head = head.min(range.len());
         let mut bytes = vec![0; head];
         source.read(range.start, &mut bytes);
         let tail = source.tail(range.start + head..range.end);
-        match peer.and_then(|peer| to.take_ownership(peer, head, tail)) {
+        match peer.and_then(|peer| to.take_ownership(peer, head, tail, 0)) {
             Some(spare) => replaced.push((slot, spare)),
-            None => drop(to.send_parts(&bytes, Some(tail))),
+            None => drop(to.send_parts(&bytes, Some(tail), 0)),
         }
     }
     to.publish();

@@ -14,6 +14,7 @@ use rustix::process::{getpid, setsid};
 use sd_notify::NotifyState;
 use serde::Serialize;
 
+use crate::command::agent::CertificateFiles;
 use crate::error::{CommandError, FileError, FolderPurpose};
 use crate::output;
 
@@ -53,6 +54,8 @@ pub(crate) struct Arguments {
     /// User and group that fabrics become if the launcher is root. No file and no other process may be theirs. 0: root
     #[arg(long, value_name = "UID", default_value_t = FABRIC_USER)]
     fabric_user: u32,
+    #[command(flatten)]
+    certificates: CertificateFiles,
     /// Print JSON when the launcher is ready: {"socket", "pid", "shortfalls"}.
     #[arg(long)]
     json: bool,
@@ -80,6 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         Some(socket) => socket.clone(),
         None => default_socket().ok_or(CommandError::NoDefaultSocket)?,
     };
+    arguments.certificates.load().map_err(CommandError::Certificates)?;
     make_folder(&socket)?;
     let program = std::env::current_exe().map_err(|error| CommandError::Launcher(RunError::System(error)))?;
     let settings = Settings {
@@ -87,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         closes_input: arguments.detached,
         fabric_user: Some(arguments.fabric_user),
         arguments: vec!["fabric".into(), format!("--workers={}", arguments.workers).into()],
+        agent_arguments: ["agent".into()].into_iter().chain(arguments.certificates.arguments()).collect(),
         ..Settings::new(socket.clone(), program)
     };
     launcher::run(settings, &mut |event| report(arguments, &socket, event))
@@ -103,6 +108,7 @@ fn start_on_request(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         let mut command = Command::new(&program);
         command.args(["launcher", "--detached"]).arg(format!("--workers={}", arguments.workers));
         command.arg(format!("--fabric-user={}", arguments.fabric_user));
+        command.args(arguments.certificates.arguments());
         command.arg("--socket").args(&arguments.socket);
         command
     };
@@ -146,10 +152,7 @@ fn report(arguments: &Arguments, socket: &Path, event: &Event) {
         }
         Event::Started(_) | Event::Adopted(_) => false,
         Event::NotAdopted { .. } => true,
-        Event::Ended { status, is_expected, .. } => {
-            // Of an adopted one it is not known how it ended.
-            !is_expected && status.is_some_and(|status| !status.success())
-        }
+        Event::Ended { ending, is_expected, .. } => !is_expected && ending.is_failure(),
     };
     if is_amiss || !(arguments.detached || arguments.json) {
         // The terminal of whoever started it may be gone; fabrics must not end because of that.

@@ -50,6 +50,7 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
                 lost: Cell::new(0),
             }))
         }
+        DeviceRequest::Steered { .. } => Err(IoError::Unsupported("a steering switch")),
         DeviceRequest::Tunnel { ethernet, name, address, link, gateway, mtu } => {
             let settings = TunnelSettings {
                 ethernet: *ethernet,

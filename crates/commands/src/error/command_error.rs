@@ -85,6 +85,8 @@ pub(crate) enum CommandError {
     FabricEnd(protocol::launcher::FabricEndError),
     /// The fabric failed.
     Fabric(fabric::StartError),
+    /// The certificates for controllers over TLS can't be used.
+    Certificates(crate::command::agent::CertificateFilesError),
     /// An agent ended.
     Agent(crate::command::agent::AgentError),
     /// The daemon can't take over from another one.
@@ -114,6 +116,8 @@ pub(crate) enum CommandError {
     Export(toml::ser::Error),
     /// A switch or a chain must be named.
     Choice(ChoiceError),
+    /// The caller may not upload images.
+    ImageUpload,
     /// A box has no such element.
     NoElement {
         /// The box.
@@ -180,6 +184,7 @@ impl CommandError {
             | Self::Port(_)
             | Self::Stack(_)
             | Self::HandlerPattern { .. }
+            | Self::Certificates(_)
             | Self::NoStackFile(_)
             | Self::StackToExport(_) => 2,
             Self::NoElement { .. } | Self::NoMatch { .. } => 4,
@@ -203,6 +208,7 @@ impl CommandError {
             | Self::NoClass { .. }
             | Self::Undocumented(_)
             | Self::Export(_)
+            | Self::ImageUpload
             | Self::Completion(_)
             | Self::Bench(_)
             | Self::Demo(_) => 1,
@@ -248,6 +254,7 @@ impl fmt::Display for CommandError {
             Self::FabricEnd(error) => error.fmt(f),
             Self::Fabric(error) => error.fmt(f),
             Self::Agent(error) => error.fmt(f),
+            Self::Certificates(error) => error.fmt(f),
             Self::TakeOver(error) => error.fmt(f),
             Self::Helper(_) => f.write_str("the daemon's helper for upgrades can't run"),
             Self::NotUpgraded(message) => f.write_str(message),
@@ -260,6 +267,7 @@ impl fmt::Display for CommandError {
             Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
             Self::Choice(error) => error.fmt(f),
             Self::Export(_) => f.write_str("the stack can't be written as a file"),
+            Self::ImageUpload => f.write_str("your token does not permit uploads, which an image needs"),
             Self::NoElement { name, element, .. } => write!(f, "box {name} has no element {element}"),
             Self::HandlerPattern { pattern, .. } => write!(f, "the pattern {pattern} is invalid"),
             Self::HandlerPath(_) => f.write_str("the daemon listed an invalid handler"),
@@ -293,6 +301,7 @@ impl Error for CommandError {
             Self::FabricEnd(error) => error.source(),
             Self::Fabric(error) => error.source(),
             Self::Agent(error) => error.source(),
+            Self::Certificates(error) => error.source(),
             Self::TakeOver(error) => error.source(),
             Self::Helper(error) => Some(error),
             Self::OwnProgram(error) => Some(error),
@@ -309,6 +318,7 @@ impl Error for CommandError {
             | Self::NotUpgraded(_)
             | Self::NoStackFile(_)
             | Self::StackToExport(_)
+            | Self::ImageUpload
             | Self::NoElement { .. }
             | Self::NoMatch { .. }
             | Self::NoClass { .. }

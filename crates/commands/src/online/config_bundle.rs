@@ -46,10 +46,23 @@ impl ConfigBundle {
         let text = SourceText { name: if is_stdin { text.name } else { path.to_string() }, ..text };
         let mut bundle = ConfigBundle { text, files: BTreeMap::new() };
         bundle.add_named_files(folder)?;
-        for (name, path) in extra_files {
+        bundle.add_files(folder, extra_files)?;
+        Ok(bundle)
+    }
+
+    fn add_files(&mut self, folder: &Path, files: &[(String, PathBuf)]) -> Result<(), FileError> {
+        for (name, path) in files {
             let contents = read(&folder.join(path)).map_err(|error| FileError::new(path, error))?;
-            bundle.files.insert(name.clone(), contents);
+            self.files.insert(name.clone(), contents);
         }
+        Ok(())
+    }
+
+    /// No text: the image of the box has a configuration of its own.
+    pub(crate) fn of_image(name: &str, extra_files: &[(String, PathBuf)]) -> Result<ConfigBundle, FileError> {
+        let text = SourceText { name: format!("box {name}"), text: String::new() };
+        let mut bundle = ConfigBundle { text, files: BTreeMap::new() };
+        bundle.add_files(Path::new(""), extra_files)?;
         Ok(bundle)
     }
 

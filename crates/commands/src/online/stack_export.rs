@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
-    CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, MacAddr, Owner,
-    PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
+    CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
+    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
     SwitchMode, SwitchName, Value, Weight,
 };
 use serde::Serialize;
@@ -117,6 +117,8 @@ struct BoxEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<String>,
     text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
     sandbox: Sandbox,
     memory: Size,
     ring: Ring,
@@ -141,8 +143,12 @@ struct BoxEntry {
     contents: BTreeMap<String, Value>,
 }
 
-/// The text of a stack file. Applying it to the daemon that the stack is from changes nothing.
-pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::ser::Error> {
+/// The text of a stack file. Images are named by these paths, or by their digests. Applying it to the daemon that the stack is from changes nothing.
+pub(crate) fn exported(
+    name: &StackName,
+    stack: Stack,
+    images: &BTreeMap<ImageDigest, String>,
+) -> Result<String, toml::ser::Error> {
     let mut switches: BTreeMap<SwitchName, SwitchEntry> = BTreeMap::new();
     for switch in stack.switches {
         let default = CreateSwitch::new(switch.name.clone());
@@ -165,8 +171,8 @@ pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::s
         let ports = used.ports.into_iter().map(port).collect();
         switches.insert(used.name, SwitchEntry { external: true, ports, ..SwitchEntry::default() });
     }
-    let boxes = stack.boxes.into_iter().map(box_entry).collect();
-    let service = stack.services.into_iter().map(service_entry).collect();
+    let boxes = stack.boxes.into_iter().map(|definition| box_entry(definition, images)).collect();
+    let service = stack.services.into_iter().map(|definition| service_entry(definition, images)).collect();
     let mut chain: BTreeMap<String, ChainEntry> = BTreeMap::new();
     for definition in stack.chains {
         let CreateChain { name, switch, services, from, to, both_ways } = definition;
@@ -187,9 +193,12 @@ pub(crate) fn exported(name: &StackName, stack: Stack) -> Result<String, toml::s
     })
 }
 
-fn service_entry(definition: CreateService) -> (ServiceName, ServiceEntry) {
+fn service_entry(
+    definition: CreateService,
+    images: &BTreeMap<ImageDigest, String>,
+) -> (ServiceName, ServiceEntry) {
     let CreateService { name, switch, instance, faces, replicas, may_send_to } = definition;
-    let (_, mut instance) = box_entry(instance);
+    let (_, mut instance) = box_entry(instance, images);
     let file = instance.configuration.take();
     (name, ServiceEntry { switch, file, faces, replicas, may_send_to, instance })
 }
@@ -233,10 +242,13 @@ fn port(port: AddPort) -> (PortName, PortEntry) {
     (port.name, entry)
 }
 
-fn box_entry(definition: CreateBox) -> (BoxName, BoxEntry) {
+fn box_entry(definition: CreateBox, images: &BTreeMap<ImageDigest, String>) -> (BoxName, BoxEntry) {
+    let named = |digest: &ImageDigest| images.get(digest).cloned().unwrap_or_else(|| digest.to_string());
+    let image = definition.image_digest().map(named);
     let entry = BoxEntry {
         configuration: definition.source,
         text: definition.configuration,
+        image,
         sandbox: definition.sandbox,
         memory: definition.memory,
         ring: definition.ring,
@@ -328,6 +340,7 @@ mod tests {
             File { name: "bytes".into(), contents: Value(vec![0xff, 0]) },
             File { name: "rules.txt".into(), contents: "deny all\n".into() },
         ];
+        full.image = Some(api::ImageSource::Digest(ImageDigest([7; 32])));
         full.sandbox = Sandbox::Process;
         full.memory = Size(5 << 20);
         full.ports = vec![
@@ -366,7 +379,7 @@ mod tests {
             chains: vec![chain("lan"), chain("mgmt")],
         };
         let name: StackName = "edge".parse().expect("a name");
-        let text = exported(&name, stack.clone()).expect("a file");
+        let text = exported(&name, stack.clone(), &BTreeMap::new()).expect("a file");
         let folder = std::env::temp_dir().join(format!("clickbox-export-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         std::fs::write(folder.join("other.toml"), &text).expect("a file");

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 
 use api::{
     AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateBox, CreateChain, CreateService,
-    CreateSwitch, Destination, ExternalSwitch, Faces, FailMode, Owner, PipeName, PortName, PortRequest,
-    Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName, SwitchMode, SwitchName, Value, Weight,
+    CreateSwitch, Destination, ExternalSwitch, Faces, FailMode, ImageSource, Owner, PipeName, PortName,
+    PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName, SwitchMode, SwitchName, Value,
+    Weight,
 };
 use serde::Deserialize;
 
 use super::config_bundle::{self, ConfigBundle};
+use super::image_file::Image;
 use super::port_options::PortOptions;
 use super::stack_error::{ChainError, StackError, StackFileError};
+use super::uploads::Uploads;
+use crate::error::CommandError;
 use crate::source::SourceText;
 
 /// The contents of the file.
@@ -76,6 +80,8 @@ struct BoxEntry {
     /// All ports may send from any Ethernet address.
     #[serde(default)]
     transparent: bool,
+    /// The image that the box runs: a file, or its digest.
+    image: Option<String>,
     #[serde(default)]
     sandbox: Sandbox,
     memory: Option<Size>,
@@ -177,6 +183,10 @@ pub(crate) struct StackFile {
     pub(crate) stack: Stack,
     /// The texts of its configurations, for diagnostics.
     pub(crate) texts: Vec<SourceText>,
+    /// The images of its boxes that are files. The definition has their digests.
+    pub(crate) images: BTreeMap<BoxName, Image>,
+    /// The same for its services.
+    pub(crate) service_images: BTreeMap<ServiceName, Image>,
 }
 
 impl StackFile {
@@ -189,6 +199,21 @@ impl StackFile {
             entries.stack(name, &folder)
         };
         read().map_err(|error| StackFileError::new(path, error))
+    }
+
+    /// Uploads the images of its boxes and services.
+    pub(crate) fn upload_images(&mut self, uploads: &mut Uploads) -> Result<(), CommandError> {
+        for request in &mut self.stack.boxes {
+            if let Some(image) = self.images.remove(&request.name) {
+                request.image = Some(image.upload(uploads)?);
+            }
+        }
+        for service in &mut self.stack.services {
+            if let Some(image) = self.service_images.remove(&service.name) {
+                service.instance.image = Some(image.upload(uploads)?);
+            }
+        }
+        Ok(())
     }
 
     /// The name of the stack in a file.
@@ -245,20 +270,23 @@ impl Entries {
                 ..default
             });
         }
-        let mut texts = Vec::new();
+        let (mut texts, mut images, mut service_images) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let mut transparent: Vec<BoxName> = Vec::new();
         for (name, entry) in self.boxes {
             if entry.transparent {
                 transparent.push(name.clone());
             }
-            let (definition, text) = entry.definition(&format!("box {name}"), name, &self.owner, folder)?;
+            let what = format!("box {name}");
+            let (definition, text, image) = entry.definition(&what, name.clone(), &self.owner, folder)?;
+            images.extend(image.map(|image| (name, image)));
             stack.boxes.push(definition);
             texts.push(text);
         }
         for (name, ServiceEntry { own, instance }) in self.service {
             let box_name = name.as_str().parse().map_err(StackError::Name)?;
-            let (definition, text) =
+            let (definition, text, image) =
                 instance.definition(&format!("service {name}"), box_name, &self.owner, folder)?;
+            service_images.extend(image.map(|image| (name.clone(), image)));
             stack.services.push(CreateService {
                 name,
                 switch: own.switch,
@@ -280,19 +308,19 @@ impl Entries {
         for request in stack.boxes.iter_mut().filter(|request| transparent.contains(&request.name)) {
             request.ports.iter_mut().for_each(|port| port.limits.transparent = true);
         }
-        Ok(StackFile { name, stack, texts })
+        Ok(StackFile { name, stack, texts, images, service_images })
     }
 }
 
 impl BoxEntry {
-    /// The definition of the box, and the text of its configuration. `what` names it in messages.
+    /// The definition of the box, the text of its configuration, and its image. `what` names it in messages.
     fn definition(
         self,
         what: &str,
         name: BoxName,
         owner: &Owner,
         folder: &Path,
-    ) -> Result<(CreateBox, SourceText), StackError> {
+    ) -> Result<(CreateBox, SourceText, Option<Image>), StackError> {
         let entry = self;
         let files: Vec<(String, PathBuf)> =
             entry.files.iter().map(|text| config_bundle::file(text)).collect();
@@ -302,15 +330,21 @@ impl BoxEntry {
                 let name = source.unwrap_or_else(|| what.to_string());
                 ConfigBundle::inline(SourceText { name, text }, entry.contents)
             }
+            // The image has a configuration of its own.
+            (None, None) if entry.image.is_some() && entry.contents.is_empty() => {
+                ConfigBundle::of_image(name.as_str(), &files)?
+            }
             (None, None) => return Err(StackError::NoConfiguration(what.into())),
             _ => return Err(StackError::MixedFiles(what.into())),
         };
+        let image = entry.image.map(|text| Image::read(&text, folder)).transpose()?;
         let default = bundle.create(name);
         let port = |port| match port {
             PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
             PortEntry::Full(port) => port,
         };
         let definition = CreateBox {
+            image: image.as_ref().map(|image| ImageSource::Digest(image.digest())),
             sandbox: entry.sandbox,
             memory: entry.memory.unwrap_or(default.memory),
             ring: entry.ring,
@@ -326,7 +360,7 @@ impl BoxEntry {
             labels: entry.labels,
             ..default
         };
-        Ok((definition, bundle.text))
+        Ok((definition, bundle.text, image))
     }
 }
 
@@ -377,7 +411,6 @@ fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::CommandError;
 
     fn stack(text: &str) -> Result<StackFile, String> {
         let folder = std::env::temp_dir().join(format!(

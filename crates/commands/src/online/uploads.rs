@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use api::client::ClientError;
-use api::{CreateBox, CreateService, ErrorReason, File, Install, Stack, UploadName, UploadedFile, operation};
+use api::{
+    CreateBox, CreateService, ErrorReason, File, ImageSource, Install, Stack, UploadName, UploadedFile,
+    Value, operation,
+};
 
 use super::client::Client;
 use crate::error::CommandError;
@@ -78,6 +81,14 @@ impl<'c> Uploads<'c> {
             }
             Err(error) if is_denied(&error) => Ok(Sent::Denied(File { name, contents })),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Uploads an image, and names its upload.
+    pub(crate) fn add_image(&mut self, image: Vec<u8>) -> Result<ImageSource, CommandError> {
+        match self.upload(File { name: String::new(), contents: Value(image) })? {
+            Sent::Uploaded(UploadedFile { upload, .. }) => Ok(ImageSource::Upload(upload)),
+            Sent::Denied(_) => Err(CommandError::ImageUpload),
         }
     }
 

@@ -1,7 +1,7 @@
 //! How a daemon gets its fabrics, and the devices of its ports.
 
 use api::Owner;
-use protocol::launcher::{self, Client, LauncherError, PortDevice, Share, Starter};
+use protocol::launcher::{self, Client, Ending, LauncherError, PortDevice, Share, Starter};
 use protocol::{Channel, StoreIdentity};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -35,6 +35,12 @@ pub trait Connector: fmt::Debug + Send + Sync {
         number: u32,
         owner: Option<&Owner>,
     ) -> Result<Channel, LauncherError>;
+
+    /// How the fabric ended that had this number before the one that was connected last, if that was not on request. It is told
+    /// once.
+    fn take_ending(&self, _: u32) -> Option<Ending> {
+        None
+    }
 
     /// Has the agent of the fabric with this number started, which holds the sessions with OpenFlow controllers.
     fn start_agent(&self, _: u32) -> Result<(), LauncherError> {
@@ -116,6 +122,8 @@ struct LauncherState {
     client: Option<Client>,
     /// When the last connection ended.
     lost: Option<Instant>,
+    /// How fabrics ended that were replaced, by number.
+    endings: BTreeMap<u32, Ending>,
 }
 
 impl LauncherConnector {
@@ -205,7 +213,15 @@ impl Connector for LauncherConnector {
             }
             None => client.connect_fabric(number),
         };
-        self.request(connect).map(|connected| connected.channel)
+        let connected = self.request(connect)?;
+        if let Some(before) = connected.before {
+            self.state().endings.insert(number, before);
+        }
+        Ok(connected.channel)
+    }
+
+    fn take_ending(&self, number: u32) -> Option<Ending> {
+        self.state().endings.remove(&number)
     }
 
     fn start_agent(&self, number: u32) -> Result<(), LauncherError> {

@@ -6,6 +6,7 @@ use crate::error::OperationError;
 use api::Owner;
 use protocol::StoreIdentity;
 use protocol::fabric::{Ask, Client, FabricError, Reader};
+use protocol::launcher::Ending;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -106,6 +107,11 @@ impl FabricLink {
             .connect(self.store, self.number, self.is_one_of_many.then_some(&self.owner))
             .map_err(OperationError::Launcher)?;
         Ok(Client::connect(channel, self.store)?)
+    }
+
+    /// How the fabric ended that was connected before, if that is known. It is told once.
+    pub(crate) fn take_ending(&self) -> Option<Ending> {
+        self.connector.take_ending(self.number)
     }
 
     /// Lets orders through to a connected fabric.

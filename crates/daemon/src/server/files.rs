@@ -3,15 +3,21 @@
 use super::memory::RequestMemory;
 use super::record::RecordNote;
 use super::request::PathNames;
-use super::respond::{ErrorResponse, answer};
+use super::respond::{ErrorResponse, answer, wait};
 use super::uploads::{Uploads, UsedUploads};
 use crate::caller::Caller;
-use crate::supervisor::Supervisor;
-use api::{BoxName, CreateService, ErrorCode, File, Stack, UploadName, UploadedFile};
+use crate::supervisor::{HeldImage, Supervisor};
+use api::{
+    BoxName, CreateService, ErrorCode, File, ImageDigest, ImageSource, MAX_IMAGE_BYTES, Stack, UploadName,
+    UploadedFile, operation,
+};
 use axum::extract::{FromRef, FromRequestParts, Request, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use std::collections::HashMap;
 
 /// Receives an upload.
 pub(super) async fn upload(
@@ -33,6 +39,18 @@ pub(super) async fn remove_upload(
     PathNames(name): PathNames<UploadName>,
 ) -> Result<StatusCode, ErrorResponse> {
     uploads.remove(&caller, &name).map(|()| StatusCode::NO_CONTENT)
+}
+
+/// Returns an image that a box of the caller runs.
+pub(super) async fn image(
+    Extension(supervisor): Extension<Supervisor>,
+    Extension(memory): Extension<RequestMemory>,
+    PathNames(digest): PathNames<ImageDigest>,
+) -> Result<Response, ErrorResponse> {
+    memory.take_in_time(MAX_IMAGE_BYTES).await?;
+    let contents = wait(supervisor, move |supervisor| supervisor.image(digest)).await?;
+    let media = <operation::Bytes as operation::Body>::MEDIA.unwrap_or_default();
+    Ok(([(CONTENT_TYPE, media)], contents).into_response())
 }
 
 /// The uploads that requests name, for the caller of a request.
@@ -58,6 +76,59 @@ where
 }
 
 impl Files {
+    /// Stores the images of boxes that are uploads, and replaces them by their digests. They stay stored as long as the
+    /// result exists. What the uploads are is added to `used`.
+    pub(super) async fn load_images(
+        &self,
+        supervisor: &Supervisor,
+        used: &mut UsedUploads,
+        images: Vec<&mut Option<ImageSource>>,
+    ) -> Result<Vec<HeldImage>, ErrorResponse> {
+        let mut held: Vec<HeldImage> = Vec::new();
+        let mut known: HashMap<UploadName, ImageDigest> = HashMap::new();
+        for image in images.into_iter().flatten() {
+            let digest = match image {
+                ImageSource::Digest(digest) => Some(*digest),
+                ImageSource::Upload(upload) => known.get(upload).copied(),
+            };
+            let added = match (digest, &*image) {
+                (None, ImageSource::Upload(upload)) => {
+                    let mut named = vec![UploadedFile { name: String::new(), upload: upload.clone() }];
+                    let mut files = Vec::new();
+                    used.extend(self.load(vec![(&mut named, &mut files)]).await?);
+                    let contents = files.pop().map(|file| file.contents.0).unwrap_or_default();
+                    let add = move |supervisor: &Supervisor| supervisor.add_image(&contents);
+                    let added = wait(supervisor.clone(), add).await?;
+                    known.insert(upload.clone(), added.digest());
+                    added
+                }
+                (Some(digest), _) if held.iter().any(|held| held.digest() == digest) => {
+                    *image = ImageSource::Digest(digest);
+                    continue;
+                }
+                (Some(digest), _) => {
+                    wait(supervisor.clone(), move |supervisor| supervisor.hold_image(digest)).await?
+                }
+                (None, ImageSource::Digest(_)) => continue,
+            };
+            *image = ImageSource::Digest(added.digest());
+            held.push(added);
+        }
+        Ok(held)
+    }
+
+    /// The same for all boxes of a stack.
+    pub(super) async fn load_images_of_stack(
+        &self,
+        supervisor: &Supervisor,
+        used: &mut UsedUploads,
+        stack: &mut Stack,
+    ) -> Result<Vec<HeldImage>, ErrorResponse> {
+        let instances = stack.services.iter_mut().map(|service| &mut service.instance);
+        let images = stack.boxes.iter_mut().chain(instances).map(|wanted| &mut wanted.image).collect();
+        self.load_images(supervisor, used, images).await
+    }
+
     /// Adds the contents of the uploads to the files of requests.
     pub(super) async fn load(
         &self,

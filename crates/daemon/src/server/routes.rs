@@ -2,7 +2,7 @@
 
 use super::admission::{Connection, Peer};
 use super::authorization::RefusalCounts;
-use super::files::{Files, remove_upload, upload};
+use super::files::{Files, image, remove_upload, upload};
 use super::gate::{Gate, authorize};
 use super::memory::MemoryPool;
 use super::metrics::{self, MetricsInput};
@@ -89,6 +89,7 @@ fn route(name: &str) -> Option<MethodRouter<ServerState>> {
         "restart_fabric" => post(restart_fabric),
         "openapi" => get(openapi),
         "upload" => put(upload),
+        "image" => get(image),
         "remove_upload" => delete(remove_upload),
         "list_boxes" => get(list_boxes),
         "create_box" => post(create_box),
@@ -240,8 +241,14 @@ async fn create_box(
     JsonBody(mut request): JsonBody<CreateBox>,
 ) -> JsonResult<BoxDetail> {
     note.object("box", &request.name);
-    let used = files.load(vec![(&mut request.uploads, &mut request.files)]).await?;
-    let created = answer(supervisor, |supervisor| supervisor.create_box(request)).await?;
+    let mut used = files.load(vec![(&mut request.uploads, &mut request.files)]).await?;
+    let held = files.load_images(&supervisor, &mut used, vec![&mut request.image]).await?;
+    let create = move |supervisor: &Supervisor| {
+        let created = supervisor.create_box(request);
+        drop(held);
+        created
+    };
+    let created = answer(supervisor, create).await?;
     files.remove_used(used);
     Ok(created)
 }

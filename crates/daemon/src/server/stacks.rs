@@ -5,7 +5,7 @@ use super::memory::RequestMemory;
 use super::request::{JsonBody, PathNames, QueryParameters};
 use super::respond::{ErrorResponse, JsonResult, answer, done};
 use crate::supervisor::Supervisor;
-use api::{ApplyQuery, Changes, RemoveQuery, Stack, StackName, StackStatus};
+use api::{ApplyQuery, Changes, ImageSource, RemoveQuery, Stack, StackName, StackStatus};
 use axum::Extension;
 use axum::http::StatusCode;
 use std::time::Duration;
@@ -22,9 +22,20 @@ pub(super) async fn diff_stack(
     files: Files,
     JsonBody(mut request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
-    files.load_stack(&mut request).await?;
+    let mut used = files.load_stack(&mut request).await?;
+    // One that is named by its digest need not exist: it differs from those of the boxes.
+    let is_upload = |image: &&mut Option<ImageSource>| matches!(image, Some(ImageSource::Upload(_)));
+    let instances = request.services.iter_mut().map(|service| &mut service.instance);
+    let wanted = request.boxes.iter_mut().chain(instances);
+    let uploaded = wanted.map(|wanted| &mut wanted.image).filter(is_upload).collect();
+    let images = files.load_images(&supervisor, &mut used, uploaded).await?;
     files.take_stored(supervisor.clone(), &request).await?;
-    answer(supervisor, move |supervisor| supervisor.diff_stack(&name, &request)).await
+    let diff = move |supervisor: &Supervisor| {
+        let changes = supervisor.diff_stack(&name, &request);
+        drop(images);
+        changes
+    };
+    answer(supervisor, diff).await
 }
 
 pub(super) async fn apply_stack(
@@ -34,11 +45,15 @@ pub(super) async fn apply_stack(
     files: Files,
     JsonBody(mut request): JsonBody<Stack>,
 ) -> JsonResult<Changes> {
-    let used = files.load_stack(&mut request).await?;
+    let mut used = files.load_stack(&mut request).await?;
+    let images = files.load_images_of_stack(&supervisor, &mut used, &mut request).await?;
     files.take_stored(supervisor.clone(), &request).await?;
     let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
-    let apply =
-        move |supervisor: &Supervisor| supervisor.apply_stack_within(&name, request, time, query.force);
+    let apply = move |supervisor: &Supervisor| {
+        let applied = supervisor.apply_stack_within(&name, request, time, query.force);
+        drop(images);
+        applied
+    };
     let changes = answer(supervisor, apply).await?;
     files.remove_used(used);
     Ok(changes)

@@ -319,6 +319,13 @@ impl Uploads {
 #[derive(Debug)]
 pub(super) struct UsedUploads(Vec<(Key, Arc<fs::File>)>);
 
+impl UsedUploads {
+    /// Adds those of another part of the request.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
 fn missing(name: &UploadName) -> ErrorResponse {
     let message = format!(
         "there is no upload {name}: unused ones are removed after {} minutes, and when the daemon ends",

@@ -6,6 +6,7 @@ mod damage;
 mod entries;
 mod error;
 mod events;
+mod images;
 mod log;
 mod maintenance;
 mod operation;

@@ -164,7 +164,7 @@ impl Store {
     }
 
     /// Makes a change that does not wait for the disk.
-    fn change_unsynced<T>(
+    pub(super) fn change_unsynced<T>(
         &mut self,
         change: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {

@@ -67,7 +67,7 @@ pub(super) fn replace_writes(
 mod tests {
     use super::*;
     use crate::store::{StoredBox, StoredConfiguration};
-    use api::{ConfigurationName, CreateBox, Time};
+    use api::{ConfigurationName, CreateBox, Time, WriteOrigin};
 
     #[test]
     fn writes_are_stored_replaced_and_removed_with_their_box() {
@@ -86,9 +86,11 @@ mod tests {
         store.apply(&[StoreChange::AddBox(Box::new(stored), main, Vec::new())]).unwrap();
         let write = |number, handler: &str, effect| RecordedWrite {
             number,
+            origin: WriteOrigin::Client,
             configuration: ConfigurationName::main(),
             handler: handler.into(),
             value: api::Value(vec![0xff, number as u8]),
+            times: None,
             effect,
             in_config: true,
             time: Time::now(),

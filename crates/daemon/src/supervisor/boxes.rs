@@ -10,8 +10,8 @@ use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABE
 use crate::store::{Action, StoreChange, StoredBox, StoredConfiguration, StoredSwitch};
 use api::Subject;
 use api::{
-    AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr,
-    PortDriver, RecordedWrite, StackName, Time, with_causes,
+    AddPort, Attachment, BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, ImageSource,
+    MacAddr, PortDriver, RecordedWrite, StackName, Time, with_causes,
 };
 use protocol::fabric::{Asked, Phase, orders};
 use std::hash::{BuildHasher, RandomState};
@@ -169,6 +169,7 @@ impl Supervisor {
     /// Defines a box in the fabric, which attaches its ports.
     pub(super) fn attach_box(&self, managed: &ManagedBox) -> Result<(), OperationError> {
         let definition = managed.inner().definition.clone();
+        self.load_image(&*self.fabric_of(&definition.owner)?, definition.image_digest())?;
         let _change = self.0.change();
         managed.inner().ordered = true;
         self.add_proxies(&definition)?;
@@ -316,6 +317,9 @@ fn has_port_of(stored: &StoredSwitch, name: &BoxName) -> bool {
 pub(super) fn check_box(request: &CreateBox) -> Result<(), OperationError> {
     if request.ports.len() > boundary::limits::MAX_PORTS {
         return Err(RequestError::TooManyPorts(request.ports.len()).into());
+    }
+    if matches!(request.image, Some(ImageSource::Upload(_))) {
+        return Err(RequestError::ImageUpload.into());
     }
     let long =
         |(key, value): (&String, &String)| key.len() > MAX_LABEL_BYTES || value.len() > MAX_LABEL_BYTES;

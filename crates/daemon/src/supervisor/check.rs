@@ -4,8 +4,8 @@ use super::lifecycle::with_source;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use api::{
-    Check, CheckReply, ConfigurationName, CreateBox, Destination, Diagnostic, File, Owner, Severity, Size,
-    Time,
+    Check, CheckReply, ConfigurationName, CreateBox, Destination, Diagnostic, File, ImageDigest, Owner,
+    Severity, Size, Time,
 };
 use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
 
@@ -20,7 +20,7 @@ impl Supervisor {
         let source = request.source.as_deref();
         let diagnostics = self.check_in_box(
             &Owner::default(),
-            &[],
+            (None, &[]),
             (&request.configuration, &request.files),
             ports,
             source,
@@ -39,7 +39,8 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let ports = definition.ports.len();
         let source = definition.source.as_deref();
-        let found = self.check_in_box(&definition.owner, destinations, (text, files), ports, source)?;
+        let known = (definition.image_digest(), destinations);
+        let found = self.check_in_box(&definition.owner, known, (text, files), ports, source)?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(OperationError::Refused(found)),
             false => Ok(()),
@@ -51,7 +52,7 @@ impl Supervisor {
     fn check_in_box(
         &self,
         owner: &Owner,
-        destinations: &[Destination],
+        (image, destinations): (Option<&ImageDigest>, &[Destination]),
         (text, files): (&str, &[File]),
         ports: usize,
         source: Option<&str>,
@@ -64,8 +65,11 @@ impl Supervisor {
             destinations: destinations.to_vec(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
-        let order = orders::Check { configuration, ports, limits: Some(self.0.check_limits) };
-        let found = match self.fabric_of(owner)?.ask(order)? {
+        let order =
+            orders::Check { configuration, ports, limits: Some(self.0.check_limits), image: image.copied() };
+        let link = self.fabric_of(owner)?;
+        self.load_image(&link, image)?;
+        let found = match link.ask(order)? {
             CheckOutcome::Accepted(found) | CheckOutcome::Rejected(found) => found,
             CheckOutcome::Failed(message) => vec![failed(message, None)],
             CheckOutcome::Exceeded(limit) => vec![self.exceeded(limit)],

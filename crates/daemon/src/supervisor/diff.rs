@@ -32,6 +32,11 @@ impl BoxDiff {
 /// Compares an existing box and its main configuration with its definition.
 pub(super) fn diff_box((there, text, files): (&CreateBox, &str, &[File]), wanted: &CreateBox) -> BoxDiff {
     let mut found = BoxDiff::default();
+    let image = |definition: &CreateBox| match definition.image_digest() {
+        Some(digest) => digest.to_string(),
+        None => "built-in".into(),
+    };
+    found.compare("image", image(there), image(wanted));
     let sandbox = |definition: &CreateBox| format!("{:?}", definition.sandbox).to_lowercase();
     found.compare("sandbox", sandbox(there), sandbox(wanted));
     found.compare("memory", there.memory, wanted.memory);
@@ -170,6 +175,10 @@ mod tests {
         let found = compare(&wanted);
         assert!(found.change && !found.replace && !found.reload);
         assert_eq!(found.differences, ["weight 100 -> 200"]);
+        let digest = api::ImageDigest([0xcd; 32]);
+        let found = compare(&CreateBox { image: Some(api::ImageSource::Digest(digest)), ..same.clone() });
+        assert!(found.replace && !found.reload && !found.change);
+        assert_eq!(found.differences, [format!("image built-in -> sha256:{}", "cd".repeat(32))]);
         let file = File { name: "a".into(), contents: "1".into() };
         assert!(compare(&CreateBox { files: vec![file], ..same }).reload);
     }

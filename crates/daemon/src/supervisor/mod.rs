@@ -14,6 +14,7 @@ mod fabric_counter;
 mod fabrics;
 mod flows;
 mod handlers;
+mod images;
 mod launcher;
 mod lifecycle;
 mod link_table;
@@ -47,6 +48,7 @@ mod test_bed;
 mod upgrade;
 mod writes;
 
+pub(crate) use images::HeldImage;
 pub use state::{StartError, Supervisor};
 pub(crate) use status::sandbox_to_api;
 pub(crate) use streams::{Capture, Contents, HistoryReader};

@@ -32,7 +32,21 @@ impl Supervisor {
     /// Connects to a fabric, and brings it to the stored state. Returns false if it has ended meanwhile: then the thread of
     /// its reader connects to the next one.
     pub(super) fn connect(&self, link: &Arc<FabricLink>) -> Result<bool, OperationError> {
+        self.connect_after(link, &mut None)
+    }
+
+    /// As [`connect`](Self::connect), after the fabric `lost` has ended, which is reported and taken once it is known how.
+    fn connect_after(
+        &self,
+        link: &Arc<FabricLink>,
+        lost: &mut Option<String>,
+    ) -> Result<bool, OperationError> {
         let (client, reader) = link.connect()?;
+        let ending = link.take_ending();
+        if let Some(name) = lost.take() {
+            let ending = ending.map_or_else(|| "has ended".to_string(), |ending| ending.to_string());
+            self.0.journal.note(EventKind::FabricLost, Subject::Daemon, format!("{name} {ending}"));
+        }
         self.start_reader(link, &client, reader)?;
         let rebuild = self.0.rebuilds.begin();
         link.set(client.clone());
@@ -110,18 +124,23 @@ impl Supervisor {
             return;
         }
         let name = self.fabric_name(link);
-        let why =
-            why.map_or(format!("{name} has ended"), |why| format!("{name} violated the protocol: {why}"));
-        self.0.journal.note(EventKind::FabricLost, Subject::Daemon, why);
+        let Some(why) = why else { return self.reconnect_after(link, Some(name)) };
+        let message = format!("{name} violated the protocol: {why}");
+        self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
         self.reconnect(link);
     }
 
     /// Starts another fabric, again and again until one runs.
     pub(super) fn reconnect(&self, link: &Arc<FabricLink>) {
+        self.reconnect_after(link, None);
+    }
+
+    /// As [`reconnect`](Self::reconnect), after the fabric `lost` has ended, which is reported.
+    fn reconnect_after(&self, link: &Arc<FabricLink>, mut lost: Option<String>) {
         let name = self.fabric_name(link);
         let (start, mut pause) = (Instant::now(), MIN_PAUSE);
         while !self.0.is_ending() && !link.is_closed() {
-            match self.connect(link) {
+            match self.connect_after(link, &mut lost) {
                 Ok(false) => return,
                 Ok(true) => {
                     let message = format!(
@@ -132,6 +151,10 @@ impl Supervisor {
                     return;
                 }
                 Err(failure) => {
+                    if let Some(name) = lost.take() {
+                        let message = format!("{name} has ended");
+                        self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
+                    }
                     if pause == MAX_PAUSE / 2 {
                         let message = format!("{name} can't be restarted: {}", with_causes(&failure));
                         self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
@@ -162,6 +185,7 @@ impl Supervisor {
                     let _ = supervisor.measure();
                     supervisor.roll_back_due();
                     supervisor.retire_fabrics();
+                    supervisor.remove_unused_images();
                     supervisor.0.reserve_events();
                 }
             }
@@ -197,7 +221,7 @@ impl Supervisor {
             }
             let Some(last) = page.events.last() else { return Ok(()) };
             link.fetched.store(last.sequence, Ordering::Relaxed);
-            self.store_lost_writes(&page.events);
+            self.store_changed_writes(&page.events);
             page.events.into_iter().for_each(|event| self.0.journal.forward(event));
         }
     }

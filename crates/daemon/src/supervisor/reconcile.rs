@@ -120,7 +120,8 @@ impl Supervisor {
         if self.0.ends_fabric {
             link.ask(orders::EndWithConnection {})?;
         }
-        let there = link.ask(orders::Inventory {})?;
+        let mut there = link.ask(orders::Inventory {})?;
+        self.forget_strange_images(link, std::mem::take(&mut there.images));
         let ports_there = ports_of(&there);
         let attached = attached_ports(&there);
         let mut there = self.drop_strangers(link, there)?;
@@ -200,6 +201,12 @@ impl Supervisor {
             if matches!(&port.attach, Attachment::Switch(switch) if !self.0.switches().contains_key(switch)) {
                 port.attach = Attachment::Nothing;
             }
+        }
+        let link = self.0.fabrics.of(&definition.owner);
+        if let Some(Err(failure)) = link.map(|link| self.load_image(&link, definition.image_digest())) {
+            let message =
+                format!("the image of box {} can't be restored: {}", managed.name, with_causes(&failure));
+            self.0.journal.note(EventKind::BoxCrashed, &managed.name, message);
         }
         if let Err(failure) =
             self.0.fabrics.ask(orders::DefineBox { definition: definition.clone(), stopped })

@@ -120,9 +120,14 @@ impl Supervisor {
             destinations: managed.destinations(),
         };
         let changes = elements.values().cloned().collect();
-        let owner = managed.inner().definition.owner.clone();
-        let order = orders::Rewrite { configuration, changes, limits: Some(self.0.check_limits) };
-        let RewriteReply { text, refused } = self.fabric_of(&owner)?.ask(order)?;
+        let (owner, image) = {
+            let inner = managed.inner();
+            (inner.definition.owner.clone(), inner.definition.image_digest().copied())
+        };
+        let link = self.fabric_of(&owner)?;
+        self.load_image(&link, image.as_ref())?;
+        let order = orders::Rewrite { configuration, changes, limits: Some(self.0.check_limits), image };
+        let RewriteReply { text, refused } = link.ask(order)?;
         for (element, write) in candidates {
             let own = elements.get(&element).map(|(own, _)| own);
             match refused.iter().find(|(refused, _)| Some(refused) == own) {
@@ -156,7 +161,8 @@ impl Supervisor {
             ..before.clone()
         };
         operation.stage(name, &stored, &[])?;
-        let writes = self.writes_to(name, &before.name);
+        let (mut writes, _) = self.present_writes(name)?;
+        writes.retain(|write| write.configuration == before.name);
         let left: Vec<RecordedWrite> = writes
             .iter()
             .filter(|write| !plan.saved.iter().any(|saved| saved.number == write.number))

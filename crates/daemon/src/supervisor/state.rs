@@ -2,6 +2,7 @@
 
 use super::claims::Claims;
 use super::fabric_counter::Counter;
+use super::images::ImageTable;
 use super::link_table::Links;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
@@ -116,6 +117,8 @@ pub(super) struct SupervisorState {
     pub(super) fabrics: Fabrics,
     /// The limits of each check of a configuration.
     pub(super) check_limits: CheckLimits,
+    /// The images that users gave. It is locked before the boxes and the store.
+    images: Mutex<ImageTable>,
     /// Held while the fabric of another owner is added.
     adding_fabric: Mutex<()>,
     links: Mutex<Links>,
@@ -170,6 +173,10 @@ impl SupervisorState {
 
     pub(super) fn store(&self) -> MutexGuard<'_, Store> {
         lock(&self.store)
+    }
+
+    pub(super) fn images(&self) -> MutexGuard<'_, ImageTable> {
+        lock(&self.images)
     }
 
     pub(super) fn change(&self) -> MutexGuard<'_, ()> {
@@ -303,12 +310,14 @@ impl Supervisor {
         store.set_counter("events", until)?;
         let identity = identity(&mut store)?;
         let draining = store.counter(DRAINING)? > 0;
+        let images = ImageTable::new(store.image_digests()?);
         let state = SupervisorState {
             boxes: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
             check_limits: settings.check_limits,
             fabrics: Fabrics::new(settings.connector.clone(), identity, settings.fabric_per_owner),
+            images: Mutex::new(images),
             adding_fabric: Mutex::default(),
             links: Mutex::default(),
             fetching: Mutex::default(),

@@ -96,7 +96,10 @@ impl Supervisor {
         let address = report.registers.iter().find(|register| register.name == "rip");
         let address = address.and_then(|register| register.value.strip_prefix("0x"));
         let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        if let (Some(symbols), Some(address)) = (&self.0.symbols, address) {
+        // The symbols are those of the built-in image.
+        let managed = self.0.managed_box(&runtime.name);
+        let is_own = managed.is_ok_and(|managed| managed.inner().definition.image.is_none());
+        if let (Some(symbols), Some(address), true) = (&self.0.symbols, address, is_own) {
             report.function = symbols.function(address);
         }
         Some(report)
@@ -237,6 +240,7 @@ impl Supervisor {
             installed: installed.collect(),
             places: runtime.places.clone(),
             crash: self.crash_of(&runtime),
+            image: definition.image_digest().copied(),
             keep_writes: definition.keep_writes,
             writes,
             omitted_writes,

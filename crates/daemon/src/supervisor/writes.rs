@@ -46,16 +46,26 @@ impl Supervisor {
         }
     }
 
-    /// The stored writes to a configuration.
+    /// The stored writes of clients to a configuration.
     pub(super) fn writes_to(&self, name: &BoxName, configuration: &ConfigurationName) -> Vec<RecordedWrite> {
         let mut writes = self.0.store().writes(name).unwrap_or_default();
-        writes.retain(|write| write.configuration == *configuration);
+        writes.retain(|write| write.configuration == *configuration && !write.is_own());
         writes
+    }
+
+    /// The writes of clients and of the box itself that the fabric knows, the number of the last one, and the number of those
+    /// that are no longer known.
+    fn known_writes(&self, name: &BoxName) -> Result<(Vec<RecordedWrite>, u64, u64), OperationError> {
+        let WritesReply { mut writes, own, last, omitted } =
+            self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
+        writes.extend(own);
+        writes.sort_by_key(|write| write.number);
+        Ok((writes, last, omitted))
     }
 
     /// What the fabric knows of the writes to a box, as a change of the store.
     pub(super) fn reported_writes(&self, name: &BoxName) -> Result<StoreChange, OperationError> {
-        let WritesReply { writes, last, .. } = self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
+        let (writes, last, _) = self.known_writes(name)?;
         Ok(StoreChange::ReplaceWrites(name.clone(), writes, last))
     }
 
@@ -66,10 +76,11 @@ impl Supervisor {
         }
     }
 
-    /// Stores which writes the boxes still have of which these events report that some were lost.
-    pub(super) fn store_lost_writes(&self, events: &[Event]) {
-        let lost = events.iter().filter(|event| event.kind == EventKind::WritesLost);
-        let names: BTreeSet<BoxName> = lost
+    /// Stores which writes the boxes have of which these events report that some were lost, or that they wrote themselves.
+    pub(super) fn store_changed_writes(&self, events: &[Event]) {
+        let is_change = |event: &&Event| matches!(event.kind, EventKind::WritesLost | EventKind::OwnWrites);
+        let changed = events.iter().filter(is_change);
+        let names: BTreeSet<BoxName> = changed
             .filter_map(|event| match event.subject.parse() {
                 Ok(Subject::Box(name)) => Some(name),
                 _ => None,
@@ -81,12 +92,9 @@ impl Supervisor {
     /// The writes that a box has now, and the number of those that are no longer known.
     pub(super) fn present_writes(&self, name: &BoxName) -> Result<(Vec<RecordedWrite>, u64), OperationError> {
         let stored = self.0.store().writes(name)?;
-        if stored.is_empty() {
-            return Ok((stored, 0));
-        }
         // A fabric that has not started the box does not know of them.
-        let reported = self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
-        Ok(if reported.last > 0 { (reported.writes, reported.omitted) } else { (stored, 0) })
+        let (known, last, omitted) = self.known_writes(name)?;
+        Ok(if last > 0 { (known, omitted) } else { (stored, 0) })
     }
 
     /// The recorded writes to a box that another one is about to replace. If the new one does not keep them, they are
@@ -103,16 +111,7 @@ impl Supervisor {
             Err(_) => (self.0.store().writes(name)?, 0),
         };
         let known = if is_kept { &[] } else { writes.as_slice() };
-        let count = known.len() as u64 + omitted;
-        if count > 0 {
-            let plural = if count == 1 { "" } else { "s" };
-            let summary = match known {
-                [] => "they are no longer known".into(),
-                known => RecordedWrite::summary(known),
-            };
-            let message = format!(
-                "box {name} was replaced without {count} earlier write{plural} to its handlers: {summary}"
-            );
+        for message in RecordedWrite::losses(name, "replaced", known, omitted) {
             operation.note(EventKind::WritesLost, name, message);
         }
         Ok(writes)
@@ -135,8 +134,7 @@ impl Supervisor {
             operation.add(StoreChange::ReplaceWrites(name.clone(), writes, last));
             return Ok(Vec::new());
         }
-        let WritesReply { writes: left, last, .. } =
-            self.0.fabrics.ask(orders::Writes { name: name.clone() })?;
+        let (left, last, _) = self.known_writes(name)?;
         writes.retain(|write| !left.iter().any(|left| left.number == write.number));
         operation.add(StoreChange::ReplaceWrites(name.clone(), left, last));
         Ok(writes)
@@ -144,10 +142,13 @@ impl Supervisor {
 
     /// The boxes among these that differ from their definitions by writes to their handlers.
     pub(super) fn drift(&self, names: impl Iterator<Item = BoxName>) -> Result<Vec<Drift>, OperationError> {
-        let store = self.0.store();
         let mut drift = Vec::new();
-        for name in names {
-            let writes = store.writes(&name)?;
+        for name in names.filter(|name| self.0.managed_box(name).is_ok()) {
+            let writes = match self.present_writes(&name) {
+                Ok((writes, _)) => writes,
+                // The fabric has ended, for example.
+                Err(_) => self.0.store().writes(&name)?,
+            };
             if !writes.is_empty() {
                 drift.push(Drift { name, writes });
             }

@@ -107,6 +107,10 @@ impl Network {
             DeviceRequest::Interface { name, receive, .. } => {
                 EndpointKind::Interface { name: name.clone(), receives: *receive }
             }
+            // It takes everything, and nothing comes back.
+            DeviceRequest::Steered { port, .. } => {
+                EndpointKind::Interface { name: format!("steered {port}"), receives: false }
+            }
             DeviceRequest::Tunnel { ethernet, name, address, link, .. } => EndpointKind::Kernel {
                 ethernet: *ethernet,
                 name: name.clone(),

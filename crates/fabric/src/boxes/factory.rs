@@ -1,6 +1,7 @@
 //! Creates boxes: in virtual machines on shared workers, in virtual machines with a worker of their own, and in
 //! processes.
 
+use super::images::Images;
 use super::instance::Instance;
 use super::pools::Pools;
 use super::resources::{RunResources, SharedWorker};
@@ -10,10 +11,10 @@ use crate::error::OperationError;
 use crate::network::Port;
 use crate::processors::{AffinityGuard, Processors};
 use boundary::Slots;
-use model::CreateBox;
+use model::{CreateBox, ImageDigest, ImageSource};
 use sandbox::{
-    CreateError, EventFd, Host, HostSettings, Layer, PortSettings, Sandbox, SandboxKind, Settings, Snapshot,
-    Target, Worker,
+    CreateError, EventFd, Host, HostSettings, Layer, LoadedImage, PortSettings, Sandbox, SandboxKind,
+    Settings, Snapshot, Target, Worker,
 };
 use std::sync::Arc;
 use switch::driver::BoxPort;
@@ -32,6 +33,8 @@ pub(crate) struct SandboxFactory {
     _sharers: Vec<AffinityGuard>,
     /// Packet pools that boxes share.
     pools: Pools,
+    /// Images that users gave.
+    images: Images,
     /// Rung when a virtual machine ends.
     exit_event: Arc<EventFd>,
 }
@@ -64,7 +67,15 @@ impl SandboxFactory {
             cores.subscribe(move |processors| shared.worker.pin(processors))
         };
         let affinity = workers.iter().map(share).collect();
-        Ok(Self { host, workers, cores, _sharers: affinity, pools: Pools::default(), exit_event })
+        Ok(Self {
+            host,
+            workers,
+            cores,
+            _sharers: affinity,
+            pools: Pools::default(),
+            images: Images::default(),
+            exit_event,
+        })
     }
 
     /// Whether virtual machines are available.
@@ -116,6 +127,35 @@ impl SandboxFactory {
         sandbox_kind::resolve(wanted, self.has_vms())
     }
 
+    /// Loads an image for boxes that name its digest.
+    pub(crate) fn load_image(&self, digest: ImageDigest, file: &[u8]) -> Result<(), OperationError> {
+        self.images.load(digest, || self.host.load(file))
+    }
+
+    /// Returns an error unless an image is loaded.
+    pub(crate) fn check_image(&self, digest: &ImageDigest) -> Result<(), OperationError> {
+        self.images.get(digest).map(drop)
+    }
+
+    /// Forgets an image. Boxes that run it go on, but can't be started again.
+    pub(crate) fn forget_image(&self, digest: &ImageDigest) {
+        self.images.forget(digest);
+    }
+
+    /// The digests of the images that users gave.
+    pub(crate) fn images(&self) -> Vec<ImageDigest> {
+        self.images.digests()
+    }
+
+    /// The image of a box; `None`: the built-in one.
+    pub(crate) fn image(&self, definition: &CreateBox) -> Result<Option<Arc<LoadedImage>>, OperationError> {
+        match &definition.image {
+            None => Ok(None),
+            Some(ImageSource::Digest(digest)) => self.images.get(digest).map(Some),
+            Some(ImageSource::Upload(_)) => Err(OperationError::UnresolvedImage),
+        }
+    }
+
     /// Creates a box by its definition, as a copy if there is a snapshot. It signals `wake_event` when it
     /// has packets.
     pub(crate) fn make(
@@ -133,6 +173,7 @@ impl SandboxFactory {
         };
         let kind = self.resolve(definition.sandbox)?;
         let settings = Settings {
+            image: self.image(definition)?,
             ports: definition.ports.iter().map(port).collect(),
             quantum: Share::of(definition).quantum,
             polls: definition.dedicated,
@@ -187,10 +228,16 @@ impl SandboxFactory {
     }
 
     /// Creates and starts a box that checks one configuration and is then discarded.
-    pub(crate) fn make_checker(&self, ports: usize, memory: usize) -> Result<Sandbox, OperationError> {
+    pub(crate) fn make_checker(
+        &self,
+        ports: usize,
+        memory: usize,
+        image: Option<&ImageDigest>,
+    ) -> Result<Sandbox, OperationError> {
         let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(CreateError::Ring)?;
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
-        let settings = Settings { ports: vec![port; ports], ..Settings::new(memory) };
+        let image = image.map(|digest| self.images.get(digest)).transpose()?;
+        let settings = Settings { image, ports: vec![port; ports], ..Settings::new(memory) };
         let sandbox = self.host.create(Target::Process, &settings)?;
         sandbox.start()?;
         Ok(sandbox)

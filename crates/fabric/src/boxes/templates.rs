@@ -6,7 +6,7 @@
 
 use super::pools::shares_packets;
 use crate::limits::{MAX_TEMPLATE_KEY_BYTES, MAX_TEMPLATES};
-use model::{ConfigurationName, CreateBox, File};
+use model::{ConfigurationName, CreateBox, Destination, File, ImageDigest};
 use protocol::fabric::Configuration;
 use sandbox::{SandboxKind, Snapshot};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateKey {
+    image: Option<ImageDigest>,
     kind: SandboxKind,
     memory: u64,
     ring: u32,
     ports: usize,
-    /// Names, texts and files.
-    configurations: Vec<(ConfigurationName, String, Vec<File>)>,
+    /// The configurations; their versions make no difference.
+    configurations: Vec<Installed>,
 }
+
+/// What a configuration installs: its name, its text, its files, and what it may send packets to.
+type Installed = (ConfigurationName, String, Vec<File>, Vec<Destination>);
 
 impl TemplateKey {
     /// The template key of a box. `None` if it is too large to keep, or if such boxes cannot be copied.
@@ -42,9 +46,11 @@ impl TemplateKey {
         }
         // A configuration's version makes no difference to a box.
         let part = |configuration: &Arc<Configuration>| {
-            (configuration.name.clone(), configuration.text.clone(), configuration.files.clone())
+            let Configuration { name, text, files, destinations, .. } = &**configuration;
+            (name.clone(), text.clone(), files.clone(), destinations.clone())
         };
         Some(Self {
+            image: definition.image_digest().copied(),
             kind,
             memory: definition.memory.0,
             ring: definition.ring.into(),
@@ -118,6 +124,11 @@ impl Templates {
         if let Some((_, state)) = self.lock().iter_mut().find(|(known, _)| Arc::ptr_eq(known, key)) {
             *state = template.map_or(State::Useless, |template| State::Ready(Arc::new(template)));
         }
+    }
+
+    /// Forgets the boxes with an image, which no box has any more.
+    pub(crate) fn forget_image(&self, image: &ImageDigest) {
+        self.lock().retain(|(key, _)| key.image.as_ref() != Some(image));
     }
 
     /// Discards a template from which no box could be started.

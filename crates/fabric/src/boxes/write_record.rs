@@ -1,7 +1,8 @@
 //! The writes to handlers that changed a box's configurations: what its definition does not have.
 
-use crate::limits::{MAX_RECORDED_BYTES, MAX_RECORDED_WRITES};
-use model::{ConfigurationName, RecordedWrite, Time, Value, WriteEffect};
+use crate::limits::{MAX_OWN_WRITE_EVENTS, MAX_OWN_WRITES, MAX_RECORDED_BYTES, MAX_RECORDED_WRITES};
+use model::{ConfigurationName, RecordedWrite, Time, Value, WriteEffect, WriteOrigin};
+use std::collections::BTreeMap;
 
 /// The writes, in order. For a setting only the last write is kept.
 #[derive(Clone, Debug, Default)]
@@ -9,8 +10,18 @@ pub(crate) struct WriteRecord {
     writes: Vec<RecordedWrite>,
     /// The number of the last write.
     last: u64,
-    /// The oldest writes, which are not kept because there were too many.
+    /// The oldest writes of clients, and the box's own to further handlers, which are not kept because there were too many.
     omitted: u64,
+    omitted_own: BTreeMap<ConfigurationName, u64>,
+    /// Events about the box's own writes since a client last started it or installed a configuration.
+    own_events: u32,
+}
+
+/// What a box wrote to a handler of its own, as it says itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnWrite<'a> {
+    pub(crate) write: NewWrite<'a>,
+    pub(crate) times: u64,
 }
 
 /// A write to record.
@@ -33,6 +44,11 @@ impl WriteRecord {
         &self.writes
     }
 
+    /// The writes of clients, in order.
+    pub(crate) fn of_clients(&self) -> Vec<RecordedWrite> {
+        self.writes.iter().filter(|write| !write.is_own()).cloned().collect()
+    }
+
     /// The number of the last write that was ever recorded.
     pub(crate) fn last(&self) -> u64 {
         self.last
@@ -40,21 +56,24 @@ impl WriteRecord {
 
     /// The number of writes that are not kept.
     pub(crate) fn omitted(&self) -> u64 {
-        self.omitted
+        self.omitted + self.omitted_own.values().sum::<u64>()
     }
 
-    /// The writes to a configuration, in order.
+    /// The writes of clients to a configuration, in order.
     pub(crate) fn of(&self, configuration: &ConfigurationName) -> Vec<RecordedWrite> {
-        self.writes.iter().filter(|write| write.configuration == *configuration).cloned().collect()
+        let mut writes = self.of_clients();
+        writes.retain(|write| write.configuration == *configuration);
+        writes
     }
 
     /// Whether a write to this handler can be recorded without omitting another one.
     pub(crate) fn has_room(&self, configuration: &ConfigurationName, handler: &str, bytes: usize) -> bool {
         let others = || {
             let is_other = |write: &&RecordedWrite| {
-                write.effect != WriteEffect::Setting
-                    || write.handler != handler
-                    || write.configuration != *configuration
+                !write.is_own()
+                    && (write.effect != WriteEffect::Setting
+                        || write.handler != handler
+                        || write.configuration != *configuration)
             };
             self.writes.iter().filter(is_other)
         };
@@ -62,34 +81,65 @@ impl WriteRecord {
             && others().map(size).sum::<usize>() + handler.len() + bytes <= MAX_RECORDED_BYTES
     }
 
-    /// Records a write. A setting replaces the earlier write to its handler. If there are too many, the oldest are
-    /// omitted.
+    /// Records a write of a client. A setting replaces the earlier writes to its handler. If there are too many, the oldest
+    /// are omitted.
     pub(crate) fn add(&mut self, new: NewWrite) -> RecordedWrite {
         if new.effect == WriteEffect::Setting {
             self.writes
                 .retain(|write| write.handler != new.handler || write.configuration != *new.configuration);
         }
+        let write = self.push(new, WriteOrigin::Client, None);
+        let is_client = |write: &&RecordedWrite| !write.is_own();
+        let mut bytes: usize = self.writes.iter().filter(is_client).map(size).sum();
+        let mut count = self.writes.iter().filter(is_client).count();
+        let omitted = &mut self.omitted;
+        self.writes.retain(|write| {
+            let is_surplus =
+                !write.is_own() && (count > MAX_RECORDED_WRITES || bytes > MAX_RECORDED_BYTES && count > 1);
+            if is_surplus {
+                (bytes, count) = (bytes - size(write), count - 1);
+                *omitted += 1;
+            }
+            !is_surplus
+        });
+        write
+    }
+
+    /// Records what the box wrote itself. Returns whether the handler is a new one.
+    pub(crate) fn add_own(&mut self, own: OwnWrite) -> bool {
+        let OwnWrite { write: new, times } = own;
+        let before = self.writes.len();
+        self.writes.retain(|write| {
+            !write.is_own() || write.handler != new.handler || write.configuration != *new.configuration
+        });
+        let is_new = self.writes.len() == before;
+        if is_new && self.writes.iter().filter(|write| write.is_own()).count() >= MAX_OWN_WRITES {
+            self.add_omitted_own(new.configuration, times);
+            return false;
+        }
+        self.push(new, WriteOrigin::Box, Some(times));
+        is_new
+    }
+
+    /// Records how many more writes of its own a box has made to a configuration.
+    pub(crate) fn add_omitted_own(&mut self, configuration: &ConfigurationName, times: u64) {
+        self.omitted_own.insert(configuration.clone(), times);
+    }
+
+    fn push(&mut self, new: NewWrite, origin: WriteOrigin, times: Option<u64>) -> RecordedWrite {
         self.last += 1;
         let write = RecordedWrite {
             number: self.last,
+            origin,
             configuration: new.configuration.clone(),
             handler: new.handler.into(),
             value: Value(new.value.to_vec()),
+            times,
             effect: new.effect,
             in_config: new.in_config,
             time: Time::now(),
         };
         self.writes.push(write.clone());
-        let mut bytes: usize = self.writes.iter().map(size).sum();
-        let mut surplus = 0;
-        while self.writes.len() - surplus > MAX_RECORDED_WRITES
-            || bytes > MAX_RECORDED_BYTES && self.writes.len() - surplus > 1
-        {
-            bytes -= self.writes.get(surplus).map_or(0, size);
-            surplus += 1;
-        }
-        self.writes.drain(..surplus);
-        self.omitted += surplus as u64;
         write
     }
 
@@ -101,13 +151,20 @@ impl WriteRecord {
         self.last = self.writes.last().map_or(last, |write| write.number.max(last));
     }
 
-    /// Replaces the writes to a configuration, and returns those that no longer count.
+    /// Replaces all writes to a configuration, also those of the box itself.
+    pub(crate) fn redefine(&mut self, configuration: &ConfigurationName, writes: &[RecordedWrite]) {
+        self.lose_own(configuration);
+        self.replace(configuration, writes);
+    }
+
+    /// Replaces the writes of clients to a configuration, and returns those that no longer count.
     pub(crate) fn replace(
         &mut self,
         configuration: &ConfigurationName,
         writes: &[RecordedWrite],
     ) -> Vec<RecordedWrite> {
-        let gone = self.writes.extract_if(.., |write| write.configuration == *configuration);
+        let gone =
+            self.writes.extract_if(.., |write| write.configuration == *configuration && !write.is_own());
         let gone: Vec<RecordedWrite> =
             gone.filter(|gone| !writes.iter().any(|kept| kept.number == gone.number)).collect();
         self.writes.extend_from_slice(writes);
@@ -121,9 +178,39 @@ impl WriteRecord {
         self.writes.extract_if(.., |write| is_lost(write)).collect()
     }
 
-    /// Removes all writes, and returns them with the number of those that were not kept.
-    pub(crate) fn lose_all(&mut self) -> (Vec<RecordedWrite>, u64) {
-        (std::mem::take(&mut self.writes), std::mem::take(&mut self.omitted))
+    /// Whether an event about the box's own writes may be reported, which is then counted.
+    pub(crate) fn takes_own_event(&mut self) -> bool {
+        self.own_events += 1;
+        self.own_events <= MAX_OWN_WRITE_EVENTS
+    }
+
+    /// Allows further events about the box's own writes.
+    pub(crate) fn renew_own_events(&mut self) {
+        self.own_events = 0;
+    }
+
+    /// Removes the box's own writes to a configuration, and returns them.
+    pub(crate) fn lose_own(&mut self, configuration: &ConfigurationName) -> Vec<RecordedWrite> {
+        self.omitted_own.remove(configuration);
+        self.lose(|write| write.is_own() && write.configuration == *configuration)
+    }
+
+    /// Removes all of the box's own writes, and returns them.
+    pub(crate) fn lose_all_own(&mut self) -> Vec<RecordedWrite> {
+        self.omitted_own.clear();
+        self.lose(RecordedWrite::is_own)
+    }
+
+    /// Makes these the box's own writes again.
+    pub(crate) fn restore_own(&mut self, writes: Vec<RecordedWrite>) {
+        self.lose_all_own();
+        self.writes.extend(writes);
+        self.writes.sort_by_key(|write| write.number);
+    }
+
+    /// Removes the writes of clients, and returns them with the number of those that were not kept.
+    pub(crate) fn lose_clients(&mut self) -> (Vec<RecordedWrite>, u64) {
+        (self.lose(|write| !write.is_own()), std::mem::take(&mut self.omitted))
     }
 }
 
@@ -178,6 +265,6 @@ mod tests {
         assert_eq!((record.writes().len(), record.omitted()), (MAX_RECORDED_WRITES, 1));
         add(&mut record, "r.add", &"z".repeat(MAX_RECORDED_BYTES), WriteEffect::Edit);
         assert_eq!((record.writes().len(), record.omitted()), (1, MAX_RECORDED_WRITES as u64 + 1));
-        assert_eq!(record.lose_all().1, MAX_RECORDED_WRITES as u64 + 1);
+        assert_eq!(record.lose_clients().1, MAX_RECORDED_WRITES as u64 + 1);
     }
 }

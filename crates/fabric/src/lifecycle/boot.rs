@@ -30,18 +30,21 @@ impl Fabric {
             return Err(OperationError::Ending);
         }
         let begin = Instant::now();
-        let (definition, configurations, before, kept) = {
+        let (definition, configurations, before, kept, lost_own) = {
             let mut inner = managed.inner();
             let before = std::mem::replace(&mut inner.phase, Phase::Booting);
             let is_kept = inner.definition.keep_writes || inner.is_replay_ordered;
-            let kept = is_kept.then(|| inner.writes.writes().to_vec());
-            (inner.definition.clone(), inner.configurations.clone(), before, kept)
+            let kept = is_kept.then(|| inner.writes.of_clients());
+            inner.writes.renew_own_events();
+            // The new instance may report such writes before its start has ended.
+            let lost_own = inner.writes.lose_all_own();
+            (inner.definition.clone(), inner.configurations.clone(), before, kept, lost_own)
         };
         let booted = self.launch(managed, &definition, &configurations, kept.as_deref().unwrap_or_default());
         match booted {
             Ok(Launched { instance, installed, refused, how }) => {
                 let time = begin.elapsed();
-                let (lost, omitted) = {
+                let (mut lost, omitted) = {
                     let mut inner = managed.inner();
                     inner.installed = installed;
                     inner.started = Some((Time::now(), Instant::now()));
@@ -53,9 +56,10 @@ impl Fabric {
                             refused.forget(&mut inner.writes);
                             (Vec::new(), 0)
                         }
-                        None => inner.writes.lose_all(),
+                        None => inner.writes.lose_clients(),
                     }
                 };
+                lost.extend(lost_own);
                 let message =
                     format!("box {} started in {:.1} ms{how}", managed.name, time.as_secs_f64() * 1e3);
                 managed.note(&message);
@@ -72,6 +76,7 @@ impl Fabric {
                 let mut inner = managed.inner();
                 inner.close();
                 inner.phase = before;
+                inner.writes.restore_own(lost_own);
                 Err(match (failure, end) {
                     (
                         OperationError::Gone(_),
@@ -182,6 +187,18 @@ impl Fabric {
         Ok((installed, refused))
     }
 
+    /// Tells a box what the configuration may send packets to.
+    fn tell_destinations(
+        &self,
+        managed: &ManagedBox,
+        instance: &Instance,
+        configuration: &Configuration,
+    ) -> Result<(), OperationError> {
+        let Some(names) = destinations(configuration) else { return Ok(()) };
+        let told = instance.call(&Request::Destinations { names: &names }, INSTALL_TIMEOUT);
+        told.map(drop).map_err(|error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT))
+    }
+
     /// Sends files to a box and installs a configuration. The writes to it among `writes` are executed before its first
     /// packet. Returns its warnings, and the writes that it refused.
     pub(super) fn install_now(
@@ -203,6 +220,7 @@ impl Fabric {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
             instance.call(&request, INSTALL_TIMEOUT).map_err(failed)?;
         }
+        self.tell_destinations(managed, instance, configuration)?;
         let request = Request::Install { name, configuration: &configuration.text };
         match instance.call(&request, INSTALL_TIMEOUT) {
             Ok(reply) => {
@@ -218,6 +236,12 @@ impl Fabric {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// What a configuration may send packets to, as a box reads it; `None` if its box is no instance of a service.
+pub(super) fn destinations(configuration: &Configuration) -> Option<String> {
+    let names: Vec<String> = configuration.destinations.iter().map(ToString::to_string).collect();
+    (!names.is_empty()).then(|| names.join("\n"))
 }
 
 /// The error for a box that crashed while it was started.

@@ -6,7 +6,7 @@ use crate::diagnostics::{diagnostics, remarks};
 use crate::error::OperationError;
 use boundary::limits::MAX_PORTS;
 use boundary::{CrashCause, Request};
-use model::{escape, with_causes};
+use model::{ImageDigest, escape, with_causes};
 use protocol::fabric::{CheckLimit, CheckLimits, CheckOutcome, Configuration, RewriteReply};
 use sandbox::{CallError, Sandbox};
 use std::io;
@@ -30,7 +30,7 @@ impl Checker {
     fn start(
         fabric: &Fabric,
         configuration: &Configuration,
-        ports: usize,
+        (ports, image): (usize, Option<&ImageDigest>),
         limits: CheckLimits,
     ) -> Result<Self, OperationError> {
         let limits = limits.bounded();
@@ -39,7 +39,8 @@ impl Checker {
         let files = configuration.files.iter().map(|file| file.contents.0.len());
         let longest = files.fold(configuration.text.len(), usize::max);
         let is_crowded = 2 * longest as u64 > limits.memory.saturating_sub(MAX_OVERHEAD);
-        Ok(Self { sandbox: fabric.0.factory.make_checker(ports, memory)?, start, limits, is_crowded })
+        let sandbox = fabric.0.factory.make_checker(ports, memory, image)?;
+        Ok(Self { sandbox, start, limits, is_crowded })
     }
 
     /// Sends the box a request, which has the time that is left.
@@ -95,9 +96,11 @@ impl Fabric {
         configuration: &Configuration,
         changes: &[(String, String)],
         limits: Option<CheckLimits>,
+        image: Option<&ImageDigest>,
     ) -> Result<RewriteReply, OperationError> {
         let _inside = self.0.checks.enter();
-        let mut checker = Checker::start(self, configuration, MAX_PORTS, limits.unwrap_or_default())?;
+        let mut checker =
+            Checker::start(self, configuration, (MAX_PORTS, image), limits.unwrap_or_default())?;
         checker.ship(configuration).map_err(|error| checker.rewrite_error(&error))?;
         let mut reply = RewriteReply { text: configuration.text.clone(), refused: Vec::new() };
         for (element, arguments) in changes {
@@ -119,9 +122,10 @@ impl Fabric {
         configuration: &Configuration,
         ports: usize,
         limits: Option<CheckLimits>,
+        image: Option<&ImageDigest>,
     ) -> Result<CheckOutcome, OperationError> {
         let _inside = self.0.checks.enter();
-        let mut checker = Checker::start(self, configuration, ports, limits.unwrap_or_default())?;
+        let mut checker = Checker::start(self, configuration, (ports, image), limits.unwrap_or_default())?;
         let request = Request::Check { configuration: &configuration.text };
         let reply = checker.ship(configuration).and_then(|()| checker.call(&request));
         let error = match reply {

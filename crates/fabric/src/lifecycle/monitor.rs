@@ -1,6 +1,7 @@
 //! The monitor: the thread that notices the ends of boxes, restarts them when due, and collects their messages.
 
 use super::state::Fabric;
+use super::writes::OwnWriteEvent;
 use crate::boxes::{Instance, ManagedBox, Phase, StoreResult};
 use crate::limits::MAX_EVENTS_PER_ROUND;
 use boundary::Event;
@@ -81,6 +82,10 @@ impl Fabric {
     /// Stores the pending messages of an instance of a box. Returns whether there were any.
     pub(super) fn store_messages(&self, managed: &ManagedBox, instance: &Instance) -> bool {
         let messages = instance.events(MAX_EVENTS_PER_ROUND);
+        let mut handlers = Vec::new();
+        let mut note = |name: &[u8], event| {
+            handlers.extend(self.note_own_write(managed, instance, (name, event)));
+        };
         for message in &messages {
             match Event::decode(message) {
                 Ok(Event::Console { name, line }) => {
@@ -100,10 +105,16 @@ impl Fabric {
                         }
                     }
                 }
+                Ok(Event::OwnWrites { name, handler, value, written, count }) => {
+                    note(name, OwnWriteEvent::Write { handler, value, written, times: count });
+                }
+                Ok(Event::MoreOwnWrites { name, count }) => note(name, OwnWriteEvent::More(count)),
+                Ok(Event::OwnWritesGone { name }) => note(name, OwnWriteEvent::Gone),
                 // An invalid event.
                 Err(_) => {}
             }
         }
+        self.report_own_writes(managed, &handlers);
         !messages.is_empty()
     }
 }

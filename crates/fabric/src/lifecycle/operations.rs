@@ -9,10 +9,12 @@ use crate::limits::{CALL_TIMEOUT, CHANGE_TIMEOUT, INSTALL_TIMEOUT, MAX_BOXES, ST
 use crate::network::AttachRequest;
 use boundary::Request;
 use model::{
-    BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, PortRequest, RecordedWrite, Subject,
-    with_causes,
+    BoxName, ConfigurationName, CreateBox, Diagnostic, EventKind, ImageDigest, MAX_IMAGE_BYTES, PortRequest,
+    RecordedWrite, Subject, with_causes,
 };
 use protocol::fabric::{Configuration, Started};
+use protocol::memory_file;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,29 @@ fn attach(port: &PortRequest) -> AttachRequest {
 }
 
 impl Fabric {
+    /// Loads an image from a sealed memory file of this length. Without a file it must be there.
+    pub(crate) fn load_image(
+        &self,
+        image: ImageDigest,
+        bytes: u64,
+        file: Option<OwnedFd>,
+    ) -> Result<(), OperationError> {
+        let Some(file) = file else { return self.0.factory.check_image(&image) };
+        let contents = memory_file::read(file, bytes, MAX_IMAGE_BYTES);
+        let contents = contents.map_err(|error| OperationError::ImageFile(error))?;
+        self.0.factory.load_image(image, &contents)
+    }
+
+    /// Forgets an image, unless a box names it.
+    pub(crate) fn forget_image(&self, image: &ImageDigest) {
+        // A box that is defined meanwhile names it before this, or finds that it is missing.
+        let boxes = self.0.boxes();
+        if !boxes.values().any(|managed| managed.inner().definition.image_digest() == Some(image)) {
+            self.0.factory.forget_image(image);
+            self.0.templates.forget_image(image);
+        }
+    }
+
     /// Defines a box, which does not run yet, and attaches its ports. On failure the box does not exist.
     pub(crate) fn define_box(&self, mut definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
         definition.configuration = String::new();
@@ -40,6 +65,7 @@ impl Fabric {
             if boxes.len() >= MAX_BOXES {
                 return Err(OperationError::Limit("boxes", MAX_BOXES));
             }
+            self.0.factory.image(&definition)?;
             let managed = ManagedBox::new(definition);
             if stopped {
                 managed.inner().phase = Phase::Stopped;
@@ -239,7 +265,9 @@ impl Fabric {
             let inner = managed.inner();
             let is_kept = inner.definition.keep_writes || inner.instance.is_none();
             let recorded = || if is_kept { inner.writes.of(&configuration.name) } else { Vec::new() };
-            writes.clone().unwrap_or_else(recorded)
+            let mut kept = writes.clone().unwrap_or_else(recorded);
+            kept.retain(|write| !write.is_own());
+            kept
         };
         let (warnings, refused) = match present(&managed) {
             (Phase::Suspended, _) => return Err(state(&managed, Phase::Suspended, "resume it first")),
@@ -249,7 +277,11 @@ impl Fabric {
             // It is installed at the next start.
             (_, None) => Default::default(),
         };
-        let gone = managed.inner().writes.replace(&configuration.name, &kept);
+        let gone = {
+            let mut inner = managed.inner();
+            inner.writes.renew_own_events();
+            inner.writes.replace(&configuration.name, &kept)
+        };
         refused.forget(&mut managed.inner().writes);
         if writes.is_none() {
             self.report_lost(&managed, "given a new configuration", &gone, 0);
@@ -280,7 +312,7 @@ impl Fabric {
         let managed = self.0.managed_box(name)?;
         let _change = lock_for_change(&managed)?;
         let mut inner = managed.inner();
-        inner.writes.replace(&configuration.name, writes);
+        inner.writes.redefine(&configuration.name, writes);
         if let Some(there) = inner.installed.iter_mut().find(|there| there.name == configuration.name) {
             there.version = configuration.version;
         }
@@ -338,7 +370,7 @@ impl Fabric {
         let mut inner = managed.inner();
         inner.installed.retain(|there| there.name != *configuration);
         inner.configurations.retain(|there| there.name != *configuration);
-        inner.writes.replace(configuration, &[]);
+        inner.writes.redefine(configuration, &[]);
         Ok(())
     }
 

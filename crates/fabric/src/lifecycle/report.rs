@@ -134,6 +134,7 @@ impl Fabric {
             switches: self.0.switches.ask(|network| network.inventory())?,
             last_event: self.last_event(),
             started: Some(self.0.started),
+            images: self.0.factory.images(),
         })
     }
 

@@ -1,12 +1,12 @@
 //! Writes to handlers of boxes: those that change a configuration are recorded, executed again, or reported as lost.
 
 use super::state::Fabric;
-use crate::boxes::{ManagedBox, NewWrite, Phase, WriteRecord, in_box};
+use crate::boxes::{Instance, ManagedBox, NewWrite, OwnWrite, Phase, WriteRecord, in_box};
 use crate::error::OperationError;
 use crate::fair_lock::LockTimeout;
-use crate::limits::{CALL_TIMEOUT, MAX_RECORDED_WRITES};
+use crate::limits::{CALL_TIMEOUT, MAX_OWN_WRITE_BYTES, MAX_RECORDED_WRITES};
 use boundary::{RefusedWrite, Request, Written};
-use model::escape::EscapedText;
+use model::escape::{self, EscapedText};
 use model::{BoxName, ConfigurationName, EventKind, RecordedWrite, WriteEffect};
 use protocol::fabric::WritesReply;
 use std::sync::Arc;
@@ -29,6 +29,31 @@ impl RefusedWrites {
     /// Removes them from a record.
     pub(super) fn forget(&self, record: &mut WriteRecord) {
         record.lose(|write| self.0.iter().any(|(refused, _)| refused.number == write.number));
+    }
+}
+
+/// What a box reports of its own writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OwnWriteEvent<'a> {
+    Write { handler: &'a [u8], value: &'a [u8], written: Written, times: u64 },
+    More(u64),
+    Gone,
+}
+
+/// What a write changed in a configuration; `None` if nothing.
+fn effect(written: Written) -> Option<WriteEffect> {
+    match written.effect {
+        boundary::WriteEffect::Action => None,
+        boundary::WriteEffect::Setting => Some(WriteEffect::Setting),
+        boundary::WriteEffect::Edit => Some(WriteEffect::Edit),
+    }
+}
+
+/// The configuration that a box names.
+fn own_configuration(name: &[u8]) -> Option<ConfigurationName> {
+    match name {
+        b"" => Some(ConfigurationName::main()),
+        name => std::str::from_utf8(name).ok()?.parse().ok(),
     }
 }
 
@@ -63,12 +88,9 @@ impl Fabric {
             .call(&request, CALL_TIMEOUT)
             .map_err(|error| OperationError::call(name, error, CALL_TIMEOUT))?;
         // A box that says nothing sensible harms nobody but itself.
-        let Written { effect, in_config } = Written::decode(&reply).unwrap_or_default();
-        let effect = match effect {
-            boundary::WriteEffect::Action => return Ok(None),
-            boundary::WriteEffect::Setting => WriteEffect::Setting,
-            boundary::WriteEffect::Edit => WriteEffect::Edit,
-        };
+        let written = Written::decode(&reply).unwrap_or_default();
+        let Some(effect) = effect(written) else { return Ok(None) };
+        let in_config = written.in_config;
         let mut inner = managed.inner();
         // It may have ended since, and another instance does not have what was written.
         if !inner.instance.as_ref().is_some_and(|present| Arc::ptr_eq(present, &instance)) {
@@ -82,22 +104,74 @@ impl Fabric {
         let managed = self.0.managed_box(name)?;
         let inner = managed.inner();
         let record = &inner.writes;
-        Ok(WritesReply { writes: record.writes().to_vec(), last: record.last(), omitted: record.omitted() })
+        let (own, writes) = record.writes().iter().cloned().partition(RecordedWrite::is_own);
+        Ok(WritesReply { writes, own, last: record.last(), omitted: record.omitted() })
+    }
+
+    /// Records what an instance of a box wrote itself. Returns the handler if it was not recorded yet.
+    pub(super) fn note_own_write(
+        &self,
+        managed: &ManagedBox,
+        instance: &Instance,
+        (name, event): (&[u8], OwnWriteEvent),
+    ) -> Option<String> {
+        let configuration = own_configuration(name)?;
+        let mut inner = managed.inner();
+        let is_present =
+            inner.instance.as_ref().is_some_and(|present| std::ptr::eq(&raw const **present, instance));
+        let is_installed = inner.configurations.iter().any(|there| there.name == configuration);
+        if !is_present || !is_installed {
+            return None;
+        }
+        match event {
+            OwnWriteEvent::Write { handler, value, written, times } => {
+                let effect = effect(written)?;
+                let cut = |bytes: &[u8]| bytes.get(..MAX_OWN_WRITE_BYTES).unwrap_or(bytes).to_vec();
+                let (handler, value) = (escape::line(&cut(handler)), cut(value));
+                let write = NewWrite {
+                    configuration: &configuration,
+                    handler: &handler,
+                    value: &value,
+                    effect,
+                    in_config: written.in_config,
+                };
+                let is_new = inner.writes.add_own(OwnWrite { write, times });
+                is_new.then(|| handler.clone())
+            }
+            OwnWriteEvent::More(times) => {
+                inner.writes.add_omitted_own(&configuration, times);
+                None
+            }
+            OwnWriteEvent::Gone => {
+                let lost = inner.writes.lose_own(&configuration);
+                drop(inner);
+                self.report_lost(managed, "given a new configuration", &lost, 0);
+                None
+            }
+        }
+    }
+
+    /// Reports handlers that a box wrote itself for the first time.
+    pub(super) fn report_own_writes(&self, managed: &ManagedBox, handlers: &[String]) {
+        if handlers.is_empty() || !managed.inner().writes.takes_own_event() {
+            return;
+        }
+        let name = &managed.name;
+        let message = format!("box {name} changed its own configuration: it wrote {}", handlers.join(", "));
+        managed.note(&message);
+        self.0.note(EventKind::OwnWrites, name, message);
     }
 
     /// Reports writes that a box no longer has because it was `how`.
     pub(super) fn report_lost(&self, managed: &ManagedBox, how: &str, lost: &[RecordedWrite], omitted: u64) {
-        let count = lost.len() as u64 + omitted;
-        if count == 0 {
+        if omitted == 0 && lost.iter().all(RecordedWrite::is_own) && !managed.inner().writes.takes_own_event()
+        {
             return;
         }
-        let (name, plural) = (&managed.name, if count == 1 { "" } else { "s" });
-        let message = format!(
-            "box {name} was {how} without {count} earlier write{plural} to its handlers: {}",
-            RecordedWrite::summary(lost)
-        );
-        managed.note(&message);
-        self.0.note(EventKind::WritesLost, name, message);
+        for message in RecordedWrite::losses(&managed.name, how, lost, omitted) {
+            managed.note(&message);
+            self.0.note(EventKind::WritesLost, &managed.name, message);
+        }
     }
 
     /// Reports writes that a box refused to execute again.

@@ -2,7 +2,7 @@
 
 use super::records::{AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, SwitchRecord};
 use crate::error::{OperationError, PortError};
-use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchName};
+use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchMode, SwitchName};
 use sandbox::{EventFd, SharedRegion};
 use std::collections::BTreeMap;
 use std::io;
@@ -165,10 +165,23 @@ impl Network {
     }
 
     /// Connects the ports of a started box, in order.
-    pub(crate) fn connect(&mut self, name: &BoxName, ports: Vec<Port>) {
+    pub(crate) fn connect(&mut self, name: &BoxName, mut ports: Vec<Port>) {
+        if self.port_keys(name).iter().any(|key| self.is_steered(key)) {
+            Port::note_tags(&mut ports);
+        }
         for (number, port) in (0u8..).zip(ports) {
             self.set_port(&(name.clone(), number), Some(port));
         }
+    }
+
+    /// Whether a box's port is at a steering switch.
+    fn is_steered(&self, key: &(BoxName, u8)) -> bool {
+        let Some(Endpoint::Switch { switch, .. }) = self.box_ports.get(key).map(|record| &record.endpoint)
+        else {
+            return false;
+        };
+        let record = self.switches.iter().find(|record| record.name == *switch);
+        record.is_some_and(|record| record.definition.mode == SwitchMode::Steering)
     }
 
     /// Disconnects the ports of a box that has ended. Counts the packets that were in its rings, and returns their

@@ -498,12 +498,17 @@ fn aggregate(steering: &mut Steering, selection: &FlowSelection) -> Aggregate {
     let mut sum = Aggregate::default();
     steering.entries_from(0, u32::MAX, |entry| {
         if selection.selects(&entry) {
-            sum.packets += entry.packets;
-            sum.bytes += entry.bytes;
+            sum.packets += counted(entry.packets);
+            sum.bytes += counted(entry.bytes);
             sum.flows += 1;
         }
     });
     sum
+}
+
+/// A counter for a sum: those that are not kept are left out.
+fn counted(count: u64) -> u64 {
+    if count == flow_table::NOT_COUNTED { 0 } else { count }
 }
 
 /// The number of entries that use each group.

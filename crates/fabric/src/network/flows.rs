@@ -2,6 +2,7 @@
 
 use super::attach::Network;
 use super::records::SwitchRecord;
+use super::services::chain_number;
 use crate::error::{OperationError, PortError};
 use crate::limits::{
     MAX_CONDITION_BYTES, MAX_CONDITIONS, MAX_EXPIRED_FLOWS, MAX_FLOWS, MAX_FLOWS_OF_REPLY, MAX_MATCHES,
@@ -28,10 +29,11 @@ pub(super) fn steering<'a>(
 }
 
 /// The key of a port's name. Keys of names that neither a port nor a flow has are used again.
-fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<PortKey, OperationError> {
+pub(super) fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<PortKey, OperationError> {
     if let Some(key) = record.port_keys.get(name) {
         return Ok(*key);
     }
+    let of_chains = record.ports_of_chains();
     let SwitchRecord { port_keys, ports, flows, .. } = record;
     let names = |flow: &AddFlow| {
         let output = match &flow.output {
@@ -41,7 +43,7 @@ fn port_key(record: &mut SwitchRecord, name: &PortName) -> Result<PortKey, Opera
         [flow.in_port.clone(), output].into_iter().flatten()
     };
     let used: BTreeSet<PortName> = flows.values().flat_map(names).collect();
-    port_keys.retain(|name, _| ports.contains_key(name) || used.contains(name));
+    port_keys.retain(|name, _| ports.contains_key(name) || used.contains(name) || of_chains.contains(name));
     let taken: BTreeSet<PortKey> = port_keys.values().copied().collect();
     // They are OpenFlow's numbers of ports too, of which zero is none.
     let free = (1..u16::MAX).map(PortKey).find(|key| !taken.contains(key));
@@ -117,7 +119,7 @@ impl Network {
             FlowOutput::Normal => Ok(switch::FlowOutput::Normal),
             FlowOutput::Flood => Ok(switch::FlowOutput::Flood),
             FlowOutput::Drop => Ok(switch::FlowOutput::Drop),
-            FlowOutput::Chain(_) => Err(malformed("chains are not supported")),
+            FlowOutput::Chain(name) => chain_number(record, name).map(switch::FlowOutput::Chain),
         };
         let added = output.and_then(|output| {
             let flow = Flow {

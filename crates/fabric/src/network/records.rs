@@ -1,5 +1,6 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
+use super::services::ServiceRecord;
 use model::{
     AddFlow, AddPort, Attachment, BoxName, CreateSwitch, Limits, MacAddr, Owner, PipeName, PortName,
     SwitchName,
@@ -60,6 +61,8 @@ pub(super) struct SwitchRecord {
     pub(super) port_keys: BTreeMap<PortName, PortKey>,
     /// What the daemon wrote of each flow.
     pub(super) flows: BTreeMap<u64, AddFlow>,
+    /// Services and chains, in a steering switch.
+    pub(super) services: ServiceRecord,
     /// Never that of another switch.
     pub(super) number: u64,
     /// What the agent and the fabric told each other about it.

@@ -1,23 +1,281 @@
 //! Services and chains of steering switches.
 
 use super::attach::Network;
-use super::flows::malformed;
-use crate::error::OperationError;
-use model::SwitchName;
-use protocol::fabric::{SteeringDefinition, SteeringReply};
+use super::flows::{malformed, port_key, steering};
+use super::records::SwitchRecord;
+use crate::error::{OperationError, PortError};
+use crate::limits::{MAX_CHAINS, MAX_SERVICES};
+use model::{
+    BoxName, ChainName, ChainStatus, CreateChain, Destination, FlowOutput, HopStatus, HopTraffic,
+    InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ServiceName, SwitchName,
+};
+use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition, SteeringReply};
+use std::collections::{BTreeMap, BTreeSet};
+use switch::{
+    ChainPlan, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, PortKey, ServicePlan, Steering,
+};
+
+/// The services and chains of a switch, with the numbers that its forwarding knows them by.
+#[derive(Debug, Default)]
+pub(super) struct ServiceRecord {
+    definition: SteeringDefinition,
+    services: BTreeMap<ServiceName, u16>,
+    /// Numbers of chains, also of those that only flows name.
+    chains: BTreeMap<ChainName, u16>,
+    /// The slots of instances, by service.
+    slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
+}
+
+/// The lowest number that is not taken.
+fn lowest(taken: &BTreeSet<u16>, count: usize) -> Option<u16> {
+    (0..u16::try_from(count).unwrap_or(u16::MAX)).find(|number| !taken.contains(number))
+}
+
+/// Gives each name a number: names that are known keep theirs, and those that are not wanted lose them.
+fn number<Name: Ord + Clone>(
+    numbers: &mut BTreeMap<Name, u16>,
+    wanted: &BTreeSet<Name>,
+    count: usize,
+) -> Result<(), OperationError> {
+    numbers.retain(|name, _| wanted.contains(name));
+    let mut taken: BTreeSet<u16> = numbers.values().copied().collect();
+    for name in wanted {
+        if !numbers.contains_key(name) {
+            let number = lowest(&taken, count).ok_or_else(|| malformed("there are too many names"))?;
+            taken.insert(number);
+            numbers.insert(name.clone(), number);
+        }
+    }
+    Ok(())
+}
+
+/// Checks what a stranger may have written.
+fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
+    let SteeringDefinition { services, chains } = definition;
+    if services.len() > MAX_SERVICES {
+        return Err(OperationError::Limit("services of the switch", MAX_SERVICES));
+    }
+    if chains.len() > MAX_CHAINS {
+        return Err(OperationError::Limit("chains of the switch", MAX_CHAINS));
+    }
+    let names: BTreeSet<&ServiceName> = services.iter().map(|service| &service.name).collect();
+    let chain_names: BTreeSet<&ChainName> = chains.iter().map(|chain| &chain.name).collect();
+    if names.len() != services.len() || chain_names.len() != chains.len() {
+        return Err(malformed("a service or a chain is defined twice"));
+    }
+    let mut boxes = BTreeSet::new();
+    for ServiceDefinition { destinations, instances, .. } in services {
+        if instances.len() > usize::from(MAX_REPLICAS) {
+            return Err(OperationError::Limit("instances of the service", MAX_REPLICAS.into()));
+        }
+        if destinations.len() > MAX_DESTINATIONS {
+            return Err(OperationError::Limit("destinations of the service", MAX_DESTINATIONS));
+        }
+        if !instances.iter().all(|instance| boxes.insert(&instance.name)) {
+            return Err(malformed("a box is an instance twice"));
+        }
+        let known = |destination: &Destination| match destination {
+            Destination::Service(name) => names.contains(name),
+            Destination::Port(_) => true,
+        };
+        if !destinations.iter().all(known) {
+            return Err(malformed("a service may send to a service that does not exist"));
+        }
+    }
+    for CreateChain { services, from, both_ways, .. } in chains {
+        if services.is_empty() || services.len() > MAX_CHAIN_LENGTH {
+            return Err(malformed("a chain has 1 to 32 services"));
+        }
+        if !services.iter().all(|service| names.contains(service)) {
+            return Err(malformed("a chain has a service that does not exist"));
+        }
+        if services.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(malformed("a chain has a service twice in a row"));
+        }
+        if *both_ways && from.is_none() {
+            return Err(malformed("a chain that works both ways needs the port that packets come from"));
+        }
+    }
+    Ok(())
+}
+
+/// The chains that flows name.
+fn chains_of_flows(record: &SwitchRecord) -> impl Iterator<Item = ChainName> {
+    record.flows.values().filter_map(|flow| match &flow.output {
+        FlowOutput::Chain(name) => Some(name.clone()),
+        _ => None,
+    })
+}
+
+/// The number of a chain that a flow names.
+pub(super) fn chain_number(record: &mut SwitchRecord, name: &ChainName) -> Result<u16, OperationError> {
+    let mut wanted: BTreeSet<ChainName> = chains_of_flows(record).collect();
+    wanted.extend(record.services.definition.chains.iter().map(|chain| chain.name.clone()));
+    wanted.insert(name.clone());
+    number(&mut record.services.chains, &wanted, MAX_CHAINS)?;
+    record.services.chains.get(name).copied().ok_or_else(|| malformed("there are too many chains"))
+}
+
+/// The port at a switch of a port of a box.
+fn box_port(record: &mut SwitchRecord, name: &BoxName, port: u8) -> Result<PortKey, OperationError> {
+    let port = format!("{name}.{port}").parse().map_err(|_| PortError::LongBoxName(name.clone()))?;
+    port_key(record, &port)
+}
+
+/// The definition with numbers in place of names.
+fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<ChainsPlan, OperationError> {
+    let services = definition.services.iter().map(|service| service.name.clone()).collect();
+    number(&mut record.services.services, &services, MAX_SERVICES)?;
+    let mut chains: BTreeSet<ChainName> = chains_of_flows(record).collect();
+    chains.extend(definition.chains.iter().map(|chain| chain.name.clone()));
+    number(&mut record.services.chains, &chains, MAX_CHAINS)?;
+    record.services.slots.retain(|name, _| services.contains(name));
+    let mut plan = ChainsPlan::default();
+    for ServiceDefinition { name, faces, destinations, instances } in &definition.services {
+        let slots = record.services.slots.entry(name.clone()).or_default();
+        let mut numbers = slots.iter().map(|(name, slot)| (name.clone(), u16::from(*slot))).collect();
+        let wanted = instances.iter().map(|instance| instance.name.clone()).collect();
+        number(&mut numbers, &wanted, MAX_REPLICAS.into())?;
+        *slots = numbers.into_iter().map(|(name, slot)| (name, slot as u8)).collect();
+        let slots = slots.clone();
+        let mut service = ServicePlan {
+            number: record.services.services.get(name).copied().unwrap_or_default(),
+            instances: Vec::new(),
+            destinations: Vec::new(),
+        };
+        for InstanceDefinition { name, draining } in instances {
+            let inner = box_port(record, name, faces.inner)?;
+            let outer = faces.outer.map(|port| box_port(record, name, port)).transpose()?;
+            service.instances.push(InstancePlan {
+                slot: slots.get(name).copied().unwrap_or_default(),
+                ports: [inner, outer.unwrap_or(inner)],
+                is_draining: *draining,
+            });
+        }
+        for destination in destinations {
+            service.destinations.push(match destination {
+                Destination::Service(name) => {
+                    DestinationPlan::Service(record.services.services.get(name).copied().unwrap_or_default())
+                }
+                Destination::Port(name) => DestinationPlan::Port(port_key(record, name)?),
+            });
+        }
+        plan.services.push(service);
+    }
+    for chain in &definition.chains {
+        plan.chains.push(ChainPlan {
+            number: record.services.chains.get(&chain.name).copied().unwrap_or_default(),
+            services: chain
+                .services
+                .iter()
+                .filter_map(|name| record.services.services.get(name).copied())
+                .collect(),
+            from: chain.from.as_ref().map(|name| port_key(record, name)).transpose()?,
+            to: port_key(record, &chain.to)?,
+            both_ways: chain.both_ways,
+        });
+    }
+    Ok(plan)
+}
+
+impl SwitchRecord {
+    /// The names of ports that services and chains use, so that these keep their keys.
+    pub(super) fn ports_of_chains(&self) -> BTreeSet<model::PortName> {
+        let SteeringDefinition { services, chains } = &self.services.definition;
+        let of_chain = |chain: &CreateChain| [chain.from.clone(), Some(chain.to.clone())];
+        let mut ports: BTreeSet<_> = chains.iter().flat_map(of_chain).flatten().collect();
+        for service in services {
+            ports.extend(service.destinations.iter().filter_map(|destination| match destination {
+                Destination::Port(name) => Some(name.clone()),
+                Destination::Service(_) => None,
+            }));
+            for instance in &service.instances {
+                let port = |number: u8| format!("{}.{number}", instance.name).parse().ok();
+                ports.extend(service.faces.ports().filter_map(port));
+            }
+        }
+        ports
+    }
+}
 
 impl Network {
     /// Gives a steering switch other services and chains.
     pub(crate) fn set_steering(
         &mut self,
-        _: &SwitchName,
-        _: SteeringDefinition,
+        switch: &SwitchName,
+        definition: SteeringDefinition,
     ) -> Result<(), OperationError> {
-        Err(malformed("services are not supported"))
+        check(&definition)?;
+        let (record, runner) = self.record_and_runner(switch)?;
+        let steering = steering(switch, runner)?;
+        let before = std::mem::replace(&mut record.services.definition, definition.clone());
+        match plan(record, &definition) {
+            Ok(plan) => {
+                steering.set_chains(&plan);
+                Ok(())
+            }
+            Err(error) => {
+                record.services.definition = before.clone();
+                // The numbers of before: they were enough then.
+                if let Ok(plan) = plan(record, &before) {
+                    steering.set_chains(&plan);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// The state of the services and chains of a steering switch.
-    pub(crate) fn steering_reply(&mut self, _: &SwitchName) -> Result<SteeringReply, OperationError> {
-        Err(malformed("services are not supported"))
+    pub(crate) fn steering_reply(&mut self, switch: &SwitchName) -> Result<SteeringReply, OperationError> {
+        let (record, runner) = self.record_and_runner(switch)?;
+        let steering = steering(switch, runner)?;
+        let SwitchRecord { services: record, .. } = record;
+        let instances =
+            |service: &ServiceDefinition| (service.name.clone(), instances(record, steering, service));
+        let services = record.definition.services.iter().map(instances).collect();
+        let chains = record.definition.chains.iter().map(|chain| chain_status(record, steering, chain));
+        Ok(SteeringReply { services, chains: chains.collect() })
+    }
+}
+
+fn instances(
+    record: &ServiceRecord,
+    steering: &Steering,
+    service: &ServiceDefinition,
+) -> Vec<InstanceStatus> {
+    let Some(number) = record.services.get(&service.name) else { return Vec::new() };
+    let found = steering.chains().instances(*number);
+    let slots = record.slots.get(&service.name);
+    let status = |instance: &InstanceDefinition| {
+        let slot = slots.and_then(|slots| slots.get(&instance.name))?;
+        let found = found.iter().find(|found| found.slot == *slot)?;
+        Some(InstanceStatus {
+            name: instance.name.clone(),
+            up: found.is_up,
+            draining: found.is_draining,
+            flows: found.flows,
+            packets: found.packets,
+            overruled: found.overruled,
+        })
+    };
+    service.instances.iter().filter_map(status).collect()
+}
+
+fn traffic(counters: HopCounters) -> HopTraffic {
+    HopTraffic { packets: counters.packets, bytes: counters.bytes, lost: counters.lost }
+}
+
+fn chain_status(record: &ServiceRecord, steering: &Steering, chain: &CreateChain) -> ChainStatus {
+    let number = record.chains.get(&chain.name);
+    let counters = number.and_then(|number| steering.chains().counters(*number)).unwrap_or_default();
+    let hop = |(at, service): (usize, &ServiceName)| HopStatus {
+        service: service.clone(),
+        traffic: counters.hops.get(at).copied().unwrap_or_default().map(traffic),
+        mean_ns: counters.times.get(at).copied().flatten(),
+    };
+    ChainStatus {
+        chain: chain.clone(),
+        hops: chain.services.iter().enumerate().map(hop).collect(),
+        left: counters.left.map(traffic),
     }
 }

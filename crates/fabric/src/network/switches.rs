@@ -2,6 +2,7 @@
 
 use super::attach::Network;
 use super::records::{AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, SwitchRecord};
+use super::services::ServiceRecord;
 use super::traffic::reported;
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
@@ -111,6 +112,7 @@ impl Network {
             default: None,
             port_keys: BTreeMap::new(),
             flows: BTreeMap::new(),
+            services: ServiceRecord::default(),
             number,
             agent: AgentRecord::default(),
         });

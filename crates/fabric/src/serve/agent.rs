@@ -80,16 +80,15 @@ fn answer(fabric: &Fabric, request: Request) -> Option<Reply> {
     let result = match request {
         Request::Switches => {
             let switches = fabric.network(|network| network.controlled_switches()).ok()?;
-            let list = switches.into_iter().map(|(number, definition)| AgentSwitch {
-                number,
-                datapath: datapath(store, definition.name.as_str()),
-                controllers: definition
-                    .controllers
-                    .iter()
-                    .take(model::MAX_CONTROLLERS)
-                    .map(|controller| controller.0)
-                    .collect(),
-                name: definition.name,
+            let list = switches.into_iter().map(|(number, definition)| {
+                let controllers = || definition.controllers.iter().take(model::MAX_CONTROLLERS);
+                AgentSwitch {
+                    number,
+                    datapath: datapath(store, definition.name.as_str()),
+                    controllers: controllers().map(|controller| controller.address).collect(),
+                    methods: controllers().map(|controller| controller.method).collect(),
+                    name: definition.name.clone(),
+                }
             });
             Ok(Reply::Switches(list.collect()))
         }

@@ -73,6 +73,14 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let opened = fabric.capture(order.point.clone(), order.snap, order.count);
             done_with(&order, opened.map(|reader| ((), vec![reader])))
         }
+        Order::LoadImage(order) => {
+            let file = descriptors.into_iter().next();
+            done(&order, fabric.load_image(order.image, order.bytes, file))
+        }
+        Order::ForgetImage(order) => {
+            fabric.forget_image(&order.image);
+            done(&order, Ok(()))
+        }
         Order::DefineBox(order) => done(&order, fabric.define_box(order.definition.clone(), order.stopped)),
         Order::ForgetBox(order) => done(&order, fabric.forget_box(&order.name)),
         Order::StartBox(mut order) => {
@@ -107,9 +115,10 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Redefine(order) => {
             done(&order, fabric.redefine(&order.name, order.configuration.clone(), &order.writes))
         }
-        Order::Rewrite(order) => {
-            done(&order, fabric.rewrite(&order.configuration, &order.changes, order.limits))
-        }
+        Order::Rewrite(order) => done(
+            &order,
+            fabric.rewrite(&order.configuration, &order.changes, order.limits, order.image.as_ref()),
+        ),
         Order::Writes(order) => done(&order, fabric.writes(&order.name)),
         Order::BoxRuntimes(order) => done(&order, fabric.runtimes(&order.names, order.ask)),
         Order::Log(order) => done(&order, fabric.log(&order.name, order.after, entries(order.most))),
@@ -119,7 +128,8 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done_with(&order, opened.map(|(file, length)| (length, vec![file.into()])))
         }
         Order::Check(order) => {
-            done(&order, fabric.check(&order.configuration, order.ports.into(), order.limits))
+            let (ports, image) = (order.ports.into(), order.image.as_ref());
+            done(&order, fabric.check(&order.configuration, ports, order.limits, image))
         }
         Order::Events(order) => {
             let (page, talkative) = fabric.events(order.after, entries(order.most));

@@ -103,6 +103,10 @@ fn compare(bytes: &[u8], key: &Key) {
             assert_eq!(key.get(Field::MplsTc), label.map(|label| u128::from(label >> 9 & 7)));
             assert_eq!(key.get(Field::MplsBos), label.map(|label| u128::from(label >> 8 & 1)));
         }
+        0x88e7 => {
+            let service = rest.first_chunk::<18>().map(|tag| u32::from_be_bytes([0, tag[1], tag[2], tag[3]]));
+            assert_eq!(key.get(Field::PbbIsid), service.map(u128::from));
+        }
         _ => assert_eq!(key.get(Field::IpProto), None),
     }
 }

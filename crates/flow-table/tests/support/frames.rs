@@ -14,7 +14,7 @@ pub(crate) fn frame(random: &mut Random) -> (Vec<u8>, Ingress) {
     let protocol = pick(random, &[6, 17, 1]);
     let transport =
         |random: &mut Random| [0, pick(random, &[1, 2, 3]), 0, pick(random, &[1, 2, 3]), 0, 0, 0, 0];
-    match random.below(8) {
+    match random.below(9) {
         0..=3 => {
             frame.extend([8, 0, 0x45, pick(random, &[0, 4]), 0, 28, 0, 0, 0, 0, 64, protocol, 0, 0]);
             frame.extend([10, 0, 0, pick(random, &[1, 2, 3]), 10, 0, 1, pick(random, &[1, 2, 3])]);
@@ -46,6 +46,12 @@ pub(crate) fn frame(random: &mut Random) -> (Vec<u8>, Ingress) {
                 0,
                 pick(random, &[1, 2]),
             ]);
+        }
+        7 => {
+            frame.extend([0x88, 0xe7, 0x20, 0, 0, pick(random, &[1, 2])]);
+            frame.extend([2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 4, 8, 0]);
+            frame.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+            frame.extend(transport(random));
         }
         _ => {
             frame.extend([0x88, 0x47, 0, 0, pick(random, &[0x11, 0x21]), 64]);

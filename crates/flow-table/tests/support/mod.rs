@@ -35,7 +35,7 @@ pub(crate) fn matching(random: &mut Random) -> Match {
     add(random, Field::VlanVid, &[0, 0x1001, 0x1002]);
     add(random, Field::VlanPcp, &[0, 1]);
     for _ in 0..2 {
-        add(random, Field::EthType, &[0x0800, 0x0800, 0x86dd, 0x0806, 0x8847]);
+        add(random, Field::EthType, &[0x0800, 0x0800, 0x86dd, 0x0806, 0x8847, 0x88e7]);
         add(random, Field::IpProto, &[6, 17, 1, 58]);
     }
     add(random, Field::IpDscp, &[0, 1]);
@@ -49,11 +49,12 @@ pub(crate) fn matching(random: &mut Random) -> Match {
     add(random, Field::ArpOp, &small);
     add(random, Field::ArpSpa, &[0x0a00_0001]);
     add(random, Field::MplsLabel, &[1, 2]);
+    add(random, Field::PbbIsid, &[0, 1, 2]);
     matching
 }
 
 fn actions(random: &mut Random) -> Vec<Action> {
-    let action = |random: &mut Random| match random.below(16) {
+    let action = |random: &mut Random| match random.below(19) {
         0..=4 => Action::Output(Output::Port(random.below(4))),
         5 => Action::Group(random.below(3)),
         6 => Action::SetField(Field::EthDst, u128::from(0x0200_0000_0001 + u64::from(random.below(2)))),
@@ -65,6 +66,9 @@ fn actions(random: &mut Random) -> Vec<Action> {
         12 => Action::PopVlan,
         13 => Action::PushMpls(0x8847),
         14 => Action::PopMpls(0x0800),
+        15 => Action::PushPbb(0x88e7),
+        16 => Action::PopPbb,
+        17 => Action::SetField(Field::PbbIsid, u128::from(random.below(3))),
         _ => Action::DecIpTtl,
     };
     (0..random.below(4)).map(|_| action(random)).collect()
@@ -94,6 +98,7 @@ pub(crate) fn change(random: &mut Random) -> Change {
         send_removed: false,
         check_overlap: random.below(8) == 0,
         reset_counts: random.below(2) == 0,
+        ..EntryFlags::default()
     };
     change.out_port = (random.below(8) == 0).then(|| random.below(4));
     change.out_group = (random.below(16) == 0).then(|| random.below(3));
@@ -105,6 +110,7 @@ pub(crate) fn change(random: &mut Random) -> Change {
         write: actions(random),
         metadata: (random.below(4) == 0).then(|| (random.next() & 3, random.next() & 3)),
         goto: (goto < 5 && random.below(2) == 0).then_some(goto),
+        stated_lengths: Vec::new(),
     };
     if matches!(command, Command::Modify | Command::ModifyStrict) {
         // Whether other actions suit the entries depends on their matches.
@@ -115,7 +121,7 @@ pub(crate) fn change(random: &mut Random) -> Change {
 }
 
 fn is_plain(action: &Action) -> bool {
-    !matches!(action, Action::SetField(..) | Action::PopVlan | Action::PopMpls(_))
+    !matches!(action, Action::SetField(..) | Action::PopVlan | Action::PopMpls(_) | Action::PopPbb)
 }
 
 struct Stored {
@@ -194,7 +200,7 @@ impl Reference {
             for action in &instructions.apply {
                 decision.operations.push(Operation::Action(*action));
                 perform(&mut fields, *action);
-                is_revealed |= matches!(action, Action::PopVlan | Action::PopMpls(_));
+                is_revealed |= matches!(action, Action::PopVlan | Action::PopMpls(_) | Action::PopPbb);
             }
             if instructions.clear {
                 set = ActionSet::default();
@@ -342,6 +348,18 @@ fn perform(fields: &mut Fields, action: Action) {
         Action::PushVlan(_) if fields[&Field::VlanVid] == 0 => {
             fields.insert(Field::VlanVid, 0x1000);
             fields.insert(Field::VlanPcp, 0);
+        }
+        Action::PushPbb(eth_type) => {
+            let service = fields.get(&Field::PbbIsid).copied();
+            fields.retain(|field, _| {
+                matches!(
+                    field,
+                    Field::InPort | Field::Metadata | Field::TunnelId | Field::EthDst | Field::EthSrc
+                )
+            });
+            fields.insert(Field::EthType, eth_type.into());
+            fields.insert(Field::VlanVid, 0);
+            fields.insert(Field::PbbIsid, service.unwrap_or(0));
         }
         Action::PushMpls(eth_type) => {
             let label = fields.get(&Field::MplsLabel).copied();

@@ -181,7 +181,7 @@ impl Filter for TimeFilter {
         Handler::read("interval", "Length of the span.", |filter| {
             format!("{:.6}", filter.last.0 - filter.first.0)
         }),
-        Handler::setting("extend_interval", "Moves the end of the span by a time.", |filter, cx, value| {
+        Handler::edit("extend_interval", "Moves the end of the span by a time.", |filter, cx, value| {
             let time = span(cx, value)?;
             filter.set_end(filter.last.0.wrapping_add(time));
             Ok(())

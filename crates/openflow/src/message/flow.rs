@@ -17,8 +17,8 @@ const ALL_TABLES: u8 = 0xff;
 const SEND_FLOW_REM: u16 = 1;
 const CHECK_OVERLAP: u16 = 2;
 const RESET_COUNTS: u16 = 4;
-/// The controller needs no counters (`OFPFF_NO_PKT_COUNTS` and `OFPFF_NO_BYT_COUNTS`). The switch counts all the same.
-const NO_COUNTS: u16 = 8 | 16;
+const NO_PKT_COUNTS: u16 = 8;
+const NO_BYT_COUNTS: u16 = 16;
 
 pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<Option<u8>, ErrorCode> {
     let table = reader.u8()?;
@@ -31,13 +31,15 @@ pub(crate) fn write_table(writer: &mut Writer, table: Option<u8>) {
 
 pub(crate) fn read_flags(reader: &mut Reader<'_>) -> Result<EntryFlags, ErrorCode> {
     let flags = reader.u16()?;
-    if flags & !(SEND_FLOW_REM | CHECK_OVERLAP | RESET_COUNTS | NO_COUNTS) != 0 {
+    if flags & !(SEND_FLOW_REM | CHECK_OVERLAP | RESET_COUNTS | NO_PKT_COUNTS | NO_BYT_COUNTS) != 0 {
         return Err(ErrorCode::FMFC_BAD_FLAGS);
     }
     Ok(EntryFlags {
         send_removed: flags & SEND_FLOW_REM != 0,
         check_overlap: flags & CHECK_OVERLAP != 0,
         reset_counts: flags & RESET_COUNTS != 0,
+        no_packet_counts: flags & NO_PKT_COUNTS != 0,
+        no_byte_counts: flags & NO_BYT_COUNTS != 0,
     })
 }
 
@@ -46,7 +48,9 @@ pub(crate) fn write_flags(writer: &mut Writer, flags: EntryFlags) {
     writer.u16(
         bit(flags.send_removed, SEND_FLOW_REM)
             | bit(flags.check_overlap, CHECK_OVERLAP)
-            | bit(flags.reset_counts, RESET_COUNTS),
+            | bit(flags.reset_counts, RESET_COUNTS)
+            | bit(flags.no_packet_counts, NO_PKT_COUNTS)
+            | bit(flags.no_byte_counts, NO_BYT_COUNTS),
     );
 }
 

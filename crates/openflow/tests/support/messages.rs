@@ -76,7 +76,7 @@ fn output(random: &mut Random) -> Output {
 }
 
 fn action(random: &mut Random) -> Action {
-    match random.below(14) {
+    match random.below(16) {
         0 => Action::Group(random.below(1000)),
         1 => Action::SetQueue(random.next() as u32),
         2 => Action::PushVlan(random.next() as u16),
@@ -89,6 +89,8 @@ fn action(random: &mut Random) -> Action {
         9 => Action::DecIpTtl,
         10 => Action::CopyTtlOut,
         11 => Action::CopyTtlIn,
+        13 => Action::PushPbb(random.next() as u16),
+        14 => Action::PopPbb,
         12 => {
             let settable: Vec<Field> =
                 Field::ALL.iter().copied().filter(|field| field.is_settable()).collect();
@@ -103,12 +105,22 @@ fn actions(random: &mut Random) -> Vec<Action> {
     list(random, 6, action)
 }
 
+/// Lengths of outputs to ports, for those of these actions.
+fn stated_lengths<'a>(random: &mut Random, actions: impl Iterator<Item = &'a Action>) -> Vec<u16> {
+    let is_port = |action: &&Action| matches!(action, Action::Output(output) if !matches!(output, Output::Controller { .. }));
+    let lengths: Vec<u16> = actions.filter(is_port).map(|_| random.below(3) as u16).collect();
+    if lengths.iter().all(|length| *length == 0) { Vec::new() } else { lengths }
+}
+
 fn instructions(random: &mut Random) -> Instructions {
+    let (apply, write) = (actions(random), actions(random));
+    let stated_lengths = stated_lengths(random, apply.iter().chain(&write));
     Instructions {
         meter: optional(random),
-        apply: actions(random),
+        apply,
         clear: flip(random),
-        write: actions(random),
+        write,
+        stated_lengths,
         metadata: flip(random).then(|| (random.next(), random.next())),
         goto: flip(random).then(|| random.next() as u8),
     }
@@ -123,7 +135,13 @@ fn age(random: &mut Random) -> Duration {
 }
 
 fn flags(random: &mut Random) -> EntryFlags {
-    EntryFlags { send_removed: flip(random), check_overlap: flip(random), reset_counts: flip(random) }
+    EntryFlags {
+        send_removed: flip(random),
+        check_overlap: flip(random),
+        reset_counts: flip(random),
+        no_packet_counts: flip(random),
+        no_byte_counts: flip(random),
+    }
 }
 
 fn change(random: &mut Random) -> FlowMod {
@@ -148,11 +166,14 @@ fn change(random: &mut Random) -> FlowMod {
 }
 
 fn bucket(random: &mut Random) -> Bucket {
+    let actions = actions(random);
+    let stated_lengths = stated_lengths(random, actions.iter());
     Bucket {
         weight: random.next() as u16,
         watch_port: optional(random),
         watch_group: optional(random),
-        actions: actions(random),
+        actions,
+        stated_lengths,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of a long message: a memory file that nobody can change any more.
+//! Memory files that nobody can change any more: the bytes of a long message, or what comes with one.
 
 use super::error::{ChannelError, MemoryFileFault};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 const SEALS: SealFlags =
     SealFlags::SEAL.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::WRITE);
 
-/// A sealed memory file with these bytes.
-pub(super) fn create(bytes: &[u8]) -> Result<OwnedFd, ChannelError> {
+/// A sealed memory file with these bytes. It can't be executed.
+pub fn create(bytes: &[u8]) -> Result<OwnedFd, ChannelError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // Kernels before 6.3 do not know NOEXEC_SEAL, and some hosts require it.
     let descriptor = match memfd_create(c"message", flags | MemfdFlags::NOEXEC_SEAL) {
@@ -26,7 +26,7 @@ pub(super) fn create(bytes: &[u8]) -> Result<OwnedFd, ChannelError> {
 }
 
 /// The bytes of a memory file that has `length` of them, at most `most`. They are copied, never mapped.
-pub(super) fn read(file: OwnedFd, length: u64, most: usize) -> Result<Vec<u8>, ChannelError> {
+pub fn read(file: OwnedFd, length: u64, most: usize) -> Result<Vec<u8>, ChannelError> {
     let bytes = usize::try_from(length).ok().filter(|bytes| *bytes <= most);
     let bytes = bytes.ok_or(ChannelError::TooLong { length, most })?;
     // Only memory files have seals. Reading another file could block.

@@ -2,7 +2,7 @@
 
 mod error;
 mod limits;
-mod memory_file;
+pub mod memory_file;
 mod socket;
 
 pub use error::{ChannelError, MemoryFileFault};

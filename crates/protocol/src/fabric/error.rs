@@ -1,6 +1,6 @@
 //! Why a fabric did not do as ordered.
 
-use ::model::{BoxName, Diagnostic, MacAddr, PipeName, PortName, Subject, SwitchName};
+use ::model::{BoxName, Diagnostic, ImageDigest, MacAddr, PipeName, PortName, Subject, SwitchName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -52,6 +52,10 @@ pub enum FabricError {
     HandlerRefused(String),
     /// The pipe has two ends already.
     PipeInUse(PipeName),
+    /// The box's image is not loaded.
+    NoImage(ImageDigest),
+    /// The image can't be used.
+    Image(String),
     /// The box's port is attached already.
     Attached(BoxName, u8),
     /// The address table refuses an entry.
@@ -123,6 +127,8 @@ impl fmt::Display for FabricError {
             Self::PipeInUse(name) => {
                 write!(f, "pipe {name} already has two ends: use another name for a pipe between other boxes")
             }
+            Self::NoImage(image) => write!(f, "the fabric does not have the image {image}"),
+            Self::Image(message) => write!(f, "the image can't be used: {message}"),
             Self::Attached(name, port) => {
                 write!(f, "port {port} of box {name} is already attached: detach it first")
             }

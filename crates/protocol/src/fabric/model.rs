@@ -2,9 +2,9 @@
 
 use ::model::{
     AddFlow, AddPort, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport, CreateBox,
-    CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, InstanceStatus, Isolation,
-    LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, ServiceName, SteeringStatus,
-    SwitchName, Time, Traffic,
+    CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest, InstanceStatus,
+    Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, ServiceName,
+    SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -192,8 +192,11 @@ pub struct BoxInventory {
 /// The writes to a box's handlers that changed its configurations since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritesReply {
-    /// The writes, in order.
+    /// The writes of clients, in order.
     pub writes: Vec<RecordedWrite>,
+    /// The handlers that the box wrote itself, in the order of the last writes.
+    #[serde(default)]
+    pub own: Vec<RecordedWrite>,
     /// The number of the last write that was ever recorded.
     pub last: u64,
     /// Earlier writes that are not kept because there were too many.
@@ -294,6 +297,9 @@ pub struct InventoryReply {
     /// When the fabric started. Earlier versions report it among the [`FabricFacts`] only.
     #[serde(default)]
     pub started: Option<Time>,
+    /// The images that were loaded for boxes.
+    #[serde(default)]
+    pub images: Vec<ImageDigest>,
 }
 
 /// What a fabric can run, and where.

@@ -8,7 +8,8 @@ use super::model::{
 use crate::agent::ControllerState;
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
-    CreateSwitch, Diagnostic, FlowStatus, MacAddr, PortName, PortRequest, RecordedWrite, SwitchName,
+    CreateSwitch, Diagnostic, FlowStatus, ImageDigest, MacAddr, PortName, PortRequest, RecordedWrite,
+    SwitchName,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -246,6 +247,21 @@ orders! {
         count: Option<u64>,
     } -> ();
 
+    /// Loads an image for boxes that name it. A sealed memory file with it comes with the order. Without one, the image must
+    /// be there already.
+    LoadImage {
+        /// Its digest, which the fabric takes as its name.
+        image: ImageDigest,
+        /// Its length.
+        bytes: u64,
+    } -> ();
+
+    /// Forgets an image, unless a box names it.
+    ForgetImage {
+        /// Its digest.
+        image: ImageDigest,
+    } -> ();
+
     /// Defines a box and attaches its ports: all of them, or none. Its configuration text and files are ignored.
     DefineBox {
         /// The definition.
@@ -349,6 +365,9 @@ orders! {
         /// The limits of all changes together. Absent: the default ones.
         #[serde(default)]
         limits: Option<CheckLimits>,
+        /// The image of the box. Absent: the built-in one.
+        #[serde(default)]
+        image: Option<ImageDigest>,
     } -> RewriteReply;
 
     /// Removes a configuration from a running box.
@@ -432,6 +451,9 @@ orders! {
         /// Its limits. Absent: the default ones.
         #[serde(default)]
         limits: Option<CheckLimits>,
+        /// The image of the box. Absent: the built-in one.
+        #[serde(default)]
+        image: Option<ImageDigest>,
     } -> CheckOutcome;
 
     /// Events since a number.

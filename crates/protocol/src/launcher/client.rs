@@ -1,5 +1,6 @@
 //! A daemon's end of the conversation with a launcher.
 
+use super::ending::Ending;
 use super::messages::{FabricState, MAX_REPLY, PortDevice, Reply, Request, Share, VERSION};
 use super::refusal::Refusal;
 use crate::channel::{Channel, ChannelError, Received};
@@ -34,6 +35,8 @@ pub struct ConnectedFabric {
     pub state: FabricState,
     /// It was started for this connection. Otherwise it ran before.
     pub is_new: bool,
+    /// How the fabric ended that had this number before, if that was not on request.
+    pub before: Option<Ending>,
     /// The daemon's end of the conversation with it.
     pub channel: Channel,
 }
@@ -101,8 +104,10 @@ impl Client {
     fn connected(&mut self, request: &Request, number: u32) -> Result<ConnectedFabric, LauncherError> {
         let received = self.request(request, self.timeout)?;
         match (received.message, one(received.descriptors)) {
-            (Reply::Connected { fabric: state, is_new }, Some(descriptor)) if state.number == number => {
-                Ok(ConnectedFabric { state, is_new, channel: Channel::from(descriptor) })
+            (Reply::Connected { fabric: state, is_new, before }, Some(descriptor))
+                if state.number == number =>
+            {
+                Ok(ConnectedFabric { state, is_new, before, channel: Channel::from(descriptor) })
             }
             _ => Err(self.confused()),
         }

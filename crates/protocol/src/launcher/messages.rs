@@ -3,15 +3,16 @@
 //! With a daemon: each side sends a [`Hello`](crate::Hello); the launcher's may be a [`Refusal`] instead. Then the
 //! daemon sends one [`Request`] at a time, and the launcher answers it with a [`Reply`] or a [`Refusal`].
 //!
-//! With a fabric: the launcher sends [`ToFabric`]. The fabric sends nothing.
+//! With a fabric: the launcher sends [`ToFabric`]. The fabric sends an [`EndReason`] before it ends on its own, and nothing else.
 
+use super::ending::Ending;
 use super::refusal::Shortfall;
 use crate::StoreIdentity;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 #[cfg(doc)]
-use super::refusal::Refusal;
+use super::{ending::EndReason, refusal::Refusal};
 
 /// The version of these conversations. A change that the previous version does not understand raises it by one.
 pub const VERSION: u16 = 1;
@@ -95,6 +96,9 @@ pub enum Reply {
         fabric: FabricState,
         /// It was started for this request. Otherwise it ran before.
         is_new: bool,
+        /// How the fabric ended that had this number before, if that was not on request and no daemon has learned it yet.
+        #[serde(default)]
+        before: Option<Ending>,
     },
     /// The descriptor is the device, file or folder.
     Opened,

@@ -2,12 +2,14 @@
 //! starts.
 
 mod client;
+mod ending;
 mod fabric_end;
 mod messages;
 mod refusal;
 mod start;
 
 pub use client::{Client, ConnectedFabric, LauncherError};
+pub use ending::{EndReason, Ending};
 pub use fabric_end::{FabricEnd, FabricEndError, SuccessorListener, become_agent, become_fabric};
 pub use messages::{
     FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, Share, ToFabric, VERSION,

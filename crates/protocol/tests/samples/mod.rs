@@ -3,8 +3,8 @@
 use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ChainStatus, ConfigurationName,
     CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput,
-    FlowStatus, HopStatus, HopTraffic, InstanceStatus, Isolation, Limits, LogLine, MacAddr, PortDriver,
-    PortName, PortRequest, Sandbox, Severity, SteeringStatus, SwitchName, Time, Value,
+    FlowStatus, HopStatus, HopTraffic, ImageDigest, InstanceStatus, Isolation, Limits, LogLine, MacAddr,
+    PortDriver, PortName, PortRequest, Sandbox, Severity, SteeringStatus, SwitchName, Time, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
@@ -87,6 +87,10 @@ fn steering() -> SteeringDefinition {
             both_ways: true,
         }],
     }
+}
+
+fn image() -> ImageDigest {
+    ImageDigest([0xab; 32])
 }
 
 fn version() -> ConfigurationVersion {
@@ -180,6 +184,7 @@ fn inventory() -> InventoryReply {
         }],
         last_event: 34,
         started: None,
+        images: Vec::new(),
     }
 }
 
@@ -284,7 +289,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         Redefine { name: name(), configuration: configuration(), writes: Vec::new() } => ();
         Rewrite {
             configuration: configuration(), changes: vec![("c".into(), "1".into())],
-            limits: Some(CheckLimits::default())
+            limits: Some(CheckLimits::default()), image: None
         } => RewriteReply { text: String::new(), refused: Vec::new() };
         RemoveConfiguration { name: name(), configuration: main() } => ();
         ReadHandler {
@@ -302,7 +307,9 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         Files { name: name() } => vec![FileStatus { name: "out.pcap".into(), bytes: 24, lost: 0 }];
         OpenFile { name: name(), file: "out.pcap".into() } => 24;
-        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()) } => CheckOutcome::Rejected(vec![diagnostic()]);
+        Check { configuration: configuration(), ports: 2, limits: Some(CheckLimits::default()), image: None } => CheckOutcome::Rejected(vec![diagnostic()]);
+        LoadImage { image: image(), bytes: 3 } => ();
+        ForgetImage { image: image() } => ();
         Events { after: 33, most: 10 } => EventPage { events: vec![event()], lost: 0, talkative: vec![name()] };
         UseFolder {} => ();
         EndWithConnection {} => ();

@@ -1,12 +1,13 @@
 //! Attacks from inside a box in a process whose filter permits all system calls: what isolates it then is the rest.
 
-use crate::{Host, Isolation, Layer, Sandbox, Settings, Target};
+use crate::{CallError, EventFd, ExitStatus, Host, Isolation, Layer, Sandbox, Settings, State, Target};
 use boundary::Request;
+use boundary::exit::{REGION_DESCRIPTOR, WAKE_EVENT_DESCRIPTOR};
 use std::fs;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use test_support::{Capability, require, skip};
 
@@ -274,5 +275,58 @@ fn boxes_share_the_namespaces_of_their_spawner() {
         let score = |process| fs::read_to_string(format!("/proc/{process}/oom_score_adj")).unwrap();
         assert_eq!(score(spawner), score("self"));
         assert!(read("cgroup").lines().any(|line| line.contains("/clickbox-boxes-")), "{}", read("cgroup"));
+    }
+}
+
+/// An image of a user that does not confine itself has no more system calls than one that does, and those of its first
+/// steps. It gets neither files, sockets nor processes, and reads none of the events that it shares with other boxes.
+#[test]
+fn the_image_of_a_user_is_confined_before_its_first_step() {
+    let image = host().load(image::PROBE).unwrap();
+    let event = Arc::new(EventFd::new().unwrap());
+    let settings = Settings { image: Some(image), wake_event: Some(event), ..Settings::new(1 << 20) };
+    let attacker = || {
+        let sandbox = host().create(Target::Process, &settings).unwrap();
+        sandbox.control_handle().start().unwrap();
+        Attacker(sandbox)
+    };
+    let mut peaceful = attacker();
+    let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    for (call, arguments, expected) in [
+        (libc::SYS_mmap, format!("0 1073741824 3 {anonymous} -1 0"), -i64::from(libc::ENOMEM)),
+        (libc::SYS_prctl, format!("{} 9 0 0 0", libc::PR_SET_PDEATHSIG), 0),
+        (libc::SYS_write, format!("{WAKE_EVENT_DESCRIPTOR} {} 8", pointer(&1u64.to_ne_bytes())), 8),
+        (libc::SYS_sched_yield, String::new(), 0),
+    ] {
+        assert_eq!(peaceful.call(call, &arguments), expected, "system call {call} {arguments}");
+    }
+    for (call, arguments) in [
+        (libc::SYS_socket, "1 1 0".to_string()),
+        (libc::SYS_openat, format!("{} {} 0", libc::AT_FDCWD, path("/"))),
+        (libc::SYS_clone, format!("{} 0 0 0 0", libc::SIGCHLD)),
+        (libc::SYS_fork, String::new()),
+        (libc::SYS_kill, "1 9".into()),
+        (libc::SYS_recvmsg, "4 0 0".into()),
+        (libc::SYS_read, format!("{WAKE_EVENT_DESCRIPTOR} {} 8", pointer(&[0; 8]))),
+        (libc::SYS_pread64, format!("{REGION_DESCRIPTOR} {} 8 0", pointer(&[0; 8]))),
+        (libc::SYS_write, format!("{REGION_DESCRIPTOR} {} 8", pointer(&[0; 8]))),
+        (libc::SYS_mmap, format!("0 4096 5 {anonymous} -1 0")),
+        (libc::SYS_mprotect, "1073741824 4096 5".into()),
+        (libc::SYS_munmap, "1073741824 4096".into()),
+        (libc::SYS_brk, "0".into()),
+        (libc::SYS_prctl, format!("{} 0 0 0 0", libc::PR_SET_PDEATHSIG)),
+        (libc::SYS_prctl, format!("{} {} 0 0 0", libc::PR_SET_NAME, path("other"))),
+        (libc::SYS_prlimit64, "0 9 0 0".into()),
+        (libc::SYS_execveat, format!("{REGION_DESCRIPTOR} {} 0 0 0", path("/"))),
+        (libc::SYS_futex, format!("{} 1 1 0 0 0", pointer(&[0; 4]))),
+        (libc::SYS_memfd_create, format!("{} 0", path("memory"))),
+    ] {
+        let mut attacker = attacker();
+        let text = format!("{call} {arguments}");
+        let write = Request::Write { name: "", handler: "call", value: text.as_bytes() };
+        let ended = attacker.0.call(&write, WAIT_TIMEOUT);
+        assert!(matches!(ended, Err(CallError::Ended)), "system call {text}: {ended:?}");
+        let end = ExitStatus::Vanished { status: -libc::SIGSYS };
+        assert_eq!(attacker.0.state(), State::Ended(end), "system call {text}");
     }
 }

@@ -13,7 +13,7 @@ mod spawner;
 
 pub use isolation::{Isolation, Layer, MissingLayer};
 pub(crate) use process_backend::ProcessBackend;
-pub(crate) use program::{Program, region_file};
+pub(crate) use program::{Program, image_file, region_file};
 pub use spawner::Forker;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::error::{CreateError, SystemError};
 use crate::event_fd::EventFd;
 use crate::image::REGION_ADDRESS;
 use crate::lifecycle::{Backend, ExitStatus, Usage};
+use crate::loaded_image::LoadedImage;
 use crate::lock::lock;
 use crate::poll;
 use crate::pool::Membership;
@@ -27,6 +28,7 @@ const ADDRESS_SPACE_MARGIN: usize = 1 << 20;
 /// A box in a process.
 pub(crate) struct ProcessBackend {
     program: Arc<Program>,
+    image: Arc<LoadedImage>,
     pub(super) region: Arc<SharedRegion>,
     pub(super) settings: Settings,
     /// The image's own memory regions.
@@ -54,16 +56,18 @@ impl std::fmt::Debug for ProcessBackend {
 impl ProcessBackend {
     pub(crate) fn new(
         program: &Arc<Program>,
+        image: &Arc<LoadedImage>,
         region: &Arc<SharedRegion>,
         file: OwnedFd,
         settings: &Settings,
     ) -> Result<Self, CreateError> {
-        let own = program.image.private_regions(settings.memory);
+        let own = image.parsed.private_regions(settings.memory);
         let regions: Vec<_> = own.into_iter().chain(region.plan.regions(REGION_ADDRESS)).collect();
         region.write_boot_info(settings, PlatformKind::Process, &regions)?;
         filter::write(&program.filter, &region.memory())?;
         Ok(Self {
             program: program.clone(),
+            image: image.clone(),
             region: region.clone(),
             settings: settings.clone(),
             regions,
@@ -76,6 +80,7 @@ impl ProcessBackend {
     /// A box that continues from a snapshot of a process.
     pub(crate) fn restored(
         program: &Arc<Program>,
+        image: &Arc<LoadedImage>,
         region: &Arc<SharedRegion>,
         file: OwnedFd,
         settings: &Settings,
@@ -85,7 +90,7 @@ impl ProcessBackend {
             return Err(CreateError::SnapshotTarget);
         };
         region.restore(&snapshot.shared);
-        let mut child = Self::new(program, region, file, settings)?;
+        let mut child = Self::new(program, image, region, file, settings)?;
         region.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
         child.snapshot = Some(copied(memory)?);
         Ok(child)
@@ -93,8 +98,8 @@ impl ProcessBackend {
 
     /// Maximum bytes of the process's mappings: the image, its private memory, the shared region with a pool, and a margin.
     fn address_space(&self) -> u64 {
-        let image = self.program.image.shared.iter().map(|segment| segment.end() - segment.address);
-        let own = self.program.image.private_regions(self.settings.memory).map(|region| region.size);
+        let image = self.image.parsed.shared.iter().map(|segment| segment.end() - segment.address);
+        let own = self.image.parsed.private_regions(self.settings.memory).map(|region| region.size);
         let shared = self.region.plan.layout.extent + ADDRESS_SPACE_MARGIN;
         image.chain(own).sum::<u64>() + shared as u64
     }
@@ -133,6 +138,7 @@ impl Backend for ProcessBackend {
         let mut life = self.life();
         let Life::Made(file) = &*life else { return Ok(()) };
         let request = SpawnRequest {
+            image: self.image.is_foreign.then(|| self.image.file.as_fd()),
             region: file.as_fd(),
             mailbox_event: self.mailbox_event.as_fd(),
             wake_event: self.settings.wake_event.as_ref().map(|event| event.as_fd()),

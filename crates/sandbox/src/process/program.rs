@@ -1,45 +1,41 @@
-//! The image as an executable file, and shared regions as files that can be passed on.
+//! Images as executable files, and shared regions as files that can be passed on.
 
 use crate::error::{CreateError, HostError, SystemError};
-use crate::image::Image;
 use crate::process::filter;
 use crate::process::spawner::{Forker, Spawner};
 use seccompiler::BpfProgram;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::Arc;
 
-/// An image that can be executed many times.
+/// What all processes of a host share: their filter, and the spawner that creates them.
 pub(crate) struct Program {
-    pub(crate) image: Arc<Image>,
     pub(crate) filter: BpfProgram,
     pub(crate) spawner: Spawner,
 }
 
 impl Program {
-    pub(crate) fn new(image: &Arc<Image>, forker: Option<Forker>) -> Result<Self, HostError> {
-        let file = Self::file(image)?;
-        let spawner = Spawner::start(&file, forker)?;
-        Ok(Self { image: image.clone(), filter: filter::program()?, spawner })
+    /// Starts the spawner, whose processes execute this image unless they are given another one.
+    pub(crate) fn new(image: &OwnedFd, forker: Option<Forker>) -> Result<Self, HostError> {
+        let spawner = Spawner::start(image, forker)?;
+        Ok(Self { filter: filter::program()?, spawner })
     }
 
-    /// The image as a file. Its pages are shared by all processes that run it.
-    fn file(image: &Image) -> Result<OwnedFd, SystemError> {
-        let file = memory_file(c"box-image")?;
-        let mut file = File::from(file);
-        file.write_all(&image.file).map_err(|cause| SystemError { action: "store the box image", cause })?;
-        let file = OwnedFd::from(file);
-        seal(&file, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
-        Ok(file)
-    }
-
-    /// A program whose boxes and spawner may make all system calls.
+    /// A program whose boxes and spawner may make all system calls. Images of others have the filter that the spawner
+    /// gives them.
     #[cfg(test)]
-    pub(crate) fn without_filter(image: &Arc<Image>) -> Result<Self, HostError> {
-        let spawner = Spawner::with_filter(&Self::file(image)?, None, None)?;
-        Ok(Self { image: image.clone(), filter: filter::permit_all(), spawner })
+    pub(crate) fn without_filter(image: &OwnedFd) -> Result<Self, HostError> {
+        Ok(Self { filter: filter::permit_all(), spawner: Spawner::with_filter(image, None, None)? })
     }
+}
+
+/// An image as a file. Its pages are shared by all processes that run it.
+pub(crate) fn image_file(image: &[u8]) -> Result<OwnedFd, SystemError> {
+    let mut file = File::from(memory_file(c"box-image")?);
+    file.write_all(image).map_err(|cause| SystemError { action: "store the box image", cause })?;
+    let file = OwnedFd::from(file);
+    seal(&file, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+    Ok(file)
 }
 
 /// A zeroed memory file for a shared region. Its size is sealed: if the file shrank, accesses of the host would fault.

@@ -1,4 +1,4 @@
-//! State that all virtual machines share: KVM itself, the processor's features, the image.
+//! State that virtual machines share: KVM itself, the processor's features, and the memory of each image.
 
 use crate::cpu;
 use crate::error::SystemError;
@@ -9,7 +9,6 @@ use boundary::SharedMemory;
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES};
 use kvm_ioctls::{Cap, Kvm};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
-use std::sync::Arc;
 
 /// The instruction that fills the mapped space after the code: executing it faults.
 const BREAKPOINT: u8 = 0xcc;
@@ -24,21 +23,15 @@ pub enum KvmDevice {
     Given(Option<OwnedFd>),
 }
 
-/// KVM, and an image prepared for it.
+/// KVM, as all virtual machines use it.
 pub(crate) struct Hypervisor {
     pub(crate) kvm: Kvm,
     pub(crate) features: CpuId,
-    pub(crate) image: Arc<Image>,
-    /// The descriptor page, followed by the image's shared part. It starts at `shared_address` in a box's addresses;
-    /// huge pages are aligned in both.
-    pub(crate) shared: Mapping,
-    pub(crate) shared_address: u64,
-    pub(crate) shared_size: usize,
 }
 
 impl Hypervisor {
-    /// Prepares the image for KVM. Returns `None` if KVM is missing or lacks what boxes need.
-    pub(crate) fn new(image: &Arc<Image>, device: KvmDevice) -> Result<Option<Self>, SystemError> {
+    /// Opens KVM. Returns `None` if it is missing or lacks what boxes need.
+    pub(crate) fn new(device: KvmDevice) -> Result<Option<Self>, SystemError> {
         let kvm = match device {
             KvmDevice::Open => Kvm::new().ok(),
             KvmDevice::Given(None) => None,
@@ -58,13 +51,32 @@ impl Hypervisor {
         let features = kvm
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
             .map_err(SystemError::kvm("read KVM's features"))?;
-        let descriptors = descriptors(image);
-        let shared_address = descriptors - descriptors % HUGE_PAGE as u64;
-        let shared_size = (image.shared_end() - shared_address) as usize;
-        let shared = Mapping::anonymous(shared_size)?;
+        Ok(Some(Self { kvm, features }))
+    }
+}
+
+/// The memory of an image that all virtual machines with it share.
+pub(crate) struct SharedImage {
+    /// The descriptor page, followed by the image's shared part. It starts at `address` in a box's addresses; huge pages
+    /// are aligned in both.
+    pub(crate) memory: Mapping,
+    pub(crate) address: u64,
+    pub(crate) size: usize,
+    /// Address of the descriptor page in a box.
+    pub(crate) descriptors: u64,
+}
+
+impl SharedImage {
+    /// Prepares an image.
+    pub(crate) fn new(image: &Image) -> Result<Self, SystemError> {
+        // The page before the image's shared part.
+        let descriptors = image.shared_start() - PAGE as u64;
+        let address = descriptors - descriptors % HUGE_PAGE as u64;
+        let size = (image.shared_end() - address) as usize;
+        let shared = Mapping::anonymous(size)?;
         shared.prefer_huge_pages();
         let memory = shared.mapped();
-        let offset = |address| (address - shared_address) as usize;
+        let offset = |at| (at - address) as usize;
         memory.write(offset(descriptors), &tables::descriptor_page(&image.note));
         for (segment, size) in image.shared_parts() {
             memory.write(offset(segment.address), &segment.bytes);
@@ -73,12 +85,7 @@ impl Hypervisor {
                 memory.write(offset(segment.address) + segment.bytes.len(), &vec![BREAKPOINT; rest]);
             }
         }
-        Ok(Some(Self { kvm, features, image: image.clone(), shared, shared_address, shared_size }))
-    }
-
-    /// Address of the descriptor page in a box.
-    pub(crate) fn descriptors(&self) -> u64 {
-        descriptors(&self.image)
+        Ok(Self { memory: shared, address, size, descriptors })
     }
 }
 
@@ -86,9 +93,4 @@ impl Hypervisor {
 fn tsc_khz(kvm: &Kvm) -> Option<u32> {
     kvm.check_extension(Cap::GetTscKhz)
         .then(|| kvm.create_vm().ok()?.create_vcpu(0).ok()?.get_tsc_khz().ok())?
-}
-
-/// The page before the image's shared part.
-fn descriptors(image: &Image) -> u64 {
-    image.shared_start() - PAGE as u64
 }

@@ -15,7 +15,7 @@ mod virtual_machine;
 mod worker;
 mod worker_state;
 
-pub(crate) use hypervisor::Hypervisor;
 pub use hypervisor::KvmDevice;
+pub(crate) use hypervisor::{Hypervisor, SharedImage};
 pub use virtual_machine::{VirtualMachine, VmExit};
 pub use worker::Worker;

@@ -2,6 +2,7 @@
 
 use crate::error::{CreateError, SystemError};
 use crate::image::REGION_ADDRESS;
+use crate::loaded_image::LoadedImage;
 use crate::memory::{Arena, PAGE, Part};
 use crate::pool::POOL_SIZE;
 use crate::settings::Settings;
@@ -50,7 +51,7 @@ pub struct VirtualMachine {
     /// The machine's memory slots point into the following fields, so it is dropped before them.
     _vm: VmFd,
     pub(super) private: VmMemory,
-    _hypervisor: Arc<Hypervisor>,
+    _image: Arc<LoadedImage>,
     pub(crate) region: Arc<SharedRegion>,
 }
 
@@ -74,20 +75,21 @@ const RFLAGS: u64 = 2 | 3 << 12;
 
 impl VirtualMachine {
     pub(crate) fn new(
-        hypervisor: &Arc<Hypervisor>,
+        hypervisor: &Hypervisor,
+        image: &Arc<LoadedImage>,
         settings: &Settings,
         plan: RegionPlan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<Self, CreateError> {
         kick::install()?;
+        let shared = image.machines.as_ref().ok_or(CreateError::NoKvm)?;
         let (private, region) =
-            VmMemory::new(&hypervisor.image, hypervisor.descriptors(), settings.memory, plan, dense, sparse)?;
+            VmMemory::new(&image.parsed, shared.descriptors, settings.memory, plan, dense, sparse)?;
         region.write_boot_info(settings, PlatformKind::Vm, &private.regions)?;
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
-        let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
         let mut slots = vec![
-            (hypervisor.shared_address, shared, hypervisor.shared_size, KVM_MEM_READONLY),
+            (shared.address, shared.memory.mapped().pointer(0, shared.size), shared.size, KVM_MEM_READONLY),
             (FIRST_ADDRESS, Some(private.first.address()), private.first.size, 0),
         ];
         if let Some(sparse) = &private.sparse {
@@ -116,24 +118,29 @@ impl VirtualMachine {
             settings: settings.clone(),
             _vm: vm,
             private,
-            _hypervisor: hypervisor.clone(),
+            _image: image.clone(),
             region,
         };
-        machine.set_registers(hypervisor)?;
+        machine.set_registers(hypervisor, image.parsed.entry, shared.descriptors)?;
         Ok(machine)
     }
 
-    fn set_registers(&self, hypervisor: &Hypervisor) -> Result<(), SystemError> {
+    fn set_registers(
+        &self,
+        hypervisor: &Hypervisor,
+        entry: u64,
+        descriptors: u64,
+    ) -> Result<(), SystemError> {
         let processor = &self.processor;
         processor.set_cpuid2(&hypervisor.features).map_err(SystemError::kvm("set a processor's features"))?;
         let mut system = processor.get_sregs().map_err(SystemError::kvm("read a processor's state"))?;
-        set_system_registers(&mut system, hypervisor.descriptors(), self.private.tables_address);
+        set_system_registers(&mut system, descriptors, self.private.tables_address);
         processor.set_sregs(&system).map_err(SystemError::kvm("set a processor's state"))?;
         let mut extended = kvm_xcrs { nr_xcrs: 1, ..kvm_xcrs::default() };
         extended.xcrs[0].value = XCR0;
         processor.set_xcrs(&extended).map_err(SystemError::kvm("enable a processor's vectors"))?;
         let start = kvm_regs {
-            rip: hypervisor.image.entry,
+            rip: entry,
             rsp: self.private.stack_top,
             rdi: REGION_ADDRESS,
             rflags: RFLAGS,

@@ -3,7 +3,8 @@
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 use crate::books::RingBooks;
-use boundary::{HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
+use boundary::{BufferTags, HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
+use std::sync::Arc;
 
 /// A box's port and the function that wakes the box. The box wakes the switch through the runner's wake event.
 pub struct BoxPort<Owner> {
@@ -30,6 +31,13 @@ impl<Owner> BoxPort<Owner> {
     {
         let origin = port.source_region();
         Self { port, origin, wake: Box::new(wake), put: 0, taken: 0 }
+    }
+
+    /// Has the ports of one box note what they are told about frames while the box has them.
+    pub fn note_tags(ports: &mut [Self]) {
+        let buffers = ports.first().map_or(0, |first| first.port.buffer_count());
+        let tags = Arc::new(BufferTags::new(buffers));
+        ports.iter_mut().for_each(|port| port.port.note_tags(&tags));
     }
 
     /// What passed the rings since the port was created, and what waits in them.
@@ -84,13 +92,14 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         self.port.room(frames.len() as u32)?;
         for (at, number) in frames.iter().enumerate() {
             let Some(frame) = batch.split_frame(*number as usize) else { continue };
+            let tag = batch.tag(*number as usize);
             if frame.tail.is_some()
                 && let Some(coming) = frames.get(at + NEAR_PREFETCH as usize)
                 && let Some(rest) = batch.split_frame(*coming as usize).and_then(|coming| coming.tail)
             {
                 rest.prefetch();
             }
-            if !self.port.send_parts(frame.head, frame.tail)? {
+            if !self.port.send_parts(frame.head, frame.tail, tag)? {
                 break;
             }
             self.put += 1;
@@ -109,10 +118,12 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         self.port.room(frames.len() as u32)?;
         for number in frames.iter().map(|number| *number as usize) {
             let Some(frame) = batch.split_frame(number) else { continue };
-            let length = frame.length() as u64;
-            match frame.tail.and_then(|rest| self.port.take_ownership(peer, frame.head.len(), rest)) {
+            let (length, tag) = (frame.length() as u64, batch.tag(number));
+            let moved =
+                frame.tail.and_then(|rest| self.port.take_ownership(peer, frame.head.len(), rest, tag));
+            match moved {
                 Some(spare) => batch.replace_buffer(number, spare),
-                None if self.port.send_parts(frame.head, frame.tail)? => {}
+                None if self.port.send_parts(frame.head, frame.tail, tag)? => {}
                 None => break,
             }
             self.put += 1;

@@ -1,5 +1,6 @@
 //! The contract of a forwarding method.
 
+use crate::batch::FrameMark;
 use crate::port::PortId;
 use packet::MacAddr;
 use reason::Reason;
@@ -9,10 +10,14 @@ use reason::Reason;
 pub enum Decision {
     /// To one port.
     To(PortId),
+    /// To the port of a function, which notes the tag until the function returns the frame.
+    ToFunction(PortId, u64),
     /// To all ports except the source port.
     Flood,
     /// To no port.
     Drop,
+    /// To no port, for this reason.
+    Lose(Reason),
     /// To no port, because the source address is bound to another port.
     Spoofed,
     /// To no port, because the source address is new, and the port has taught as many as it may in this time.
@@ -58,6 +63,8 @@ pub struct FrameHead<'a> {
     pub head: &'a [u8],
     /// The length of the frame, in bytes.
     pub length: usize,
+    /// What the port noted when a function got the frame, and what the function answered.
+    pub mark: FrameMark,
 }
 
 /// A forwarding method. It sees only addresses, or headers, does no I/O, and gets the time from its caller.
@@ -93,6 +100,12 @@ pub trait Forward: Send {
     /// Forgets the addresses learned at a port that went down. Its assigned addresses stay. Callers may repeat it while
     /// the port is down, so it must be cheap when there is nothing to forget.
     fn flush_port(&mut self, _port: PortId) {}
+
+    /// Notes that a port has a driver that works, until [`flush_port`](Self::flush_port).
+    fn resume_port(&mut self, _port: PortId) {}
+
+    /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
+    fn count_lost(&mut self, _tag: u64) {}
 }
 
 impl<F: Forward + ?Sized> Forward for Box<F> {
@@ -126,5 +139,13 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn flush_port(&mut self, port: PortId) {
         (**self).flush_port(port);
+    }
+
+    fn resume_port(&mut self, port: PortId) {
+        (**self).resume_port(port);
+    }
+
+    fn count_lost(&mut self, tag: u64) {
+        (**self).count_lost(tag);
     }
 }

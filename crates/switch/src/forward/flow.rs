@@ -19,6 +19,8 @@ pub(super) const MAX_PORT_KEYS: u16 = 1 << 15;
 pub enum FlowOutput {
     /// To a port. While there is none with this key, the frames have no route.
     Port(PortKey),
+    /// Through the chain with this number.
+    Chain(u16),
     /// As a learning bridge forwards them.
     Normal,
     /// To all ports except the source port.

@@ -1,5 +1,6 @@
 //! Forwarding: decides where a frame goes. One contract, and one file per method.
 
+mod chains;
 mod contract;
 mod controllers;
 mod flow;
@@ -10,6 +11,10 @@ mod operations;
 mod static_table;
 mod steering;
 
+pub use chains::{
+    ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, InstanceStatus,
+    MAX_HOPS, MAX_SLOTS, ServicePlan,
+};
 pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};
 pub use flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, PortKey};

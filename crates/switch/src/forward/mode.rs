@@ -65,6 +65,18 @@ impl Forward for ForwardingMode {
         }
     }
 
+    fn resume_port(&mut self, port: PortId) {
+        if let Self::Steering(steering) = self {
+            steering.resume_port(port);
+        }
+    }
+
+    fn count_lost(&mut self, tag: u64) {
+        if let Self::Steering(steering) = self {
+            steering.count_lost(tag);
+        }
+    }
+
     fn flush_port(&mut self, port: PortId) {
         match self {
             Self::Static(table) => table.flush_port(port),

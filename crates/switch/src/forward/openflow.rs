@@ -147,7 +147,8 @@ impl Steering {
         }
         // The actions are stored twice: as they are, and in the order in which they are performed.
         let actions: usize = buckets.iter().map(|bucket| bucket.actions.len()).sum();
-        let bytes = buckets.len() * (size_of::<Bucket>() + 64) + actions * 2 * size_of::<Action>();
+        let action = 2 * size_of::<Action>() + size_of::<u16>();
+        let bytes = buckets.len() * (size_of::<Bucket>() + 64) + actions * action;
         let old = self.controllers.group_records.get(&number).map_or(0, |(_, bytes)| *bytes);
         match self.controllers.bucket_bytes - old + bytes > MAX_BUCKET_BYTES {
             true => Err(GroupError::TooManyBuckets.into()),

@@ -7,6 +7,7 @@
 //!
 //! Bound addresses and limits of new addresses hold as in a learning bridge.
 
+use super::chains::{Chains, ChainsPlan, Role, Step};
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
 use super::controllers::{Controllers, Pending};
 use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
@@ -40,12 +41,14 @@ pub struct SteeringSettings {
     pub cache: CacheCapacity,
     /// Fragmented packets whose ports are remembered at once.
     pub fragments: usize,
+    /// Flows in chains whose instances are remembered at once: 64 bytes each.
+    pub chained_flows: usize,
     /// The secret seed of all hashes: a sender who knew it could choose frames that share a bucket.
     pub seed: [u64; 2],
 }
 
 impl Default for SteeringSettings {
-    /// 65,536 entries with 512 masks in at most 64 MB, a million keys, 4,096 fragmented packets. The seeds must be replaced by
+    /// 65,536 entries with 512 masks in at most 64 MB, a million keys, 4,096 fragmented packets, a million flows in chains. The seeds must be replaced by
     /// secret ones.
     fn default() -> Self {
         Self {
@@ -55,6 +58,7 @@ impl Default for SteeringSettings {
             bytes: 64 << 20,
             cache: CacheCapacity::default(),
             fragments: 4096,
+            chained_flows: 1 << 20,
             seed: [0; 2],
         }
     }
@@ -89,6 +93,10 @@ pub struct Steering {
     pub(super) controllers: Controllers,
     /// Frames of this batch that operations are to be performed on.
     pub(super) pending: VecDeque<Pending>,
+    /// Services and chains.
+    pub(super) chains: Chains,
+    /// The secret seed of the hashes of flows.
+    pub(super) flow_seed: u64,
     /// The limit of the entries.
     pub(super) entries: usize,
     /// Scratch memory: the frames that are looked up, and for each its place in the batch.
@@ -105,7 +113,9 @@ impl std::fmt::Debug for Steering {
 impl Steering {
     /// A method without flows.
     pub fn new(settings: SteeringSettings) -> Self {
-        let SteeringSettings { learning, entries, masks, bytes, cache, fragments, seed } = settings;
+        let SteeringSettings { learning, entries, masks, bytes, cache, fragments, chained_flows, seed } =
+            settings;
+        let flow_seed = seed[0].rotate_left(32) ^ seed[1];
         let seed = Seed::new(seed[0], seed[1]);
         Self {
             bridge: LearningBridge::new(learning),
@@ -119,6 +129,8 @@ impl Steering {
             keys: Vec::new(),
             controllers: Controllers::default(),
             pending: VecDeque::new(),
+            chains: Chains::new(chained_flows),
+            flow_seed,
             entries,
             arrivals: [Arrival::default(); MAX_HEADS],
             places: [0; MAX_HEADS],
@@ -151,13 +163,30 @@ impl Steering {
 
     fn forget_port_key(&mut self, port: PortId) {
         let key = self.keys.get_mut(usize::from(port.0)).and_then(Option::take);
+        if let Some(key) = key {
+            self.chains.set_port_up(key, false);
+        }
         if let Some(place) = key.and_then(|key| self.ports.get_mut(usize::from(key.0))) {
             *place = None;
         }
     }
 
+    pub(super) fn key(&self, port: PortId) -> Option<PortKey> {
+        self.keys.get(usize::from(port.0)).copied().flatten()
+    }
+
     pub(super) fn port(&self, key: PortKey) -> Option<PortId> {
         self.ports.get(usize::from(key.0)).copied().flatten()
+    }
+
+    /// Gives the switch other services and chains.
+    pub fn set_chains(&mut self, plan: &ChainsPlan) {
+        self.chains.set(plan);
+    }
+
+    /// Services and chains, for reading their counters.
+    pub fn chains(&self) -> &Chains {
+        &self.chains
     }
 
     /// Adds a flow. `now` is in nanoseconds of a monotonic clock.
@@ -208,6 +237,7 @@ impl Steering {
         change.cookie = flow.id;
         change.instructions = Instructions::output(match flow.output {
             FlowOutput::Port(PortKey(key)) => Output::Port(key.into()),
+            FlowOutput::Chain(chain) => Output::Chain(chain.into()),
             FlowOutput::Normal => Output::Normal,
             FlowOutput::Flood => Output::Flood,
             FlowOutput::Drop => Output::Drop,
@@ -255,6 +285,7 @@ impl Steering {
     pub fn expire_flows(&mut self, now: u64, limit: usize) -> Vec<EndedFlow> {
         let time = Duration::from_nanos(now);
         let mut ended = Vec::new();
+        self.chains.expire(now);
         for _ in 0..limit {
             let Some(&(_, id)) = self.deadlines.first().filter(|(deadline, _)| *deadline <= now) else {
                 break;
@@ -287,7 +318,8 @@ impl Steering {
     pub fn next_deadline(&self) -> Option<u64> {
         let entries =
             self.pipeline.next_deadline().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        self.deadlines.first().map(|(deadline, _)| *deadline).into_iter().chain(entries).min()
+        let flows = self.deadlines.first().map(|(deadline, _)| *deadline);
+        [flows, entries, self.chains.next_deadline()].into_iter().flatten().min()
     }
 
     /// Notes when the timeouts of a flow are looked at next, which was last used at `used`.
@@ -340,33 +372,91 @@ impl Steering {
     }
 }
 
-impl Forward for Steering {
-    /// What [`FlowOutput::Normal`] does.
-    fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
-        self.bridge.decide(destination, source, from, now)
-    }
+/// A frame that enters a chain, or goes to an instance of a service.
+#[derive(Clone, Copy, Default)]
+struct Entering {
+    /// Its place in the batch.
+    at: usize,
+    /// The hash of its flow.
+    hash: u64,
+    into: Into,
+}
 
-    fn reads_headers(&self) -> bool {
-        true
-    }
+/// What a frame enters.
+#[derive(Clone, Copy, Default)]
+enum Into {
+    /// The chain that the service of the frame's function has one place in.
+    #[default]
+    Home,
+    Chain(u16),
+    Service(u16),
+}
 
-    fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
-        let Self {
-            bridge,
-            pipeline,
-            cache,
-            fragments,
-            ports,
-            keys,
-            arrivals,
-            places,
-            controllers,
-            pending,
-            ..
-        } = self;
+/// The decision for a step of a chain. Where there is nothing to look up any more, the frame matches no flow.
+#[inline(always)]
+fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
+    match step {
+        Step::To(key, tag) => match ports.get(usize::from(key.0)).copied().flatten() {
+            Some(port) if tag != 0 => Decision::ToFunction(port, tag),
+            Some(port) => Decision::To(port),
+            None => Decision::Drop,
+        },
+        Step::Lose(reason) => Decision::Lose(reason),
+        Step::LookUp | Step::Service(_) => Decision::FlowMiss,
+    }
+}
+
+impl Steering {
+    /// Decides where frames go that a function sent, as far as nothing has to be looked up. Returns the number of the others,
+    /// whose keys are in `arrivals`.
+    fn follow_chains(
+        &mut self,
+        role: Role,
+        heads: &[FrameHead<'_>],
+        ingress: &Ingress,
+        now: u64,
+        decisions: &mut [Decision],
+    ) -> usize {
+        let Self { chains, fragments, ports, arrivals, places, flow_seed, .. } = self;
         let time = Duration::from_nanos(now);
-        let key = keys.get(usize::from(from.0)).copied().flatten();
-        let ingress = Ingress { port: key.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
+        heads.iter().for_each(|frame| chains.prefetch(frame.mark));
+        let mut count = 0;
+        for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
+            let step = chains.follow(role, frame.mark, frame.length, now);
+            if !matches!(step, Step::LookUp | Step::Service(_)) {
+                *decision = decided(step, ports);
+                continue;
+            }
+            let (Some(arrival), Some(place)) = (arrivals.get_mut(count), places.get_mut(count)) else {
+                break;
+            };
+            if let Some(fragment) = arrival.key.read(frame.head, ingress) {
+                fragments.resolve(&mut arrival.key, fragment, time);
+            }
+            if let Step::Service(service) = step {
+                let hash = arrival.key.flow_hash(*flow_seed);
+                *decision = decided(chains.enter_service(service, hash, frame.length, now), ports);
+                continue;
+            }
+            arrival.length = frame.length as u32;
+            *place = at;
+            count += 1;
+        }
+        count
+    }
+
+    /// Learns the addresses of frames that did not come from a function. Returns the number of those that are allowed, whose keys
+    /// are in `arrivals`.
+    fn learn_sources(
+        &mut self,
+        heads: &[FrameHead<'_>],
+        from: PortId,
+        ingress: &Ingress,
+        now: u64,
+        decisions: &mut [Decision],
+    ) -> usize {
+        let Self { bridge, fragments, arrivals, places, .. } = self;
+        let time = Duration::from_nanos(now);
         let mut last = None;
         let mut count = 0;
         for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
@@ -385,27 +475,72 @@ impl Forward for Steering {
             let (Some(arrival), Some(place)) = (arrivals.get_mut(count), places.get_mut(count)) else {
                 break;
             };
-            if let Some(fragment) = arrival.key.read(frame.head, &ingress) {
+            if let Some(fragment) = arrival.key.read(frame.head, ingress) {
                 fragments.resolve(&mut arrival.key, fragment, time);
             }
             arrival.length = frame.length as u32;
             *place = at;
             count += 1;
         }
+        count
+    }
+}
+
+impl Forward for Steering {
+    /// What [`FlowOutput::Normal`] does.
+    fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
+        self.bridge.decide(destination, source, from, now)
+    }
+
+    fn reads_headers(&self) -> bool {
+        true
+    }
+
+    fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
+        let time = Duration::from_nanos(now);
+        let key = self.key(from);
+        let role = key.and_then(|key| self.chains.role(key));
+        let ingress = Ingress { port: key.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
+        let count = match role {
+            Some(role) => self.follow_chains(role, heads, &ingress, now, decisions),
+            None => self.learn_sources(heads, from, &ingress, now, decisions),
+        };
+        let Self { bridge, pipeline, cache, ports, arrivals, places, controllers, pending, chains, .. } =
+            self;
         let arrivals = arrivals.get(..count).unwrap_or_default();
+        let mut entering = [Entering::default(); MAX_HEADS];
+        let mut entering_count = 0;
         let paths = cache.look_up(pipeline, arrivals, time);
         for ((id, arrival), at) in paths.iter().zip(arrivals).zip(places) {
             let at = usize::from(*at);
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
             let Some(path) = pipeline.path(*id) else { continue };
+            let mut enter = |into: Into| {
+                let hash = arrival.key.flow_hash(self.flow_seed);
+                if let Into::Chain(chain) = into {
+                    chains.prefetch_chain(chain, hash);
+                }
+                if let Some(entry) = entering.get_mut(entering_count) {
+                    *entry = Entering { at, hash, into };
+                    entering_count += 1;
+                }
+                // Decided below, when the prefetched memory is there.
+                Decision::FlowMiss
+            };
             *decision = match path.operations() {
                 [Operation::Action(Action::Output(output))] if is_simple(*output) => match output {
                     Output::Port(key) => port(*key).map_or(Decision::Drop, Decision::To),
+                    Output::Chain(chain) => enter(Into::Chain(*chain as u16)),
+                    Output::Service(service) => enter(Into::Service(*service as u16)),
                     Output::Normal => bridge.route(address(frame.head, 0), from, now),
                     Output::Flood => Decision::Flood,
                     _ => Decision::FlowDrop,
                 },
+                [] if path.is_miss() && role.is_some() => enter(Into::Home),
+                [] if path.is_miss() && key.is_some_and(|key| chains.default_chain(key).is_some()) => key
+                    .and_then(|key| chains.default_chain(key))
+                    .map_or(Decision::FlowMiss, |chain| enter(Into::Chain(chain))),
                 [] if path.is_miss() && controllers.is_standalone() => {
                     bridge.route(address(frame.head, 0), from, now)
                 }
@@ -416,6 +551,18 @@ impl Forward for Steering {
                     Decision::Perform
                 }
             };
+        }
+        for Entering { at, hash, into } in entering.iter().take(entering_count).copied() {
+            let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
+            let step = match (into, role) {
+                (Into::Chain(chain), _) => chains.enter_chain(chain, hash, key, frame.length, now),
+                (Into::Service(service), _) => chains.enter_service(service, hash, frame.length, now),
+                (Into::Home, Some(role)) => {
+                    chains.continue_at_home(role, hash, frame.length, now).unwrap_or(Step::LookUp)
+                }
+                (Into::Home, None) => Step::LookUp,
+            };
+            *decision = decided(step, ports);
         }
     }
 
@@ -438,13 +585,34 @@ impl Forward for Steering {
 
     fn flush_port(&mut self, port: PortId) {
         self.bridge.flush_port(port);
+        if let Some(key) = self.key(port) {
+            self.chains.set_port_up(key, false);
+        }
+    }
+
+    fn resume_port(&mut self, port: PortId) {
+        if let Some(key) = self.key(port) {
+            self.chains.set_port_up(key, true);
+        }
+    }
+
+    fn count_lost(&mut self, tag: u64) {
+        self.chains.count_lost(tag);
     }
 }
 
 /// Whether a frame with only this output needs no copy.
 #[inline(always)]
 fn is_simple(output: Output) -> bool {
-    matches!(output, Output::Port(_) | Output::Normal | Output::Flood | Output::Drop)
+    matches!(
+        output,
+        Output::Port(_)
+            | Output::Chain(_)
+            | Output::Service(_)
+            | Output::Normal
+            | Output::Flood
+            | Output::Drop
+    )
 }
 
 /// The address at an offset of a frame with an Ethernet header.

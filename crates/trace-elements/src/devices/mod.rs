@@ -10,8 +10,13 @@ mod opening;
 mod rawsocket;
 mod socket;
 mod socketaddresses;
+mod steered;
 mod todevice;
 mod tohost;
+mod tolookup;
+mod tonext;
+mod toport;
+mod toservice;
 mod transport;
 mod tunnel;
 
@@ -25,6 +30,10 @@ pub use rawsocket::RawSocket;
 pub use socket::Socket;
 pub use todevice::ToDevice;
 pub use tohost::ToHost;
+pub use tolookup::ToLookup;
+pub use tonext::ToNext;
+pub use toport::ToPort;
+pub use toservice::ToService;
 
 element::classes![
     FromDevice,
@@ -36,4 +45,8 @@ element::classes![
     RawSocket,
     Socket,
     McastSocket,
+    ToNext,
+    ToService,
+    ToPort,
+    ToLookup,
 ];

@@ -19,7 +19,8 @@ use packet::Ip4View;
 ///
 /// ## Differences
 ///
-/// It also reads pcapng. MMAP has no effect. The `filepos` handler cannot be written.
+/// It also reads pcapng. MMAP has no effect. The `filepos` handler cannot be written. What `extend_interval` adds to END_AFTER or
+/// INTERVAL also counts if it is written before the first packet, and stays after `reset_timing`.
 /// ```click
 /// FromDump(testdata/mix.pcap, STOP true, FORCE_IP true) -> c :: Counter -> Discard;
 /// ```
@@ -143,7 +144,7 @@ impl Element for FromDump {
             let span: Timestamp = cx
                 .argument(value)
                 .map_err(|_| HandlerError::new("'extend_interval' takes a time interval"))?;
-            dump.end += span;
+            dump.extend(cx, span);
             if dump.has_end_action() {
                 dump.ends = true;
                 dump.playback.set_active(cx, true);
@@ -306,6 +307,18 @@ impl Element for FromDump {
 }
 
 impl FromDump {
+    /// Moves the end, and the argument that says where it is.
+    fn extend(&mut self, cx: &Context, span: Timestamp) {
+        self.end += span;
+        let FromDumpArgs { end, end_after, interval, .. } = &mut self.args;
+        for (keyword, time) in [("END", end), ("END_AFTER", end_after), ("INTERVAL", interval)] {
+            if let Some(time) = time {
+                *time += span;
+                cx.record_argument(None, keyword, &time.to_string());
+            }
+        }
+    }
+
     /// Reads the file header and checks it against the arguments.
     fn open(&mut self) -> Result<(), String> {
         loop {

@@ -1,7 +1,7 @@
 //! The system calls that an agent may make.
 //!
-//! Not among them, on purpose: everything that opens or changes a file; sockets other than TCP's; `bind` and `listen`;
-//! `execve`, `fork` and threads; signals and other processes; and memory that can be executed.
+//! Not among them, on purpose: everything that opens or changes a file; sockets other than TCP's; `execve`, `fork` and
+//! threads; signals and other processes; and memory that can be executed.
 
 use seccomp::{Argument, Filter, FilterError, Program};
 
@@ -17,6 +17,10 @@ const CALLS: &[i64] = &[
     libc::SYS_ppoll,
     // Sockets: that of the fabric, and those to controllers. Their kinds are limited below.
     libc::SYS_connect,
+    // For controllers that connect to the switch.
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept4,
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
     libc::SYS_sendto,
@@ -68,7 +72,7 @@ mod tests {
     use super::*;
     use std::fs::{self, File};
     use std::net::{TcpListener, TcpStream, UdpSocket};
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
     use std::thread;
@@ -80,7 +84,8 @@ mod tests {
     const CASES: &[(&str, bool, fn())] = &[
         ("nothing", true, || ()),
         ("connect to a controller", true, || drop(TcpStream::connect("127.0.0.1:1"))),
-        ("listen", false, || drop(TcpListener::bind("127.0.0.1:0"))),
+        ("listen for controllers", true, || drop(TcpListener::bind("127.0.0.1:0"))),
+        ("listen for other programs", false, || drop(UnixListener::bind("/tmp/clickbox-bound-by-an-agent"))),
         ("send datagrams", false, || drop(UdpSocket::bind("127.0.0.1:0"))),
         ("connect to the launcher", false, || drop(UnixStream::connect("/run/clickbox/launcher.sock"))),
         ("read a file", false, || drop(fs::read("/proc/self/status"))),

@@ -1,13 +1,14 @@
 //! The loop of an agent.
 
+use super::certificates::CertificateFiles;
 use super::error::AgentError;
 use super::filter;
 use super::line::Line;
 use super::remote_switch::RemoteSwitch;
 use crate::error::CommandError;
-use api::ControllerRole;
+use api::{ControllerMethod, ControllerRole};
 use clap::Args;
-use openflow::connections::{ConnectionStatus, Connections, turn};
+use openflow::connections::{Certificates, ConnectionStatus, Connections, Endpoint, Transport, turn};
 use openflow::message::Role;
 use openflow::session::{Agent, AgentLimits};
 use protocol::ChannelError;
@@ -16,6 +17,7 @@ use protocol::launcher::become_agent;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -34,11 +36,13 @@ pub(crate) struct Arguments {
     /// User and group to become.
     #[arg(long, value_name = "UID")]
     user: Option<u32>,
+    #[command(flatten)]
+    certificates: CertificateFiles,
 }
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
-    match serve(arguments.user) {
+    match serve(arguments) {
         // The fabric has ended, or has another agent.
         Err(AgentError::Channel(ChannelError::Closed)) => Ok(ExitCode::SUCCESS),
         result => result.map(|()| ExitCode::SUCCESS).map_err(CommandError::Agent),
@@ -46,8 +50,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 }
 
 /// Serves the controllers of a fabric until the fabric ends.
-fn serve(user: Option<u32>) -> Result<(), AgentError> {
-    let channel = become_agent(user).map_err(AgentError::Start)?;
+fn serve(arguments: &Arguments) -> Result<(), AgentError> {
+    // The files may be readable only for the user that this process is now.
+    let certificates = arguments.certificates.load().unwrap_or_else(|error| {
+        // The launcher could read them. Controllers without TLS need none.
+        eprintln!("clickbox agent: controllers over TLS can't be reached: {}", api::with_causes(&error));
+        None
+    });
+    let channel = become_agent(arguments.user).map_err(AgentError::Start)?;
     let memory = Rlimit { current: Some(MAX_MEMORY), maximum: Some(MAX_MEMORY) };
     setrlimit(Resource::Data, memory).map_err(AgentError::Limit)?;
     let program = filter::program().map_err(AgentError::Filter)?;
@@ -62,7 +72,7 @@ fn serve(user: Option<u32>) -> Result<(), AgentError> {
         let now = line.borrow().wakes();
         if now != wakes {
             wakes = now;
-            update(&line, &mut switches)?;
+            update(&line, certificates.as_ref(), &mut switches)?;
         }
         let connections = switches.values_mut().map(|controlled| &mut controlled.connections);
         turn(connections, Some(wake.as_fd()), MAX_WAIT).map_err(AgentError::Wait)?;
@@ -85,10 +95,10 @@ struct Controlled {
 }
 
 impl Controlled {
-    fn new(described: AgentSwitch, line: &Rc<RefCell<Line>>) -> Self {
+    fn new(described: AgentSwitch, certificates: Option<&Certificates>, line: &Rc<RefCell<Line>>) -> Self {
         let switch = RemoteSwitch::new(line.clone(), described.number, described.datapath);
-        let connections =
-            Connections::new(Agent::new(switch, AgentLimits::default()), &described.controllers);
+        let agent = Agent::new(switch, AgentLimits::default());
+        let connections = Connections::new(agent, &endpoints(&described), certificates.cloned());
         Self { described, connections, reported: None }
     }
 
@@ -101,6 +111,21 @@ impl Controlled {
             self.reported = Some(summary);
         }
     }
+}
+
+/// Where the controllers of a switch are.
+fn endpoints(switch: &AgentSwitch) -> Vec<Endpoint> {
+    let methods = switch.methods.iter().copied().chain(std::iter::repeat(ControllerMethod::Tcp));
+    let endpoint = |(address, method): (&SocketAddr, ControllerMethod)| Endpoint {
+        transport: match method {
+            ControllerMethod::Tcp => Transport::Tcp,
+            ControllerMethod::Tls => Transport::Tls,
+            ControllerMethod::PassiveTcp => Transport::PassiveTcp,
+            ControllerMethod::PassiveTls => Transport::PassiveTls,
+        },
+        address: *address,
+    };
+    switch.controllers.iter().zip(methods).map(endpoint).collect()
 }
 
 fn state(status: ConnectionStatus) -> ControllerState {
@@ -116,7 +141,11 @@ fn state(status: ConnectionStatus) -> ControllerState {
 }
 
 /// Begins with switches that are new, and forgets those that are gone.
-fn update(line: &Rc<RefCell<Line>>, switches: &mut BTreeMap<u64, Controlled>) -> Result<(), AgentError> {
+fn update(
+    line: &Rc<RefCell<Line>>,
+    certificates: Option<&Certificates>,
+    switches: &mut BTreeMap<u64, Controlled>,
+) -> Result<(), AgentError> {
     let reply = line.borrow_mut().ask(Request::Switches);
     let list = match reply {
         Some(Reply::Switches(list)) => list,
@@ -127,7 +156,7 @@ fn update(line: &Rc<RefCell<Line>>, switches: &mut BTreeMap<u64, Controlled>) ->
         list.iter().any(|switch| switch.number == *number && *switch == known.described)
     });
     for switch in list {
-        switches.entry(switch.number).or_insert_with(|| Controlled::new(switch, line));
+        switches.entry(switch.number).or_insert_with(|| Controlled::new(switch, certificates, line));
     }
     Ok(())
 }

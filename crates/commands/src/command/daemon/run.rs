@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::paths::{default_store, launcher_socket};
 use super::share::FabricShare;
 use super::stop;
+use crate::command::agent::CertificateFiles;
 use crate::components;
 use crate::error::{CommandError, FileError, FolderPurpose};
 use crate::output;
@@ -65,6 +66,8 @@ pub(crate) struct Arguments {
     /// Do not start a launcher: a service manager does. Requests that need one fail until it listens.
     #[arg(long, requires = "launcher")]
     expect_launcher: bool,
+    #[command(flatten)]
+    certificates: CertificateFiles,
     /// Give each owner of boxes and switches a fabric, a process of its own. If it crashes, only this owner's boxes are
     /// away. It costs processor time: fabrics that share a processor sleep when they are idle, and boxes at another owner's
     /// switch reach it through a copy.
@@ -219,10 +222,11 @@ fn connector(
     if arguments.expect_launcher {
         return LauncherConnector::new(path, None).map_err(CommandError::Starter);
     }
+    arguments.certificates.load().map_err(CommandError::Certificates)?;
     let program = std::env::current_exe().map_err(CommandError::OwnProgram)?;
     let mut command = Command::new(program);
     command.args(["launcher", "--on-request", "--detached", "--socket"]).arg(&path);
-    command.arg(format!("--workers={}", arguments.workers));
+    command.arg(format!("--workers={}", arguments.workers)).args(arguments.certificates.arguments());
     let shares = arguments.fabric_shares.iter().map(|of| (of.owner.clone(), of.share.clone())).collect();
     let connector = LauncherConnector::new(path, Some(command)).map_err(CommandError::Starter)?;
     Ok(connector.with_shares(shares))

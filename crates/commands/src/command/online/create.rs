@@ -9,7 +9,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::box_options::{BoxOptions, port};
 use crate::error::CommandError;
-use crate::online::{self, ConfigBundle, Connection, Uploads};
+use crate::online::{self, ConfigBundle, Connection, Image, Uploads};
 use crate::output;
 use crate::source::SourceText;
 
@@ -25,9 +25,13 @@ use crate::source::SourceText;
 pub(crate) struct Arguments {
     /// Name of the box.
     name: BoxName,
-    /// Configuration file, or `-` for standard input.
-    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    configuration: String,
+    /// Configuration file, or `-` for standard input. Without it, the image's own configuration.
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, required_unless_present = "image")]
+    configuration: Option<String>,
+    /// Image that the box runs in place of the built-in one: a file, or the digest of an image that another box runs.
+    /// `clickbox function build` makes one.
+    #[arg(long, value_name = "FILE|DIGEST", value_hint = clap::ValueHint::FilePath)]
+    image: Option<String>,
     /// Add a port and attach it to a switch, to a pipe (pipe:NAME), or to nothing (-). Settings may follow, as in
     /// lan,mac=02:00:00:00:00:01: mac, the port's Ethernet address; bind-ip, an IP address or prefix that the box may send
     /// from (may be repeated); transparent, which lets the box send from any Ethernet address, as bridges do; max-frames,
@@ -54,7 +58,12 @@ pub(crate) struct Arguments {
 
 /// Runs the command. Leaves the configuration's text in `texts` for diagnostics.
 pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
-    let bundle = ConfigBundle::read(&arguments.configuration, Path::new(""), &arguments.options.files())?;
+    let files = arguments.options.files();
+    let bundle = match &arguments.configuration {
+        Some(path) => ConfigBundle::read(path, Path::new(""), &files)?,
+        None => ConfigBundle::of_image(arguments.name.as_str(), &files)?,
+    };
+    let image = arguments.image.as_ref().map(|text| Image::read(text, Path::new(""))).transpose()?;
     let mut request = CreateBox {
         ports: arguments.attach.clone(),
         owner: arguments.owner.clone(),
@@ -62,7 +71,8 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
     };
     texts.push(bundle.text);
     let client = arguments.daemon.client()?;
-    let uploads = Uploads::new(&client, &mut request)?;
+    let mut uploads = Uploads::new(&client, &mut request)?;
+    request.image = image.map(|image| image.upload(&mut uploads)).transpose()?;
     let detail = client.send(&operation::CREATE_BOX, &[], &request)?;
     uploads.installed();
     let warnings: Vec<_> =

@@ -13,7 +13,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::box_options::{BoxOptions, port};
 use crate::error::CommandError;
 use crate::number_format::{count, grouped};
-use crate::online::{self, Column, ConfigBundle, Connection, Table, Uploads};
+use crate::online::{self, Column, ConfigBundle, Connection, Image, Table, Uploads};
 use crate::output;
 use crate::source::SourceText;
 
@@ -67,9 +67,12 @@ enum ServiceCommand {
 struct Create {
     /// Name of the service.
     name: ServiceName,
-    /// Configuration file, or `-` for standard input.
-    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    configuration: String,
+    /// Configuration file, or `-` for standard input. Without it, the image's own configuration.
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, required_unless_present = "image")]
+    configuration: Option<String>,
+    /// Image that the instances run in place of the built-in one: a file, or the digest of an image that another box runs.
+    #[arg(long, value_name = "FILE|DIGEST", value_hint = clap::ValueHint::FilePath)]
+    image: Option<String>,
     /// Steering switch of the service. Default: the only one.
     #[arg(long, value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     switch: Option<SwitchName>,
@@ -242,7 +245,12 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
 }
 
 fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandError> {
-    let bundle = ConfigBundle::read(&create.configuration, Path::new(""), &create.options.files())?;
+    let files = create.options.files();
+    let bundle = match &create.configuration {
+        Some(path) => ConfigBundle::read(path, Path::new(""), &files)?,
+        None => ConfigBundle::of_image(create.name.as_str(), &files)?,
+    };
+    let image = create.image.as_ref().map(|text| Image::read(text, Path::new(""))).transpose()?;
     let client = create.daemon.client()?;
     // The daemon gives instances their names.
     let instance = bundle.create(create.name.as_str().parse().map_err(CommandError::UserName)?);
@@ -255,7 +263,8 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
         may_send_to: create.may_send_to.iter().cloned().collect(),
     };
     texts.push(bundle.text);
-    let uploads = Uploads::new(&client, &mut request)?;
+    let mut uploads = Uploads::new(&client, &mut request)?;
+    request.instance.image = image.map(|image| image.upload(&mut uploads)).transpose()?;
     let status = client.send(&operation::CREATE_SERVICE, &[], &request)?;
     uploads.installed();
     report(&status, create.json);

@@ -111,6 +111,9 @@ fn text(detail: &BoxDetail) -> String {
     if let Some(service) = &status.service {
         line("service", service.to_string());
     }
+    if let Some(image) = &detail.image {
+        line("image", image.to_string());
+    }
     line("created", format!("{} ({} ago)", status.created, online::ago(status.created)));
     if let Some(started) = status.started {
         let boot = status.boot_ms.map_or(String::new(), |time| format!(", in {time:.2} ms"));
@@ -185,9 +188,11 @@ fn drift_text(detail: &BoxDetail) -> String {
         let _ = writeln!(text, "{name:<16}{value}");
     };
     let what = count(detail.writes.len() as u64 + detail.omitted_writes, "handler write");
-    let fate = match detail.keep_writes {
-        true => "repeated after each start",
-        false => "lost at the next start",
+    let own = detail.writes.iter().filter(|write| write.is_own()).count();
+    let fate = match (detail.keep_writes, own) {
+        (false, _) => "lost at the next start",
+        (true, 0) => "repeated after each start",
+        (true, _) => "repeated after each start, but for those of the box itself",
     };
     line("drift", format!("{what} that the definition does not have, {fate}"));
     if detail.omitted_writes > 0 {

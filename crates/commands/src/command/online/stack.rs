@@ -1,5 +1,6 @@
 //! `clickbox up`, `diff`, `export`, `confirm`, `rollback`, `down`, `stacks`: boxes and switches defined in one file.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,22 +8,25 @@ use std::time::Duration;
 use api::client::Receive;
 use api::operation::{self, Nothing, Operation};
 use api::{
-    ApplyQuery, BoxName, ChangeAction, Changes, ConfigurationText, CreateBox, CreateService, RecordedWrite,
-    RemoveQuery, StackName, Subject,
+    ApplyQuery, BoxName, ChangeAction, Changes, ConfigurationText, CreateBox, CreateService, ImageDigest,
+    RecordedWrite, RemoveQuery, Stack, StackName, Subject,
 };
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use similar::TextDiff;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, FileError};
 use crate::number_format::count;
-use crate::online::{self, Column, Connection, StackFile, Table, Uploads};
+use crate::online::{self, Client, Column, Connection, StackFile, Table, Uploads};
 use crate::output;
 use crate::source::SourceText;
 use crate::value::ValueError;
 
 /// The stack file when none is named.
 const DEFAULT_FILE: &str = "stack.toml";
+
+/// The digits of an image's digest in the name of its file.
+const IMAGE_NAME_DIGITS: usize = 12;
 
 /// The time after which the difference between two texts need not be the shortest.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
@@ -104,6 +108,10 @@ pub(crate) struct Export {
     /// Name of the stack. Without it, the only stack.
     #[arg(value_name = "STACK", add = ArgValueCompleter::new(online::stacks))]
     name: Option<StackName>,
+    /// Save the images of boxes in this folder, and name these files in the stack file. Otherwise it has their digests, which
+    /// only this daemon knows.
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath, conflicts_with = "json")]
+    images: Option<PathBuf>,
     /// Print JSON: the definition, as the API has it.
     #[arg(long)]
     json: bool,
@@ -142,11 +150,13 @@ pub(crate) struct List {
 pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let FileArguments { file, json, daemon } = &arguments.what;
     let mut file = StackFile::read(file)?;
-    *texts = file.texts;
+    *texts = std::mem::take(&mut file.texts);
     let query = ApplyQuery { confirm_within: arguments.confirm_within, force: arguments.force };
-    let name = file.name.as_str();
+    let name = file.name.clone();
+    let name = name.as_str();
     let client = daemon.client()?;
-    let uploads = Uploads::new(&client, &mut file.stack)?;
+    let mut uploads = Uploads::new(&client, &mut file.stack)?;
+    file.upload_images(&mut uploads)?;
     let changes = client.call(&operation::APPLY_STACK, &[name], &query, &file.stack)?;
     uploads.installed();
     print(&changes, *json, "nothing to change");
@@ -243,6 +253,27 @@ fn text_difference(subject: &Subject, wanted: &CreateBox, there: &ConfigurationT
     online::lines(&diff.unified_diff().header(&before, after).to_string())
 }
 
+/// Saves the images of a stack, and returns the path of each.
+fn save_images(
+    client: &Client,
+    folder: &Path,
+    stack: &Stack,
+) -> Result<BTreeMap<ImageDigest, String>, CommandError> {
+    let mut paths = BTreeMap::new();
+    let instances = stack.services.iter().map(|service| &service.instance);
+    for digest in stack.boxes.iter().chain(instances).filter_map(CreateBox::image_digest) {
+        let text = digest.to_string();
+        let (_, digits) = text.split_once(':').unwrap_or_default();
+        let path = folder.join(format!("{}.image", digits.get(..IMAGE_NAME_DIGITS).unwrap_or(digits)));
+        let failed = |error| CommandError::Write(FileError::new(&path, error));
+        let mut contents = client.call(&operation::IMAGE, &[&text], &Nothing, &())?;
+        let mut file = std::fs::File::create(&path).map_err(failed)?;
+        std::io::copy(&mut contents, &mut file).map_err(failed)?;
+        paths.insert(*digest, path.display().to_string());
+    }
+    Ok(paths)
+}
+
 /// Runs `export`.
 pub(super) fn export(arguments: &Export) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
@@ -270,7 +301,11 @@ pub(super) fn export(arguments: &Export) -> Result<ExitCode, CommandError> {
         output::json(&stack);
     } else {
         let comments: String = notices.lines().map(|line| format!("# {line}\n")).collect();
-        output::text(&(comments + &online::exported(&name, stack)?));
+        let images = match &arguments.images {
+            Some(folder) => save_images(&client, folder, &stack)?,
+            None => BTreeMap::new(),
+        };
+        output::text(&(comments + &online::exported(&name, stack, &images)?));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -83,7 +83,8 @@ struct Create {
     /// How the switch finds the output port of a frame.
     #[arg(long, value_enum, default_value_t)]
     mode: Mode,
-    /// OpenFlow controller that a steering switch connects to: `tcp:ADDRESS:PORT`. May be repeated.
+    /// OpenFlow controller that a steering switch connects to, `tcp:ADDRESS:PORT` or `tls:ADDRESS:PORT`, or where it listens
+    /// for controllers, `ptcp:PORT:ADDRESS` or `ptls:PORT:ADDRESS`. May be repeated.
     #[arg(long = "controller", value_name = "ADDRESS")]
     controllers: Vec<ControllerAddress>,
     /// What a switch with controllers does while none is connected [default: secure]

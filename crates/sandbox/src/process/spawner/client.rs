@@ -50,6 +50,7 @@ impl Spawner {
     ) -> Result<Self, HostError> {
         let failed = |cause| SystemError { action: "start the process spawner", cause };
         let image = image.try_clone().map_err(failed)?;
+        let image_filter = filter::image_program()?;
         let (starts, orders) = mpsc::channel::<Sender<Started>>();
         let run = move || {
             // The last one: its end ends the boxes that it has created.
@@ -58,10 +59,12 @@ impl Spawner {
                 drop(helper.take());
                 let started = match &forker {
                     Some(forker) => forker.start(image.as_fd()),
-                    None => Helper::start(image.as_fd(), filter.as_ref()).map(|(started, link)| {
-                        helper = Some(started);
-                        link
-                    }),
+                    None => {
+                        Helper::start(image.as_fd(), filter.as_ref(), &image_filter).map(|(started, link)| {
+                            helper = Some(started);
+                            link
+                        })
+                    }
                 };
                 let started = started.map(Arc::new);
                 // If the receiver is gone, the host is being dropped.

@@ -1,6 +1,7 @@
 //! The last steps of the helper's children: from clone to the box image.
 
 use crate::process::spawner::capabilities;
+use crate::process::spawner::filter::HelperFilter;
 use crate::process::spawner::step::{Failure, Step, errno};
 use boundary::exit::{
     MAILBOX_EVENT_DESCRIPTOR, POOL_DESCRIPTOR, REGION_DESCRIPTOR, SNAPSHOT_DESCRIPTOR, WAKE_EVENT_DESCRIPTOR,
@@ -58,8 +59,10 @@ static SCHEDULING: Scheduling = Scheduling {
 
 /// The child's inputs, and where it stores its failure. The child shares this memory until it executes the image.
 /// Descriptors that it does not get are -1.
-pub(super) struct ChildSetup {
+pub(super) struct ChildSetup<'a> {
     pub(super) image: RawFd,
+    /// Installed before the image is executed, if that need not confine itself.
+    pub(super) filter: Option<&'a HelperFilter>,
     pub(super) region: RawFd,
     pub(super) mailbox_event: RawFd,
     pub(super) wake_event: RawFd,
@@ -75,7 +78,7 @@ pub(super) struct ChildSetup {
 }
 
 /// Creates a process that runs the image. Returns its id and its pidfd, or the step that failed and the error's number.
-pub(super) fn spawn(setup: &mut ChildSetup, stack: &mut [u8]) -> Result<(i32, RawFd), Failure> {
+pub(super) fn spawn(setup: &mut ChildSetup<'_>, stack: &mut [u8]) -> Result<(i32, RawFd), Failure> {
     let (namespaces, setup_pointer) = (setup.namespaces, (&raw mut *setup).cast());
     // SAFETY: `child` gets the setup that it expects.
     let created = unsafe { clone(child, setup_pointer, stack, namespaces) };
@@ -138,14 +141,14 @@ unsafe fn clone(
 
 extern "C" fn child(setup: *mut c_void) -> i32 {
     // SAFETY: `spawn` passes its setup, and waits.
-    let setup = unsafe { &mut *setup.cast::<ChildSetup>() };
+    let setup = unsafe { &mut *setup.cast::<ChildSetup<'_>>() };
     setup.failed = Some(execute(setup));
     // SAFETY: ends a process that shares its parent's memory, without running destructors.
     unsafe { libc::_exit(1) }
 }
 
 /// The steps to the image. It returns only on failure: the step, and the error's number.
-fn execute(setup: &ChildSetup) -> Failure {
+fn execute(setup: &ChildSetup<'_>) -> Failure {
     let steps = || {
         // SAFETY: plain system calls on open descriptors, with pointers to live memory.
         unsafe {
@@ -198,6 +201,9 @@ fn execute(setup: &ChildSetup) -> Failure {
             // A kernel without custom slices refuses or ignores it; boxes then wait longer for each other.
             libc::syscall(libc::SYS_sched_setattr, 0, &raw const SCHEDULING, 0);
             Step::NoNewPrivileges.check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            if let Some(filter) = setup.filter {
+                filter.install().map_err(|errno| (Step::FilterCalls, errno))?;
+            }
             let arguments = [c"box".as_ptr(), null()];
             let environment = [null::<libc::c_char>()];
             let path = c"".as_ptr();

@@ -6,6 +6,7 @@
 
 use crate::error::SetupError;
 use crate::process::spawner::step::errno;
+use boundary::exit::{MAILBOX_EVENT_DESCRIPTOR, SNAPSHOT_DESCRIPTOR, WAKE_EVENT_DESCRIPTOR};
 use seccomp::{Argument, Filter, FilterError, Program};
 
 /// Calls without conditions.
@@ -76,6 +77,40 @@ fn build() -> Result<Program, FilterError> {
         filter = filter.allow_if(call, &[Argument::has(2, libc::PROT_EXEC as u32, 0)])?;
     }
     filter.compile()
+}
+
+/// The filter of a process with an image of a user, whose first steps nobody vouches for. It has the calls of an image that
+/// confines itself, and no others: memory without the right to execute it, the snapshot, signals, and the narrower filter;
+/// then waiting, and the two events.
+pub(super) fn image_program() -> Result<Program, SetupError> {
+    build_for_image().map_err(SetupError::SpawnerFilter)
+}
+
+fn build_for_image() -> Result<Program, FilterError> {
+    let first = |descriptor: i32| [Argument::is(0, descriptor as u32)];
+    Filter::default()
+        .allow(&[
+            libc::SYS_rt_sigaction,
+            libc::SYS_sigaltstack,
+            libc::SYS_close_range,
+            libc::SYS_restart_syscall,
+            libc::SYS_sched_yield,
+            libc::SYS_exit_group,
+        ])
+        // The image itself.
+        .allow_if(libc::SYS_execveat, &[Argument::is(4, libc::AT_EMPTY_PATH as u32)])?
+        .allow_if(libc::SYS_mmap, &[Argument::has(2, libc::PROT_EXEC as u32, 0)])?
+        .allow_if(libc::SYS_pread64, &first(SNAPSHOT_DESCRIPTOR))?
+        .allow_if(
+            libc::SYS_prctl,
+            &[Argument::is(0, libc::PR_SET_PDEATHSIG as u32), Argument::is(1, libc::SIGKILL as u32)],
+        )?
+        .allow_if(libc::SYS_prctl, &[Argument::is(0, libc::PR_SET_NO_NEW_PRIVS as u32)])?
+        .allow_if(libc::SYS_seccomp, &[Argument::is(0, libc::SECCOMP_SET_MODE_FILTER), Argument::is(1, 0)])?
+        .allow_if(libc::SYS_futex, &[Argument::is(1, libc::FUTEX_WAIT as u32)])?
+        .allow_if(libc::SYS_write, &first(WAKE_EVENT_DESCRIPTOR))?
+        .allow_if(libc::SYS_write, &first(MAILBOX_EVENT_DESCRIPTOR))?
+        .compile()
 }
 
 /// A filter as a helper keeps it, without other memory.

@@ -126,12 +126,12 @@ fn run(socket: &OwnedFd, parent: libc::pid_t) -> ! {
 }
 
 fn serve() {
-    let Ok(filter) = filter::program() else { return };
+    let (Ok(filter), Ok(image_filter)) = (filter::program(), filter::image_program()) else { return };
     let mut helper = None;
     while let Ok(Some(received)) = receive(SOCKET) {
         let Some(image) = owned(&received) else { return };
         drop(helper.take());
-        let sent = match Helper::start(image.as_fd(), Some(&filter)) {
+        let sent = match Helper::start(image.as_fd(), Some(&filter), &image_filter) {
             Ok((started, link)) => {
                 helper = Some(started);
                 let (socket, isolation) = link.into_parts();

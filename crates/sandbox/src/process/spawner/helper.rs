@@ -34,6 +34,8 @@ pub(super) struct HelperSetup {
     pub(super) namespaces: i32,
     /// The system calls that it may make when it has entered its isolation.
     pub(super) filter: HelperFilter,
+    /// Those that a child may make which executes an image of a user.
+    pub(super) image_filter: HelperFilter,
 }
 
 /// Serves the host until its end of the socket closes. All signals are blocked.
@@ -45,7 +47,7 @@ pub(super) fn run(setup: &HelperSetup) -> ! {
         && let Some(stack) = new_stack()
         && let Ok(namespaces) = enter(setup, &score, stack)
     {
-        serve(stack, &score, namespaces);
+        serve(stack, &score, namespaces, &setup.image_filter);
     }
     // SAFETY: ends the process without running the host's destructors.
     unsafe { libc::_exit(1) }
@@ -104,7 +106,7 @@ fn enter(setup: &HelperSetup, score: &OomScore, stack: &mut [u8]) -> Result<i32,
     Ok(namespaces)
 }
 
-fn serve(stack: &mut [u8], score: &OomScore, namespaces: i32) {
+fn serve(stack: &mut [u8], score: &OomScore, namespaces: i32, filter: &HelperFilter) {
     let mut stops = Stops::new();
     loop {
         if !stops.is_empty() && !wait(&mut stops) {
@@ -117,7 +119,7 @@ fn serve(stack: &mut [u8], score: &OomScore, namespaces: i32) {
             Some(Order::Spawn { .. }) if received.truncated => {
                 reply(Reply::Failed { step: Step::ReceiveDescriptors, errno: libc::EMFILE })
             }
-            Some(Order::Spawn { .. }) => spawn(&received, stack, score, namespaces),
+            Some(Order::Spawn { .. }) => spawn(&received, stack, score, namespaces, filter),
             Some(Order::Reap { process }) => {
                 stops.forget(process);
                 reply(reap(process, libc::WNOHANG))
@@ -167,7 +169,13 @@ fn wait(stops: &mut Stops) -> bool {
 }
 
 /// Creates a process from a message's descriptors. It replies with the process.
-fn spawn(received: &Received, stack: &mut [u8], score: &OomScore, namespaces: i32) -> Result<(), i32> {
+fn spawn(
+    received: &Received,
+    stack: &mut [u8],
+    score: &OomScore,
+    namespaces: i32,
+    filter: &HelperFilter,
+) -> Result<(), i32> {
     let Some(Order::Spawn { optional, address_space }) = Order::decode(received.words) else {
         return Err(libc::EPROTO);
     };
@@ -177,6 +185,7 @@ fn spawn(received: &Received, stack: &mut [u8], score: &OomScore, namespaces: i3
     let own = unsafe { libc::getpid() };
     let mut setup = ChildSetup {
         image: IMAGE,
+        filter: None,
         region: next(true),
         mailbox_event: next(true),
         wake_event: next(optional.wake_event),
@@ -187,6 +196,9 @@ fn spawn(received: &Received, stack: &mut [u8], score: &OomScore, namespaces: i3
         parent: own,
         failed: None,
     };
+    if optional.image {
+        (setup.image, setup.filter) = (next(true), Some(filter));
+    }
     // Where it is refused, the layer is known to be missing.
     let _ = score.raise();
     let spawned = exec::spawn(&mut setup, stack);

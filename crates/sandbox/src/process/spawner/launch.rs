@@ -38,16 +38,25 @@ pub(super) struct Process {
 
 impl Helper {
     /// Forks a helper, with a filter unless that is tested. The thread must live as long as the helper is needed: the kernel kills it when the thread ends.
-    pub(super) fn start(image: BorrowedFd<'_>, filter: Option<&Program>) -> Result<(Self, Link), SetupError> {
+    /// Without a filter of the helper, the filter of images stays.
+    pub(super) fn start(
+        image: BorrowedFd<'_>,
+        filter: Option<&Program>,
+        image_filter: &Program,
+    ) -> Result<(Self, Link), SetupError> {
         let (host, child) = socket_pair()?;
         let capabilities = effective_capabilities();
         let is_privileged = capabilities & ENTERS == ENTERS;
         let mut missing = Vec::new();
         let own_user = if is_privileged { 0 } else { libc::CLONE_NEWUSER };
         let namespaces = libc::CLONE_NEWPID | own_user;
-        let filter = HelperFilter::new(filter)?;
-        let mut setup =
-            HelperSetup { socket: child.as_raw_fd(), image: image.as_raw_fd(), namespaces, filter };
+        let mut setup = HelperSetup {
+            socket: child.as_raw_fd(),
+            image: image.as_raw_fd(),
+            namespaces,
+            filter: HelperFilter::new(filter)?,
+            image_filter: HelperFilter::new(Some(image_filter))?,
+        };
         let process = match fork(&setup) {
             Ok(process) => process,
             Err(error) => {

@@ -36,6 +36,8 @@ const LAYERS_OF_HELPER: [Layer; LAYERS] = [
 
 /// What a new process is created from.
 pub(crate) struct SpawnRequest<'a> {
+    /// The image that it executes, which is not trusted. `None`: that of the host.
+    pub(crate) image: Option<BorrowedFd<'a>>,
     pub(crate) region: BorrowedFd<'a>,
     pub(crate) mailbox_event: BorrowedFd<'a>,
     pub(crate) wake_event: Option<BorrowedFd<'a>>,
@@ -152,12 +154,15 @@ impl Link {
 
     /// Creates a process. Returns its id as the helper sees it, and its pidfd.
     pub(super) fn spawn(&self, request: &SpawnRequest<'_>) -> Result<(i32, OwnedFd), SetupError> {
-        let SpawnRequest { region, mailbox_event, wake_event, snapshot, pool, address_space } = request;
+        let SpawnRequest { image, region, mailbox_event, wake_event, snapshot, pool, address_space } =
+            request;
         let address_space = *address_space;
-        let optional =
-            Optional { wake_event: wake_event.is_some(), snapshot: snapshot.is_some(), pool: pool.is_some() };
-        let all = [Some(region), Some(mailbox_event), wake_event.as_ref(), snapshot.as_ref(), pool.as_ref()];
-        let descriptors: Vec<RawFd> = all.into_iter().flatten().map(AsRawFd::as_raw_fd).collect();
+        let choices = [wake_event, snapshot, pool, image];
+        let [wake_event, snapshot, pool, image] = choices.map(Option::is_some);
+        let optional = Optional { wake_event, snapshot, pool, image };
+        let chosen = choices.into_iter().map(Option::as_ref);
+        let all = [Some(region), Some(mailbox_event)].into_iter().chain(chosen);
+        let descriptors: Vec<RawFd> = all.flatten().map(AsRawFd::as_raw_fd).collect();
         match self.order(Order::Spawn { optional, address_space }, &descriptors)? {
             (Reply::Spawned { process }, Some(descriptor), _) => Ok((process, descriptor)),
             (Reply::Spawned { process }, None, _) => {

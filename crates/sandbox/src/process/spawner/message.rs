@@ -12,8 +12,8 @@ pub(super) const LAYERS: usize = 10;
 /// The result of each layer: the step that failed and the error number.
 pub(super) type LayerResults = [Result<(), Failure>; LAYERS];
 
-/// Maximum descriptors of a message: region, mailbox event, wake event, snapshot and pool.
-pub(super) const MAX_DESCRIPTORS: usize = 5;
+/// Maximum descriptors of a message: region, mailbox event, wake event, snapshot, pool and image.
+pub(super) const MAX_DESCRIPTORS: usize = 6;
 
 /// The words of a message.
 pub(super) type Words = [u64; WORDS];
@@ -24,15 +24,20 @@ pub(super) struct Optional {
     pub(super) wake_event: bool,
     pub(super) snapshot: bool,
     pub(super) pool: bool,
+    pub(super) image: bool,
 }
 
 impl Optional {
     fn bits(self) -> u64 {
-        u64::from(self.wake_event) | u64::from(self.snapshot) << 1 | u64::from(self.pool) << 2
+        u64::from(self.wake_event)
+            | u64::from(self.snapshot) << 1
+            | u64::from(self.pool) << 2
+            | u64::from(self.image) << 3
     }
 
     fn from_bits(bits: u64) -> Self {
-        Self { wake_event: bits & 1 != 0, snapshot: bits & 2 != 0, pool: bits & 4 != 0 }
+        let has = |bit: u64| bits & bit != 0;
+        Self { wake_event: has(1), snapshot: has(2), pool: has(4), image: has(8) }
     }
 }
 
@@ -189,7 +194,7 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_they_were_written() {
-        for bits in 0..8 {
+        for bits in 0..16 {
             let order = Order::Spawn { optional: Optional::from_bits(bits), address_space: 7 << 33 };
             assert_eq!(Order::decode(order.encode()), Some(order));
         }

@@ -41,6 +41,7 @@ pub(super) enum Step {
     CloseDescriptors,
     SetLimits,
     NoNewPrivileges,
+    FilterCalls,
     FollowSpawner,
     Reap,
     ReachOthers,
@@ -49,7 +50,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 27] = [
+    const ALL: [Self; 28] = [
         Self::SetOomScore,
         Self::EnterNamespace,
         Self::SeparateMounts,
@@ -72,6 +73,7 @@ impl Step {
         Self::CloseDescriptors,
         Self::SetLimits,
         Self::NoNewPrivileges,
+        Self::FilterCalls,
         Self::FollowSpawner,
         Self::Reap,
         Self::ReachOthers,
@@ -127,6 +129,7 @@ impl Step {
             Self::PassDescriptor => "pass a descriptor",
             Self::CloseDescriptors => "close its descriptors",
             Self::SetLimits => "set its limits",
+            Self::FilterCalls => "restrict its system calls",
             Self::NoNewPrivileges => "give up new privileges",
             Self::FollowSpawner => "be bound to the life of its spawner",
             Self::ReachOthers => "reach processes of another user",

@@ -105,14 +105,14 @@ impl LinkPort {
 }
 
 /// The slot at a position of a ring: the number of its buffer, and the offset of that buffer.
-fn slot(position: u32) -> (u16, usize) {
+fn slot(position: u32) -> (u32, usize) {
     let slot = position & (SLOTS.count() - 1);
-    (slot as u16, slot as usize * MAX_FRAME)
+    (slot, slot as usize * MAX_FRAME)
 }
 
 /// The length of the frame that a descriptor in a slot announces, if it is one that a correct peer could write.
-fn length(descriptor: Descriptor, buffer: u16) -> Option<usize> {
-    let length = usize::from(descriptor.length);
+fn length(descriptor: Descriptor, buffer: u32) -> Option<usize> {
+    let length = descriptor.length as usize;
     let expected = Descriptor { buffer, length: descriptor.length, ..Descriptor::default() };
     (descriptor == expected && length <= MAX_FRAME).then_some(length)
 }
@@ -153,7 +153,7 @@ impl Driver for LinkPort {
                 break;
             }
             buffers.write(start, frame);
-            ring.push(Descriptor { buffer, length: frame.len() as u16, ..Descriptor::default() });
+            ring.push(Descriptor { buffer, length: frame.len() as u32, ..Descriptor::default() });
             sent.frames += 1;
             sent.bytes += frame.len() as u64;
         }

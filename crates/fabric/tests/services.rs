@@ -1,0 +1,293 @@
+//! Services and chains on a fabric, with boxes that run configurations.
+
+use fabric::{Fabric, Settings, serve};
+use model::{
+    Attachment, BoxName, ConfigurationName, CreateBox, CreateChain, CreateSwitch, HopTraffic, InstanceStatus,
+    Limits, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
+};
+use protocol::Channel;
+use protocol::fabric::{
+    Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
+    SteeringDefinition, SteeringReply, orders,
+};
+use sandbox::{HostSettings, KvmDevice};
+use serde_bytes::ByteBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A source of UDP packets of 32 flows, as many as the handler `limit` says.
+const SOURCE: &str = "
+    s :: RatedSource(LENGTH 18, RATE 20000, LIMIT 0, ACTIVE false) -> UDPIPEncap(10.0.0.1, 1000, 10.9.0.1, 53)
+    -> SetRandIPAddress(10.0.0.0/27) -> StoreIPAddress(src) -> SetIPChecksum -> SetUDPChecksum
+    -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> sent :: Counter -> ToDevice(0);
+    FromDevice(0) -> back :: Counter -> Discard;";
+const SINK: &str = "FromDevice(0) -> got :: Counter -> EtherMirror -> Strip(14) -> CheckIPHeader -> IPMirror -> Unstrip(14) -> ToDevice(0);";
+/// A function with two faces, which counts both directions.
+const FIREWALL: &str =
+    "FromDevice(0) -> out :: Counter -> ToDevice(1); FromDevice(1) -> in :: Counter -> ToDevice(0);";
+/// A function with one face, which diverts packets of one host.
+const IDS: &str = "
+    FromDevice(0) -> c :: Counter -> k :: Classifier(26/0a000003, -);
+    k[0] -> bad :: Counter -> ToService(quarantine); k[1] -> ToNext;";
+const QUARANTINE: &str = "FromDevice(0) -> got :: Counter -> Discard;";
+
+struct TestBed(Arc<Client>);
+
+fn lan() -> SwitchName {
+    "lan".parse().unwrap()
+}
+
+impl TestBed {
+    fn new() -> Self {
+        let fabric = Fabric::start(
+            &Settings { image: image::CLICKBOX, workers: 1, shares_processors: false },
+            HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
+            [7; 16],
+        )
+        .unwrap();
+        let (near, far) = Channel::pair().unwrap();
+        thread::spawn(move || serve(&fabric, &Arc::new(far)));
+        let (client, reader) = Client::connect(near, [7; 16]).unwrap();
+        thread::spawn(move || reader.run(|_| {}));
+        let definition = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(lan()) };
+        client.ask(orders::AddSwitch { definition }).unwrap();
+        Self(client)
+    }
+
+    fn define(&self, name: &str, ports: u8) {
+        let port = PortRequest {
+            attach: Attachment::Switch(lan()),
+            limits: Limits { transparent: true, ..Limits::default() },
+            ..PortRequest::default()
+        };
+        let ports = (0..ports).map(|number| PortRequest {
+            mac: Some(model::MacAddr::new([
+                2,
+                1,
+                name.len() as u8,
+                name.as_bytes()[0],
+                number,
+                name.as_bytes()[name.len() - 1],
+            ])),
+            ..port.clone()
+        });
+        let definition = CreateBox {
+            sandbox: Sandbox::Process,
+            memory: Size(4 << 20),
+            // More slots than packets are sent at once.
+            ring: Ring::try_from(2048).unwrap(),
+            ports: ports.collect(),
+            ..CreateBox::new(name.parse().unwrap(), "")
+        };
+        self.0.ask(orders::DefineBox { definition, stopped: false }).unwrap();
+    }
+
+    fn start(&self, name: &str, text: &str, destinations: &[&str]) -> Result<(), FabricError> {
+        let configuration = Configuration {
+            name: ConfigurationName::main(),
+            version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
+            text: text.into(),
+            files: Vec::new(),
+            destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
+        };
+        let order = orders::StartBox {
+            name: name.parse().unwrap(),
+            configurations: vec![configuration],
+            restore: false,
+            writes: Vec::new(),
+            replay: false,
+        };
+        self.0.ask(order).map(drop)
+    }
+
+    fn run(&self, name: &str, ports: u8, text: &str, destinations: &[&str]) {
+        self.define(name, ports);
+        self.start(name, text, destinations).unwrap();
+    }
+
+    fn read(&self, name: &str, handler: &str) -> u64 {
+        let order = orders::ReadHandler {
+            name: name.parse().unwrap(),
+            configuration: ConfigurationName::main(),
+            handler: handler.into(),
+            argument: ByteBuf::new(),
+            timeout_ms: 5000,
+        };
+        String::from_utf8(self.0.ask(order).unwrap().into_vec()).unwrap().trim().parse().unwrap()
+    }
+
+    fn send(&self, packets: u64) {
+        let limit = self.read("source", "s.count") + packets;
+        for (handler, value) in [("s.limit", limit.to_string()), ("s.active", "true".into())] {
+            let order = orders::WriteHandler {
+                name: "source".parse().unwrap(),
+                configuration: ConfigurationName::main(),
+                handler: handler.into(),
+                value: ByteBuf::from(value.into_bytes()),
+            };
+            self.0.ask(order).unwrap();
+        }
+    }
+
+    fn steer(&self, services: Vec<ServiceDefinition>, chains: Vec<CreateChain>) -> Result<(), FabricError> {
+        let steering = SteeringDefinition { services, chains };
+        self.0.ask(orders::SetSteering { switch: lan(), steering })
+    }
+
+    fn state(&self) -> SteeringReply {
+        self.0.ask(orders::Steering { switch: lan() }).unwrap()
+    }
+
+    fn until(&self, what: &str, done: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while !done(self) {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", self.state());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn service(name: &str, faces: &str, instances: &[&str], destinations: &[&str]) -> ServiceDefinition {
+    let instance = |name: &&str| InstanceDefinition { name: name.parse().unwrap(), draining: false };
+    ServiceDefinition {
+        name: name.parse().unwrap(),
+        faces: faces.parse().unwrap(),
+        destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
+        instances: instances.iter().map(instance).collect(),
+    }
+}
+
+fn chain(services: &[&str]) -> CreateChain {
+    CreateChain {
+        name: "web".parse().unwrap(),
+        switch: lan(),
+        services: services.iter().map(|name| name.parse().unwrap()).collect(),
+        from: Some("source.0".parse().unwrap()),
+        to: "sink.0".parse().unwrap(),
+        both_ways: true,
+    }
+}
+
+/// Packets pass a firewall and one of two intrusion detection systems, which divert some, and come back the same way.
+#[test]
+fn packets_pass_services_in_both_directions() {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    bed.run("fw-1", 2, FIREWALL, &[]);
+    bed.run("ids-1", 1, IDS, &["quarantine"]);
+    bed.run("ids-2", 1, IDS, &["quarantine"]);
+    bed.run("jail", 1, QUARANTINE, &[]);
+    let services = vec![
+        service("fw", "in=0,out=1", &["fw-1"], &[]),
+        service("ids", "in=0", &["ids-1", "ids-2"], &["quarantine"]),
+        service("quarantine", "in=0", &["jail"], &[]),
+    ];
+    bed.steer(services, vec![chain(&["fw", "ids"])]).unwrap();
+    bed.send(2000);
+    let ended = |bed: &TestBed| bed.read("source", "back.count") + bed.read("jail", "got.count");
+    bed.until("packets come back", |bed| ended(bed) >= 2000);
+    let jailed = bed.read("jail", "got.count");
+    assert_eq!((ended(&bed), bed.read("sink", "got.count")), (2000, 2000 - jailed));
+    assert!((20..200).contains(&jailed), "{jailed} of 2000 are from one of 32 hosts");
+    assert_eq!((bed.read("fw-1", "out.count"), bed.read("fw-1", "in.count")), (2000, 2000 - jailed));
+    let at_ids = ["ids-1", "ids-2"].map(|name| bed.read(name, "c.count"));
+    assert_eq!(at_ids[0] + at_ids[1], 2000 + 2000 - jailed);
+    assert!(at_ids.iter().all(|count| *count > 500), "{at_ids:?}");
+    let state = bed.state();
+    let hops = state.chains[0].hops.iter().map(|hop| hop.traffic.map(|traffic| traffic.packets));
+    assert_eq!(hops.collect::<Vec<_>>(), [[2000, 2000 - jailed]; 2]);
+    assert_eq!(state.chains[0].left.map(|left| (left.packets, left.lost)), [(2000 - jailed, 0); 2]);
+    assert!(state.chains[0].hops.iter().all(|hop| hop.mean_ns.is_some_and(|time| time > 0)));
+    let instances = |index: usize| -> &[InstanceStatus] { &state.services[index].1 };
+    assert_eq!(instances(1).iter().map(|found| found.flows).sum::<u64>(), 32);
+    assert_eq!(instances(2)[0].packets, jailed);
+    assert!(state.services.iter().flat_map(|(_, found)| found).all(|found| found.up && found.overruled == 0));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// When an instance is killed, its flows go on at the other one.
+#[test]
+fn flows_of_a_killed_instance_go_on() {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    for name in ["fw-1", "fw-2"] {
+        bed.run(name, 2, FIREWALL, &[]);
+    }
+    bed.steer(vec![service("fw", "in=0,out=1", &["fw-1", "fw-2"], &[])], vec![chain(&["fw"])]).unwrap();
+    bed.send(1000);
+    bed.until("packets come back", |bed| bed.read("source", "back.count") == 1000);
+    bed.0.ask(orders::StopBox { name: "fw-1".parse().unwrap(), graceful: false }).unwrap();
+    bed.until("the switch knows", |bed| !bed.state().services[0].1[0].up);
+    bed.send(1000);
+    bed.until("packets come back", |bed| bed.read("source", "back.count") == 2000);
+    let state = bed.state();
+    assert_eq!((state.services[0].1[1].flows, state.services[0].1[0].flows), (32, 0));
+    bed.0.ask(orders::StopBox { name: "fw-2".parse().unwrap(), graceful: false }).unwrap();
+    bed.until("the switch knows", |bed| !bed.state().services[0].1[1].up);
+    bed.send(10);
+    bed.until("packets are lost", |bed| bed.state().chains[0].hops[0].traffic[0].lost == 10);
+    let ports = bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&lan()).unwrap();
+    assert_eq!(ports[&"source.0".parse().unwrap()].counters.drops.get("no_instance"), Some(&10));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+#[test]
+fn definitions_that_cannot_be_are_refused() {
+    let bed = TestBed::new();
+    let fw = || service("fw", "in=0", &["fw-1"], &[]);
+    let refused = |services: Vec<ServiceDefinition>, chains: Vec<CreateChain>| {
+        assert!(matches!(bed.steer(services, chains), Err(FabricError::Flow(_) | FabricError::Limit(..))));
+    };
+    refused(vec![fw(), fw()], vec![]);
+    refused(vec![fw(), service("ids", "in=0", &["fw-1"], &[])], vec![]);
+    refused(vec![service("fw", "in=0", &[], &["quarantine"])], vec![]);
+    refused(vec![fw()], vec![chain(&["ids"])]);
+    refused(vec![fw()], vec![chain(&[])]);
+    refused(vec![fw()], vec![chain(&["fw", "fw"])]);
+    refused(vec![fw()], vec![chain(&["fw"]), chain(&["fw"])]);
+    refused(vec![fw()], vec![CreateChain { from: None, ..chain(&["fw"]) }]);
+    let many: Vec<String> = (0..129).map(|number| format!("fw-{number}")).collect();
+    refused(vec![service("fw", "in=0", &many.iter().map(String::as_str).collect::<Vec<_>>(), &[])], vec![]);
+    assert_eq!(bed.state(), SteeringReply::default());
+    let plain: SwitchName = "plain".parse().unwrap();
+    bed.0.ask(orders::AddSwitch { definition: CreateSwitch::new(plain.clone()) }).unwrap();
+    let steering = SteeringDefinition::default();
+    let order = orders::SetSteering { switch: plain.clone(), steering };
+    assert_eq!(bed.0.ask(order), Err(FabricError::NotSteering(plain)));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// A box learns what it may send packets to before its configuration is installed.
+#[test]
+fn a_configuration_names_only_what_its_service_may_send_to() {
+    let bed = TestBed::new();
+    bed.define("ids-1", 1);
+    let Err(FabricError::Rejected(found)) = bed.start("ids-1", IDS, &["port:quarantine"]) else { panic!() };
+    assert!(
+        found.iter().any(|one| one.message.contains("may not send to a service ‘quarantine’")),
+        "{found:?}"
+    );
+    bed.start("ids-1", IDS, &["port:wan", "quarantine"]).unwrap();
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+#[test]
+fn nothing_is_counted_at_the_start() {
+    let bed = TestBed::new();
+    bed.steer(vec![service("fw", "in=0", &["fw-1"], &[])], vec![chain(&["fw"])]).unwrap();
+    let state = bed.state();
+    assert_eq!(state.chains[0].hops[0].traffic, [HopTraffic::default(); 2]);
+    let expected = InstanceStatus {
+        name: "fw-1".parse::<BoxName>().unwrap(),
+        up: false,
+        draining: false,
+        flows: 0,
+        packets: 0,
+        overruled: 0,
+    };
+    assert_eq!(state.services[0].1, [expected]);
+    bed.0.ask(orders::End {}).unwrap();
+}

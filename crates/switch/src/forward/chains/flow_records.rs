@@ -1,0 +1,216 @@
+//! Which instance each flow is assigned to, at each hop of its chain.
+
+use super::plan::MAX_HOPS;
+
+/// Words of a record: one cache line.
+const WORDS: usize = 8;
+
+/// Records in which a flow can be.
+const WAYS: usize = 4;
+
+/// Seconds without packets after which a flow is forgotten.
+const MAX_IDLE: u32 = 120;
+
+/// No instance is assigned.
+pub(super) const UNASSIGNED: u8 = u8::MAX;
+
+/// The assignment of one flow in one version of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlowRecord {
+    /// The hash of the flow in this version of the chain; never zero.
+    pub(super) hash: u64,
+    /// The version of the chain.
+    pub(super) version: u32,
+    /// The instance at each hop.
+    pub(super) slots: [u8; MAX_HOPS],
+}
+
+/// Records of flows by hash, in a table of a fixed size. Two flows with one hash share a record, which harms neither: it only
+/// assigns instances.
+///
+/// The memory is taken from the system as it is used.
+#[derive(Debug)]
+pub(super) struct FlowRecords {
+    /// Of each record: the hash, the version and the second of the last use, and the slots.
+    records: Vec<[u64; WORDS]>,
+    mask: usize,
+    /// Where forgetting goes on.
+    sweep: usize,
+    len: usize,
+    /// Living flows that were displaced by others.
+    pub(super) displaced: u64,
+}
+
+/// Packs version and time into one word.
+fn stamp(version: u32, seconds: u32) -> u64 {
+    u64::from(version) << 32 | u64::from(seconds)
+}
+
+fn record_of(words: &[u64; WORDS]) -> FlowRecord {
+    let mut slots = [0; MAX_HOPS];
+    for (bytes, word) in slots.chunks_exact_mut(8).zip(&words[2..]) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    FlowRecord { hash: words[0], version: (words[1] >> 32) as u32, slots }
+}
+
+impl FlowRecords {
+    /// A table for at least `flows` flows.
+    pub(super) fn new(flows: usize) -> Self {
+        let count = flows.next_power_of_two().max(WAYS);
+        Self { records: vec![[0; WORDS]; count], mask: count / WAYS - 1, sweep: 0, len: 0, displaced: 0 }
+    }
+
+    /// The number of records that there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The number of flows.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn set(&self, hash: u64) -> usize {
+        (hash as usize & self.mask) * WAYS
+    }
+
+    /// Prefetches the records in which a flow can be.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, hash: u64) {
+        if let Some(record) = self.records.get(self.set(hash)) {
+            packet::prefetch(record);
+        }
+    }
+
+    /// Prefetches a record.
+    #[inline(always)]
+    pub(super) fn prefetch_at(&self, at: u32) {
+        if let Some(record) = self.records.get(at as usize) {
+            packet::prefetch(record);
+        }
+    }
+
+    /// The place of a flow's record, if it has one. The flow counts as used.
+    #[inline(always)]
+    pub(super) fn find(&mut self, hash: u64, version: u32, seconds: u32) -> Option<u32> {
+        let set = self.set(hash);
+        let ways = self.records.get_mut(set..set + WAYS)?;
+        let way = ways.iter().position(|words| words[0] == hash && (words[1] >> 32) as u32 == version)?;
+        ways[way][1] = stamp(version, seconds);
+        Some((set + way) as u32)
+    }
+
+    /// Puts a record in place of the one that was used least recently. Returns its place, and the record that it replaces.
+    pub(super) fn insert(&mut self, record: FlowRecord, seconds: u32) -> (u32, Option<FlowRecord>) {
+        let set = self.set(record.hash);
+        let ways = self.records.get_mut(set..set + WAYS).unwrap_or_default();
+        let used = |words: &[u64; WORDS]| if words[0] == 0 { 0 } else { 1 + u64::from(words[1] as u32) };
+        let Some((way, words)) = ways.iter_mut().enumerate().min_by_key(|(_, words)| used(words)) else {
+            return (0, None);
+        };
+        let old = (words[0] != 0).then(|| record_of(words));
+        match old {
+            None => self.len += 1,
+            Some(_) => self.displaced += u64::from(seconds.saturating_sub(words[1] as u32) <= MAX_IDLE),
+        }
+        words[0] = record.hash;
+        words[1] = stamp(record.version, seconds);
+        for (word, bytes) in words[2..].iter_mut().zip(record.slots.chunks_exact(8)) {
+            *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+        }
+        ((set + way) as u32, old)
+    }
+
+    /// The hash and the version of the flow at a place; zero for none.
+    #[inline(always)]
+    pub(super) fn flow(&self, at: u32) -> (u64, u32) {
+        self.records.get(at as usize).map_or((0, 0), |words| (words[0], (words[1] >> 32) as u32))
+    }
+
+    /// The slot at a hop of the record at a place.
+    #[inline(always)]
+    pub(super) fn slot(&self, at: u32, hop: usize) -> u8 {
+        let word = self.records.get(at as usize).and_then(|words| words.get(2 + hop / 8));
+        word.map_or(UNASSIGNED, |word| (word >> (hop % 8 * 8)) as u8)
+    }
+
+    /// Changes the slot at a hop.
+    pub(super) fn set_slot(&mut self, at: u32, hop: usize, slot: u8) {
+        if let Some(word) = self.records.get_mut(at as usize).and_then(|words| words.get_mut(2 + hop / 8)) {
+            let shift = hop % 8 * 8;
+            *word = *word & !(0xff << shift) | u64::from(slot) << shift;
+        }
+    }
+
+    /// The record at a place.
+    pub(super) fn get(&self, at: u32) -> Option<FlowRecord> {
+        self.records.get(at as usize).filter(|words| words[0] != 0).map(record_of)
+    }
+
+    /// Looks at some records, and takes out those that were not used for long, or that `is_dead`.
+    pub(super) fn forget(
+        &mut self,
+        count: usize,
+        seconds: u32,
+        is_dead: impl Fn(u32) -> bool,
+        mut forgotten: impl FnMut(FlowRecord),
+    ) {
+        for _ in 0..count.min(self.records.len()) {
+            self.sweep = (self.sweep + 1) % self.records.len().max(1);
+            let Some(words) = self.records.get_mut(self.sweep).filter(|words| words[0] != 0) else {
+                continue;
+            };
+            let is_idle = seconds.saturating_sub(words[1] as u32) > MAX_IDLE;
+            if is_idle || is_dead((words[1] >> 32) as u32) {
+                forgotten(record_of(words));
+                words[0] = 0;
+                self.len -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(hash: u64) -> FlowRecord {
+        let mut slots = [UNASSIGNED; MAX_HOPS];
+        slots[0] = hash as u8;
+        slots[31] = 7;
+        FlowRecord { hash, version: 3, slots }
+    }
+
+    #[test]
+    fn records_are_found_until_they_are_idle() {
+        let mut records = FlowRecords::new(64);
+        for hash in 1..=40 {
+            let (at, old) = records.insert(record(hash), 5);
+            assert_eq!((records.get(at), old), (Some(record(hash)), None));
+        }
+        assert_eq!((records.len(), records.find(9, 2, 5)), (40, None));
+        let at = records.find(9, 3, 100).unwrap();
+        assert_eq!((records.slot(at, 0), records.slot(at, 1), records.slot(at, 31)), (9, UNASSIGNED, 7));
+        records.set_slot(at, 1, 4);
+        assert_eq!((records.slot(at, 0), records.slot(at, 1), records.flow(at)), (9, 4, (9, 3)));
+        let mut gone = 0;
+        records.forget(64, 5 + MAX_IDLE + 1, |_| false, |_| gone += 1);
+        assert_eq!((gone, records.len(), records.find(9, 3, 0)), (39, 1, Some(at)));
+        records.forget(64, 100, |version| version == 3, |_| gone += 1);
+        assert_eq!((gone, records.len()), (40, 0));
+    }
+
+    #[test]
+    fn a_full_set_loses_the_flow_that_was_used_least_recently() {
+        let mut records = FlowRecords::new(WAYS);
+        for (hash, seconds) in [(1, 10), (2, 11), (3, 12), (4, 13)] {
+            records.insert(record(hash), seconds);
+        }
+        records.find(1, 3, 14);
+        let (_, old) = records.insert(record(5), 15);
+        assert_eq!((old, records.len(), records.displaced), (Some(record(2)), 4, 1));
+        let (_, old) = records.insert(record(6), 15 + MAX_IDLE);
+        assert_eq!((old, records.displaced), (Some(record(3)), 1));
+    }
+}

@@ -1,0 +1,51 @@
+//! The identity of a packet while a function has it: what the host notes of the packet's buffer.
+
+/// Where a packet is: in which flow, at which hop of the flow's chain, and in which direction.
+///
+/// It fits one word that is never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// The place of the flow's record.
+    pub(super) record: u32,
+    /// Bits of the flow's hash: if the record belongs to another flow by now, the identity is lost.
+    pub(super) check: u16,
+    /// The hop.
+    pub(super) hop: u8,
+    /// Whether the packet passes the chain in reverse.
+    pub(super) reverse: bool,
+}
+
+const PRESENT: u64 = 1 << 63;
+const REVERSE: u64 = 1 << 62;
+
+impl Identity {
+    pub(super) fn to_tag(self) -> u64 {
+        let direction = if self.reverse { REVERSE } else { 0 };
+        PRESENT | direction | u64::from(self.hop) << 48 | u64::from(self.check) << 32 | u64::from(self.record)
+    }
+
+    pub(super) fn from_tag(tag: u64) -> Option<Self> {
+        (tag & PRESENT != 0).then_some(Self {
+            record: tag as u32,
+            check: (tag >> 32) as u16,
+            hop: (tag >> 48) as u8,
+            reverse: tag & REVERSE != 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_one_word() {
+        for (record, check, hop, reverse) in
+            [(0, 0, 0, false), (u32::MAX, u16::MAX, 31, true), (7, 9, 3, false)]
+        {
+            let identity = Identity { record, check, hop, reverse };
+            assert_eq!(Identity::from_tag(identity.to_tag()), Some(identity));
+        }
+        assert_eq!(Identity::from_tag(0), None);
+    }
+}

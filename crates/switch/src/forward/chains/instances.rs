@@ -1,0 +1,177 @@
+//! Services and their instances.
+
+use super::flow_records::UNASSIGNED;
+use super::plan::{DestinationPlan, MAX_SLOTS, ServicePlan};
+use crate::forward::PortKey;
+
+/// A service.
+#[derive(Debug, Default)]
+pub(super) struct Service {
+    /// The instances by slot.
+    slots: Vec<Option<Instance>>,
+    pub(super) destinations: Vec<DestinationPlan>,
+    /// The slots that new flows are assigned to: instances that are up and not drained; without any, those that are up.
+    choices: Vec<u8>,
+}
+
+/// An instance of a service.
+#[derive(Clone, Debug)]
+pub(super) struct Instance {
+    /// The inner port and the outer port.
+    pub(super) ports: [PortKey; 2],
+    pub(super) is_draining: bool,
+    pub(super) is_up: bool,
+    /// Flows that are assigned to it.
+    pub(super) flows: u64,
+    /// Packets sent to it.
+    pub(super) packets: u64,
+    /// Answers that were overruled.
+    pub(super) overruled: u64,
+}
+
+/// Mixes a flow's hash with a slot, for rendezvous hashing: each slot draws a number for the flow, and the largest wins. So
+/// a slot that comes or goes moves no flow between others.
+fn weight(hash: u64, slot: u8) -> u64 {
+    let word = (hash ^ (u64::from(slot) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (word ^ word >> 32).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+}
+
+impl Service {
+    /// Takes over a definition. Instances that stay keep their counters.
+    pub(super) fn redefine(&mut self, plan: &ServicePlan, is_up: impl Fn([PortKey; 2]) -> bool) {
+        let mut slots: Vec<Option<Instance>> = Vec::new();
+        for instance in plan.instances.iter().filter(|instance| usize::from(instance.slot) < MAX_SLOTS) {
+            let slot = usize::from(instance.slot);
+            let old = self.slots.get_mut(slot).and_then(Option::take);
+            let old = old.filter(|old| old.ports == instance.ports);
+            let (flows, packets, overruled) =
+                old.map_or((0, 0, 0), |old| (old.flows, old.packets, old.overruled));
+            if slots.len() <= slot {
+                slots.resize(slot + 1, None);
+            }
+            slots[slot] = Some(Instance {
+                ports: instance.ports,
+                is_draining: instance.is_draining,
+                is_up: is_up(instance.ports),
+                flows,
+                packets,
+                overruled,
+            });
+        }
+        self.slots = slots;
+        self.destinations.clone_from(&plan.destinations);
+        self.update_choices();
+    }
+
+    fn update_choices(&mut self) {
+        let of = |draining: bool| {
+            let slots = (0u8..).zip(&self.slots);
+            let chosen = slots.filter(move |(_, slot)| {
+                slot.as_ref().is_some_and(|found| found.is_up && (draining || !found.is_draining))
+            });
+            chosen.map(|(slot, _)| slot).collect::<Vec<u8>>()
+        };
+        self.choices = of(false);
+        if self.choices.is_empty() {
+            self.choices = of(true);
+        }
+    }
+
+    /// Notes whether an instance is up.
+    pub(super) fn set_up(&mut self, slot: u8, is_up: bool) {
+        if let Some(instance) = self.get_mut(slot) {
+            instance.is_up = is_up;
+        }
+        self.update_choices();
+    }
+
+    pub(super) fn get(&self, slot: u8) -> Option<&Instance> {
+        self.slots.get(usize::from(slot))?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u8) -> Option<&mut Instance> {
+        self.slots.get_mut(usize::from(slot))?.as_mut()
+    }
+
+    /// Whether an instance can receive packets.
+    #[inline(always)]
+    pub(super) fn is_up(&self, slot: u8) -> bool {
+        self.get(slot).is_some_and(|instance| instance.is_up)
+    }
+
+    /// The instances, by slot.
+    pub(super) fn instances(&self) -> impl Iterator<Item = (u8, &Instance)> {
+        (0u8..).zip(&self.slots).filter_map(|(slot, instance)| Some((slot, instance.as_ref()?)))
+    }
+
+    /// The instance for a new flow; `None` if no instance is up.
+    pub(super) fn choose(&self, hash: u64) -> Option<u8> {
+        self.choices.iter().copied().max_by_key(|slot| weight(hash, *slot))
+    }
+
+    /// Notes that a flow was assigned to an instance.
+    pub(super) fn assign(&mut self, slot: u8) {
+        if let Some(instance) = self.get_mut(slot) {
+            instance.flows += 1;
+        }
+    }
+
+    /// Notes that a flow is no longer assigned to an instance.
+    pub(super) fn release(&mut self, slot: u8) {
+        if slot != UNASSIGNED
+            && let Some(instance) = self.get_mut(slot)
+        {
+            instance.flows = instance.flows.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::InstancePlan;
+    use super::*;
+
+    fn plan(slots: impl IntoIterator<Item = u8>, draining: &[u8]) -> ServicePlan {
+        let instance = |slot: u8| InstancePlan {
+            slot,
+            ports: [PortKey(u16::from(slot) + 1); 2],
+            is_draining: draining.contains(&slot),
+        };
+        ServicePlan {
+            number: 0,
+            instances: slots.into_iter().map(instance).collect(),
+            destinations: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn flows_are_balanced_and_stay_when_instances_come() {
+        let mut service = Service::default();
+        service.redefine(&plan(0..8, &[]), |_| true);
+        let mut counts = [0u32; 8];
+        for flow in 0..60_000u64 {
+            counts[usize::from(service.choose(flow.wrapping_mul(0x2545_f491_4f6c_dd1d)).unwrap())] += 1;
+        }
+        assert!(counts.iter().all(|count| count.abs_diff(7500) < 375), "{counts:?}");
+        let before: Vec<_> = (0..1000).map(|flow| service.choose(flow)).collect();
+        service.redefine(&plan(0..9, &[]), |_| true);
+        for (flow, old) in (0..1000).zip(before) {
+            let new = service.choose(flow);
+            assert!(new == old || new == Some(8), "{flow}");
+        }
+    }
+
+    #[test]
+    fn only_instances_that_are_up_get_flows() {
+        let mut service = Service::default();
+        service.redefine(&plan(0..3, &[0]), |ports| ports[0] != PortKey(2));
+        assert!((0..100).all(|flow| service.choose(flow) == Some(2)));
+        service.set_up(2, false);
+        assert!((0..100).all(|flow| service.choose(flow) == Some(0)));
+        service.set_up(0, false);
+        assert_eq!(service.choose(1), None);
+        service.set_up(1, true);
+        assert_eq!(service.choose(1), Some(1));
+    }
+}

@@ -1,0 +1,65 @@
+//! The definition of services and chains, with numbers in place of names.
+
+use crate::forward::PortKey;
+
+/// Services of one chain.
+pub const MAX_HOPS: usize = 32;
+
+/// Instances of one service.
+pub const MAX_SLOTS: usize = 128;
+
+/// The services and chains of a switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChainsPlan {
+    /// The services.
+    pub services: Vec<ServicePlan>,
+    /// The chains. They name services that are there.
+    pub chains: Vec<ChainPlan>,
+}
+
+/// A service: a type of function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePlan {
+    /// Its number.
+    pub number: u16,
+    /// Its instances: at most [`MAX_SLOTS`].
+    pub instances: Vec<InstancePlan>,
+    /// What its instances may send packets to, by the numbers in their answers.
+    pub destinations: Vec<DestinationPlan>,
+}
+
+/// An instance of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstancePlan {
+    /// Its number in the service, below [`MAX_SLOTS`]. Flows are assigned to numbers.
+    pub slot: u8,
+    /// The inner port and the outer port; twice the same if there is only one.
+    pub ports: [PortKey; 2],
+    /// Whether it gets no new flows.
+    pub is_draining: bool,
+}
+
+/// What an instance may send packets to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DestinationPlan {
+    /// An instance of this service.
+    Service(u16),
+    /// This port.
+    Port(PortKey),
+}
+
+/// A chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainPlan {
+    /// Its number.
+    pub number: u16,
+    /// The services in the forward direction: 1 to [`MAX_HOPS`].
+    pub services: Vec<u16>,
+    /// The port whose packets take the chain if no flow concerns them, and through which the packets of the reverse direction
+    /// leave.
+    pub from: Option<PortKey>,
+    /// The port through which packets leave.
+    pub to: PortKey,
+    /// Whether packets from `to` take the chain in reverse, if no flow concerns them.
+    pub both_ways: bool,
+}

@@ -1,0 +1,515 @@
+//! Where packets of chains go next.
+//!
+//! When a packet enters a chain, its flow gets a record, which assigns an instance at each hop. The record and the hop are the
+//! packet's identity, which the host notes while a function has the packet. So later hops look nothing up.
+
+use super::flow_records::{FlowRecord, FlowRecords, UNASSIGNED};
+use super::identity::Identity;
+use super::instances::Service;
+use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
+use super::version::{End, Version, Versions};
+use crate::batch::FrameMark;
+use crate::forward::PortKey;
+use boundary::Answer;
+use reason::Reason;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Records that are looked at for each flow that gets one.
+const SWEEP: usize = 4;
+
+/// Earlier versions of a chain that are searched for the instances of a flow.
+const MAX_EARLIER: usize = 64;
+
+/// Seconds in which all records are looked at.
+const SWEEP_SECONDS: usize = 60;
+
+/// Packets of one direction at one place of a chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HopCounters {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets lost here.
+    pub lost: u64,
+}
+
+impl HopCounters {
+    fn add(&mut self, length: usize) {
+        self.packets += 1;
+        self.bytes += length as u64;
+    }
+}
+
+/// The counters of a chain. Pairs are of the forward direction and of the reverse one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChainCounters {
+    /// What was sent to each hop, in the forward direction.
+    pub hops: Vec<[HopCounters; 2]>,
+    /// The mean time that each hop takes, in nanoseconds.
+    pub times: Vec<Option<u64>>,
+    /// What left the chain.
+    pub left: [HopCounters; 2],
+}
+
+/// The state of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceStatus {
+    /// Its number in the service.
+    pub slot: u8,
+    /// Whether it can receive packets.
+    pub is_up: bool,
+    /// Whether it gets no new flows.
+    pub is_draining: bool,
+    /// Flows that are assigned to it.
+    pub flows: u64,
+    /// Packets sent to it.
+    pub packets: u64,
+    /// Its answers that were overruled.
+    pub overruled: u64,
+}
+
+/// Where a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To this port, which notes the tag.
+    To(PortKey, u64),
+    /// Nowhere.
+    Lose(Reason),
+    /// Where the flows say.
+    LookUp,
+    /// To an instance of a service, for which its headers are needed.
+    Service(u16),
+}
+
+/// The instance behind a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Role {
+    service: u16,
+    slot: u8,
+    /// The direction in which a packet that is sent there goes; `None` if the port has both.
+    reverse: Option<bool>,
+}
+
+#[derive(Debug)]
+struct Chain {
+    plan: ChainPlan,
+    version: u32,
+    left: [HopCounters; 2],
+}
+
+/// The services and chains of a switch.
+#[derive(Debug)]
+pub struct Chains {
+    services: Vec<Option<Service>>,
+    /// The version by which packets go to one instance of a service, outside of chains.
+    single: Vec<Option<u32>>,
+    chains: BTreeMap<u16, Chain>,
+    versions: Versions,
+    records: FlowRecords,
+    /// The instance behind each port.
+    roles: Vec<Option<Role>>,
+    /// The chain whose packets come from a port if no flow concerns them.
+    defaults: BTreeMap<PortKey, u16>,
+    /// The only place of each service in a chain, if it has one place.
+    homes: BTreeMap<u16, (u16, usize)>,
+    /// Ports that are connected.
+    up: BTreeSet<PortKey>,
+    seconds: u32,
+}
+
+impl Chains {
+    /// No services, and room for the records of this many flows.
+    pub(crate) fn new(flows: usize) -> Self {
+        Self {
+            services: Vec::new(),
+            single: Vec::new(),
+            chains: BTreeMap::new(),
+            versions: Versions::default(),
+            records: FlowRecords::new(flows),
+            roles: Vec::new(),
+            defaults: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            up: BTreeSet::new(),
+            seconds: 0,
+        }
+    }
+
+    /// Takes over a definition. Chains that change get another version; packets under way finish the one that they are in.
+    /// Flows keep their instances.
+    pub(crate) fn set(&mut self, plan: &ChainsPlan) {
+        let up = &self.up;
+        let wanted: BTreeSet<u16> = plan.services.iter().map(|service| service.number).collect();
+        for service in &plan.services {
+            let number = usize::from(service.number);
+            if self.services.len() <= number {
+                self.services.resize_with(number + 1, || None);
+                self.single.resize(number + 1, None);
+            }
+            let there = self.services[number].get_or_insert_default();
+            there.redefine(service, |ports| ports.iter().all(|port| up.contains(port)));
+            if self.single[number].is_none() {
+                self.single[number] = self.versions.add(&[service.number], [End::LookUp; 2], None);
+            }
+        }
+        for (number, service) in (0u16..).zip(&mut self.services) {
+            if !wanted.contains(&number) {
+                *service = None;
+                if let Some(version) = self.single.get_mut(usize::from(number)).and_then(Option::take) {
+                    self.versions.retire(version, self.seconds);
+                }
+            }
+        }
+        let mut old = std::mem::take(&mut self.chains);
+        for chain in &plan.chains {
+            let before = old.remove(&chain.number);
+            let kept = before.as_ref().filter(|before| before.plan == *chain).map(|before| before.version);
+            let left = before.as_ref().map_or_else(Default::default, |before| before.left);
+            let version = kept.or_else(|| {
+                let previous = before.as_ref().map(|before| before.version);
+                let ends = [End::Port(chain.to), chain.from.map_or(End::LookUp, End::Port)];
+                let version = self.versions.add(&chain.services, ends, previous)?;
+                self.versions.set_chain(version, chain.number);
+                previous.into_iter().for_each(|previous| self.versions.retire(previous, self.seconds));
+                Some(version)
+            });
+            if let Some(version) = version {
+                self.chains.insert(chain.number, Chain { plan: chain.clone(), version, left });
+            }
+        }
+        for chain in old.into_values() {
+            self.versions.retire(chain.version, self.seconds);
+        }
+        self.index();
+    }
+
+    /// Finds again what follows from the definition.
+    fn index(&mut self) {
+        self.roles.clear();
+        for (number, service) in (0u16..).zip(&self.services) {
+            for (slot, instance) in service.iter().flat_map(Service::instances) {
+                let [inner, outer] = instance.ports;
+                let directions = if inner == outer { [None, None] } else { [Some(true), Some(false)] };
+                for (port, reverse) in instance.ports.into_iter().zip(directions) {
+                    let at = usize::from(port.0);
+                    if self.roles.len() <= at {
+                        self.roles.resize(at + 1, None);
+                    }
+                    self.roles[at] = Some(Role { service: number, slot, reverse });
+                }
+            }
+        }
+        self.defaults.clear();
+        let mut places: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
+        for (number, chain) in &self.chains {
+            let reverse = chain.plan.both_ways.then_some(chain.plan.to);
+            for port in chain.plan.from.into_iter().chain(reverse) {
+                self.defaults.entry(port).or_insert(*number);
+            }
+            for (hop, service) in chain.plan.services.iter().enumerate() {
+                places.entry(*service).or_default().push((*number, hop));
+            }
+        }
+        let only = |(service, places): (u16, Vec<(u16, usize)>)| match places.as_slice() {
+            [place] => Some((service, *place)),
+            _ => None,
+        };
+        self.homes = places.into_iter().filter_map(only).collect();
+    }
+
+    /// Notes whether a port is connected.
+    pub(crate) fn set_port_up(&mut self, port: PortKey, is_up: bool) {
+        let has_changed = match is_up {
+            true => self.up.insert(port),
+            false => self.up.remove(&port),
+        };
+        if has_changed
+            && let Some(Role { service, slot, .. }) = self.role(port)
+            && let Some(service) = self.services.get_mut(usize::from(service)).and_then(Option::as_mut)
+            && let Some(ports) = service.get(slot).map(|instance| instance.ports)
+        {
+            service.set_up(slot, ports.iter().all(|port| self.up.contains(port)));
+        }
+    }
+
+    /// The instance behind a port.
+    #[inline(always)]
+    pub(crate) fn role(&self, port: PortKey) -> Option<Role> {
+        self.roles.get(usize::from(port.0)).copied().flatten()
+    }
+
+    /// Prefetches what the next step of a frame needs.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, mark: FrameMark) {
+        if let Some(identity) = Identity::from_tag(mark.tag) {
+            self.records.prefetch_at(identity.record);
+        }
+    }
+
+    /// Where a frame goes that an instance sent.
+    pub(crate) fn follow(&mut self, role: Role, mark: FrameMark, length: usize, now: u64) -> Step {
+        let identity = Identity::from_tag(mark.tag).and_then(|identity| self.confirm(role, identity, now));
+        match Answer::from_meta(mark.meta) {
+            Answer::Drop => Step::Lose(Reason::FUNCTION_DROP),
+            Answer::LookUp => Step::LookUp,
+            Answer::Next => self.next(role, identity, length, now),
+            answer @ (Answer::Service(destination) | Answer::Port(destination)) => {
+                let service = self.services.get_mut(usize::from(role.service)).and_then(Option::as_mut);
+                let allowed = service
+                    .as_ref()
+                    .and_then(|service| service.destinations.get(usize::from(destination)))
+                    .copied();
+                match (answer, allowed) {
+                    (Answer::Service(_), Some(DestinationPlan::Service(service))) => Step::Service(service),
+                    (Answer::Port(_), Some(DestinationPlan::Port(port))) => Step::To(port, 0),
+                    _ => {
+                        if let Some(instance) = service.and_then(|service| service.get_mut(role.slot)) {
+                            instance.overruled += 1;
+                        }
+                        self.next(role, identity, length, now)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The identity, if it is that of a packet that the instance was given.
+    #[inline(always)]
+    fn confirm(&mut self, role: Role, identity: Identity, now: u64) -> Option<Identity> {
+        let (hash, version) = self.records.flow(identity.record);
+        let hop = usize::from(identity.hop);
+        let version = self.versions.get_mut(version)?;
+        let is_own = hash != 0
+            && (hash >> 48) as u16 == identity.check
+            && version.hops.get(hop) == Some(&role.service)
+            && self.records.slot(identity.record, hop) == role.slot;
+        if !is_own {
+            return None;
+        }
+        version.measure(hop, identity.record, now);
+        Some(identity)
+    }
+
+    #[inline(always)]
+    fn next(&mut self, role: Role, identity: Option<Identity>, length: usize, now: u64) -> Step {
+        let Some(Identity { record, hop, reverse, .. }) = identity else { return Step::LookUp };
+        let reverse = role.reverse.unwrap_or(reverse);
+        let next = if reverse { hop.checked_sub(1) } else { hop.checked_add(1) };
+        self.deliver(record, next.map(usize::from), reverse, length, now)
+    }
+
+    /// Sends a frame to a hop of its chain, or out of it.
+    #[inline(always)]
+    fn deliver(&mut self, record: u32, hop: Option<usize>, reverse: bool, length: usize, now: u64) -> Step {
+        let (hash, number) = self.records.flow(record);
+        let direction = usize::from(reverse);
+        let Some(version) = self.versions.get_mut(number) else { return Step::LookUp };
+        let Some((hop, service)) = hop.and_then(|hop| Some((hop, *version.hops.get(hop)?))) else {
+            return match version.ends[direction] {
+                End::Port(port) => {
+                    if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(&chain)) {
+                        chain.left[direction].add(length);
+                    }
+                    Step::To(port, 0)
+                }
+                End::LookUp => Step::LookUp,
+            };
+        };
+        let counters = version.counters.get_mut(hop).map(|both| &mut both[direction]);
+        let mut slot = self.records.slot(record, hop);
+        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
+        let service = service.and_then(|service| {
+            if !service.is_up(slot) {
+                let chosen = service.choose(Version::flow_hash(hash, number))?;
+                service.release(slot);
+                service.assign(chosen);
+                slot = chosen;
+                self.records.set_slot(record, hop, slot);
+            }
+            service.get_mut(slot)
+        });
+        let Some(instance) = service else {
+            counters.into_iter().for_each(|counters| counters.lost += 1);
+            return Step::Lose(Reason::NO_INSTANCE);
+        };
+        instance.packets += 1;
+        counters.into_iter().for_each(|counters| counters.add(length));
+        version.start_sample(hop, record, now);
+        let check = (hash >> 48) as u16;
+        Step::To(instance.ports[direction], Identity { record, check, hop: hop as u8, reverse }.to_tag())
+    }
+
+    /// Sends a frame into a chain. `hash` is that of its flow, equal for both directions.
+    pub(crate) fn enter_chain(
+        &mut self,
+        chain: u16,
+        hash: u64,
+        from: Option<PortKey>,
+        length: usize,
+        now: u64,
+    ) -> Step {
+        let Some(chain) = self.chains.get(&chain) else { return Step::Lose(Reason::NO_INSTANCE) };
+        let reverse = from == Some(chain.plan.to) && chain.plan.from.is_some();
+        let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
+        let version = chain.version;
+        let Some(record) = self.record(hash, version, now) else { return Step::LookUp };
+        self.deliver(record, first, reverse, length, now)
+    }
+
+    /// Sends a frame to an instance of a service, outside of any chain.
+    pub(crate) fn enter_service(&mut self, service: u16, hash: u64, length: usize, now: u64) -> Step {
+        let version = self.single.get(usize::from(service)).copied().flatten();
+        match version.and_then(|version| self.record(hash, version, now)) {
+            Some(record) => self.deliver(record, Some(0), false, length, now),
+            None => Step::Lose(Reason::NO_INSTANCE),
+        }
+    }
+
+    /// The chain that packets from a port take if no flow concerns them.
+    #[inline(always)]
+    pub(crate) fn default_chain(&self, port: PortKey) -> Option<u16> {
+        if self.defaults.is_empty() { None } else { self.defaults.get(&port).copied() }
+    }
+
+    /// Where a frame goes that has no identity and that no flow concerns: on from the only place of its service in a chain,
+    /// if there is one.
+    pub(crate) fn continue_at_home(
+        &mut self,
+        role: Role,
+        hash: u64,
+        length: usize,
+        now: u64,
+    ) -> Option<Step> {
+        let (chain, hop) = self.homes.get(&role.service)?;
+        let (version, hop) = (self.chains.get(chain)?.version, *hop);
+        let reverse = role.reverse.unwrap_or(false);
+        let next = if reverse { hop.checked_sub(1) } else { Some(hop + 1) };
+        let record = self.record(hash, version, now)?;
+        Some(self.deliver(record, next, reverse, length, now))
+    }
+
+    /// Prefetches what a frame needs that enters a chain.
+    #[inline(always)]
+    pub(crate) fn prefetch_chain(&self, chain: u16, hash: u64) {
+        if let Some(chain) = self.chains.get(&chain) {
+            self.records.prefetch(Version::record_hash(hash, chain.version));
+        }
+    }
+
+    /// The record of a flow in a version.
+    #[inline(always)]
+    fn record(&mut self, flow: u64, version: u32, now: u64) -> Option<u32> {
+        let seconds = (now / 1_000_000_000) as u32;
+        let hash = Version::record_hash(flow, version);
+        match self.records.find(hash, version, seconds) {
+            Some(record) => Some(record),
+            None => self.new_record(flow, version, seconds),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_record(&mut self, flow: u64, number: u32, seconds: u32) -> Option<u32> {
+        let version = self.versions.get(number)?;
+        let mut slots = [UNASSIGNED; MAX_HOPS];
+        // A flow keeps the instances that it had in an earlier version of the chain.
+        let versions = &self.versions;
+        let earlier = std::iter::successors(version.previous, |number| versions.get(*number)?.previous);
+        let old = earlier.take(MAX_EARLIER).find_map(|number| {
+            let record = self.records.find(Version::record_hash(flow, number), number, seconds)?;
+            Some((versions.get(number)?, self.records.get(record)?))
+        });
+        for (hop, number) in version.hops.iter().enumerate() {
+            let kept = old.as_ref().and_then(|(version, record)| {
+                let place = version.hops.iter().position(|hop| hop == number)?;
+                record.slots.get(place).copied()
+            });
+            let service = self.services.get_mut(usize::from(*number)).and_then(Option::as_mut);
+            let Some(service) = service else { continue };
+            let chosen = kept.filter(|slot| service.is_up(*slot)).or_else(|| service.choose(flow));
+            if let (Some(slot), Some(place)) = (chosen, slots.get_mut(hop)) {
+                *place = slot;
+                service.assign(slot);
+            }
+        }
+        let hash = Version::record_hash(flow, number);
+        let (record, displaced) = self.records.insert(FlowRecord { hash, version: number, slots }, seconds);
+        displaced.into_iter().for_each(|old| release(&mut self.services, &self.versions, &old));
+        self.forget(SWEEP, seconds);
+        Some(record)
+    }
+
+    fn forget(&mut self, count: usize, seconds: u32) {
+        let Self { records, services, versions, .. } = self;
+        let is_dead = |version| versions.get(version).is_none();
+        records.forget(count, seconds, is_dead, |old| release(services, versions, &old));
+    }
+
+    /// Forgets flows without packets, and versions that no packet is in any more. Call it at
+    /// [`next_deadline`](Self::next_deadline), or more often.
+    pub(crate) fn expire(&mut self, now: u64) {
+        let seconds = (now / 1_000_000_000) as u32;
+        if seconds == self.seconds {
+            return;
+        }
+        self.seconds = seconds;
+        self.versions.expire(seconds);
+        if self.records.len() > 0 {
+            self.forget(self.records.capacity() / SWEEP_SECONDS + 1, seconds);
+        }
+    }
+
+    /// When [`expire`](Self::expire) has something to do, in nanoseconds.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let has_work = self.records.len() > 0 || self.versions.has_retired();
+        has_work.then(|| (u64::from(self.seconds) + 1) * 1_000_000_000)
+    }
+
+    /// Counts a frame that there was no room for at the port that it was sent to with this tag.
+    #[cold]
+    pub(crate) fn count_lost(&mut self, tag: u64) {
+        let Some(Identity { record, hop, reverse, .. }) = Identity::from_tag(tag) else { return };
+        let (_, version) = self.records.flow(record);
+        if let Some(version) = self.versions.get_mut(version)
+            && let Some(counters) = version.counters.get_mut(usize::from(hop))
+        {
+            counters[usize::from(reverse)].lost += 1;
+        }
+    }
+
+    /// The counters of a chain.
+    pub fn counters(&self, chain: u16) -> Option<ChainCounters> {
+        let chain = self.chains.get(&chain)?;
+        let version = self.versions.get(chain.version)?;
+        Some(ChainCounters { hops: version.counters.clone(), times: version.times(), left: chain.left })
+    }
+
+    /// The instances of a service.
+    pub fn instances(&self, service: u16) -> Vec<InstanceStatus> {
+        let service = self.services.get(usize::from(service)).and_then(Option::as_ref);
+        let status = |(slot, instance): (u8, &super::instances::Instance)| InstanceStatus {
+            slot,
+            is_up: instance.is_up,
+            is_draining: instance.is_draining,
+            flows: instance.flows,
+            packets: instance.packets,
+            overruled: instance.overruled,
+        };
+        service.into_iter().flat_map(Service::instances).map(status).collect()
+    }
+
+    /// Flows that are assigned to instances, and living ones that were displaced by others.
+    pub fn flows(&self) -> (usize, u64) {
+        (self.records.len(), self.records.displaced)
+    }
+}
+
+/// Notes that a flow is no longer assigned to instances.
+fn release(services: &mut [Option<Service>], versions: &Versions, record: &FlowRecord) {
+    let Some(hops) = versions.hops(record.version) else { return };
+    for (service, slot) in hops.iter().zip(record.slots) {
+        if let Some(service) = services.get_mut(usize::from(*service)).and_then(Option::as_mut) {
+            service.release(slot);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Chains of services: where packets go, whatever functions answer and whichever instances come and go.
+
+use boundary::Answer;
+use std::collections::BTreeSet;
+use switch::{
+    ChainPlan, ChainsPlan, Decision, DestinationPlan, Flow, FlowOutput, Forward, FrameHead, FrameMark,
+    HopCounters, InstancePlan, Match, PortId, PortKey, Reason, ServicePlan, Steering, SteeringSettings,
+};
+
+const UPLINK: PortId = PortId(0);
+const WAN: PortId = PortId(1);
+const MIRROR: PortId = PortId(2);
+
+/// The port of an instance: two for each, the inner one first.
+fn port(service: u16, slot: u8, outer: bool) -> PortId {
+    PortId(100 + service * 20 + u16::from(slot) * 2 + u16::from(outer))
+}
+
+fn key(port: PortId) -> PortKey {
+    PortKey(port.0 + 1)
+}
+
+/// A UDP frame of a flow, in one of its directions.
+fn frame(flow: u16, back: bool) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+    frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
+    let ([a, b], [c, d]) = (flow.to_be_bytes(), 53u16.to_be_bytes());
+    let inside = ([10, 0, 0, 1], [a, b]);
+    let outside = ([10, 9, 9, 9], [c, d]);
+    let (source, destination) = if back { (outside, inside) } else { (inside, outside) };
+    frame[26..30].copy_from_slice(&source.0);
+    frame[30..34].copy_from_slice(&destination.0);
+    frame[34..36].copy_from_slice(&source.1);
+    frame[36..38].copy_from_slice(&destination.1);
+    frame
+}
+
+struct TestBed {
+    steering: Steering,
+    plan: ChainsPlan,
+    now: u64,
+}
+
+impl TestBed {
+    /// A switch with the ports of `services`, each with its number of instances, all connected.
+    fn new(services: &[u8], chains: Vec<ChainPlan>) -> Self {
+        let settings = SteeringSettings { seed: [3, 4], chained_flows: 4096, ..SteeringSettings::default() };
+        let mut bed =
+            Self { steering: Steering::new(settings), plan: ChainsPlan::default(), now: 1_000_000_000 };
+        for port in [UPLINK, WAN, MIRROR] {
+            assert!(bed.steering.set_port_key(port, key(port)));
+        }
+        for (number, instances) in (0..).zip(services) {
+            bed.plan.services.push(ServicePlan { number, instances: Vec::new(), destinations: Vec::new() });
+            (0..*instances).for_each(|slot| bed.add_instance(number, slot));
+        }
+        bed.plan.chains = chains;
+        bed.apply();
+        bed
+    }
+
+    fn apply(&mut self) {
+        self.steering.set_chains(&self.plan);
+    }
+
+    fn add_instance(&mut self, service: u16, slot: u8) {
+        let ports = [false, true].map(|outer| port(service, slot, outer));
+        for port in ports {
+            assert!(self.steering.set_port_key(port, key(port)));
+            self.steering.resume_port(port);
+        }
+        let instance = InstancePlan { slot, ports: ports.map(key), is_draining: false };
+        self.plan.services[usize::from(service)].instances.push(instance);
+    }
+
+    /// What the switch decides on a frame from a port, with what its function said about it.
+    fn decide(&mut self, frame: &[u8], from: PortId, mark: FrameMark) -> Decision {
+        let mut decisions = [Decision::Drop];
+        let head = FrameHead { head: frame, length: frame.len(), mark };
+        self.steering.decide_heads(&[head], from, self.now, &mut decisions);
+        decisions[0]
+    }
+
+    /// The ports that a frame passes, if all functions send it on at the other side; the last one is where it leaves.
+    fn path(&mut self, flow: u16, back: bool) -> Vec<PortId> {
+        let frame = frame(flow, back);
+        let (mut from, mut mark, mut path) =
+            (if back { WAN } else { UPLINK }, FrameMark::default(), Vec::new());
+        loop {
+            match self.decide(&frame, from, mark) {
+                Decision::ToFunction(to, tag) => {
+                    path.push(to);
+                    // The other port of the instance.
+                    from = PortId(100 + ((to.0 - 100) ^ 1));
+                    mark = FrameMark { tag, meta: 0 };
+                }
+                Decision::To(to) => {
+                    path.push(to);
+                    return path;
+                }
+                other => panic!("{other:?} after {path:?}"),
+            }
+            assert!(path.len() < 40);
+        }
+    }
+}
+
+fn chain(services: &[u16]) -> ChainPlan {
+    ChainPlan {
+        number: 0,
+        services: services.to_vec(),
+        from: Some(key(UPLINK)),
+        to: key(WAN),
+        both_ways: true,
+    }
+}
+
+fn mark(decision: Decision, answer: Answer) -> (PortId, FrameMark) {
+    match decision {
+        Decision::ToFunction(to, tag) => (to, FrameMark { tag, meta: answer.to_meta() }),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The instance that each of the flows passes at the only hop.
+fn instances(bed: &mut TestBed, flows: u16) -> Vec<PortId> {
+    (0..flows).map(|flow| bed.path(flow, false)[0]).collect()
+}
+
+#[test]
+fn packets_pass_a_chain_in_both_directions() {
+    let mut bed = TestBed::new(&[1, 1], vec![chain(&[0, 1])]);
+    assert_eq!(bed.path(7, false), [port(0, 0, false), port(1, 0, false), WAN]);
+    assert_eq!(bed.path(7, true), [port(1, 0, true), port(0, 0, true), UPLINK]);
+    let counters = bed.steering.chains().counters(0).unwrap();
+    let one = HopCounters { packets: 1, bytes: 60, lost: 0 };
+    assert_eq!((counters.hops, counters.left), (vec![[one; 2]; 2], [one; 2]));
+    // A firewall that answers on the side on which the packet came.
+    let (to, marked) = mark(bed.decide(&frame(7, false), UPLINK, FrameMark::default()), Answer::Next);
+    assert_eq!(bed.decide(&frame(7, true), to, marked), Decision::To(UPLINK));
+}
+
+#[test]
+fn a_flow_sends_packets_into_a_chain() {
+    let mut bed = TestBed::new(&[1], vec![ChainPlan { from: None, both_ways: false, ..chain(&[0]) }]);
+    let none = FrameMark::default();
+    assert_eq!(bed.decide(&frame(7, false), UPLINK, none), Decision::FlowMiss);
+    let flow = Flow {
+        id: 1,
+        matches: vec![Match::any()],
+        from: Some(key(UPLINK)),
+        priority: 5,
+        output: FlowOutput::Chain(0),
+        idle_timeout: None,
+        hard_timeout: None,
+    };
+    bed.steering.add_flow(flow, bed.now).unwrap();
+    assert_eq!(bed.path(7, false), [port(0, 0, false), WAN]);
+    assert_eq!(bed.decide(&frame(7, true), WAN, none), Decision::FlowMiss);
+}
+
+#[test]
+fn answers_are_carried_out_as_far_as_a_service_may() {
+    let mut bed = TestBed::new(&[1, 1, 1], vec![chain(&[0, 1])]);
+    bed.plan.services[0].destinations = vec![DestinationPlan::Service(2), DestinationPlan::Port(key(MIRROR))];
+    bed.apply();
+    let frame = frame(9, false);
+    let mut answer = |answer| {
+        let (to, marked) = mark(bed.decide(&frame, UPLINK, FrameMark::default()), answer);
+        bed.decide(&frame, PortId(to.0 + 1), marked)
+    };
+    let target = |decision| match decision {
+        Decision::ToFunction(to, _) => to,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(target(answer(Answer::Service(0))), port(2, 0, false));
+    assert_eq!(answer(Answer::Port(1)), Decision::To(MIRROR));
+    assert_eq!(answer(Answer::Drop), Decision::Lose(Reason::FUNCTION_DROP));
+    // A destination of the other kind, one that does not exist, and no right at all: the packet goes on.
+    for overruled in [Answer::Port(0), Answer::Service(1), Answer::Service(9)] {
+        assert_eq!(target(answer(overruled)), port(1, 0, false));
+    }
+    // Nothing concerns it, so that it goes on from the only place of the service.
+    assert_eq!(target(answer(Answer::LookUp)), port(1, 0, false));
+    assert_eq!(bed.steering.chains().instances(0)[0].overruled, 3);
+    // A packet that was diverted goes on by the flows, of which there are none.
+    let (to, marked) = mark(bed.decide(&frame, UPLINK, FrameMark::default()), Answer::Service(0));
+    let (to, marked) = mark(bed.decide(&frame, PortId(to.0 + 1), marked), Answer::Next);
+    assert_eq!(bed.decide(&frame, PortId(to.0 + 1), marked), Decision::FlowMiss);
+}
+
+#[test]
+fn an_instance_cannot_use_the_identity_of_another() {
+    let mut bed =
+        TestBed::new(&[1, 1], vec![chain(&[0, 1]), ChainPlan { number: 1, from: None, ..chain(&[1, 0]) }]);
+    let frame = frame(9, false);
+    let (_, stolen) = mark(bed.decide(&frame, UPLINK, FrameMark::default()), Answer::Next);
+    // Service 1 has no single place, so a packet without identity matches no flow.
+    assert_eq!(bed.decide(&frame, port(1, 0, true), stolen), Decision::FlowMiss);
+    for tag in [0, 1, u64::MAX, 1 << 63, stolen.tag ^ 1, stolen.tag ^ 1 << 40, stolen.tag ^ 1 << 50] {
+        let decision = bed.decide(&frame, port(0, 0, true), FrameMark { tag, meta: 0 });
+        assert_eq!(decision, Decision::FlowMiss, "{tag:x}");
+    }
+}
+
+#[test]
+fn both_directions_of_a_flow_reach_the_same_instance() {
+    let mut bed = TestBed::new(&[4, 3], vec![chain(&[0, 1])]);
+    let mut used = BTreeSet::new();
+    for flow in 0..200 {
+        let (there, back) = (bed.path(flow, false), bed.path(flow, true));
+        assert_eq!([there[0].0 + 1, there[1].0 + 1], [back[1].0, back[0].0], "{flow}");
+        used.extend([there[0], there[1]]);
+    }
+    assert_eq!(used.len(), 7);
+    let flows: u64 = bed.steering.chains().instances(0).iter().map(|instance| instance.flows).sum();
+    assert_eq!((flows, bed.steering.chains().flows()), (200, (200, 0)));
+}
+
+#[test]
+fn scaling_moves_no_living_flow() {
+    let mut bed = TestBed::new(&[2], vec![chain(&[0])]);
+    let before = instances(&mut bed, 300);
+    bed.add_instance(0, 2);
+    bed.apply();
+    assert_eq!(instances(&mut bed, 300), before);
+    let new = (300..600).map(|flow| bed.path(flow, false)[0]).collect::<Vec<_>>();
+    assert!(new.iter().filter(|to| **to == port(0, 2, false)).count() > 60);
+    // A drained instance keeps its flows, and gets no new ones.
+    bed.plan.services[0].instances[0].is_draining = true;
+    bed.apply();
+    assert_eq!(instances(&mut bed, 300), before);
+    assert!((600..900).all(|flow| bed.path(flow, false)[0] != port(0, 0, false)));
+    // Without packets, flows are forgotten.
+    for _ in 0..200 {
+        bed.now += 1_000_000_000;
+        bed.steering.expire_flows(bed.now, 0);
+    }
+    assert_eq!(bed.steering.chains().instances(0)[0].flows, 0);
+    // Its removal moves no flow of the others.
+    let before = instances(&mut bed, 300);
+    bed.plan.services[0].instances.remove(0);
+    bed.apply();
+    assert_eq!(instances(&mut bed, 300), before);
+}
+
+#[test]
+fn flows_of_an_instance_that_ends_go_on_at_the_others() {
+    let mut bed = TestBed::new(&[3], vec![chain(&[0])]);
+    let before = instances(&mut bed, 300);
+    bed.steering.flush_port(port(0, 1, true));
+    let after = instances(&mut bed, 300);
+    for (before, after) in before.iter().zip(&after) {
+        assert!(if *before == port(0, 1, false) { after != before } else { after == before });
+    }
+    // When it is back, flows stay where they went.
+    bed.steering.resume_port(port(0, 1, true));
+    assert_eq!(instances(&mut bed, 300), after);
+    assert_eq!(bed.steering.chains().instances(0).iter().map(|found| found.flows).sum::<u64>(), 300);
+    for slot in 0..3 {
+        bed.steering.flush_port(port(0, slot, false));
+    }
+    let lost = bed.decide(&frame(7, false), UPLINK, FrameMark::default());
+    assert_eq!(lost, Decision::Lose(Reason::NO_INSTANCE));
+    assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
+}
+
+#[test]
+fn packets_under_way_finish_the_chain_that_was_replaced() {
+    let mut bed = TestBed::new(&[2, 2, 2], vec![chain(&[0, 1])]);
+    let before: Vec<_> = (0..50).map(|flow| bed.path(flow, false)).collect();
+    let (to, marked) = mark(bed.decide(&frame(3, false), UPLINK, FrameMark::default()), Answer::Next);
+    bed.plan.chains = vec![chain(&[2, 1, 0])];
+    bed.apply();
+    let next = bed.decide(&frame(3, false), PortId(to.0 + 1), marked);
+    let (to, marked) = mark(next, Answer::Next);
+    assert_eq!(to, before[3][1]);
+    assert_eq!(bed.decide(&frame(3, false), PortId(to.0 + 1), marked), Decision::To(WAN));
+    // Flows keep the instances that they had, at another place of the chain.
+    for (flow, before) in (0..50).zip(before) {
+        let path = bed.path(flow, false);
+        assert_eq!((path[1], path[2], path[3]), (before[1], before[0], WAN));
+    }
+    bed.plan.chains.clear();
+    bed.apply();
+    assert_eq!(bed.decide(&frame(3, false), UPLINK, FrameMark::default()), Decision::FlowMiss);
+    assert_eq!(bed.path_of_old_packet(to, marked), Decision::To(WAN));
+}
+
+impl TestBed {
+    /// What the switch decides on a packet that a function had all the time.
+    fn path_of_old_packet(&mut self, to: PortId, marked: FrameMark) -> Decision {
+        self.decide(&frame(3, false), PortId(to.0 + 1), marked)
+    }
+}

@@ -1,0 +1,72 @@
+//! `ToService`: diverts packets to another service.
+
+use element::prelude::*;
+use element::{Descriptor, NextHop};
+
+use super::steered::Steered;
+
+/// Sends packets to an instance of another service, and out of their chain.
+///
+/// An intrusion detection system diverts suspicious flows in this way. Both directions of a flow reach the same instance. The
+/// service of this box must be allowed to send to NAME: `clickbox service create --may-send-to`.
+/// ```click
+/// // Every other packet goes to the service `quarantine`.
+/// source :: InfiniteSource(LIMIT 4) -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2)
+///     -> half :: RoundRobinSwitch;
+/// half[0] -> diverted :: Counter -> ToService(quarantine);
+/// half[1] -> passed :: Counter -> ToNext;
+/// ```
+/// ```expect
+/// diverted.count = 2
+/// passed.count = 2
+/// ```
+/// Packets for which the box has no right are not sent: the configuration is refused.
+#[derive(Args)]
+#[element(
+    name = "ToService",
+    group = "devices",
+    ports = "1/0",
+    processing = "h/h",
+    notifies = "full",
+    phase = "sender",
+    see = "ToNext, ToPort, ToLookup",
+    drops = "not_sent, full, too_long",
+    fates = "delivered"
+)]
+pub struct ToServiceArgs {
+    /// Name of the service.
+    #[arg(position)]
+    name: String,
+    /// Number of the box's port that packets are sent through.
+    #[arg(default = "0")]
+    port: u8,
+}
+
+pub struct ToService(Steered);
+
+impl Element for ToService {
+    type Args = ToServiceArgs;
+
+    fn new(args: ToServiceArgs, _: &mut Setup) -> Result<ToService, SetupError> {
+        if args.name.is_empty() {
+            return Err(SetupError::new("service not set"));
+        }
+        Ok(ToService(Steered::new(args.port, NextHop::Service(args.name))))
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.0.open(cx)
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.0.push(cx, batch);
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        self.0.ready(cx, descriptor);
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.0.close();
+    }
+}
