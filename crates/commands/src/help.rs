@@ -36,7 +36,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "rm",
         ],
     ),
-    ("Networks", &["switch", "port", "address", "flow", "capture", "events", "account"]),
+    ("Networks", &["switch", "port", "address", "flow", "service", "chain", "capture", "events", "account"]),
     (
         "Stacks (boxes and switches defined in one file)",
         &["up", "diff", "export", "confirm", "rollback", "down", "stacks"],

@@ -42,6 +42,8 @@ pub enum OperationError {
     Instance(BoxName, ServiceName),
     /// The switch has these services.
     HasServices(SwitchName, Vec<ServiceName>),
+    /// Instances of these services may send packets to the service.
+    DestinationOf(ServiceName, Vec<ServiceName>),
     /// Flows of the switch send packets to the chain.
     ChainInUse(SwitchName, ChainName, Vec<u64>),
     /// A service or a chain can't be as requested.
@@ -245,6 +247,7 @@ impl OperationError {
             | Self::InUse(..)
             | Self::Instance(..)
             | Self::HasServices(..)
+            | Self::DestinationOf(..)
             | Self::ChainInUse(..)
             | Self::Draining
             | Self::FabricInUse(_)
@@ -314,7 +317,16 @@ impl fmt::Display for OperationError {
             Self::HasServices(switch, services) => {
                 let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
                 let noun = if names.len() == 1 { "service" } else { "services" };
-                write!(f, "switch {switch} has the {noun} {}: remove them first", names.join(", "))
+                write!(f, "switch {switch} has the {noun} {}: remove the {noun} first", names.join(", "))
+            }
+            Self::DestinationOf(name, services) => {
+                let names: Vec<&str> = services.iter().map(ServiceName::as_str).collect();
+                let noun = if names.len() == 1 { "service" } else { "services" };
+                write!(
+                    f,
+                    "{noun} {} may send packets to service {name}: remove the {noun} first",
+                    names.join(", ")
+                )
             }
             Self::ChainInUse(switch, chain, flows) => {
                 let numbers: Vec<String> = flows.iter().take(MAX_LISTED).map(u64::to_string).collect();

@@ -38,6 +38,10 @@ pub enum ServiceError {
     NoStart,
     /// A chain is to be changed to one of another name or switch.
     OtherChain(SwitchName, ChainName),
+    /// A chain has a service twice in a row.
+    Repeated(ServiceName),
+    /// A stack moves a service to another switch than the one that it is at.
+    OtherSwitch(ServiceName, SwitchName),
     /// Packets of a port take another chain already.
     PortInUse(PortName, ChainName),
     /// The stack defines a service twice.
@@ -98,6 +102,11 @@ impl fmt::Display for ServiceError {
             Self::OtherChain(switch, chain) => {
                 write!(f, "the request is about chain {chain} of switch {switch}: its name and its switch can't change")
             }
+            Self::Repeated(name) => write!(f, "the chain has the service {name} twice in a row: leave one out"),
+            Self::OtherSwitch(name, switch) => write!(
+                f,
+                "service {name} is at switch {switch} and can't move to another one: choose another name in the stack"
+            ),
             Self::PortInUse(port, chain) => write!(
                 f,
                 "packets from port {port} take chain {chain} already: leave the port out, and add flows that choose \

@@ -7,6 +7,7 @@ use std::io;
 use api::client::{AddressError, ClientError, SOCKET_VARIABLE};
 use api::{BoxName, Diagnostic, ErrorCode, PathError};
 
+use super::choice_error::ChoiceError;
 use super::file_error::FileError;
 use crate::command::bench::BenchError;
 use crate::command::demo::DemoError;
@@ -113,6 +114,8 @@ pub(crate) enum CommandError {
     StackToExport(Vec<String>),
     /// A stack can't be written as a file.
     Export(toml::ser::Error),
+    /// A switch or a chain must be named.
+    Choice(ChoiceError),
     /// The caller may not upload images.
     ImageUpload,
     /// A box has no such element.
@@ -185,6 +188,8 @@ impl CommandError {
             | Self::NoStackFile(_)
             | Self::StackToExport(_) => 2,
             Self::NoElement { .. } | Self::NoMatch { .. } => 4,
+            Self::Choice(ChoiceError::NoChain { .. }) => 4,
+            Self::Choice(_) => 2,
             Self::Write(_)
             | Self::HandlerPath(_)
             | Self::Transfer { .. }
@@ -260,6 +265,7 @@ impl fmt::Display for CommandError {
             Self::NoStackFile(file) => write!(f, "no {file} in this folder"),
             Self::StackToExport(names) if names.is_empty() => f.write_str("there are no stacks to export"),
             Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
+            Self::Choice(error) => error.fmt(f),
             Self::Export(_) => f.write_str("the stack can't be written as a file"),
             Self::ImageUpload => f.write_str("your token does not permit uploads, which an image needs"),
             Self::NoElement { name, element, .. } => write!(f, "box {name} has no element {element}"),
@@ -302,6 +308,7 @@ impl Error for CommandError {
             Self::CapturePoint { cause, .. } => Some(cause),
             Self::Port(error) => error.source(),
             Self::Stack(error) => error.source(),
+            Self::Choice(error) => error.source(),
             Self::Bench(error) => error.source(),
             Self::Demo(error) => error.source(),
             Self::Terminal { .. }
@@ -335,6 +342,7 @@ from!(
     FileError => File,
     PortOptionsError => Port,
     StackFileError => Stack,
+    ChoiceError => Choice,
     BenchError => Bench,
     DemoError => Demo,
     toml::ser::Error => Export,

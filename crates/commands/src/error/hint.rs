@@ -10,6 +10,7 @@ use api::{ApiError, ErrorCode, ErrorReason};
 use bench::MeasureError;
 use bench::engine::EXAMPLES;
 
+use super::choice_error::ChoiceError;
 use super::command_error::{CommandError, FolderPurpose};
 use super::message::message;
 use crate::command::bench::BenchError;
@@ -48,6 +49,7 @@ fn hint(error: &CommandError) -> Option<String> {
                 .into()
         }
         CommandError::Stack(error) => return of_stack(error.cause()),
+        CommandError::Choice(error) => return of_choice(error),
         CommandError::NoStackFile(_) => "name a stack (`clickbox stacks` lists them)".into(),
         CommandError::Misspelt { similar, .. } | CommandError::NoElement { similar: Some(similar), .. } => {
             format!("did you mean {similar}?")
@@ -63,6 +65,17 @@ fn hint(error: &CommandError) -> Option<String> {
             format!("--config takes a file or one of {}", names.join(", "))
         }
         _ => return None,
+    })
+}
+
+fn of_choice(error: &ChoiceError) -> Option<String> {
+    Some(match error {
+        ChoiceError::NoSteeringSwitch => {
+            "create one with `clickbox switch create NAME --mode steering`".into()
+        }
+        ChoiceError::SeveralSwitches(_) | ChoiceError::SeveralChains(..) => "choose one with --switch".into(),
+        ChoiceError::NoChain { similar: Some(similar), .. } => format!("did you mean {similar}?"),
+        ChoiceError::NoChain { similar: None, .. } => "`clickbox chain ls` lists the chains".into(),
     })
 }
 
@@ -121,6 +134,11 @@ fn of_reply(error: &ApiError) -> Option<String> {
         ErrorReason::NoPort => format!("`clickbox port ls {name}` lists its ports"),
         ErrorReason::NoBoxPort => format!("`clickbox show {name}` lists its ports"),
         ErrorReason::NoStack => "`clickbox stacks` lists the stacks".into(),
+        ErrorReason::NoService => "`clickbox service ls` lists the services".into(),
+        ErrorReason::NoChain => "`clickbox chain ls` lists the chains".into(),
+        ErrorReason::Instance => format!(
+            "use `clickbox service scale {name} N`, `clickbox service reload {name} FILE` or `clickbox service rm {name}`"
+        ),
         ErrorReason::NoHandler => format!("`clickbox handlers {name}` lists its handlers"),
         ErrorReason::NoFile => format!("`clickbox files {name}` lists its files"),
         ErrorReason::Unconfirmed => {
@@ -133,6 +151,10 @@ fn of_reply(error: &ApiError) -> Option<String> {
             format!("stop it first (`clickbox stop {name}`), or add --force")
         }
         ErrorReason::InUse if subject == "daemon" => "add --force to restart it anyway".into(),
+        ErrorReason::InUse if subject.starts_with("service/") => {
+            "change what uses it (`clickbox chain set`), or add --force, which removes these chains too"
+                .into()
+        }
         ErrorReason::Draining => "`clickbox fabric drain --cancel` ends this".into(),
         ErrorReason::InUse => "add --force to remove it anyway".into(),
         ErrorReason::NoProcessor => "leave out --dedicated, or remove a box that has it".into(),

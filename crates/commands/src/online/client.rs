@@ -78,6 +78,15 @@ impl Client {
                 let stacks = self.0.ask(&operation::LIST_STACKS, &[]).ok()?;
                 nearest(name, stacks.iter().map(|status| status.name.as_str()))
             }
+            ErrorReason::NoService => {
+                let services = self.0.ask(&operation::LIST_SERVICES, &[]).ok()?;
+                nearest(name, services.iter().map(|status| status.name.as_str()))
+            }
+            ErrorReason::NoChain => {
+                let chains = self.0.ask(&operation::LIST_CHAINS, &[]).ok()?;
+                let at = chains.iter().filter(|detail| detail.status.chain.switch.as_str() == name);
+                nearest(parts.next()?, at.map(|detail| detail.status.chain.name.as_str()))
+            }
             ErrorReason::NoHandler => {
                 let handlers = self.0.ask(&operation::LIST_HANDLERS, &[name]).ok()?;
                 let paths: Vec<String> = handlers.iter().map(HandlerInfo::path).collect();
@@ -93,7 +102,7 @@ impl Client {
 }
 
 /// The nearest of the existing names. A name of one letter is near to every other and gets no suggestion.
-fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     name.chars().nth(1)?;
     click_lang::nearest(name, names).map(str::to_string)
 }

@@ -132,3 +132,48 @@ pub(crate) fn stacks(current: &OsStr) -> Vec<CompletionCandidate> {
         Some(stacks.iter().map(|status| status.name.to_string()).collect())
     })
 }
+
+fn service_names(client: &Client) -> Option<Vec<String>> {
+    let services = client.ask(&operation::LIST_SERVICES, &[]).ok()?;
+    Some(services.iter().map(|status| status.name.to_string()).collect())
+}
+
+fn chain_names(client: &Client) -> Option<Vec<String>> {
+    let chains = client.ask(&operation::LIST_CHAINS, &[]).ok()?;
+    let mut names: Vec<String> = chains.iter().map(|detail| detail.status.chain.name.to_string()).collect();
+    names.sort();
+    names.dedup();
+    Some(names)
+}
+
+/// Names of services.
+pub(crate) fn services(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, service_names)
+}
+
+/// Names of chains.
+pub(crate) fn chains(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, chain_names)
+}
+
+/// What instances of services may send to: services, and ports as port:NAME.
+pub(crate) fn destinations(current: &OsStr) -> Vec<CompletionCandidate> {
+    let mut all = services(current);
+    if let Some(start) = current.to_string_lossy().strip_prefix("port:") {
+        let found = ports(OsStr::new(start));
+        let named = found.iter().map(|port| format!("port:{}", port.get_value().to_string_lossy()));
+        all.extend(named.map(CompletionCandidate::new));
+    }
+    all
+}
+
+/// What can be shown: boxes, and services and chains after their kind.
+pub(crate) fn objects(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, |client| {
+        let services = service_names(client).unwrap_or_default().into_iter();
+        let chains = chain_names(client).unwrap_or_default().into_iter();
+        let others =
+            services.map(|name| format!("service/{name}")).chain(chains.map(|name| format!("chain/{name}")));
+        Some(box_names(client)?.into_iter().chain(others).collect())
+    })
+}

@@ -14,13 +14,14 @@ mod port_options;
 mod stack_error;
 mod stack_export;
 mod stack_file;
+mod steering;
 mod table;
 mod uploads;
 
 pub(crate) use client::Client;
 pub(crate) use complete::{
-    attachments, boxes, boxes_and_switches, capture_points, configurations, elements, handlers, ports,
-    stacks, switches, written_files,
+    attachments, boxes, boxes_and_switches, capture_points, chains, configurations, destinations, elements,
+    handlers, objects, ports, services, stacks, switches, written_files,
 };
 pub(crate) use config_bundle::{ConfigBundle, file, named};
 pub(crate) use connection::Connection;
@@ -34,5 +35,6 @@ pub(crate) use port_options::{PortOptions, PortOptionsError};
 pub(crate) use stack_error::{ChainError, StackError, StackFileError};
 pub(crate) use stack_export::exported;
 pub(crate) use stack_file::StackFile;
+pub(crate) use steering::{chosen_chain, chosen_switch, split_port, steering_switches};
 pub(crate) use table::{Column, Table, print, print_success};
 pub(crate) use uploads::Uploads;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use api::{BoxName, NameError, SwitchName};
+use api::{NameError, SwitchName};
 
 use super::port_options::PortOptionsError;
 use crate::error::FileError;
@@ -57,10 +57,12 @@ pub(crate) enum StackError {
     File(FileError),
     /// The settings of a port are wrong.
     Port(PortOptionsError),
-    /// A box has no configuration.
-    NoConfiguration(BoxName),
-    /// A box has files of both kinds.
-    MixedFiles(BoxName),
+    /// A box or a service, which is named with its kind, has no configuration.
+    NoConfiguration(String),
+    /// A box or a service has files of both kinds.
+    MixedFiles(String),
+    /// A chain of services names no switch.
+    NoSwitch(String),
     /// An external switch has settings.
     ExternalSettings(SwitchName),
     /// The boxes of a chain can't be connected.
@@ -80,13 +82,15 @@ impl fmt::Display for StackError {
             Self::Name(error) => error.fmt(f),
             Self::File(error) => error.fmt(f),
             Self::Port(error) => error.fmt(f),
-            Self::NoConfiguration(name) => {
-                write!(f, "box {name} needs configuration = \"FILE\", or text with the configuration itself")
+            Self::NoConfiguration(what) => {
+                let key = if what.starts_with("service") { "file" } else { "configuration" };
+                write!(f, "{what} needs {key} = \"FILE\", or text with the configuration itself")
             }
-            Self::MixedFiles(name) => {
+            Self::NoSwitch(name) => write!(f, "chain {name} needs switch = \"NAME\""),
+            Self::MixedFiles(what) => {
                 write!(
                     f,
-                    "box {name}: contents belongs to a configuration given as text, and files to one in a file"
+                    "{what}: contents belongs to a configuration given as text, and files to one in a file"
                 )
             }
             Self::ExternalSettings(name) => {
@@ -106,7 +110,10 @@ impl Error for StackError {
             Self::Name(error) => error.source(),
             Self::File(error) => error.source(),
             Self::Port(error) => error.source(),
-            Self::ExternalSettings(_) | Self::NoConfiguration(_) | Self::MixedFiles(_) => None,
+            Self::ExternalSettings(_)
+            | Self::NoConfiguration(_)
+            | Self::MixedFiles(_)
+            | Self::NoSwitch(_) => None,
             Self::Chain { cause, .. } => Some(cause),
         }
     }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
-    CreateSwitch, Device, FailMode, ImageDigest, MacAddr, Owner, PortDriver, PortName, PortRequest, Restart,
-    Ring, Sandbox, Size, Stack, StackName, SwitchMode, SwitchName, Value, Weight,
+    CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
+    Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
+    SwitchMode, SwitchName, Value, Weight,
 };
 use serde::Serialize;
 
@@ -20,6 +21,34 @@ struct Entries {
     switches: BTreeMap<SwitchName, SwitchEntry>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     boxes: BTreeMap<BoxName, BoxEntry>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    service: BTreeMap<ServiceName, ServiceEntry>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    chain: BTreeMap<String, ChainEntry>,
+}
+
+#[derive(Serialize)]
+struct ServiceEntry {
+    switch: SwitchName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    faces: Faces,
+    replicas: u16,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    may_send_to: BTreeSet<Destination>,
+    #[serde(flatten)]
+    instance: BoxEntry,
+}
+
+#[derive(Serialize)]
+struct ChainEntry {
+    switch: SwitchName,
+    services: Vec<ServiceName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<PortName>,
+    to: PortName,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    both_ways: bool,
 }
 
 #[derive(Default, Serialize)]
@@ -143,7 +172,35 @@ pub(crate) fn exported(
         switches.insert(used.name, SwitchEntry { external: true, ports, ..SwitchEntry::default() });
     }
     let boxes = stack.boxes.into_iter().map(|definition| box_entry(definition, images)).collect();
-    toml::to_string_pretty(&Entries { name: name.clone(), owner: stack.owner, switches, boxes })
+    let service = stack.services.into_iter().map(|definition| service_entry(definition, images)).collect();
+    let mut chain: BTreeMap<String, ChainEntry> = BTreeMap::new();
+    for definition in stack.chains {
+        let CreateChain { name, switch, services, from, to, both_ways } = definition;
+        // Chains of two switches may have the same name.
+        let key = match chain.contains_key(name.as_str()) {
+            true => format!("{switch}/{name}"),
+            false => name.to_string(),
+        };
+        chain.insert(key, ChainEntry { switch, services, from, to, both_ways });
+    }
+    toml::to_string_pretty(&Entries {
+        name: name.clone(),
+        owner: stack.owner,
+        switches,
+        boxes,
+        service,
+        chain,
+    })
+}
+
+fn service_entry(
+    definition: CreateService,
+    images: &BTreeMap<ImageDigest, String>,
+) -> (ServiceName, ServiceEntry) {
+    let CreateService { name, switch, instance, faces, replicas, may_send_to } = definition;
+    let (_, mut instance) = box_entry(instance, images);
+    let file = instance.configuration.take();
+    (name, ServiceEntry { switch, file, faces, replicas, may_send_to, instance })
 }
 
 fn port(port: AddPort) -> (PortName, PortEntry) {
@@ -298,13 +355,30 @@ mod tests {
         full.keep_writes = true;
         full.owner = "alice".parse().expect("an owner");
         full.labels.insert("rack".into(), "7".into());
+        let chain = |switch: &str| CreateChain {
+            name: "web".parse().expect("a name"),
+            switch: switch.parse().expect("a name"),
+            services: vec!["ids".parse().expect("a name")],
+            from: Some("iface".parse().expect("a name")),
+            to: "tap".parse().expect("a name"),
+            both_ways: switch == "lan",
+        };
         let stack = Stack {
             chains: Vec::new(),
             services: Vec::new(),
             owner: "alice".parse().expect("an owner"),
             switches: vec![lan, other],
-            boxes: vec![full, small],
+            boxes: vec![full.clone(), small],
             external: vec![used],
+            services: vec![CreateService {
+                name: "ids".parse().expect("a name"),
+                switch: "lan".parse().expect("a name"),
+                instance: CreateBox { name: "ids".parse().expect("a name"), ..full.clone() },
+                faces: "in=2,out=0".parse().expect("faces"),
+                replicas: 3,
+                may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),
+            }],
+            chains: vec![chain("lan"), chain("mgmt")],
         };
         let name: StackName = "edge".parse().expect("a name");
         let text = exported(&name, stack.clone(), &BTreeMap::new()).expect("a file");
@@ -314,6 +388,8 @@ mod tests {
         let read = StackFile::read(&folder.join("other.toml")).map_err(|error| format!("{error:?}: {text}"));
         std::fs::remove_dir_all(&folder).expect("the folder goes");
         let read = read.expect("a stack");
-        assert_eq!((read.name, read.stack), (name, stack), "{text}");
+        let mut read_stack = read.stack;
+        read_stack.chains.sort_by(|one, other| one.switch.cmp(&other.switch));
+        assert_eq!((read.name, read_stack), (name, stack), "{text}");
     }
 }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use api::{
-    AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateSwitch, ExternalSwitch, FailMode,
-    ImageSource, Owner, PipeName, PortName, PortRequest, Restart, Ring, Sandbox, Size, Stack, StackName,
-    SwitchMode, SwitchName, Value, Weight,
+    AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateBox, CreateChain, CreateService,
+    CreateSwitch, Destination, ExternalSwitch, Faces, FailMode, ImageSource, Owner, PipeName, PortName,
+    PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName, SwitchMode, SwitchName, Value,
+    Weight,
 };
 use serde::Deserialize;
 
@@ -33,6 +34,12 @@ struct Entries {
     /// Boxes connected in sequence by pipes. A switch may be at either end or between two boxes.
     #[serde(default)]
     chains: Vec<Vec<String>>,
+    /// Services of steering switches.
+    #[serde(default)]
+    service: BTreeMap<ServiceName, ServiceEntry>,
+    /// Chains of services, by name, or by `SWITCH/NAME`.
+    #[serde(default)]
+    chain: BTreeMap<String, ChainEntry>,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +104,69 @@ struct BoxEntry {
     labels: BTreeMap<String, String>,
 }
 
+/// A service: the settings of its instances are those of boxes, except that `file` names the configuration.
+#[derive(Deserialize)]
+#[serde(try_from = "toml::Table")]
+struct ServiceEntry {
+    own: ServiceSettings,
+    instance: BoxEntry,
+}
+
+/// The settings of a service that a box does not have.
+#[derive(Deserialize)]
+struct ServiceSettings {
+    switch: SwitchName,
+    #[serde(default)]
+    faces: Faces,
+    replicas: Option<u16>,
+    #[serde(default)]
+    may_send_to: BTreeSet<Destination>,
+}
+
+impl TryFrom<toml::Table> for ServiceEntry {
+    type Error = toml::de::Error;
+
+    fn try_from(mut table: toml::Table) -> Result<Self, toml::de::Error> {
+        let mut own = toml::Table::new();
+        for key in ["switch", "faces", "replicas", "may_send_to"] {
+            own.extend(table.remove(key).map(|value| (key.to_string(), value)));
+        }
+        if let Some(file) = table.remove("file") {
+            table.insert("configuration".into(), file);
+        }
+        Ok(Self { own: own.try_into()?, instance: table.try_into()? })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChainEntry {
+    switch: Option<SwitchName>,
+    services: Vec<ServiceName>,
+    from: Option<PortName>,
+    to: PortName,
+    #[serde(default)]
+    both_ways: bool,
+}
+
+impl ChainEntry {
+    /// The definition of the chain with this key.
+    fn definition(self, key: &str) -> Result<CreateChain, StackError> {
+        let (at, name) = match key.split_once('/') {
+            Some((switch, name)) => (Some(switch.parse().map_err(StackError::Name)?), name),
+            None => (None, key),
+        };
+        Ok(CreateChain {
+            name: name.parse().map_err(StackError::Name)?,
+            switch: self.switch.or(at).ok_or_else(|| StackError::NoSwitch(key.into()))?,
+            services: self.services,
+            from: self.from,
+            to: self.to,
+            both_ways: self.both_ways,
+        })
+    }
+}
+
 /// A port of a box: its attachment, or a table that also has its address and limits.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a switch, pipe:NAME or -, or a table with attach, mac and limits")]
@@ -115,6 +185,8 @@ pub(crate) struct StackFile {
     pub(crate) texts: Vec<SourceText>,
     /// The images of its boxes that are files. The definition has their digests.
     pub(crate) images: BTreeMap<BoxName, Image>,
+    /// The same for its services.
+    pub(crate) service_images: BTreeMap<ServiceName, Image>,
 }
 
 impl StackFile {
@@ -129,11 +201,16 @@ impl StackFile {
         read().map_err(|error| StackFileError::new(path, error))
     }
 
-    /// Uploads the images of its boxes.
+    /// Uploads the images of its boxes and services.
     pub(crate) fn upload_images(&mut self, uploads: &mut Uploads) -> Result<(), CommandError> {
         for request in &mut self.stack.boxes {
             if let Some(image) = self.images.remove(&request.name) {
                 request.image = Some(image.upload(uploads)?);
+            }
+        }
+        for service in &mut self.stack.services {
+            if let Some(image) = self.service_images.remove(&service.name) {
+                service.instance.image = Some(image.upload(uploads)?);
             }
         }
         Ok(())
@@ -193,53 +270,35 @@ impl Entries {
                 ..default
             });
         }
-        let (mut texts, mut images) = (Vec::new(), BTreeMap::new());
+        let (mut texts, mut images, mut service_images) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let mut transparent: Vec<BoxName> = Vec::new();
         for (name, entry) in self.boxes {
-            let files: Vec<(String, PathBuf)> =
-                entry.files.iter().map(|text| config_bundle::file(text)).collect();
-            let bundle = match (entry.configuration, entry.text) {
-                (Some(path), None) if entry.contents.is_empty() => ConfigBundle::read(&path, folder, &files)?,
-                (source, Some(text)) if files.is_empty() => {
-                    let name = source.unwrap_or_else(|| format!("box {name}"));
-                    ConfigBundle::inline(SourceText { name, text }, entry.contents)
-                }
-                // The image has a configuration of its own.
-                (None, None) if entry.image.is_some() && entry.contents.is_empty() => {
-                    ConfigBundle::of_image(name.as_str(), &files)?
-                }
-                (None, None) => return Err(StackError::NoConfiguration(name)),
-                _ => return Err(StackError::MixedFiles(name)),
-            };
             if entry.transparent {
                 transparent.push(name.clone());
             }
-            let image = entry.image.map(|text| Image::read(&text, folder)).transpose()?;
-            let digest = image.as_ref().map(|image| ImageSource::Digest(image.digest()));
-            images.extend(image.map(|image| (name.clone(), image)));
-            let default = bundle.create(name);
-            let port = |port| match port {
-                PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
-                PortEntry::Full(port) => port,
-            };
-            stack.boxes.push(api::CreateBox {
-                image: digest,
-                sandbox: entry.sandbox,
-                memory: entry.memory.unwrap_or(default.memory),
-                ring: entry.ring,
-                ports: entry.attach.into_iter().map(port).collect(),
-                cpu_weight: entry.cpu_weight,
-                cpu_limit: entry.cpu_limit,
-                dedicated: entry.dedicated,
-                share_packets: entry.share_packets,
-                restart: entry.restart,
-                keep_writes: entry.keep_writes,
-                start: entry.start.unwrap_or(default.start),
-                owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
-                labels: entry.labels,
-                ..default
+            let what = format!("box {name}");
+            let (definition, text, image) = entry.definition(&what, name.clone(), &self.owner, folder)?;
+            images.extend(image.map(|image| (name, image)));
+            stack.boxes.push(definition);
+            texts.push(text);
+        }
+        for (name, ServiceEntry { own, instance }) in self.service {
+            let box_name = name.as_str().parse().map_err(StackError::Name)?;
+            let (definition, text, image) =
+                instance.definition(&format!("service {name}"), box_name, &self.owner, folder)?;
+            service_images.extend(image.map(|image| (name.clone(), image)));
+            stack.services.push(CreateService {
+                name,
+                switch: own.switch,
+                instance: definition,
+                faces: own.faces,
+                replicas: own.replicas.unwrap_or(1),
+                may_send_to: own.may_send_to,
             });
-            texts.push(bundle.text);
+            texts.push(text);
+        }
+        for (key, entry) in self.chain {
+            stack.chains.push(entry.definition(&key)?);
         }
         for (number, chain) in self.chains.iter().enumerate() {
             join(&mut stack, &name, number, chain)
@@ -249,7 +308,59 @@ impl Entries {
         for request in stack.boxes.iter_mut().filter(|request| transparent.contains(&request.name)) {
             request.ports.iter_mut().for_each(|port| port.limits.transparent = true);
         }
-        Ok(StackFile { name, stack, texts, images })
+        Ok(StackFile { name, stack, texts, images, service_images })
+    }
+}
+
+impl BoxEntry {
+    /// The definition of the box, the text of its configuration, and its image. `what` names it in messages.
+    fn definition(
+        self,
+        what: &str,
+        name: BoxName,
+        owner: &Owner,
+        folder: &Path,
+    ) -> Result<(CreateBox, SourceText, Option<Image>), StackError> {
+        let entry = self;
+        let files: Vec<(String, PathBuf)> =
+            entry.files.iter().map(|text| config_bundle::file(text)).collect();
+        let bundle = match (entry.configuration, entry.text) {
+            (Some(path), None) if entry.contents.is_empty() => ConfigBundle::read(&path, folder, &files)?,
+            (source, Some(text)) if files.is_empty() => {
+                let name = source.unwrap_or_else(|| what.to_string());
+                ConfigBundle::inline(SourceText { name, text }, entry.contents)
+            }
+            // The image has a configuration of its own.
+            (None, None) if entry.image.is_some() && entry.contents.is_empty() => {
+                ConfigBundle::of_image(name.as_str(), &files)?
+            }
+            (None, None) => return Err(StackError::NoConfiguration(what.into())),
+            _ => return Err(StackError::MixedFiles(what.into())),
+        };
+        let image = entry.image.map(|text| Image::read(&text, folder)).transpose()?;
+        let default = bundle.create(name);
+        let port = |port| match port {
+            PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
+            PortEntry::Full(port) => port,
+        };
+        let definition = CreateBox {
+            image: image.as_ref().map(|image| ImageSource::Digest(image.digest())),
+            sandbox: entry.sandbox,
+            memory: entry.memory.unwrap_or(default.memory),
+            ring: entry.ring,
+            ports: entry.attach.into_iter().map(port).collect(),
+            cpu_weight: entry.cpu_weight,
+            cpu_limit: entry.cpu_limit,
+            dedicated: entry.dedicated,
+            share_packets: entry.share_packets,
+            restart: entry.restart,
+            keep_writes: entry.keep_writes,
+            start: entry.start.unwrap_or(default.start),
+            owner: entry.owner.unwrap_or_else(|| owner.clone()),
+            labels: entry.labels,
+            ..default
+        };
+        Ok((definition, bundle.text, image))
     }
 }
 
@@ -369,6 +480,49 @@ mod tests {
     }
 
     #[test]
+    fn services_have_the_settings_of_boxes() {
+        let file = stack(
+            r#"
+            owner = "alice"
+            switches.lan = { mode = "steering", ports.wan.driver = "null" }
+            [service.ids]
+            switch = "lan"
+            file = "a.click"
+            replicas = 2
+            faces = "in=0,out=1"
+            may_send_to = ["quarantine", "port:wan"]
+            memory = "16M"
+            attach = ["-", "-", "lan"]
+            [chain.web]
+            switch = "lan"
+            services = ["ids"]
+            from = "up"
+            to = "wan"
+            both_ways = true
+            [chain."lan/dns"]
+            services = ["ids", "nat"]
+            to = "wan"
+            "#,
+        )
+        .expect("a stack");
+        let [service] = file.stack.services.as_slice() else { panic!("{:?}", file.stack.services) };
+        let CreateService { name, switch, instance, faces, replicas, may_send_to } = service;
+        assert_eq!(
+            (name.as_str(), switch.as_str(), faces.to_string().as_str(), *replicas),
+            ("ids", "lan", "in=0,out=1", 2)
+        );
+        assert_eq!(may_send_to.len(), 2);
+        assert_eq!(
+            (instance.memory, instance.ports.len(), instance.owner.as_str()),
+            (Size(16 << 20), 3, "alice")
+        );
+        assert_eq!((instance.source.as_deref(), file.texts.len()), (Some("a.click"), 1));
+        let chains: Vec<_> =
+            file.stack.chains.iter().map(|chain| (chain.name.as_str(), chain.both_ways)).collect();
+        assert_eq!(chains, [("dns", false), ("web", true)]);
+    }
+
+    #[test]
     fn external_switches_are_used_and_not_created() {
         let file = stack(
             r#"
@@ -394,6 +548,11 @@ mod tests {
             ("bixes = {}", "bixes"),
             ("[boxes.fw]\nconfiguration = \"nowhere.click\"", "nowhere.click"),
             ("[boxes.fw]\nconfiguration = \"a.click\"\nattach = [\"a b\"]", "expected a switch"),
+            ("[service.ids]\nfile = \"a.click\"", "switch"),
+            ("[service.ids]\nswitch = \"lan\"", "service ids needs"),
+            ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfices = 1", "fices"),
+            ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfaces = \"in=16\"", "0 to 15"),
+            ("[chain.web]\nservices = []\nto = \"wan\"", "chain web needs switch"),
             ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is not a valid name"),
             ("chains = [[\"a\", \"b\"]]", "chain 1: two switches are adjacent; join them by a port"),
             ("chains = [[\"a b\"]]", "chain 1: \"a b\" is not a valid name"),

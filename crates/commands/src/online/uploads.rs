@@ -5,7 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use api::client::ClientError;
 use api::{
-    CreateBox, ErrorReason, File, ImageSource, Install, Stack, UploadName, UploadedFile, Value, operation,
+    CreateBox, CreateService, ErrorReason, File, ImageSource, Install, Stack, UploadName, UploadedFile,
+    Value, operation,
 };
 
 use super::client::Client;
@@ -23,6 +24,12 @@ impl WithFiles for CreateBox {
     }
 }
 
+impl WithFiles for CreateService {
+    fn files(&mut self) -> Vec<(&mut Vec<File>, &mut Vec<UploadedFile>)> {
+        self.instance.files()
+    }
+}
+
 impl WithFiles for Install {
     fn files(&mut self) -> Vec<(&mut Vec<File>, &mut Vec<UploadedFile>)> {
         vec![(&mut self.files, &mut self.uploads)]
@@ -31,7 +38,9 @@ impl WithFiles for Install {
 
 impl WithFiles for Stack {
     fn files(&mut self) -> Vec<(&mut Vec<File>, &mut Vec<UploadedFile>)> {
-        self.boxes.iter_mut().map(|request| (&mut request.files, &mut request.uploads)).collect()
+        let instances = self.services.iter_mut().map(|service| &mut service.instance);
+        let all = self.boxes.iter_mut().chain(instances);
+        all.map(|request| (&mut request.files, &mut request.uploads)).collect()
     }
 }
 

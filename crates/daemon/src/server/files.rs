@@ -8,8 +8,8 @@ use super::uploads::{Uploads, UsedUploads};
 use crate::caller::Caller;
 use crate::supervisor::{HeldImage, Supervisor};
 use api::{
-    BoxName, ErrorCode, File, ImageDigest, ImageSource, MAX_IMAGE_BYTES, Stack, UploadName, UploadedFile,
-    operation,
+    BoxName, CreateService, ErrorCode, File, ImageDigest, ImageSource, MAX_IMAGE_BYTES, Stack, UploadName,
+    UploadedFile, operation,
 };
 use axum::extract::{FromRef, FromRequestParts, Request, State};
 use axum::http::StatusCode;
@@ -124,7 +124,8 @@ impl Files {
         used: &mut UsedUploads,
         stack: &mut Stack,
     ) -> Result<Vec<HeldImage>, ErrorResponse> {
-        let images = stack.boxes.iter_mut().map(|wanted| &mut wanted.image).collect();
+        let instances = stack.services.iter_mut().map(|service| &mut service.instance);
+        let images = stack.boxes.iter_mut().chain(instances).map(|wanted| &mut wanted.image).collect();
         self.load_images(supervisor, used, images).await
     }
 
@@ -138,8 +139,9 @@ impl Files {
 
     /// The same for all boxes of a stack.
     pub(super) async fn load_stack(&self, stack: &mut Stack) -> Result<UsedUploads, ErrorResponse> {
-        self.load(stack.boxes.iter_mut().map(|wanted| (&mut wanted.uploads, &mut wanted.files)).collect())
-            .await
+        let instances = stack.services.iter_mut().map(|service| &mut service.instance);
+        let all = stack.boxes.iter_mut().chain(instances);
+        self.load(all.map(|wanted| (&mut wanted.uploads, &mut wanted.files)).collect()).await
     }
 
     /// Takes memory for the stored files of a stack's boxes, which are compared with those of the request one box at a time.
@@ -148,7 +150,9 @@ impl Files {
         supervisor: Supervisor,
         stack: &Stack,
     ) -> Result<(), ErrorResponse> {
-        let boxes: Vec<BoxName> = stack.boxes.iter().map(|wanted| wanted.name.clone()).collect();
+        let mut boxes: Vec<BoxName> = stack.boxes.iter().map(|wanted| wanted.name.clone()).collect();
+        let first = stack.services.iter().map(|service| CreateService::instance_name(&service.name, 1));
+        boxes.extend(first.flatten());
         let Json(bytes) = answer(supervisor, move |supervisor| supervisor.bytes_to_compare(&boxes)).await?;
         self.memory.take_in_time(bytes).await
     }

@@ -26,8 +26,14 @@ pub(super) async fn create_service(
 ) -> JsonResult<ServiceStatus> {
     note.object("service", &request.name);
     let instance = &mut request.instance;
-    let used = files.load(vec![(&mut instance.uploads, &mut instance.files)]).await?;
-    let created = answer(supervisor, |supervisor| supervisor.create_service(request)).await?;
+    let mut used = files.load(vec![(&mut instance.uploads, &mut instance.files)]).await?;
+    let held = files.load_images(&supervisor, &mut used, vec![&mut instance.image]).await?;
+    let create = move |supervisor: &Supervisor| {
+        let created = supervisor.create_service(request);
+        drop(held);
+        created
+    };
+    let created = answer(supervisor, create).await?;
     files.remove_used(used);
     Ok(created)
 }

@@ -25,7 +25,9 @@ pub(super) async fn diff_stack(
     let mut used = files.load_stack(&mut request).await?;
     // One that is named by its digest need not exist: it differs from those of the boxes.
     let is_upload = |image: &&mut Option<ImageSource>| matches!(image, Some(ImageSource::Upload(_)));
-    let uploaded = request.boxes.iter_mut().map(|wanted| &mut wanted.image).filter(is_upload).collect();
+    let instances = request.services.iter_mut().map(|service| &mut service.instance);
+    let wanted = request.boxes.iter_mut().chain(instances);
+    let uploaded = wanted.map(|wanted| &mut wanted.image).filter(is_upload).collect();
     let images = files.load_images(&supervisor, &mut used, uploaded).await?;
     files.take_stored(supervisor.clone(), &request).await?;
     let diff = move |supervisor: &Supervisor| {

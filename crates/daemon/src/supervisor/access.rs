@@ -7,6 +7,7 @@
 //! path. What a request contains is checked by the methods of the operations, which call the functions of this module.
 
 use super::managed_box::ManagedBox;
+use super::stack_services::SteeringStep;
 use super::stacks::{StackPlan, StackStep};
 use super::state::Supervisor;
 use crate::caller::{Caller, User};
@@ -303,7 +304,14 @@ impl Supervisor {
             self.adopt_box(&mut checked)?;
             wanted.owner = checked.owner;
         }
-        Ok(())
+        for wanted in &mut stack.services {
+            if !own.contains(&wanted.switch) {
+                self.require_own(&Subject::from(&wanted.switch))?;
+            }
+            self.adopt_instance(wanted)?;
+        }
+        let foreign = stack.chains.iter().filter(|wanted| !own.contains(&wanted.switch));
+        foreign.map(|wanted| Subject::from(&wanted.switch)).try_for_each(|switch| self.require_own(&switch))
     }
 
     /// Checks that a plan changes objects of the caller's owner only, and stays within the quota.
@@ -337,6 +345,7 @@ impl Supervisor {
                 }
                 StackStep::MakeBox(wanted) => new.add(Holdings::of_box(wanted)),
                 StackStep::MakeSwitch(_) => new.add(Holdings::SWITCH),
+                StackStep::Steering(step) => self.check_steering_access(step, &mut gone, &mut new)?,
                 // Ports are removed where the stack made them. New ones were checked with the definition.
                 StackStep::AddPort(..)
                 | StackStep::RemovePort(..)
@@ -353,6 +362,52 @@ impl Supervisor {
         rest.add(new);
         rest.subtract(more);
         rest.check(more, &user.quota)
+    }
+
+    /// Checks that a step changes services and chains of the caller's owner only, and counts what its instances hold.
+    fn check_steering_access(
+        &self,
+        step: &SteeringStep,
+        gone: &mut Holdings,
+        new: &mut Holdings,
+    ) -> Result<(), OperationError> {
+        let all = |definition: &CreateBox, count: u16, sum: &mut Holdings| {
+            (0..count).for_each(|_| sum.add(Holdings::of_box(definition)));
+        };
+        let mut leaves = |name| {
+            if let Some((_, stored)) = self.find_service(name) {
+                let count = u16::try_from(stored.instances.len()).unwrap_or(u16::MAX);
+                all(&stored.definition.instance, count, gone);
+            }
+        };
+        match step {
+            SteeringStep::Remake(wanted) | SteeringStep::Alter(wanted) => {
+                self.require_own(&Subject::from(&wanted.name))?;
+                leaves(&wanted.name);
+                all(&wanted.instance, wanted.replicas, new);
+            }
+            SteeringStep::Scale(name, replicas) => {
+                self.require_own(&Subject::from(name))?;
+                if let Some((_, stored)) = self.find_service(name) {
+                    let more = replicas.saturating_sub(stored.definition.replicas);
+                    all(&stored.definition.instance, more, new);
+                }
+            }
+            SteeringStep::RemoveServices(names) => {
+                for name in names {
+                    self.require_own(&Subject::from(name))?;
+                    leaves(name);
+                }
+            }
+            SteeringStep::Reload(name, _) => self.require_own(&Subject::from(name))?,
+            // The definition was checked.
+            SteeringStep::Declare(_)
+            | SteeringStep::MakeChain(_)
+            | SteeringStep::SetChain(_)
+            | SteeringStep::RemoveChain(..)
+            | SteeringStep::Keep(..) => {}
+        }
+        Ok(())
     }
 
     /// What an owner has.

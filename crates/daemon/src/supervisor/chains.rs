@@ -20,6 +20,9 @@ pub(super) fn check_chain(request: &CreateChain) -> Result<(), ServiceError> {
         count if count > MAX_CHAIN_LENGTH => return Err(ServiceError::ChainLength(count)),
         _ => {}
     }
+    if let Some(pair) = request.services.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(ServiceError::Repeated(pair[0].clone()));
+    }
     match request.both_ways && request.from.is_none() {
         true => Err(ServiceError::NoStart),
         false => Ok(()),

@@ -39,9 +39,8 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let ports = definition.ports.len();
         let source = definition.source.as_deref();
-        let image = definition.image_digest();
-        let found =
-            self.check_in_box(&definition.owner, (image, destinations), (text, files), ports, source)?;
+        let known = (definition.image_digest(), destinations);
+        let found = self.check_in_box(&definition.owner, known, (text, files), ports, source)?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(OperationError::Refused(found)),
             false => Ok(()),

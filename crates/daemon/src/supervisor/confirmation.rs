@@ -207,7 +207,7 @@ impl Supervisor {
         for managed in self.0.all() {
             let mut definition = {
                 let inner = managed.inner();
-                if !ours(&inner.stack) {
+                if !ours(&inner.stack) || inner.service.is_some() {
                     continue;
                 }
                 inner.definition.clone()
@@ -215,6 +215,7 @@ impl Supervisor {
             (definition.configuration, definition.files) = self.main_of(&managed.name)?;
             stack.boxes.push(definition);
         }
+        (stack.services, stack.chains) = self.steering_of_stack(name)?;
         Ok(Some(stack))
     }
 }

@@ -36,6 +36,7 @@ mod services;
 mod sharing;
 #[cfg(test)]
 mod simulation;
+mod stack_services;
 mod stacks;
 mod state;
 mod status;

@@ -1,10 +1,11 @@
 //! Tests of services and chains with a fabric whose switches a test stands in for.
 
-use super::test_bed::{TestBed, process};
+use super::test_bed::{TestBed, process, until};
 use crate::error::OperationError;
 use api::{
-    AddPort, BoxName, CreateBox, CreateChain, CreateService, CreateSwitch, EventKind, Install, Limits,
-    PortDriver, ScaleService, ServiceName, ServiceStatus, SwitchMode, SwitchName, Time, with_causes,
+    AddPort, BoxName, CreateBox, CreateChain, CreateService, CreateSwitch, EventKind, ExternalSwitch,
+    Install, Limits, PortDriver, ScaleService, ServiceName, ServiceStatus, Stack, SwitchMode, SwitchName,
+    Time, with_causes,
 };
 use protocol::fabric::SteeringDefinition;
 use std::time::Duration;
@@ -148,7 +149,9 @@ fn each_change_gives_the_fabric_the_whole_state() {
     );
     let missing = serde_json::from_str(r#"{"output": "chain:wob"}"#).unwrap();
     assert_eq!(refused(bed.add_flow(&lan(), &missing)), "switch lan has no chain wob");
-    assert!(refused(bed.remove_switch(&lan())).contains("the services ids, firewall: remove them first"));
+    assert!(
+        refused(bed.remove_switch(&lan())).contains("the services ids, firewall: remove the services first")
+    );
     assert_eq!(ordered(&bed), [""; 0]);
     bed.remove_unused_chain(&lan(), &"web".parse().unwrap()).unwrap();
     bed.remove_unused_service(&firewall).unwrap();
@@ -313,4 +316,159 @@ fn impossible_services_and_chains_are_refused() {
     assert!(refused(bed.set_chain(&lan(), &"web".parse().unwrap(), other.clone())).contains("can't change"));
     assert_eq!(refused(bed.set_chain(&lan(), &"dns".parse().unwrap(), other)), "switch lan has no chain dns");
     assert_eq!(ordered(&bed), ["ids: ids-1; web = ids > wan"]);
+}
+
+#[test]
+fn a_stack_has_services_and_chains() {
+    let bed = bed();
+    let edge = "edge".parse().unwrap();
+    let mut firewall = service("firewall", 1);
+    // They may send to each other.
+    firewall.may_send_to = ["ids".parse().unwrap()].into();
+    let mut ids = service("ids", 2);
+    ids.may_send_to = ["firewall".parse().unwrap(), "port:wan".parse().unwrap()].into();
+    let stack = |services: &[&CreateService], chains: &[CreateChain]| Stack {
+        external: vec![ExternalSwitch { name: lan(), ports: Vec::new() }],
+        services: services.iter().map(|service| (*service).clone()).collect(),
+        chains: chains.to_vec(),
+        ..Stack::default()
+    };
+    let changes = |stack: Stack| {
+        let changes = bed.apply_stack(&edge, stack).unwrap().changes;
+        changes
+            .iter()
+            .map(|change| format!("{:?} {} {}", change.action, change.subject, change.detail))
+            .collect::<Vec<_>>()
+    };
+    let web = chain("web", &["firewall", "ids"]);
+    let first = stack(&[&ids, &firewall], std::slice::from_ref(&web));
+    assert_eq!(
+        changes(first.clone()),
+        ["Create service/ids ", "Create service/firewall ", "Create chain/lan/web "]
+    );
+    let all = "ids: ids-1 ids-2; firewall: firewall-1";
+    let made = [
+        "ids:; firewall:".to_string(),
+        "ids: ids-1 ids-2; firewall:".into(),
+        all.into(),
+        format!("{all}; web = firewall,ids > wan"),
+    ];
+    assert_eq!(ordered(&bed), made);
+    assert_eq!(boxes(&bed), ["firewall-1", "ids-1", "ids-2"]);
+    assert!(changes(first).is_empty());
+    let export = bed.export_stack(&edge).unwrap();
+    assert_eq!((export.services.len(), export.chains.len(), export.boxes.len()), (2, 1, 0));
+    assert!(changes(export).is_empty());
+    assert_eq!(ordered(&bed), [""; 0]);
+
+    // A new text, more instances, another chain.
+    ids.instance.configuration = "send 60".into();
+    ids.replicas = 3;
+    let other = chain("web", &["ids"]);
+    let second = stack(&[&ids, &firewall], std::slice::from_ref(&other));
+    let expected = [
+        "Reload service/ids configuration; replicas 2 -> 3",
+        "Change chain/lan/web services firewall ids -> ids",
+    ];
+    assert_eq!(changes(second.clone()), expected);
+    let three = "ids: ids-1 ids-2 ids-3; firewall: firewall-1";
+    assert_eq!(
+        ordered(&bed),
+        [format!("{three}; web = firewall,ids > wan"), format!("{three}; web = ids > wan")]
+    );
+    // Other faces need other instances, under a chain that stays.
+    ids.faces = "in=1,out=0".parse().unwrap();
+    assert_eq!(
+        changes(stack(&[&ids, &firewall], std::slice::from_ref(&other))),
+        ["Replace service/ids faces"]
+    );
+    let chain_stays =
+        ["ids:; firewall: firewall-1; web = ids > wan".to_string(), format!("{three}; web = ids > wan")];
+    assert_eq!(ordered(&bed), chain_stays);
+
+    // What can't be done changes nothing.
+    bed.fail_commits(true);
+    bed.apply_stack(&edge, second).unwrap_err();
+    bed.remove_stack(&edge).unwrap_err();
+    bed.fail_commits(false);
+    ordered(&bed);
+    let there = |name: &str| {
+        bed.show_box(&name.parse().unwrap()).unwrap().status.service.map(|name| name.to_string())
+    };
+    assert_eq!(there("ids-3"), Some("ids".into()));
+    bed.create_chain(chain("dns", &["ids"])).unwrap();
+    assert_eq!(refused(bed.remove_stack(&edge)), "service ids is used by chain lan/dns");
+    bed.remove_unused_chain(&lan(), &"dns".parse().unwrap()).unwrap();
+    ordered(&bed);
+    bed.remove_stack(&edge).unwrap();
+    assert_eq!(ordered(&bed).last().map(String::as_str), Some(""));
+    assert!(boxes(&bed).is_empty());
+
+    let failure = |stack: Stack| refused(bed.apply_stack(&edge, stack));
+    assert!(failure(stack(&[&ids, &ids], &[])).contains("two services ids"));
+    assert!(failure(stack(&[&ids, &firewall], &[web.clone(), web])).contains("two chains web"));
+    let with_box = Stack { boxes: vec![process("ids-2", "drop")], ..stack(&[&ids, &firewall], &[]) };
+    assert!(failure(with_box).contains("a box ids-2, which is an instance"));
+    assert!(failure(stack(&[&ids], &[])).contains("no service firewall"));
+    bed.create_service(service("ids", 1)).unwrap();
+    assert!(failure(stack(&[&ids, &firewall], &[])).contains("does not belong to this stack"));
+    assert_eq!(boxes(&bed), ["ids-1"]);
+}
+
+/// A switch that a stack replaces keeps its services and chains.
+#[test]
+fn a_replaced_switch_keeps_its_services() {
+    let bed = bed();
+    let edge = "edge".parse().unwrap();
+    let port = AddPort {
+        name: "wan".parse().unwrap(),
+        driver: PortDriver::Null {},
+        addresses: Vec::new(),
+        default: false,
+        limits: Limits::default(),
+    };
+    let name: SwitchName = "own".parse().unwrap();
+    let stack = |mode, age_seconds| Stack {
+        switches: vec![CreateSwitch {
+            mode,
+            age_seconds,
+            ports: vec![port.clone()],
+            ..CreateSwitch::new(name.clone())
+        }],
+        ..Stack::default()
+    };
+    bed.apply_stack(&edge, stack(SwitchMode::Steering, 300)).unwrap();
+    bed.create_service(CreateService { switch: name.clone(), ..service("ids", 1) }).unwrap();
+    bed.create_chain(CreateChain { switch: name.clone(), ..chain("web", &["ids"]) }).unwrap();
+    bed.0.fabrics.stand_in.take();
+    bed.apply_stack(&edge, stack(SwitchMode::Steering, 7)).unwrap();
+    let orders = bed.0.fabrics.stand_in.take();
+    assert_eq!(
+        orders.iter().map(|(_, order)| shown(order)).collect::<Vec<_>>(),
+        ["ids: ids-1; web = ids > wan"]
+    );
+    assert_eq!(bed.show_switch(&name).unwrap().port_list.len(), 3);
+    let message = "switch own has the service ids: remove the service first";
+    assert_eq!(refused(bed.apply_stack(&edge, stack(SwitchMode::Learning, 7))), message);
+    assert_eq!(refused(bed.remove_stack_by_force(&edge)), message);
+    // It gets them back when the removal of the old one is undone.
+    bed.fail_commits(true);
+    bed.apply_stack(&edge, stack(SwitchMode::Steering, 9)).unwrap_err();
+    bed.fail_commits(false);
+    let orders = bed.0.fabrics.stand_in.take();
+    assert_eq!(orders.last().map(|(_, order)| shown(order)), Some("ids: ids-1; web = ids > wan".into()));
+    assert_eq!(bed.services().unwrap().len(), 1);
+}
+
+/// The next fabric gets services and chains before the flows that lead to them.
+#[test]
+fn another_fabric_gets_the_services() {
+    let bed = bed();
+    bed.create_service(service("ids", 2)).unwrap();
+    bed.create_chain(chain("web", &["ids"])).unwrap();
+    scale(&bed, 1, 600).unwrap();
+    ordered(&bed);
+    bed.replace_fabric(&"ids-1".parse().unwrap());
+    until("the fabric has everything", || bed.has_whole_fabric());
+    assert_eq!(ordered(&bed), ["ids: ids-1 (ids-2); web = ids > wan"]);
 }

@@ -11,7 +11,7 @@ use super::state::Supervisor;
 use super::steering::instance_of;
 use crate::error::OperationError;
 use crate::service_error::ServiceError;
-use crate::store::{Action, StoreChange, StoredInstance, StoredService, StoredSwitch};
+use crate::store::{Action, StoredChain, StoredInstance, StoredService, StoredSwitch};
 use api::{
     Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateService, Destination, EventKind,
     Install, InstanceStatus, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName, PortRequest, ScaleService,
@@ -29,7 +29,9 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
         return Err(ServiceError::Replicas(*replicas));
     }
     let long = |_| ServiceError::LongName(name.clone());
-    CreateService::instance_name(name, MAX_REPLICAS).map_err(long)?;
+    // The ports of instances at the switch have their names and numbers.
+    let last_port = format!("{name}-{MAX_REPLICAS}.{}", boundary::limits::MAX_PORTS);
+    last_port.parse::<PortName>().map_err(long)?;
     instance.name = name.as_str().parse().map_err(long)?;
     if instance.owner == Owner::default() {
         instance.owner = owner.clone();
@@ -65,7 +67,7 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
 }
 
 /// A definition as it is stored: its instances have the text and the files.
-fn without_texts(mut definition: CreateService) -> CreateService {
+pub(super) fn without_texts(mut definition: CreateService) -> CreateService {
     definition.instance.configuration = String::new();
     definition.instance.files = Vec::new();
     definition
@@ -110,7 +112,7 @@ impl Supervisor {
             return Err(OperationError::Exists(Subject::from(&name)));
         }
         let at = self.steering_switch(&switch)?;
-        self.check_destinations(&at, &request)?;
+        self.check_destinations(&at, &request, &[])?;
         self.check_instance(&request)?;
         let mut stored = StoredService {
             definition: without_texts(request.clone()),
@@ -140,12 +142,20 @@ impl Supervisor {
         self.check_for(instance, &destinations, &instance.configuration, &instance.files)
     }
 
-    /// Returns an error if instances may send to something that their switch does not have.
-    fn check_destinations(&self, at: &StoredSwitch, request: &CreateService) -> Result<(), OperationError> {
+    /// Returns an error if instances may send to something that their switch does not have. `new`: services that it is about to
+    /// get.
+    pub(super) fn check_destinations(
+        &self,
+        at: &StoredSwitch,
+        request: &CreateService,
+        new: &[ServiceName],
+    ) -> Result<(), OperationError> {
         let switch = &at.definition.name;
         let ports = self.port_names(switch)?;
         let is_there = |destination: &&Destination| match destination {
-            Destination::Service(name) => *name == request.name || at.steering.service(name).is_some(),
+            Destination::Service(name) => {
+                *name == request.name || new.contains(name) || at.steering.service(name).is_some()
+            }
             Destination::Port(name) => ports.contains(name),
         };
         match request.may_send_to.iter().find(|destination| !is_there(destination)) {
@@ -160,7 +170,8 @@ impl Supervisor {
         Ok(described.into_iter().map(|found| found.port.name).collect())
     }
 
-    fn make_instance(
+    /// Creates an instance as a step of an operation.
+    pub(super) fn make_instance(
         &self,
         operation: &mut Operation,
         stored: &StoredService,
@@ -309,33 +320,11 @@ impl Supervisor {
         for managed in self.boxes_of_service(&stored) {
             self.swap(operation, &managed, &ConfigurationName::main(), request)?;
         }
-        self.put_source(operation, &switch, name, request.source.clone())?;
+        self.put_service(operation, &switch, name, |stored| {
+            stored.definition.instance.source = request.source.clone();
+        })?;
         let message = format!("the configuration of service {name} was replaced");
         operation.note(EventKind::ServiceReloaded, name, message);
-        Ok(())
-    }
-
-    /// Stores the name of the configuration of later instances.
-    fn put_source(
-        &self,
-        operation: &mut Operation,
-        switch: &SwitchName,
-        name: &ServiceName,
-        source: Option<String>,
-    ) -> Result<(), OperationError> {
-        let mut stored = self.stored_switch(switch)?;
-        let Some(service) = stored.steering.service_mut(name) else { return Ok(()) };
-        let before = std::mem::replace(&mut service.definition.instance.source, source);
-        operation.add(StoreChange::PutSwitch(stored.clone()));
-        self.0.switches().insert(switch.clone(), stored);
-        let (switch, name) = (switch.clone(), name.clone());
-        operation.undo_by(move |supervisor| {
-            let mut switches = supervisor.0.switches();
-            let stored = switches.get_mut(&switch);
-            if let Some(service) = stored.and_then(|stored| stored.steering.service_mut(&name)) {
-                service.definition.instance.source = before;
-            }
-        });
         Ok(())
     }
 
@@ -369,31 +358,53 @@ impl Supervisor {
             if !accept(&users) {
                 return Err(OperationError::InUse(name.into(), users));
             }
-            self.unmake_service(operation, name)
+            self.unmake_services(operation, std::slice::from_ref(name))
         })
     }
 
-    /// Removes a service, and the chains that lead through it, as a step of an operation. Its boxes go with the commit.
-    pub(super) fn unmake_service(
+    /// Removes services, and the chains that lead through them, as a step of an operation. Their boxes go with the commit.
+    ///
+    /// # Errors
+    ///
+    /// Other services may send to them, and know them by their place in a list.
+    pub(super) fn unmake_services(
         &self,
         operation: &mut Operation,
-        name: &ServiceName,
+        names: &[ServiceName],
     ) -> Result<(), OperationError> {
-        let (switch, stored) = self.stored_service(name)?;
-        let mut gone = Vec::new();
-        self.change_steering(operation, &switch, |steering| {
-            steering.services.retain(|there| there.definition.name != *name);
-            let chains = steering.chains.extract_if(.., |chain| chain.definition.services.contains(name));
-            gone.extend(chains.map(|chain| chain.definition.name));
-        })?;
-        for chain in gone {
-            note_chain_removed(operation, &switch, &chain);
+        let all: Vec<(SwitchName, StoredService)> =
+            names.iter().map(|name| self.stored_service(name)).collect::<Result<_, _>>()?;
+        let switches: BTreeSet<&SwitchName> = all.iter().map(|(switch, _)| switch).collect();
+        for switch in switches {
+            let at = self.stored_switch(switch)?;
+            for name in names {
+                let mut senders = senders_to(&at, name);
+                senders.retain(|sender| !names.contains(sender));
+                if !senders.is_empty() {
+                    return Err(OperationError::DestinationOf(name.clone(), senders));
+                }
+            }
+            let mut gone = Vec::new();
+            self.change_steering(operation, switch, |steering| {
+                steering.services.retain(|there| !names.contains(&there.definition.name));
+                let leads_there = |chain: &mut StoredChain| {
+                    chain.definition.services.iter().any(|name| names.contains(name))
+                };
+                let chains = steering.chains.extract_if(.., leads_there);
+                gone.extend(chains.map(|chain| chain.definition.name));
+            })?;
+            for chain in gone {
+                note_chain_removed(operation, switch, &chain);
+            }
         }
-        for managed in self.boxes_of_service(&stored) {
-            self.plan_removal(operation, &managed);
-            operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
+        for (_, stored) in &all {
+            for managed in self.boxes_of_service(stored) {
+                self.plan_removal(operation, &managed);
+                operation.after_commit(move |supervisor| supervisor.take_down_box(&managed));
+            }
+            let name = &stored.definition.name;
+            operation.note(EventKind::ServiceRemoved, name, format!("service {name} was removed"));
         }
-        operation.note(EventKind::ServiceRemoved, name, format!("service {name} was removed"));
         Ok(())
     }
 
@@ -450,10 +461,15 @@ pub(super) fn users_of_service(at: &StoredSwitch, name: &ServiceName) -> Vec<Sub
     let switch = &at.definition.name;
     let chains = at.steering.chains.iter().filter(|chain| chain.definition.services.contains(name));
     let chains = chains.map(|chain| Subject::from((switch, &chain.definition.name)));
+    chains.chain(senders_to(at, name).iter().map(Subject::from)).collect()
+}
+
+/// The other services that may send to a service.
+fn senders_to(at: &StoredSwitch, name: &ServiceName) -> Vec<ServiceName> {
     let itself = Destination::Service(name.clone());
-    let others = at.steering.services.iter().filter(|there| there.definition.name != *name);
-    let others = others.filter(|there| there.definition.may_send_to.contains(&itself));
-    chains.chain(others.map(|there| Subject::from(&there.definition.name))).collect()
+    let others = at.steering.services.iter().map(|there| &there.definition);
+    let others = others.filter(|there| there.name != *name && there.may_send_to.contains(&itself));
+    others.map(|there| there.name.clone()).collect()
 }
 
 /// Records the event of a removed chain.

@@ -6,6 +6,7 @@ use super::diff::{diff_box, diff_flows, diff_ports, diff_switch};
 use super::flows::{FlowChanges, check_flows};
 use super::managed_box::ManagedBox;
 use super::operation::Operation;
+use super::stack_services::SteeringStep;
 use super::state::Supervisor;
 use super::switches::{far_end, leads_to};
 use crate::error::{OperationError, RequestError};
@@ -39,6 +40,7 @@ pub(super) enum StackStep {
     ReplaceBox(Arc<ManagedBox>, bool),
     Reload(Arc<ManagedBox>, Box<Install>),
     Alter(Arc<ManagedBox>, Box<CreateBox>),
+    Steering(SteeringStep),
 }
 
 /// The writes to handlers of boxes that an operation replaces.
@@ -82,7 +84,7 @@ pub(super) struct StackPlan {
     /// Ports that connect to other parts of the stack, and addresses, which are added once these exist.
     joins: Vec<StackStep>,
     /// Changes of flows, which name ports.
-    flows: Vec<StackStep>,
+    flows: Vec<(SwitchName, FlowChanges)>,
 }
 
 impl StackPlan {
@@ -95,7 +97,12 @@ impl StackPlan {
         }
     }
 
-    fn record(&mut self, action: ChangeAction, subject: impl Into<Subject>, differences: &[String]) {
+    pub(super) fn record(
+        &mut self,
+        action: ChangeAction,
+        subject: impl Into<Subject>,
+        differences: &[String],
+    ) {
         self.changes.push(Change {
             action,
             subject: subject.into().to_string(),
@@ -176,7 +183,9 @@ impl Supervisor {
         let done = self.operate(order.action, name, &claims, |operation| {
             let plan = self.plan(name, &stack)?;
             self.refuse_use_by_others(&order, name, &plan)?;
-            let makes_boxes = plan.steps.iter().any(|step| matches!(step, StackStep::MakeBox(_)));
+            let makes_boxes = plan.steps.iter().any(|step| {
+                matches!(step, StackStep::MakeBox(_) | StackStep::Steering(SteeringStep::Remake(_)))
+            });
             // What is rolled back ran before.
             if makes_boxes && order.action == Action::Apply {
                 self.refuse_while_draining()?;
@@ -189,7 +198,8 @@ impl Supervisor {
             plan.steps.into_iter().try_for_each(|step| self.step(operation, name, step, &mut writes))?;
             changes.lost = writes.lost;
             let mut definition = stack.clone();
-            for wanted in &mut definition.boxes {
+            let instances = definition.services.iter_mut().map(|service| &mut service.instance);
+            for wanted in definition.boxes.iter_mut().chain(instances) {
                 (wanted.configuration, wanted.files) = (String::new(), Vec::new());
             }
             let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
@@ -266,6 +276,7 @@ impl Supervisor {
         name: &StackName,
         plan: &StackPlan,
     ) -> Result<(), OperationError> {
+        self.refuse_steering_of_others(name, plan, order.is_forced)?;
         let is_made = |made: &SwitchName| {
             let makes = |step: &StackStep| matches!(step, StackStep::MakeSwitch(new) if new.name == *made);
             plan.steps.iter().any(makes)
@@ -305,6 +316,7 @@ impl Supervisor {
     fn claims_of(&self, name: &StackName, stack: &Stack) -> Vec<Claim> {
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
         let mut claims = vec![Claim::change(name)];
+        claims.extend(self.claims_of_services(name, stack));
         for wanted in &stack.switches {
             claims.extend(self.claims_to_share(&wanted.name, &wanted.shared_with));
             claims.extend(wanted.ports.iter().filter_map(far_end));
@@ -362,7 +374,9 @@ impl Supervisor {
             }
         }
         let unwanted = boxes.iter().filter(|managed| {
-            ours(&managed.inner().stack) && !stack.boxes.iter().any(|wanted| wanted.name == managed.name)
+            let inner = managed.inner();
+            let is_ours = ours(&inner.stack) && inner.service.is_none();
+            is_ours && !stack.boxes.iter().any(|wanted| wanted.name == managed.name)
         });
         for managed in unwanted {
             plan.record(ChangeAction::Remove, &managed.name, &[]);
@@ -409,8 +423,20 @@ impl Supervisor {
         plan.keep_pipes(&switches);
         let joins = std::mem::take(&mut plan.joins);
         plan.steps.extend(joins);
-        let flows = std::mem::take(&mut plan.flows);
-        plan.steps.extend(flows);
+        let steering = self.plan_steering(&mut plan, name, stack, &switches)?;
+        // Flows may lead to chains that are removed, and to those that are made.
+        let (gone, new): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.flows)
+            .into_iter()
+            .map(|(switch, FlowChanges { gone, new })| {
+                let gone = FlowChanges { gone, ..FlowChanges::default() };
+                let new = FlowChanges { new, ..FlowChanges::default() };
+                (StackStep::ChangeFlows(switch.clone(), gone), StackStep::ChangeFlows(switch, new))
+            })
+            .unzip();
+        plan.steps.extend(gone.into_iter().filter(changes_flows));
+        plan.steps.extend(steering.first.into_iter().map(StackStep::Steering));
+        plan.steps.extend(new.into_iter().filter(changes_flows));
+        plan.steps.extend(steering.last.into_iter().map(StackStep::Steering));
         for stored in last {
             plan.record(ChangeAction::Remove, &stored.definition.name, &[]);
             plan.steps.push(StackStep::RemoveSwitch(stored));
@@ -476,6 +502,7 @@ impl Supervisor {
                     definition.source = install.source.clone();
                     self.check_for(&definition, &[], &install.configuration, &install.files)?;
                 }
+                StackStep::Steering(step) => self.check_steering_step(step)?,
                 _ => {}
             }
         }
@@ -546,19 +573,23 @@ impl Supervisor {
                 }
                 self.step(operation, stack, StackStep::RemoveBox(managed), writes)?;
             }
-            StackStep::RemoveBox(managed) => {
-                let joined = self.switches_with_port_of(&managed.name);
-                self.plan_removal(operation, &managed);
-                self.take_down_box(&managed);
-                let (name, service) = (managed.name.clone(), managed.inner().service.clone());
-                operation.undo_by(move |supervisor| supervisor.put_box_back(&name, service, joined));
-            }
+            StackStep::RemoveBox(managed) => self.remove_box_now(operation, &managed),
+            StackStep::Steering(step) => self.steering_step(operation, stack, step)?,
             StackStep::Reload(managed, install) => {
                 drop(self.swap(operation, &managed, &ConfigurationName::main(), &install)?);
             }
             StackStep::Alter(managed, wanted) => self.alter(operation, &managed, &wanted)?,
         }
         Ok(())
+    }
+
+    /// Removes a box as a step of an operation, before others are made.
+    pub(super) fn remove_box_now(&self, operation: &mut Operation, managed: &Arc<ManagedBox>) {
+        let joined = self.switches_with_port_of(&managed.name);
+        self.plan_removal(operation, managed);
+        self.take_down_box(managed);
+        let (name, service) = (managed.name.clone(), managed.inner().service.clone());
+        operation.undo_by(move |supervisor| supervisor.put_box_back(&name, service, joined));
     }
 
     fn set_definition(&self, managed: &ManagedBox, definition: CreateBox) {
@@ -568,7 +599,7 @@ impl Supervisor {
     }
 
     /// Changes settings of a box that may be running.
-    fn alter(
+    pub(super) fn alter(
         &self,
         operation: &mut Operation,
         managed: &Arc<ManagedBox>,
@@ -602,7 +633,7 @@ impl StackPlan {
         self.make_switch_and_ports(stack, wanted);
         if !wanted.flows.is_empty() {
             let changes = FlowChanges { new: wanted.flows.clone(), ..FlowChanges::default() };
-            self.flows.push(StackStep::ChangeFlows(wanted.name.clone(), changes));
+            self.flows.push((wanted.name.clone(), changes));
         }
     }
 
@@ -656,6 +687,14 @@ impl StackPlan {
                 .collect::<Vec<_>>();
             self.joins.extend(set);
         }
+        if loses_flows && !there.steering.services.is_empty() {
+            let services = there.steering.services.iter().map(|service| service.definition.name.clone());
+            return Err(OperationError::HasServices(wanted.name.clone(), services.collect()));
+        }
+        if !there.steering.is_empty() {
+            let keep = SteeringStep::Keep(wanted.name.clone(), there.steering.clone());
+            self.joins.push(StackStep::Steering(keep));
+        }
         if !loses_flows {
             self.joins.push(StackStep::KeepFlows(wanted.name.clone(), there.flows.clone()));
         }
@@ -674,7 +713,7 @@ impl StackPlan {
         let new = changes.new.iter().map(|flow| format!("with flow {flow}"));
         let differences: Vec<String> = gone.chain(new).collect();
         if !differences.is_empty() {
-            self.flows.push(StackStep::ChangeFlows(there.definition.name.clone(), changes));
+            self.flows.push((there.definition.name.clone(), changes));
         }
         differences
     }
@@ -737,6 +776,11 @@ impl StackPlan {
 /// The error for a port that the stack defines differently and did not make.
 fn foreign_port(switch: &api::CreateSwitch, port: api::PortName) -> OperationError {
     OperationError::Foreign(Subject::Port(switch.name.clone(), port))
+}
+
+/// Whether a step changes any flow.
+fn changes_flows(step: &StackStep) -> bool {
+    !matches!(step, StackStep::ChangeFlows(_, FlowChanges { gone, new }) if gone.is_empty() && new.is_empty())
 }
 
 /// Whether a port connects to a switch or a box, which must exist first.

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    account, address, audit, capture, create, doctor, events, files, flow, handlers, install, lifecycle,
-    list, logs, port, save, show, stack, store, switch, top,
+    account, address, audit, capture, chain, create, doctor, events, files, flow, handlers, install,
+    lifecycle, list, logs, port, save, service, show, stack, store, switch, top,
 };
 use crate::error::CommandError;
 use crate::online;
@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Port(port::Arguments),
     Address(address::Arguments),
     Flow(flow::Arguments),
+    Service(service::Arguments),
+    Chain(chain::Arguments),
     Up(stack::Up),
     Diff(stack::Diff),
     Export(stack::Export),
@@ -74,6 +76,8 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Port(arguments) => port::run(arguments),
         Command::Address(arguments) => address::run(arguments),
         Command::Flow(arguments) => flow::run(arguments),
+        Command::Service(arguments) => service::run(arguments, &mut texts),
+        Command::Chain(arguments) => chain::run(arguments),
         Command::Up(arguments) => stack::up(arguments, &mut texts),
         Command::Diff(arguments) => stack::diff(arguments, &mut texts),
         Command::Export(arguments) => stack::export(arguments),

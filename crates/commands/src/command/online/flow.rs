@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{AddFlow as FlowRequest, FlowOutput, FlowStatus, PortName, SwitchName, operation};
+use api::{AddFlow as FlowRequest, ChainName, FlowOutput, FlowStatus, PortName, SwitchName, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -29,7 +29,7 @@ enum FlowCommand {
     ///
     /// A flow with a timeout is not stored: it also ends when the fabric ends.
     #[command(
-        after_help = "Examples: clickbox flow add lan --match 'tcp dst port 80 or 443' --output wan0\n          clickbox flow add lan --output normal"
+        after_help = "Examples: clickbox flow add lan --match 'tcp dst port 80 or 443' --output wan0\n          clickbox flow add lan --match 'tcp dst port 80 or 443' --chain web"
     )]
     Add(AddFlow),
     /// Remove flows from a steering switch.
@@ -52,8 +52,17 @@ struct AddFlow {
     #[arg(long, value_name = "PORT", add = ArgValueCompleter::new(online::ports))]
     in_port: Option<PortName>,
     /// Where the packets go: the name of a port, `normal` (as a learning switch forwards them), `flood` or `drop`.
-    #[arg(long, value_name = "OUTPUT", add = ArgValueCompleter::new(online::ports))]
-    output: FlowOutput,
+    #[arg(
+        long,
+        value_name = "OUTPUT",
+        required_unless_present = "chain",
+        conflicts_with = "chain",
+        add = ArgValueCompleter::new(online::ports)
+    )]
+    output: Option<FlowOutput>,
+    /// Chain of services that the packets take, instead of --output.
+    #[arg(long, value_name = "CHAIN", add = ArgValueCompleter::new(online::chains))]
+    chain: Option<ChainName>,
     /// Priority: of the flows that a packet matches, the one with the highest counts. Default: 32768, or 0 for a flow
     /// without `--match` and `--in-port`.
     #[arg(long, value_name = "N")]
@@ -105,7 +114,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
             let request = FlowRequest {
                 condition: add.condition.clone(),
                 in_port: add.in_port.clone(),
-                output: add.output.clone(),
+                // One of the two is there.
+                output: match (&add.output, &add.chain) {
+                    (_, Some(chain)) => FlowOutput::Chain(chain.clone()),
+                    (Some(output), None) => output.clone(),
+                    (None, None) => FlowOutput::Drop,
+                },
                 priority: add.priority,
                 idle_seconds: add.idle,
                 timeout_seconds: add.timeout,

@@ -3,7 +3,9 @@
 mod account;
 mod address;
 mod audit;
+mod box_options;
 mod capture;
+mod chain;
 mod create;
 mod dispatch;
 mod doctor;
@@ -17,10 +19,12 @@ mod list;
 mod logs;
 mod port;
 mod save;
+mod service;
 mod show;
 mod stack;
 mod store;
 mod switch;
 mod top;
+mod top_chains;
 
 pub(crate) use dispatch::{Command, run};

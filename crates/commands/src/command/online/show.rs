@@ -4,43 +4,79 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use api::{
-    BoxDetail, BoxName, ConfigurationName, CrashReport, DiscardedPackets, Limits, LostPackets, PacketPlaces,
-    Traffic, WaitingPackets, operation,
+    BoxDetail, BoxName, ChainName, ConfigurationName, CrashReport, DiscardedPackets, Limits, LostPackets,
+    PacketPlaces, ServiceName, SwitchName, Traffic, WaitingPackets, operation,
 };
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
+use super::{chain, service};
 use crate::error::CommandError;
 use crate::number_format::{bytes, count, grouped};
 use crate::online::{self, Connection};
 use crate::output;
+use crate::value::ValueError;
 
-/// Show the details of a box.
+/// Show the details of a box, a service or a chain.
 ///
-/// Prints its ports, configurations, resource usage and last crash; the writes to its handlers that changed its
+/// Of a box, prints its ports, configurations, resource usage and last crash; the writes to its handlers that changed its
 /// configuration, and that its definition does not have; and what became of its packets: which were dropped,
 /// by reason and element; which were discarded, by the connection that led there; and which wait, with the age of the
 /// oldest.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox show fw")]
+#[command(
+    after_help = "Examples: clickbox show fw\n          clickbox show service/ids\n          clickbox show chain/web"
+)]
 pub(crate) struct Arguments {
-    /// Name of the box.
-    #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
-    name: BoxName,
+    /// Name of the box, service/NAME, or chain/NAME or chain/SWITCH/NAME.
+    #[arg(value_name = "BOX", value_parser = shown, add = ArgValueCompleter::new(online::objects))]
+    name: Shown,
     /// Print the text of a configuration instead, of `main` unless NAME is given.
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "main", conflicts_with = "json")]
     configuration: Option<api::ConfigurationName>,
-    /// Print JSON: the box.
+    /// Print JSON: the box, the service or the chain.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     daemon: Connection,
 }
 
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    Box(BoxName),
+    Service(ServiceName),
+    /// A chain, at a switch if one is named.
+    Chain(Option<SwitchName>, ChainName),
+}
+
+/// `BOX`, `box/BOX`, `service/NAME`, `chain/NAME` or `chain/SWITCH/NAME`.
+fn shown(text: &str) -> Result<Shown, ValueError> {
+    let parts: Vec<&str> = text.split('/').collect();
+    Ok(match parts.as_slice() {
+        ["service", name] => Shown::Service(name.parse()?),
+        ["chain", name] => Shown::Chain(None, name.parse()?),
+        ["chain", switch, name] => Shown::Chain(Some(switch.parse()?), name.parse()?),
+        ["box", name] => Shown::Box(name.parse()?),
+        _ => Shown::Box(text.parse()?),
+    })
+}
+
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
-    let name = arguments.name.as_str();
+    let name = match &arguments.name {
+        Shown::Box(name) => name.as_str(),
+        Shown::Service(name) => {
+            let status = client.ask(&operation::SHOW_SERVICE, &[name.as_str()])?;
+            service::show(&status, arguments.json);
+            return Ok(ExitCode::SUCCESS);
+        }
+        Shown::Chain(switch, name) => {
+            chain::show(&online::chosen_chain(&client, switch.as_ref(), name)?, arguments.json);
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     if let Some(configuration) = &arguments.configuration {
         let text = client.ask(&operation::SHOW_CONFIGURATION, &[name, configuration.as_str()])?;
         output::text(&text.configuration);
@@ -71,6 +107,9 @@ fn text(detail: &BoxDetail) -> String {
     }
     if let Some(stack) = &status.stack {
         line("stack", stack.to_string());
+    }
+    if let Some(service) = &status.service {
+        line("service", service.to_string());
     }
     if let Some(image) = &detail.image {
         line("image", image.to_string());
@@ -277,4 +316,34 @@ const BATCH_PACKET_BYTES: usize = 14;
 fn hexadecimal(bytes: &[u8]) -> String {
     let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     digits.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_have_their_kind_before_their_name() {
+        let [fw, lan, web] = ["fw", "lan", "web"];
+        let chain = |switch: Option<&str>| {
+            Shown::Chain(switch.map(|name| name.parse().expect("a name")), web.parse().expect("a name"))
+        };
+        let name = || fw.parse().expect("a name");
+        for (text, expected) in [
+            ("fw", Shown::Box(name())),
+            ("box/fw", Shown::Box(name())),
+            ("service/fw", Shown::Service(fw.parse().expect("a name"))),
+            ("chain/web", chain(None)),
+            ("chain/lan/web", chain(Some(lan))),
+        ] {
+            assert_eq!(shown(text), Ok(expected), "{text}");
+        }
+        assert!(
+            ["", "chain/", "chain/a/b/c", "switch/lan", "service"]
+                .map(shown)
+                .iter()
+                .take(4)
+                .all(Result::is_err)
+        );
+    }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use api::client::Receive;
 use api::operation::{self, Nothing, Operation};
 use api::{
-    ApplyQuery, BoxName, ChangeAction, Changes, ConfigurationText, CreateBox, ImageDigest, RecordedWrite,
-    RemoveQuery, Stack, StackName, Subject,
+    ApplyQuery, BoxName, ChangeAction, Changes, ConfigurationText, CreateBox, CreateService, ImageDigest,
+    RecordedWrite, RemoveQuery, Stack, StackName, Subject,
 };
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
@@ -217,29 +217,39 @@ pub(super) fn diff(arguments: &Diff, texts: &mut Vec<SourceText>) -> Result<Exit
     let changes = client.send(&operation::DIFF_STACK, &[file.name.as_str()], &file.stack)?;
     print(&changes, *json, "nothing to change");
     if !json {
-        for wanted in file.stack.boxes.iter().filter(|wanted| is_reloaded(&changes, wanted)) {
-            let path = [wanted.name.as_str(), "main"];
-            let there = client.ask(&operation::SHOW_CONFIGURATION, &path)?;
-            output::text(&text_difference(wanted, &there));
+        for wanted in &file.stack.boxes {
+            if is_reloaded(&changes, &Subject::from(&wanted.name)) {
+                let there = client.ask(&operation::SHOW_CONFIGURATION, &[wanted.name.as_str(), "main"])?;
+                output::text(&text_difference(&Subject::from(&wanted.name), wanted, &there));
+            }
+        }
+        for wanted in &file.stack.services {
+            let subject = Subject::from(&wanted.name);
+            if is_reloaded(&changes, &subject)
+                && let Ok(first) = CreateService::instance_name(&wanted.name, 1)
+            {
+                let there = client.ask(&operation::SHOW_CONFIGURATION, &[first.as_str(), "main"])?;
+                output::text(&text_difference(&subject, &wanted.instance, &there));
+            }
         }
     }
     Ok(ExitCode::from(u8::from(!changes.changes.is_empty() || !changes.drift.is_empty())))
 }
 
-/// Whether the configuration of an existing box may change.
-fn is_reloaded(changes: &Changes, wanted: &CreateBox) -> bool {
-    let subject = Subject::from(&wanted.name).to_string();
+/// Whether the configuration of an existing box or service may change.
+fn is_reloaded(changes: &Changes, subject: &Subject) -> bool {
+    let subject = subject.to_string();
     changes.changes.iter().any(|change| {
         matches!(change.action, ChangeAction::Reload | ChangeAction::Replace) && change.subject == subject
     })
 }
 
-/// The difference between the configuration of a box and its text in a stack file, in the unified format. Empty if there
+/// The difference between the configuration of a box or a service and its text in a stack file, in the unified format. Empty if there
 /// is none.
-fn text_difference(wanted: &CreateBox, there: &ConfigurationText) -> String {
+fn text_difference(subject: &Subject, wanted: &CreateBox, there: &ConfigurationText) -> String {
     let mut config = TextDiff::configure();
     let diff = config.timeout(DIFF_TIMEOUT).diff_lines(&there.configuration, &wanted.configuration);
-    let (before, after) = (format!("box/{}", wanted.name), wanted.source.as_deref().unwrap_or("stack"));
+    let (before, after) = (subject.to_string(), wanted.source.as_deref().unwrap_or("stack"));
     online::lines(&diff.unified_diff().header(&before, after).to_string())
 }
 
@@ -250,7 +260,8 @@ fn save_images(
     stack: &Stack,
 ) -> Result<BTreeMap<ImageDigest, String>, CommandError> {
     let mut paths = BTreeMap::new();
-    for digest in stack.boxes.iter().filter_map(CreateBox::image_digest) {
+    let instances = stack.services.iter().map(|service| &service.instance);
+    for digest in stack.boxes.iter().chain(instances).filter_map(CreateBox::image_digest) {
         let text = digest.to_string();
         let (_, digits) = text.split_once(':').unwrap_or_default();
         let path = folder.join(format!("{}.image", digits.get(..IMAGE_NAME_DIGITS).unwrap_or(digits)));

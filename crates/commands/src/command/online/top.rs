@@ -21,7 +21,7 @@ use crate::{output, screen};
 /// Keys: q quits; c, m, i, o, d, n sort by CPU time, memory, packets in, packets out, drops, name. If standard output
 /// is not a terminal, prints the table once.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox top --sort drops")]
+#[command(after_help = "Examples: clickbox top --sort drops\n          clickbox top --chains")]
 pub(crate) struct Arguments {
     /// Seconds between two updates.
     #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = value::seconds(0.05..=3600.0))]
@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// Column to sort by.
     #[arg(long, value_enum, default_value_t)]
     sort: Order,
+    /// Show the hops of chains instead: rate, loss and time.
+    #[arg(long, conflicts_with = "sort")]
+    chains: bool,
     /// Print JSON, one object per update and line.
     #[arg(long)]
     json: bool,
@@ -102,11 +105,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     if !is_live {
         output::end_with_reader(|| ());
     }
-    let mut order = arguments.sort;
-    let keys = is_live.then(screen::Keys::new);
     let once = (!is_live && !arguments.json).then_some(1);
     let mut left = arguments.count.or(once).unwrap_or(u64::MAX);
     let interval = Duration::from_secs_f64(arguments.interval);
+    if arguments.chains {
+        super::top_chains::run(&client, is_live, arguments.json, interval, left)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut order = arguments.sort;
+    let keys = is_live.then(screen::Keys::new);
     loop {
         let host = client.ask(&operation::HOST, &[])?;
         let mut boxes = client.ask(&operation::LIST_BOXES, &[])?;

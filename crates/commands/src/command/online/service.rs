@@ -1,0 +1,338 @@
+//! `clickbox service`: services, whose instances the packets of chains pass.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use api::{
+    CreateService, Destination, Faces, InstanceStatus, PortRequest, RemoveQuery,
+    ScaleService as ScaleRequest, ServiceName, ServiceStatus, SwitchName, operation,
+};
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::box_options::{BoxOptions, port};
+use crate::error::CommandError;
+use crate::number_format::{count, grouped};
+use crate::online::{self, Column, ConfigBundle, Connection, Image, Table, Uploads};
+use crate::output;
+use crate::source::SourceText;
+
+/// Manage services, whose instances packets pass in chains.
+#[derive(Args)]
+#[command(
+    after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service scale ids 4"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: ServiceCommand,
+}
+
+#[derive(Subcommand)]
+enum ServiceCommand {
+    /// Create a service with its instances.
+    ///
+    /// The instances are boxes with the names NAME-1, NAME-2 and so on. The configuration is checked first; if it has
+    /// errors, or one instance can't be created, there is none. The ports that --faces names are attached to the switch.
+    #[command(
+        after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service create ids ids.click --may-send-to quarantine,port:wan"
+    )]
+    Create(Box<Create>),
+    /// Change the number of instances of a service.
+    ///
+    /// New instances get new flows only. Instances that are too many, those with the highest numbers, get no new flows.
+    /// They are removed when they have none left, or after the time of --drain. The command does not wait for that.
+    #[command(
+        after_help = "Examples: clickbox service scale ids 4\n          clickbox service scale ids 1 --drain 60"
+    )]
+    Scale(Scale),
+    /// Replace the configuration of all instances of a service without losing packets.
+    ///
+    /// The new configuration is checked first. Either all instances get it, or none.
+    #[command(after_help = "Example: clickbox service reload ids ids.click")]
+    Reload(Reload),
+    /// Remove services with their instances.
+    ///
+    /// A service that chains lead through is removed only by force, together with these chains.
+    #[command(visible_alias = "remove", after_help = "Example: clickbox service rm ids")]
+    Rm(Remove),
+    /// List services.
+    #[command(visible_alias = "list", after_help = "Example: clickbox service ls")]
+    Ls(Listing),
+    /// Show the instances of a service.
+    #[command(after_help = "Example: clickbox service show ids")]
+    Show(Named),
+}
+
+#[derive(Args)]
+struct Create {
+    /// Name of the service.
+    name: ServiceName,
+    /// Configuration file, or `-` for standard input. Without it, the image's own configuration.
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, required_unless_present = "image")]
+    configuration: Option<String>,
+    /// Image that the instances run in place of the built-in one: a file, or the digest of an image that another box runs.
+    #[arg(long, value_name = "FILE|DIGEST", value_hint = clap::ValueHint::FilePath)]
+    image: Option<String>,
+    /// Steering switch of the service. Default: the only one.
+    #[arg(long, value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
+    switch: Option<SwitchName>,
+    /// Number of instances.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    replicas: u16,
+    /// Ports through which the packets of chains pass: in=PORT, or in=PORT,out=PORT for a service with two sides.
+    #[arg(long, value_name = "FACES", default_value_t)]
+    faces: Faces,
+    /// What the instances may send packets to beside the next service of a chain: a service, or port:NAME. May be
+    /// repeated.
+    #[arg(long, value_name = "DESTINATION", value_delimiter = ',', add = ArgValueCompleter::new(online::destinations))]
+    may_send_to: Vec<Destination>,
+    /// Add a port to the instances, as in clickbox create. The first is port 0; those that --faces names are given as `-`.
+    #[arg(
+        long,
+        value_name = "SWITCH|-",
+        value_parser = port,
+        allow_hyphen_values = true,
+        add = ArgValueCompleter::new(online::attachments)
+    )]
+    attach: Vec<PortRequest>,
+    #[command(flatten)]
+    options: BoxOptions,
+    /// Print JSON: the service.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Args)]
+struct Scale {
+    /// Name of the service.
+    #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(online::services))]
+    name: ServiceName,
+    /// Number of instances.
+    #[arg(value_name = "N")]
+    replicas: u16,
+    /// Seconds after which instances that are too many are removed even if they have flows.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    drain: u32,
+    /// Print JSON: the service.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Args)]
+struct Reload {
+    /// Name of the service.
+    #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(online::services))]
+    name: ServiceName,
+    /// File of the new configuration, or `-` for standard input.
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    configuration: String,
+    /// Copy another file into the instances, under the name that the configuration uses. May be repeated.
+    #[arg(long = "file", value_name = "[NAME=]PATH")]
+    files: Vec<String>,
+    /// Print JSON: the service.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Args)]
+struct Remove {
+    /// Names of the services.
+    #[arg(value_name = "SERVICE", required = true, add = ArgValueCompleter::new(online::services))]
+    names: Vec<ServiceName>,
+    /// Also remove services that chains lead through, and these chains.
+    #[arg(long, short)]
+    force: bool,
+    /// Print JSON: an empty object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Args)]
+struct Listing {
+    /// Print JSON: a list of services.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Args)]
+struct Named {
+    /// Name of the service.
+    #[arg(value_name = "SERVICE", add = ArgValueCompleter::new(online::services))]
+    name: ServiceName,
+    /// Print JSON: the service.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+const SERVICES: &[Column] = &[
+    Column::flexible("NAME", 10),
+    Column::flexible("SWITCH", 8),
+    Column::number("REPLICAS"),
+    Column::number("UP"),
+    Column::number("DRAINING"),
+    Column::number("FLOWS"),
+    Column::number("PACKETS"),
+    Column::number("OVERRULED"),
+];
+
+const INSTANCES: &[Column] = &[
+    Column::flexible("INSTANCE", 10),
+    Column::text("STATE"),
+    Column::number("FLOWS"),
+    Column::number("PACKETS"),
+    Column::number("OVERRULED"),
+];
+
+/// Runs `service`. Leaves the texts of configurations in `texts` for diagnostics.
+pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
+    match &arguments.what {
+        ServiceCommand::Create(create) => self::create(create, texts)?,
+        ServiceCommand::Scale(scale) => {
+            let client = scale.daemon.client()?;
+            let request = ScaleRequest { replicas: scale.replicas, drain_seconds: scale.drain };
+            let status = client.send(&operation::SCALE_SERVICE, &[scale.name.as_str()], &request)?;
+            report(&status, scale.json);
+        }
+        ServiceCommand::Reload(reload) => {
+            let files: Vec<_> = reload.files.iter().map(|text| online::file(text)).collect();
+            let bundle = ConfigBundle::read(&reload.configuration, Path::new(""), &files)?;
+            let mut request = bundle.install();
+            texts.push(bundle.text);
+            let client = reload.daemon.client()?;
+            let uploads = Uploads::new(&client, &mut request)?;
+            let status = client.send(&operation::RELOAD_SERVICE, &[reload.name.as_str()], &request)?;
+            uploads.installed();
+            report(&status, reload.json);
+        }
+        ServiceCommand::Rm(remove) => {
+            let client = remove.daemon.client()?;
+            let query = RemoveQuery { force: remove.force };
+            for name in &remove.names {
+                client.call(&operation::REMOVE_SERVICE, &[name.as_str()], &query, &())?;
+            }
+            online::print_success(remove.json);
+        }
+        ServiceCommand::Ls(listing) => {
+            let services = listing.daemon.client()?.ask(&operation::LIST_SERVICES, &[])?;
+            if listing.json {
+                output::json(&services);
+            } else {
+                let table = Table { columns: SERVICES, rows: services.iter().map(row).collect() };
+                online::print(
+                    &table,
+                    "there are no services: create one with `clickbox service create NAME FILE`",
+                );
+            }
+        }
+        ServiceCommand::Show(named) => {
+            let status = named.daemon.client()?.ask(&operation::SHOW_SERVICE, &[named.name.as_str()])?;
+            show(&status, named.json);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandError> {
+    let files = create.options.files();
+    let bundle = match &create.configuration {
+        Some(path) => ConfigBundle::read(path, Path::new(""), &files)?,
+        None => ConfigBundle::of_image(create.name.as_str(), &files)?,
+    };
+    let image = create.image.as_ref().map(|text| Image::read(text, Path::new(""))).transpose()?;
+    let client = create.daemon.client()?;
+    // The daemon gives instances their names.
+    let instance = bundle.create(create.name.as_str().parse().map_err(CommandError::UserName)?);
+    let mut request = CreateService {
+        name: create.name.clone(),
+        switch: online::chosen_switch(&client, create.switch.as_ref())?,
+        instance: api::CreateBox { ports: create.attach.clone(), ..create.options.apply(instance) },
+        faces: create.faces,
+        replicas: create.replicas,
+        may_send_to: create.may_send_to.iter().cloned().collect(),
+    };
+    texts.push(bundle.text);
+    let mut uploads = Uploads::new(&client, &mut request)?;
+    request.instance.image = image.map(|image| image.upload(&mut uploads)).transpose()?;
+    let status = client.send(&operation::CREATE_SERVICE, &[], &request)?;
+    uploads.installed();
+    report(&status, create.json);
+    Ok(())
+}
+
+/// Prints a service after a change.
+fn report(status: &ServiceStatus, is_json: bool) {
+    if is_json {
+        return output::json(status);
+    }
+    let draining = status.instances.iter().filter(|instance| instance.draining).count() as u64;
+    let rest = if draining > 0 { format!(", and {draining} that drain") } else { String::new() };
+    let instances = count(status.replicas.into(), "instance");
+    output::text(&format!("{} has {instances} at switch {}{rest}\n", status.name, status.switch));
+}
+
+/// Prints the details of a service.
+pub(super) fn show(status: &ServiceStatus, is_json: bool) {
+    if is_json {
+        return output::json(status);
+    }
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| text += &format!("{name:<16}{value}\n");
+    line("name", status.name.to_string());
+    line("switch", status.switch.to_string());
+    line("owner", status.owner.to_string());
+    if let Some(stack) = &status.stack {
+        line("stack", stack.to_string());
+    }
+    line("created", format!("{} ({} ago)", status.created, online::ago(status.created)));
+    line("faces", status.faces.to_string());
+    line("replicas", status.replicas.to_string());
+    if !status.may_send_to.is_empty() {
+        let names: Vec<String> = status.may_send_to.iter().map(ToString::to_string).collect();
+        line("may send to", names.join(", "));
+    }
+    output::text(&(text + "\n"));
+    let rows = status.instances.iter().map(instance_row).collect();
+    online::print(&Table { columns: INSTANCES, rows }, "the service has no instances");
+}
+
+fn instance_row(instance: &InstanceStatus) -> Vec<String> {
+    let state = match (instance.draining, instance.up) {
+        (true, _) => "draining",
+        (false, true) => "up",
+        (false, false) => "down",
+    };
+    let mut row = vec![instance.name.to_string(), state.to_string()];
+    row.extend([instance.flows, instance.packets, instance.overruled].map(grouped));
+    row
+}
+
+fn row(status: &ServiceStatus) -> Vec<String> {
+    let number = |is_counted: fn(&InstanceStatus) -> bool| {
+        status.instances.iter().filter(|instance| is_counted(instance)).count().to_string()
+    };
+    let sum = |figure: fn(&InstanceStatus) -> u64| {
+        grouped(status.instances.iter().map(figure).fold(0, u64::saturating_add))
+    };
+    vec![
+        status.name.to_string(),
+        status.switch.to_string(),
+        status.replicas.to_string(),
+        number(|instance| instance.up),
+        number(|instance| instance.draining),
+        sum(|instance| instance.flows),
+        sum(|instance| instance.packets),
+        sum(|instance| instance.overruled),
+    ]
+}

@@ -1,0 +1,116 @@
+//! The switch of a service or a chain that the user does not name.
+
+use api::{ChainDetail, ChainName, PortName, SwitchMode, SwitchName, operation};
+
+use super::client::Client;
+use crate::error::{ChoiceError, CommandError};
+
+/// The steering switches.
+pub(crate) fn steering_switches(client: &Client) -> Result<Vec<SwitchName>, CommandError> {
+    let switches = client.ask(&operation::LIST_SWITCHES, &[])?;
+    let steering = switches.into_iter().filter(|status| status.mode == SwitchMode::Steering);
+    Ok(steering.map(|status| status.name).collect())
+}
+
+/// The switch that the user named, or the only steering switch.
+pub(crate) fn chosen_switch(client: &Client, named: Option<&SwitchName>) -> Result<SwitchName, CommandError> {
+    match named {
+        Some(named) => Ok(named.clone()),
+        None => Ok(only_switch(steering_switches(client)?)?),
+    }
+}
+
+fn only_switch(mut switches: Vec<SwitchName>) -> Result<SwitchName, ChoiceError> {
+    match (switches.pop(), switches.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => Err(ChoiceError::NoSteeringSwitch),
+        (Some(last), false) => {
+            switches.push(last);
+            Err(ChoiceError::SeveralSwitches(switches))
+        }
+    }
+}
+
+/// The chain of this name, at a switch if one is named.
+pub(crate) fn chosen_chain(
+    client: &Client,
+    switch: Option<&SwitchName>,
+    name: &ChainName,
+) -> Result<ChainDetail, CommandError> {
+    if let Some(switch) = switch {
+        return client.ask(&operation::SHOW_CHAIN, &[switch.as_str(), name.as_str()]);
+    }
+    Ok(only_chain(client.ask(&operation::LIST_CHAINS, &[])?, name)?)
+}
+
+fn only_chain(chains: Vec<ChainDetail>, name: &ChainName) -> Result<ChainDetail, ChoiceError> {
+    let (mut found, others): (Vec<_>, Vec<_>) =
+        chains.into_iter().partition(|detail| detail.status.chain.name == *name);
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => {
+            let names = others.iter().map(|detail| detail.status.chain.name.as_str());
+            Err(ChoiceError::NoChain {
+                name: name.clone(),
+                similar: super::client::nearest(name.as_str(), names),
+            })
+        }
+        (Some(last), false) => {
+            found.push(last);
+            let switches = found.into_iter().map(|detail| detail.status.chain.switch).collect();
+            Err(ChoiceError::SeveralChains(name.clone(), switches))
+        }
+    }
+}
+
+/// A port, possibly after the name of its switch, as in `lan.uplink`. Both names may contain dots: the longest switch that
+/// there is counts.
+pub(crate) fn split_port(
+    text: &str,
+    switches: &[SwitchName],
+) -> Result<(Option<SwitchName>, PortName), api::NameError> {
+    let at = |switch: &&SwitchName| {
+        text.strip_prefix(switch.as_str()).is_some_and(|rest| rest.starts_with('.') && rest.len() > 1)
+    };
+    match switches.iter().filter(at).max_by_key(|switch| switch.as_str().len()) {
+        Some(switch) => {
+            let port = text.get(switch.as_str().len() + 1..).unwrap_or_default();
+            Ok((Some(switch.clone()), port.parse()?))
+        }
+        None => Ok((None, text.parse()?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<SwitchName> {
+        list.iter().map(|name| name.parse().expect("a name")).collect()
+    }
+
+    #[test]
+    fn the_only_steering_switch_needs_no_name() {
+        assert_eq!(only_switch(names(&["lan"])).map(|name| name.to_string()), Ok("lan".into()));
+        assert_eq!(only_switch(Vec::new()), Err(ChoiceError::NoSteeringSwitch));
+        let two = names(&["lan", "wan"]);
+        assert_eq!(only_switch(two.clone()), Err(ChoiceError::SeveralSwitches(two)));
+    }
+
+    #[test]
+    fn a_port_may_follow_its_switch() {
+        let switches = names(&["lan", "lan.b"]);
+        for (text, switch, port) in [
+            ("lan.uplink", Some("lan"), "uplink"),
+            ("lan.b.fw.0", Some("lan.b"), "fw.0"),
+            ("lan.bx", Some("lan"), "bx"),
+            ("uplink", None, "uplink"),
+            ("fw.0", None, "fw.0"),
+        ] {
+            let (found, name) = split_port(text, &switches).expect(text);
+            assert_eq!((found.as_ref().map(SwitchName::as_str), name.as_str()), (switch, port), "{text}");
+        }
+        assert!(split_port("lan.", &switches).is_ok_and(|(switch, _)| switch.is_none()));
+        assert!(split_port("a b", &switches).is_err());
+    }
+}

@@ -1,0 +1,486 @@
+//! The services and chains of stacks.
+
+use super::chains::check_chain;
+use super::claims::Claim;
+use super::diff::diff_box;
+use super::operation::Operation;
+use super::services::{completed, users_of_service, without_texts};
+use super::stacks::{StackPlan, StackStep};
+use super::state::Supervisor;
+use crate::error::OperationError;
+use crate::service_error::ServiceError;
+use crate::store::{StoreChange, StoredChain, StoredService, StoredSteering, StoredSwitch};
+use api::{
+    ChainName, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ScaleService,
+    ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
+};
+use protocol::fabric::FabricError;
+use std::collections::BTreeSet;
+
+/// Seconds for which a stack drains the instances that are too many.
+const DRAIN_SECONDS: u32 = 30;
+
+/// A step of applying a stack that concerns services or chains.
+#[derive(Debug)]
+pub(super) enum SteeringStep {
+    /// Adds services without instances, all at once, because they may send to each other.
+    Declare(Vec<CreateService>),
+    /// Removes the instances of a service, and makes those of another definition. Chains keep it meanwhile.
+    Remake(Box<CreateService>),
+    /// Changes settings of instances that may be running.
+    Alter(Box<CreateService>),
+    Reload(ServiceName, Box<Install>),
+    Scale(ServiceName, u16),
+    /// Removes services, all at once, because they may send to each other.
+    RemoveServices(Vec<ServiceName>),
+    MakeChain(CreateChain),
+    SetChain(CreateChain),
+    RemoveChain(SwitchName, ChainName),
+    /// Gives a switch the services and chains of the one that it replaces.
+    Keep(SwitchName, StoredSteering),
+}
+
+/// The steps for the services and chains of a stack, in parts between which flows are changed.
+#[derive(Debug, Default)]
+pub(super) struct SteeringPlan {
+    pub(super) first: Vec<SteeringStep>,
+    pub(super) last: Vec<SteeringStep>,
+}
+
+/// A switch of a service in a stack: its owner and its mode.
+fn switch_of(
+    stack: &Stack,
+    switches: &[StoredSwitch],
+    name: &SwitchName,
+) -> Result<(Owner, SwitchMode), OperationError> {
+    let new = stack.switches.iter().find(|wanted| wanted.name == *name);
+    let there = || switches.iter().map(|stored| &stored.definition).find(|there| there.name == *name);
+    match new.or_else(there) {
+        Some(found) => Ok((found.owner.clone(), found.mode)),
+        None => Err(OperationError::NoSwitch(name.clone())),
+    }
+}
+
+/// The services of a stack with everything that follows from their switches.
+fn complete_services(stack: &Stack, switches: &[StoredSwitch]) -> Result<Vec<CreateService>, OperationError> {
+    let mut names = BTreeSet::new();
+    let mut all = Vec::new();
+    for wanted in &stack.services {
+        if !names.insert(&wanted.name) {
+            return Err(ServiceError::DuplicateService(wanted.name.clone()).into());
+        }
+        let (owner, mode) = switch_of(stack, switches, &wanted.switch)?;
+        if mode != SwitchMode::Steering {
+            return Err(FabricError::NotSteering(wanted.switch.clone()).into());
+        }
+        let wanted = completed(wanted.clone(), &owner)?;
+        for number in 1..=wanted.replicas {
+            let name = CreateService::instance_name(&wanted.name, number);
+            if let Some(found) = stack.boxes.iter().find(|there| name.as_ref() == Ok(&there.name)) {
+                return Err(ServiceError::InstanceInStack(found.name.clone()).into());
+            }
+        }
+        all.push(wanted);
+    }
+    Ok(all)
+}
+
+impl Supervisor {
+    /// The claims of an operation on the services and chains of a stack.
+    pub(super) fn claims_of_services(&self, name: &StackName, stack: &Stack) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        for wanted in &stack.services {
+            // A name that is too long is refused with the plan.
+            claims.extend(self.claims_to_make(wanted).unwrap_or_default());
+            claims.extend(self.claims_of_service(&wanted.name));
+        }
+        for wanted in &stack.chains {
+            claims.extend([Claim::change(&wanted.switch), Claim::change((&wanted.switch, &wanted.name))]);
+        }
+        let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
+        for stored in &switches {
+            let switch = &stored.definition.name;
+            for service in stored.steering.services.iter().filter(|service| ours(&service.stack)) {
+                claims.extend(self.claims_of_service(&service.definition.name));
+            }
+            for chain in stored.steering.chains.iter().filter(|chain| ours(&chain.stack)) {
+                claims.extend([Claim::change(switch), Claim::change((switch, &chain.definition.name))]);
+            }
+        }
+        claims
+    }
+
+    /// Plans the services and chains of a stack.
+    pub(super) fn plan_steering(
+        &self,
+        plan: &mut StackPlan,
+        name: &StackName,
+        stack: &Stack,
+        switches: &[StoredSwitch],
+    ) -> Result<SteeringPlan, OperationError> {
+        let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
+        let mut steering = SteeringPlan::default();
+        let services = complete_services(stack, switches)?;
+        let there: Vec<&StoredService> =
+            switches.iter().flat_map(|stored| &stored.steering.services).collect();
+        let is_wanted = |found: &StoredService| {
+            let definition = &found.definition;
+            let mut all = services.iter();
+            all.any(|wanted| (&wanted.name, &wanted.switch) == (&definition.name, &definition.switch))
+        };
+        let is_gone = |found: &&&StoredService| ours(&found.stack) && !is_wanted(found);
+        let gone: Vec<ServiceName> =
+            there.iter().filter(is_gone).map(|found| found.definition.name.clone()).collect();
+        let mut new = Vec::new();
+        for wanted in services {
+            match there.iter().find(|found| found.definition.name == wanted.name) {
+                Some(found) if !ours(&found.stack) => {
+                    return Err(OperationError::Foreign(Subject::from(&wanted.name)));
+                }
+                Some(found) if found.definition.switch != wanted.switch => {
+                    return Err(
+                        ServiceError::OtherSwitch(wanted.name, found.definition.switch.clone()).into()
+                    );
+                }
+                Some(found) => self.plan_service(plan, &mut steering, found, wanted)?,
+                None => {
+                    plan.record(ChangeAction::Create, &wanted.name, &[]);
+                    new.push(wanted);
+                }
+            }
+        }
+        if !new.is_empty() {
+            let made = new.clone().into_iter().map(|wanted| SteeringStep::Remake(Box::new(wanted)));
+            let changed = std::mem::take(&mut steering.first);
+            steering.first.push(SteeringStep::Declare(new));
+            steering.first.extend(changed);
+            steering.first.extend(made);
+        }
+        self.plan_chains(plan, &mut steering, (name, stack), switches)?;
+        if !gone.is_empty() {
+            for service in &gone {
+                plan.record(ChangeAction::Remove, service, &[]);
+            }
+            steering.last.push(SteeringStep::RemoveServices(gone));
+        }
+        Ok(steering)
+    }
+
+    fn plan_chains(
+        &self,
+        plan: &mut StackPlan,
+        steering: &mut SteeringPlan,
+        (name, stack): (&StackName, &Stack),
+        switches: &[StoredSwitch],
+    ) -> Result<(), OperationError> {
+        let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
+        let chains: Vec<&StoredChain> = switches.iter().flat_map(|stored| &stored.steering.chains).collect();
+        let is_same =
+            |one: &CreateChain, other: &CreateChain| (&one.switch, &one.name) == (&other.switch, &other.name);
+        let mut made = Vec::new();
+        for (number, wanted) in stack.chains.iter().enumerate() {
+            check_chain(wanted)?;
+            switch_of(stack, switches, &wanted.switch)?;
+            if stack.chains.iter().take(number).any(|other| is_same(other, wanted)) {
+                return Err(ServiceError::DuplicateChain(wanted.name.clone()).into());
+            }
+            let subject = Subject::from((&wanted.switch, &wanted.name));
+            match chains.iter().find(|found| is_same(&found.definition, wanted)) {
+                Some(found) if !ours(&found.stack) => return Err(OperationError::Foreign(subject)),
+                Some(found) if found.definition == *wanted => {}
+                Some(found) => {
+                    plan.record(ChangeAction::Change, subject, &diff_chain(&found.definition, wanted));
+                    made.push(SteeringStep::SetChain(wanted.clone()));
+                }
+                None => {
+                    plan.record(ChangeAction::Create, subject, &[]);
+                    made.push(SteeringStep::MakeChain(wanted.clone()));
+                }
+            }
+        }
+        for found in chains.iter().filter(|found| ours(&found.stack)) {
+            let CreateChain { switch, name, .. } = &found.definition;
+            if !stack.chains.iter().any(|wanted| is_same(wanted, &found.definition)) {
+                plan.record(ChangeAction::Remove, (switch, name), &[]);
+                steering.first.push(SteeringStep::RemoveChain(switch.clone(), name.clone()));
+            }
+        }
+        steering.first.extend(made);
+        Ok(())
+    }
+
+    fn plan_service(
+        &self,
+        plan: &mut StackPlan,
+        steering: &mut SteeringPlan,
+        there: &StoredService,
+        wanted: CreateService,
+    ) -> Result<(), OperationError> {
+        let name = &wanted.name;
+        let instance = self.instance_with_texts(there)?;
+        let (text, files) = (instance.configuration.as_str(), instance.files.as_slice());
+        let mut found = diff_box((&there.definition.instance, text, files), &wanted.instance);
+        for (what, differs) in [
+            ("faces", there.definition.faces != wanted.faces),
+            ("destinations", there.definition.may_send_to != wanted.may_send_to),
+        ] {
+            if differs {
+                found.replace = true;
+                found.differences.push(what.into());
+            }
+        }
+        let (before, after) = (there.definition.replicas, wanted.replicas);
+        if before != after {
+            found.differences.push(format!("replicas {before} -> {after}"));
+        }
+        if found.replace {
+            plan.record(ChangeAction::Replace, name, &found.differences);
+            steering.first.push(SteeringStep::Remake(Box::new(wanted)));
+            return Ok(());
+        }
+        if found.differences.is_empty() {
+            return Ok(());
+        }
+        let action = if found.reload { ChangeAction::Reload } else { ChangeAction::Change };
+        plan.record(action, name, &found.differences);
+        if found.reload {
+            let install = Install {
+                configuration: wanted.instance.configuration.clone(),
+                source: wanted.instance.source.clone(),
+                files: wanted.instance.files.clone(),
+                uploads: Vec::new(),
+            };
+            steering.first.push(SteeringStep::Reload(name.clone(), Box::new(install)));
+        }
+        let name = wanted.name.clone();
+        if found.change {
+            steering.first.push(SteeringStep::Alter(Box::new(wanted)));
+        }
+        if before != after {
+            steering.first.push(SteeringStep::Scale(name, after));
+        }
+        Ok(())
+    }
+
+    /// Returns an error if a plan removes services that chains of others lead through, or switches with services of others.
+    pub(super) fn refuse_steering_of_others(
+        &self,
+        name: &StackName,
+        plan: &StackPlan,
+        is_forced: bool,
+    ) -> Result<(), OperationError> {
+        let makes = |made: &SwitchName| {
+            plan.steps.iter().any(|step| matches!(step, StackStep::MakeSwitch(new) if new.name == *made))
+        };
+        for step in &plan.steps {
+            match step {
+                StackStep::RemoveSwitch(stored) if !makes(&stored.definition.name) => {
+                    let services = stored.steering.services.iter();
+                    let others = services.filter(|service| service.stack.as_ref() != Some(name));
+                    let others: Vec<_> = others.map(|service| service.definition.name.clone()).collect();
+                    if !others.is_empty() {
+                        return Err(OperationError::HasServices(stored.definition.name.clone(), others));
+                    }
+                }
+                StackStep::Steering(SteeringStep::RemoveServices(services)) if !is_forced => {
+                    for service in services {
+                        let (switch, _) = self.stored_service(service)?;
+                        let at = self.stored_switch(&switch)?;
+                        let mut users = users_of_service(&at, service);
+                        users.retain(|user| match user {
+                            Subject::Chain(_, chain) => {
+                                let found = at.steering.chain(chain);
+                                found.is_some_and(|chain| chain.stack.as_ref() != Some(name))
+                            }
+                            // Those that may send to it are refused, or removed too.
+                            _ => false,
+                        });
+                        if !users.is_empty() {
+                            return Err(OperationError::InUse(service.into(), users));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the configurations of the services in a step before anything changes.
+    pub(super) fn check_steering_step(&self, step: &SteeringStep) -> Result<(), OperationError> {
+        match step {
+            SteeringStep::Remake(wanted) => self.check_instance(wanted),
+            SteeringStep::Reload(name, install) => {
+                let (_, stored) = self.stored_service(name)?;
+                self.check_reload(&stored, install)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Performs one step.
+    pub(super) fn steering_step(
+        &self,
+        operation: &mut Operation,
+        stack: &StackName,
+        step: SteeringStep,
+    ) -> Result<(), OperationError> {
+        match step {
+            SteeringStep::Declare(new) => self.declare_services(operation, stack, new),
+            SteeringStep::Remake(wanted) => self.remake_service(operation, *wanted),
+            SteeringStep::Alter(wanted) => {
+                let (switch, stored) = self.stored_service(&wanted.name)?;
+                for managed in self.boxes_of_service(&stored) {
+                    self.alter(operation, &managed, &wanted.instance)?;
+                }
+                let replicas = stored.definition.replicas;
+                self.put_service(operation, &switch, &wanted.name.clone(), |stored| {
+                    stored.definition = without_texts(CreateService { replicas, ..*wanted });
+                })
+            }
+            SteeringStep::Reload(name, install) => self.reload(operation, &name, &install),
+            SteeringStep::Scale(name, replicas) => {
+                self.scale(operation, &name, ScaleService { replicas, drain_seconds: DRAIN_SECONDS })
+            }
+            SteeringStep::RemoveServices(names) => self.unmake_services(operation, &names),
+            SteeringStep::MakeChain(wanted) => self.make_chain(operation, wanted, Some(stack)),
+            SteeringStep::SetChain(wanted) => self.change_chain(operation, wanted),
+            SteeringStep::RemoveChain(switch, chain) => self.unmake_chain(operation, &switch, &chain),
+            SteeringStep::Keep(switch, kept) => {
+                self.change_steering(operation, &switch, |steering| *steering = kept)
+            }
+        }
+    }
+
+    fn declare_services(
+        &self,
+        operation: &mut Operation,
+        stack: &StackName,
+        new: Vec<CreateService>,
+    ) -> Result<(), OperationError> {
+        let switches: BTreeSet<SwitchName> = new.iter().map(|wanted| wanted.switch.clone()).collect();
+        for switch in switches {
+            let here: Vec<&CreateService> = new.iter().filter(|wanted| wanted.switch == switch).collect();
+            let names: Vec<ServiceName> = here.iter().map(|wanted| wanted.name.clone()).collect();
+            let at = self.steering_switch(&switch)?;
+            for wanted in &here {
+                if self.find_service(&wanted.name).is_some() {
+                    return Err(OperationError::Exists(Subject::from(&wanted.name)));
+                }
+                self.check_destinations(&at, wanted, &names)?;
+                self.0.journal.owners.set(&wanted.name, wanted.instance.owner.clone());
+            }
+            let stored = |wanted: &&CreateService| StoredService {
+                definition: without_texts((*wanted).clone()),
+                instances: Vec::new(),
+                stack: Some(stack.clone()),
+                created: Time::now(),
+            };
+            self.change_steering(operation, &switch, |steering| {
+                steering.services.extend(here.iter().map(stored));
+            })?;
+            for name in names {
+                let message = format!("service {name} was created at switch {switch}");
+                operation.note(EventKind::ServiceCreated, &name, message);
+            }
+        }
+        Ok(())
+    }
+
+    fn remake_service(&self, operation: &mut Operation, wanted: CreateService) -> Result<(), OperationError> {
+        let (name, switch) = (wanted.name.clone(), wanted.switch.clone());
+        let (_, before) = self.stored_service(&name)?;
+        let at = self.steering_switch(&switch)?;
+        self.check_destinations(&at, &wanted, &[])?;
+        self.change_steering(operation, &switch, |steering| {
+            if let Some(stored) = steering.service_mut(&name) {
+                stored.instances.clear();
+            }
+        })?;
+        for managed in self.boxes_of_service(&before) {
+            self.remove_box_now(operation, &managed);
+        }
+        let mut stored = StoredService {
+            definition: without_texts(wanted.clone()),
+            instances: Vec::new(),
+            ..before.clone()
+        };
+        for number in 1..=wanted.replicas {
+            let made = self.make_instance(operation, &stored, &wanted.instance, number)?;
+            stored.instances.push(made);
+        }
+        self.change_steering(operation, &switch, |steering| {
+            if let Some(there) = steering.service_mut(&name) {
+                *there = stored;
+            }
+        })?;
+        if !before.instances.is_empty() {
+            let message = format!("the instances of service {name} were replaced");
+            operation.note(EventKind::ServiceReloaded, &name, message);
+        }
+        Ok(())
+    }
+
+    /// Changes what is stored of a service, but not what the fabric knows of it, as a step of an operation.
+    pub(super) fn put_service(
+        &self,
+        operation: &mut Operation,
+        switch: &SwitchName,
+        name: &ServiceName,
+        change: impl FnOnce(&mut StoredService),
+    ) -> Result<(), OperationError> {
+        let mut stored = self.stored_switch(switch)?;
+        let Some(service) = stored.steering.service_mut(name) else { return Ok(()) };
+        let before = service.clone();
+        change(service);
+        operation.add(StoreChange::PutSwitch(stored.clone()));
+        self.0.switches().insert(switch.clone(), stored);
+        let (switch, name) = (switch.clone(), name.clone());
+        operation.undo_by(move |supervisor| {
+            let mut switches = supervisor.0.switches();
+            let stored = switches.get_mut(&switch);
+            if let Some(service) = stored.and_then(|stored| stored.steering.service_mut(&name)) {
+                *service = before;
+            }
+        });
+        Ok(())
+    }
+
+    /// The services of a stack as they are, with all texts and files, and its chains.
+    pub(super) fn steering_of_stack(
+        &self,
+        name: &StackName,
+    ) -> Result<(Vec<CreateService>, Vec<CreateChain>), OperationError> {
+        let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
+        let (mut services, mut chains) = (Vec::new(), Vec::new());
+        for stored in switches {
+            for service in stored.steering.services.iter().filter(|service| ours(&service.stack)) {
+                let instance = self.instance_with_texts(service)?;
+                services.push(CreateService { instance, ..service.definition.clone() });
+            }
+            let own = stored.steering.chains.into_iter().filter(|chain| ours(&chain.stack));
+            chains.extend(own.map(|chain| chain.definition));
+        }
+        Ok((services, chains))
+    }
+}
+
+/// The differences between a chain and its definition in a stack.
+fn diff_chain(there: &CreateChain, wanted: &CreateChain) -> Vec<String> {
+    let listed = |chain: &CreateChain| {
+        let names: Vec<&str> = chain.services.iter().map(ServiceName::as_str).collect();
+        names.join(" ")
+    };
+    let from = |chain: &CreateChain| chain.from.as_ref().map_or("-".into(), ToString::to_string);
+    let ways = |chain: &CreateChain| if chain.both_ways { "both" } else { "one" }.to_string();
+    let pairs = [
+        ("services", listed(there), listed(wanted)),
+        ("from", from(there), from(wanted)),
+        ("to", there.to.to_string(), wanted.to.to_string()),
+        ("ways", ways(there), ways(wanted)),
+    ];
+    let changed = pairs.into_iter().filter(|(_, before, after)| before != after);
+    changed.map(|(what, before, after)| format!("{what} {before} -> {after}")).collect()
+}
