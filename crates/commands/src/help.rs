@@ -36,6 +36,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "rm",
         ],
     ),
+    ("Functions of one's own", &["function"]),
     ("Networks", &["switch", "port", "address", "flow", "capture", "events", "account"]),
     (
         "Stacks (boxes and switches defined in one file)",

@@ -10,6 +10,7 @@ use api::{BoxName, Diagnostic, ErrorCode, PathError};
 use super::file_error::FileError;
 use crate::command::bench::BenchError;
 use crate::command::demo::DemoError;
+use crate::command::function::FunctionError;
 use crate::online::{PortOptionsError, StackFileError};
 
 /// The exit codes, for the help.
@@ -113,6 +114,8 @@ pub(crate) enum CommandError {
     Export(toml::ser::Error),
     /// The caller may not upload images.
     ImageUpload,
+    /// A command about a function failed.
+    Function(FunctionError),
     /// A box has no such element.
     NoElement {
         /// The box.
@@ -181,6 +184,8 @@ impl CommandError {
             | Self::HandlerPattern { .. }
             | Self::NoStackFile(_)
             | Self::StackToExport(_) => 2,
+            Self::Function(error) if error.is_usage() => 2,
+            Self::Function(FunctionError::Exists(_)) => 6,
             Self::NoElement { .. } | Self::NoMatch { .. } => 4,
             Self::Write(_)
             | Self::HandlerPath(_)
@@ -201,6 +206,7 @@ impl CommandError {
             | Self::Undocumented(_)
             | Self::Export(_)
             | Self::ImageUpload
+            | Self::Function(_)
             | Self::Completion(_)
             | Self::Bench(_)
             | Self::Demo(_) => 1,
@@ -257,6 +263,7 @@ impl fmt::Display for CommandError {
             Self::StackToExport(names) if names.is_empty() => f.write_str("there are no stacks to export"),
             Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
             Self::Export(_) => f.write_str("the stack can't be written as a file"),
+            Self::Function(error) => error.fmt(f),
             Self::ImageUpload => f.write_str("your token does not permit uploads, which an image needs"),
             Self::NoElement { name, element, .. } => write!(f, "box {name} has no element {element}"),
             Self::HandlerPattern { pattern, .. } => write!(f, "the pattern {pattern} is invalid"),
@@ -297,6 +304,7 @@ impl Error for CommandError {
             Self::CapturePoint { cause, .. } => Some(cause),
             Self::Port(error) => error.source(),
             Self::Stack(error) => error.source(),
+            Self::Function(error) => error.source(),
             Self::Bench(error) => error.source(),
             Self::Demo(error) => error.source(),
             Self::Terminal { .. }
@@ -328,6 +336,7 @@ macro_rules! from {
 from!(
     ClientError => Client,
     FileError => File,
+    FunctionError => Function,
     PortOptionsError => Port,
     StackFileError => Stack,
     BenchError => Bench,

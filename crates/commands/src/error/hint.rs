@@ -47,6 +47,7 @@ fn hint(error: &CommandError) -> Option<String> {
             "choose other paths with --socket (or $CLICKBOX_SOCKET, which all commands use) and --store"
                 .into()
         }
+        CommandError::Function(error) => return error.hint(),
         CommandError::Stack(error) => return of_stack(error.cause()),
         CommandError::NoStackFile(_) => "name a stack (`clickbox stacks` lists them)".into(),
         CommandError::Misspelt { similar, .. } | CommandError::NoElement { similar: Some(similar), .. } => {
