@@ -49,10 +49,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     let image = project.folder.join(format!("{}.image", project.name));
     let bytes = fs::copy(&built, &image);
     let bytes = bytes.map_err(|error| FunctionError::File(FileError::new(&image, error)))?;
+    let folder = &arguments.folder;
+    let shown = if folder.as_os_str() == "." { PathBuf::new() } else { folder.clone() };
+    let shown = shown.join(format!("{}.image", project.name));
     if arguments.json {
         output::json(&json!({ "image": image, "bytes": bytes }));
     } else {
-        output::text(&format!("{} has {} bytes\n", image.display(), grouped(bytes)));
+        output::text(&format!("{} has {} bytes\n", shown.display(), grouped(bytes)));
     }
     Ok(ExitCode::SUCCESS)
 }
