@@ -16,6 +16,8 @@ pub struct Components {
     pub box_image: &'static [u8],
     /// The fingerprint of that image, with which its file of symbols begins.
     pub box_image_fingerprint: &'static str,
+    /// The sources that projects of functions are built with, as `image` packs them.
+    pub function_sources: &'static [u8],
     /// The image of boxes that measure sandboxes without an engine.
     pub probe_image: &'static [u8],
 }
@@ -42,6 +44,7 @@ pub(crate) fn get() -> &'static Components {
         documentation: elements::DOCUMENTATION,
         box_image: &[],
         box_image_fingerprint: "",
+        function_sources: &[],
         probe_image: &[],
     })
 }

@@ -37,6 +37,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Networks", &["switch", "port", "address", "flow", "service", "chain", "capture", "events", "account"]),
+    ("Functions of one's own", &["function"]),
     (
         "Stacks (boxes and switches defined in one file)",
         &["up", "diff", "export", "confirm", "rollback", "down", "stacks"],

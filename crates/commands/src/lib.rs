@@ -56,6 +56,7 @@ enum Command {
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
     Bench(command::bench::Arguments),
+    Function(command::function::Arguments),
     Generate(command::generate::Arguments),
     Completion(command::completion::Arguments),
     Daemon(command::daemon::Arguments),
@@ -97,6 +98,7 @@ pub fn main(components: Components) -> ExitCode {
         Command::Element(arguments) => command::element::run(&arguments),
         Command::Click(arguments) => Ok(command::click::run(arguments)),
         Command::Bench(arguments) => command::bench::run(&arguments),
+        Command::Function(arguments) => command::function::run(&arguments),
         Command::Generate(arguments) => command::generate::run(arguments),
         Command::Daemon(arguments) => command::daemon::run(&arguments),
         Command::Token(arguments) => command::token::run(&arguments),

@@ -1,28 +1,21 @@
-//! The interface of a function, as its author implements it.
+//! The interface of a function, as its author implements it and as a configuration has it: as an element.
 
-use core::time::Duration;
+use core::ops::{Deref, DerefMut};
 
-use element::{Args, Handler, HandlerError, Setup, SetupError, Waiting};
+use alloc::borrow::Cow;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use element::{
+    Args, Context, Element, Handler, HandlerError, HandlerInfo, HandlerKind, Reason, Setup, SetupError,
+    Waiting, WriteEffect,
+};
+use flow::Seed;
 use packet::Batch;
 
 use crate::call::Call;
+use crate::flow_limits::FlowLimits;
 use crate::flows::Flows;
-use crate::running::Running;
-
-/// How many flows a function remembers, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowLimits {
-    /// The maximum number of flows. Beyond it, the flow that was idle for longest is forgotten: senders of ever new flows
-    /// must not fill the memory.
-    pub flows: usize,
-    /// The time without packets after which a flow is forgotten.
-    pub idle: Duration,
-}
-
-impl FlowLimits {
-    /// 65,536 flows, each until it was idle for a minute.
-    pub const DEFAULT: FlowLimits = FlowLimits { flows: 1 << 16, idle: Duration::from_secs(60) };
-}
 
 /// A network function with one input.
 ///
@@ -70,4 +63,124 @@ pub trait Function: Sized + 'static {
 
     /// Reports packets that it keeps. Each must be reported.
     fn waiting(&self, _waiting: &mut Waiting) {}
+}
+
+/// A function in a configuration, with the state of its flows.
+pub struct Running<F: Function> {
+    function: F,
+    flows: Flows<F::FlowState>,
+    /// The function's drop reasons, in their order.
+    reasons: Vec<Reason>,
+}
+
+impl<F: Function> Running<F> {
+    /// The state of its flows.
+    pub fn flows(&self) -> &Flows<F::FlowState> {
+        &self.flows
+    }
+
+    /// The same, to change it.
+    pub fn flows_mut(&mut self) -> &mut Flows<F::FlowState> {
+        &mut self.flows
+    }
+
+    /// Calls the function.
+    fn call<T>(
+        &mut self,
+        context: &mut Context,
+        run: impl FnOnce(&mut F, &mut Flows<F::FlowState>, &mut Call) -> T,
+    ) -> T {
+        run(&mut self.function, &mut self.flows, &mut Call::new(context, F::DROPS, &self.reasons))
+    }
+}
+
+impl<F: Function> Deref for Running<F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        &self.function
+    }
+}
+
+impl<F: Function> DerefMut for Running<F> {
+    fn deref_mut(&mut self) -> &mut F {
+        &mut self.function
+    }
+}
+
+impl<F: Function> Element for Running<F> {
+    type Args = F::Args;
+    const HANDLERS: &'static [Handler<Self>] = F::HANDLERS;
+
+    fn new(args: F::Args, setup: &mut Setup) -> Result<Self, SetupError> {
+        let flows = Flows::new(Seed::new(0, 0), F::FLOWS);
+        Ok(Running { function: F::new(args, setup)?, flows, reasons: Vec::new() })
+    }
+
+    fn initialize(&mut self, context: &mut Context) -> Result<(), SetupError> {
+        self.flows = Flows::new(Seed::new(context.hash_seed(), context.hash_seed()), F::FLOWS);
+        self.reasons.clear();
+        for name in F::DROPS {
+            let reason = context.declare_reason(name);
+            let message = alloc::format!(
+                "{name} is no drop reason of a function: it must be `user:FUNCTION/REASON` in lower-case letters, digits and underscores"
+            );
+            self.reasons.push(reason.ok_or_else(|| SetupError::new(message))?);
+        }
+        self.call(context, |function, _, call| function.start(call))
+    }
+
+    fn push(&mut self, context: &mut Context, _port: usize, mut batch: Batch) {
+        self.flows.expire(context.steady());
+        self.call(context, |function, flows, call| function.process(&mut batch, flows, call));
+        context.emit(0, batch);
+    }
+
+    fn timer(&mut self, context: &mut Context, timer: usize) {
+        self.flows.expire(context.steady());
+        self.call(context, |function, flows, call| function.timer(timer, flows, call));
+    }
+
+    fn inherit(&mut self, old: &mut Self, _context: &mut Context) {
+        core::mem::swap(&mut self.flows, &mut old.flows);
+        self.function.inherit(&mut old.function);
+    }
+
+    fn other_handler(
+        &mut self,
+        context: &mut Context,
+        name: &str,
+        kind: HandlerKind,
+        value: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        match (name, kind) {
+            ("message", HandlerKind::Write) => {
+                let taken = self.call(context, |function, flows, call| function.message(value, flows, call));
+                Some(taken.map(|()| String::new()))
+            }
+            ("flows", HandlerKind::Read | HandlerKind::ReadWithParameter) => {
+                Some(Ok(self.flows.len().to_string()))
+            }
+            _ => None,
+        }
+    }
+
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        let info = |name, kind, calm, summary| HandlerInfo {
+            name: Cow::Borrowed(name),
+            kind,
+            effect: WriteEffect::Action,
+            calm,
+            hidden: false,
+            summary,
+        };
+        vec![
+            info("flows", HandlerKind::Read, true, "Number of flows that the function remembers."),
+            info("message", HandlerKind::Write, false, "Sends the function a message."),
+        ]
+    }
+
+    fn waiting(&self, waiting: &mut Waiting) {
+        self.function.waiting(waiting);
+    }
 }

@@ -4,8 +4,8 @@ use flow::{Seed, Table, Timeouts};
 use packet::{Packet, Timestamp};
 
 use crate::call::span;
-use crate::contract::FlowLimits;
 use crate::flow_key::FlowKey;
+use crate::flow_limits::FlowLimits;
 
 /// Flows that are forgotten at most in one call: packets must not wait.
 const MAX_EXPIRED: usize = 64;

@@ -20,15 +20,15 @@ extern crate alloc;
 mod call;
 mod contract;
 mod flow_key;
+mod flow_limits;
 mod flows;
-mod running;
 mod simulation;
 
 pub use call::Call;
-pub use contract::{FlowLimits, Function};
+pub use contract::{Function, Running};
 pub use flow_key::FlowKey;
+pub use flow_limits::FlowLimits;
 pub use flows::Flows;
-pub use running::Running;
 pub use simulation::{Finished, Simulation};
 
 #[doc(hidden)]

@@ -56,10 +56,10 @@ mod tests {
         );
     }
 
-    /// The program carries them. They have no files of this machine and no tests of a whole crate.
+    /// The program carries them. Bytes that it may have, see `dist/build`.
     #[test]
     fn the_sources_stay_small() {
-        assert!((100_000..600_000).contains(&SOURCES.len()), "{} bytes", SOURCES.len());
+        assert!((100_000..900_000).contains(&SOURCES.len()), "{} bytes", SOURCES.len());
     }
 
     /// A crash in `memcpy` is named as well as one in an element.

@@ -11,6 +11,7 @@ pub(crate) mod element;
 pub(crate) mod fabric;
 pub(crate) mod flatten;
 pub(crate) mod fmt;
+pub(crate) mod function;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod launcher;

@@ -11,6 +11,7 @@ use super::choice_error::ChoiceError;
 use super::file_error::FileError;
 use crate::command::bench::BenchError;
 use crate::command::demo::DemoError;
+use crate::command::function::FunctionError;
 use crate::online::{PortOptionsError, StackFileError};
 
 /// The exit codes, for the help.
@@ -118,6 +119,8 @@ pub(crate) enum CommandError {
     Choice(ChoiceError),
     /// The caller may not upload images.
     ImageUpload,
+    /// A command about a function failed.
+    Function(FunctionError),
     /// A box has no such element.
     NoElement {
         /// The box.
@@ -187,6 +190,8 @@ impl CommandError {
             | Self::Certificates(_)
             | Self::NoStackFile(_)
             | Self::StackToExport(_) => 2,
+            Self::Function(error) if error.is_usage() => 2,
+            Self::Function(FunctionError::Exists(_)) => 6,
             Self::NoElement { .. } | Self::NoMatch { .. } => 4,
             Self::Choice(ChoiceError::NoChain { .. }) => 4,
             Self::Choice(_) => 2,
@@ -209,6 +214,7 @@ impl CommandError {
             | Self::Undocumented(_)
             | Self::Export(_)
             | Self::ImageUpload
+            | Self::Function(_)
             | Self::Completion(_)
             | Self::Bench(_)
             | Self::Demo(_) => 1,
@@ -267,6 +273,7 @@ impl fmt::Display for CommandError {
             Self::StackToExport(names) => write!(f, "name one of the stacks: {}", names.join(", ")),
             Self::Choice(error) => error.fmt(f),
             Self::Export(_) => f.write_str("the stack can't be written as a file"),
+            Self::Function(error) => error.fmt(f),
             Self::ImageUpload => f.write_str("your token does not permit uploads, which an image needs"),
             Self::NoElement { name, element, .. } => write!(f, "box {name} has no element {element}"),
             Self::HandlerPattern { pattern, .. } => write!(f, "the pattern {pattern} is invalid"),
@@ -309,6 +316,7 @@ impl Error for CommandError {
             Self::Port(error) => error.source(),
             Self::Stack(error) => error.source(),
             Self::Choice(error) => error.source(),
+            Self::Function(error) => error.source(),
             Self::Bench(error) => error.source(),
             Self::Demo(error) => error.source(),
             Self::Terminal { .. }
@@ -340,6 +348,7 @@ macro_rules! from {
 from!(
     ClientError => Client,
     FileError => File,
+    FunctionError => Function,
     PortOptionsError => Port,
     StackFileError => Stack,
     ChoiceError => Choice,

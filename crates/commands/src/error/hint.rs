@@ -48,6 +48,7 @@ fn hint(error: &CommandError) -> Option<String> {
             "choose other paths with --socket (or $CLICKBOX_SOCKET, which all commands use) and --store"
                 .into()
         }
+        CommandError::Function(error) => return error.hint(),
         CommandError::Stack(error) => return of_stack(error.cause()),
         CommandError::Choice(error) => return of_choice(error),
         CommandError::NoStackFile(_) => "name a stack (`clickbox stacks` lists them)".into(),

@@ -2,6 +2,7 @@
 //!
 //! An image is removed some time after the last box that runs it. A request that uses an image holds it meanwhile.
 
+use super::image_table::ImageTable;
 use super::managed_box::ManagedBox;
 use super::state::Supervisor;
 use crate::error::OperationError;
@@ -10,24 +11,10 @@ use crate::limits::{MAX_IMAGES, MAX_IMAGES_OF_OWNER};
 use api::ImageDigest;
 use protocol::fabric::{FabricError, orders};
 use protocol::memory_file;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-
-/// The images of a daemon.
-#[derive(Debug, Default)]
-pub(super) struct ImageTable {
-    stored: BTreeSet<ImageDigest>,
-    /// How many requests hold an image.
-    held: BTreeMap<ImageDigest, usize>,
-}
-
-impl ImageTable {
-    pub(super) fn new(stored: Vec<ImageDigest>) -> Self {
-        Self { stored: stored.into_iter().collect(), held: BTreeMap::new() }
-    }
-}
 
 /// An image that a request uses, and that is stored as long as this exists.
 #[derive(Debug)]

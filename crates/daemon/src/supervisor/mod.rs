@@ -14,6 +14,7 @@ mod fabric_counter;
 mod fabrics;
 mod flows;
 mod handlers;
+mod image_table;
 mod images;
 mod launcher;
 mod lifecycle;

@@ -2,7 +2,7 @@
 
 use super::claims::Claims;
 use super::fabric_counter::Counter;
-use super::images::ImageTable;
+use super::image_table::ImageTable;
 use super::link_table::Links;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;

@@ -34,7 +34,7 @@ impl Fabric {
     ) -> Result<(), OperationError> {
         let Some(file) = file else { return self.0.factory.check_image(&image) };
         let contents = memory_file::read(file, bytes, MAX_IMAGE_BYTES);
-        let contents = contents.map_err(|error| OperationError::ImageFile(error))?;
+        let contents = contents.map_err(OperationError::ImageFile)?;
         self.0.factory.load_image(image, &contents)
     }
 

@@ -1,0 +1,86 @@
+//! Why a command about a function failed.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use crate::error::FileError;
+
+/// Why a command about a function failed.
+#[derive(Debug)]
+pub(crate) enum FunctionError {
+    /// The name can't be that of a crate.
+    Name(String),
+    /// Rust or the project uses the name.
+    ReservedName(String),
+    /// There is something where the project would be.
+    Exists(PathBuf),
+    /// The folder has no project of a function.
+    NoProject(PathBuf),
+    /// The project's `Cargo.toml` can't be read.
+    Manifest(PathBuf, toml::de::Error),
+    /// A file or folder can't be read or written.
+    File(FileError),
+    /// The sources in this program are damaged.
+    Sources(io::Error),
+    /// Cargo can't be started.
+    Cargo(io::Error),
+    /// Cargo has failed, and said why.
+    Failed(&'static str, ExitStatus),
+}
+
+impl FunctionError {
+    /// Whether the command was wrong, rather than its execution.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Name(_) | Self::ReservedName(_) | Self::NoProject(_) | Self::Manifest(..) | Self::File(_)
+        )
+    }
+
+    /// What to do.
+    pub(crate) fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoProject(_) => "`clickbox function new NAME` makes one".into(),
+            Self::Exists(_) => "name another folder".into(),
+            Self::Cargo(_) => "install Rust 1.93 or later".into(),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for FunctionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(
+                f,
+                "{name:?} can't be the name of a function: it must have 1 to 40 of the characters a-z 0-9 - and begin with a \
+                 letter"
+            ),
+            Self::ReservedName(name) => {
+                write!(f, "{name:?} can't be the name of a function: Rust or the project uses it")
+            }
+            Self::Exists(path) => write!(f, "{} exists already", path.display()),
+            Self::NoProject(path) => write!(f, "{} has no project of a function", path.display()),
+            Self::Manifest(path, _) => write!(f, "{}", path.display()),
+            Self::File(error) => error.fmt(f),
+            Self::Sources(_) => f.write_str("the sources in this program can't be unpacked"),
+            Self::Cargo(_) => f.write_str("cargo can't be started"),
+            Self::Failed(what, status) => write!(f, "{what} failed: cargo ended with {status}"),
+        }
+    }
+}
+
+impl Error for FunctionError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Manifest(_, error) => Some(error),
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
+            Self::File(error) => error.source(),
+            Self::Sources(error) | Self::Cargo(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! `clickbox function`: projects of network functions in Rust.
+
+mod build;
+mod dispatch;
+mod error;
+mod new;
+mod project;
+mod sources;
+mod test;
+
+pub(crate) use dispatch::{Arguments, run};
+pub(crate) use error::FunctionError;

@@ -1,0 +1,219 @@
+//! The project of a function: its names, its folder, and cargo in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+use super::error::FunctionError;
+use super::sources;
+use crate::error::FileError;
+
+/// The folder of a project with the sources that it is built with.
+pub(super) const SOURCES: &str = "clickbox";
+
+/// The most characters of a name: with a prefix and a reason it is the name of a drop reason.
+const MAX_NAME: usize = 40;
+
+/// Names that cargo, Rust or a project use.
+const RESERVED: &[&str] = &[
+    "alloc",
+    "as",
+    "async",
+    "await",
+    "boot",
+    "boundary",
+    "break",
+    "build",
+    "capture",
+    "classify",
+    "click-lang",
+    "clickbox",
+    "const",
+    "continue",
+    "core",
+    "crate",
+    "deps",
+    "dyn",
+    "element",
+    "element-derive",
+    "elements",
+    "else",
+    "engine",
+    "enum",
+    "examples",
+    "extern",
+    "false",
+    "flow",
+    "flow-elements",
+    "fn",
+    "for",
+    "function",
+    "gen",
+    "guest",
+    "header-elements",
+    "heap",
+    "if",
+    "image",
+    "impl",
+    "in",
+    "incremental",
+    "let",
+    "lookup",
+    "loop",
+    "match",
+    "memory",
+    "mod",
+    "move",
+    "mut",
+    "packet",
+    "proc-macro",
+    "pub",
+    "quote",
+    "random",
+    "reason",
+    "ref",
+    "return",
+    "router",
+    "runtime",
+    "self",
+    "static",
+    "std",
+    "struct",
+    "super",
+    "syn",
+    "test",
+    "trace-elements",
+    "traffic-elements",
+    "trait",
+    "true",
+    "type",
+    "unsafe",
+    "use",
+    "where",
+    "while",
+];
+
+/// The name of a function, and what is derived from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FunctionName(String);
+
+impl FunctionName {
+    /// Checks a name.
+    pub(super) fn new(text: &str) -> Result<FunctionName, FunctionError> {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let bytes = text.as_bytes();
+        let is_good = bytes.first().is_some_and(u8::is_ascii_lowercase)
+            && bytes.len() <= MAX_NAME
+            && bytes.iter().all(|byte| is_plain(*byte))
+            && !text.ends_with('-')
+            && !text.contains("--");
+        if !is_good {
+            return Err(FunctionError::Name(text.into()));
+        }
+        if RESERVED.contains(&text) {
+            return Err(FunctionError::ReservedName(text.into()));
+        }
+        Ok(FunctionName(text.into()))
+    }
+
+    /// The name.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The class: `rate-limit` is `RateLimit`.
+    pub(super) fn class(&self) -> String {
+        let capital = |word: &str| {
+            let mut letters = word.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect::<String>()
+        };
+        self.0.split('-').map(capital).collect()
+    }
+
+    /// The name in a configuration, in Rust and in drop reasons: `rate_limit`.
+    pub(super) fn word(&self) -> String {
+        self.0.replace('-', "_")
+    }
+}
+
+/// What of `Cargo.toml` is read.
+#[derive(Deserialize)]
+struct Manifest {
+    package: Package,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+}
+
+/// A project that exists.
+pub(super) struct Project {
+    /// Its folder, as an absolute path.
+    pub(super) folder: PathBuf,
+    /// The name of its package.
+    pub(super) name: String,
+}
+
+impl Project {
+    /// Finds the project in a folder. If it has the sources of another program, they are replaced.
+    pub(super) fn open(folder: &Path) -> Result<Project, FunctionError> {
+        let failed = |path: &Path, error| FunctionError::File(FileError::new(path, error));
+        let folder = folder.canonicalize().map_err(|error| failed(folder, error))?;
+        let manifest = folder.join("Cargo.toml");
+        let sources = folder.join(SOURCES);
+        if !manifest.is_file() || !folder.join("image/Cargo.toml").is_file() || !sources.is_dir() {
+            return Err(FunctionError::NoProject(folder));
+        }
+        let text = fs::read_to_string(&manifest).map_err(|error| failed(&manifest, error))?;
+        let Manifest { package } =
+            toml::from_str(&text).map_err(|error| FunctionError::Manifest(manifest.clone(), error))?;
+        if !sources::is_current(&sources) {
+            eprintln!("the sources in {} are replaced by those of this program", sources.display());
+            sources::unpack(&sources)?;
+        }
+        Ok(Project { folder, name: package.name })
+    }
+
+    /// Cargo in a folder of the project.
+    pub(super) fn cargo(&self, folder: &str) -> Command {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.current_dir(self.folder.join(folder));
+        command
+    }
+}
+
+/// Runs cargo. What it prints goes to standard error and output as they are.
+pub(super) fn run(mut cargo: Command, what: &'static str) -> Result<(), FunctionError> {
+    match cargo.status().map_err(FunctionError::Cargo)? {
+        status if status.success() => Ok(()),
+        status => Err(FunctionError::Failed(what, status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_crates_classes_and_reasons() {
+        let name = FunctionName::new("rate-limit-2").expect("a name");
+        assert_eq!(
+            (name.as_str(), name.class().as_str(), name.word().as_str()),
+            ("rate-limit-2", "RateLimit2", "rate_limit_2")
+        );
+        let reason = format!("user:{}/over_limit", "x".repeat(MAX_NAME));
+        assert!(reason::is_user_name(&reason));
+        for bad in ["", "A", "2x", "-x", "x-", "x--y", "a_b", "a b", "../x", "ä", &"x".repeat(MAX_NAME + 1)]
+        {
+            assert!(matches!(FunctionName::new(bad), Err(FunctionError::Name(_))), "{bad:?}");
+        }
+        for bad in RESERVED {
+            assert!(matches!(FunctionName::new(bad), Err(FunctionError::ReservedName(_))), "{bad:?}");
+        }
+    }
+}
