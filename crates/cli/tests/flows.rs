@@ -55,6 +55,16 @@ fn a_user_steers_packets() {
     });
     assert_eq!(shown["steering"], expected);
     daemon.check(&["switch", "show", "lan"], 0, &["LOOKUPS", "150", "98.0%"]);
+    daemon.check(
+        &["flow", "add", "lan", "--match", "icmp6", "--output", "drop", "--timeout", "1s"],
+        0,
+        &["flow 4"],
+    );
+    daemon.until(
+        &["events"],
+        "flow 4 of switch lan ended: its time of 1 s has passed; it had 0 packets, 0 bytes",
+    );
+    daemon.check(&["events", "--json"], 0, &["flow_ended", "switch/lan"]);
     daemon.check(&["flow", "rm", "lan", "1", "3"], 0, &[]);
     daemon.check(&["flow", "rm", "lan", "1"], 4, &["no flow 1"]);
     assert_eq!((packets(&daemon, 1), packets(&daemon, 2)), (None, Some(50)));
