@@ -22,7 +22,12 @@ fn a_user_steers_packets() {
     }
     daemon.check(&["flow", "add", "lan", "--output", "wbe.0"], 4, &["did you mean web.0?"]);
     let mistake = ["flow", "add", "lan", "--output", "web.0", "--match", "tcp dst prt 80"];
-    daemon.check(&mistake, 2, &["‘prt’ begins no condition"]);
+    let text = daemon.check(&mistake, 2, &["‘prt’ begins no condition", "condition:1:9", "tcp dst prt 80"]);
+    // The caret is under the word.
+    let at = |wanted: &str, part: &str| {
+        text.lines().find(|line| line.contains(wanted)).and_then(|line| line.find(part)).expect("a line")
+    };
+    assert_eq!(at("^^^", "^^^"), at("tcp dst prt 80", "prt"), "{text}");
     daemon.check(&["flow", "add", "lan", "--output", "drop", "--idle", "0s"], 2, &["a time, such as 60s"]);
     let web = ["flow", "add", "lan", "--match", "udp dst port 80 or 443", "--output", "web.0"];
     daemon.check(&web, 0, &["flow 1 was added to switch lan"]);

@@ -73,7 +73,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Switch(arguments) => switch::run(arguments),
         Command::Port(arguments) => port::run(arguments),
         Command::Address(arguments) => address::run(arguments),
-        Command::Flow(arguments) => flow::run(arguments),
+        Command::Flow(arguments) => flow::run(arguments, &mut texts),
         Command::Up(arguments) => stack::up(arguments, &mut texts),
         Command::Diff(arguments) => stack::diff(arguments, &mut texts),
         Command::Export(arguments) => stack::export(arguments),
