@@ -72,7 +72,7 @@ impl ExpressionError {
         let mut places = expression.match_indices(words).filter(|(at, _)| {
             let (before, rest) = expression.split_at(*at);
             let after = rest.get(words.len()..).unwrap_or_default();
-            !(first && before.ends_with(is_part)) && !(last && after.starts_with(is_part))
+            !(first && before.ends_with(is_part) || last && after.starts_with(is_part))
         });
         let (at, _) = places.next()?;
         match places.next() {
