@@ -22,7 +22,12 @@ fn a_user_steers_packets() {
     }
     daemon.check(&["flow", "add", "lan", "--output", "wbe.0"], 4, &["did you mean web.0?"]);
     let mistake = ["flow", "add", "lan", "--output", "web.0", "--match", "tcp dst prt 80"];
-    daemon.check(&mistake, 2, &["‘prt’ begins no condition"]);
+    let text = daemon.check(&mistake, 2, &["‘prt’ begins no condition", "condition:1:9", "tcp dst prt 80"]);
+    // The caret is under the word.
+    let at = |wanted: &str, part: &str| {
+        text.lines().find(|line| line.contains(wanted)).and_then(|line| line.find(part)).expect("a line")
+    };
+    assert_eq!(at("^^^", "^^^"), at("tcp dst prt 80", "prt"), "{text}");
     daemon.check(&["flow", "add", "lan", "--output", "drop", "--idle", "0s"], 2, &["a time, such as 60s"]);
     let web = ["flow", "add", "lan", "--match", "udp dst port 80 or 443", "--output", "web.0"];
     daemon.check(&web, 0, &["flow 1 was added to switch lan"]);
@@ -55,6 +60,16 @@ fn a_user_steers_packets() {
     });
     assert_eq!(shown["steering"], expected);
     daemon.check(&["switch", "show", "lan"], 0, &["LOOKUPS", "150", "98.0%"]);
+    daemon.check(
+        &["flow", "add", "lan", "--match", "icmp6", "--output", "drop", "--timeout", "1s"],
+        0,
+        &["flow 4"],
+    );
+    daemon.until(
+        &["events"],
+        "flow 4 of switch lan ended: its time of 1 s has passed; it had 0 packets, 0 bytes",
+    );
+    daemon.check(&["events", "--json"], 0, &["flow_ended", "switch/lan"]);
     daemon.check(&["flow", "rm", "lan", "1", "3"], 0, &[]);
     daemon.check(&["flow", "rm", "lan", "1"], 4, &["no flow 1"]);
     assert_eq!((packets(&daemon, 1), packets(&daemon, 2)), (None, Some(50)));

@@ -5,8 +5,9 @@ use crate::service_error::ServiceError;
 use crate::store::StoreError;
 use crate::upgrade::UpgradeError;
 use api::{
-    ApiError, BoxName, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, ImageDigest,
-    MAX_CONTROLLERS, Owner, PortName, Right, ServiceName, StackName, Subject, SwitchName,
+    ApiError, BoxName, CONDITION, ChainName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason,
+    ImageDigest, MAX_CONTROLLERS, Owner, PortName, Right, ServiceName, Severity, StackName, Subject,
+    SwitchName,
 };
 use flow_expression::ExpressionError;
 use protocol::fabric::{CreateFailure, FabricError};
@@ -56,8 +57,8 @@ pub enum OperationError {
     NothingToConfirm(StackName),
     /// The address is not in the switch's table.
     NoAddress(SwitchName, api::MacAddr),
-    /// The condition of a flow can't be translated.
-    Flow(ExpressionError),
+    /// The condition of a flow can't be translated; the number of characters before the wrong word, if there is one.
+    Flow(ExpressionError, Option<usize>),
     /// The store has set no entry of this number aside.
     NoEntry(i64),
     /// The box has written no file of this name.
@@ -254,7 +255,7 @@ impl OperationError {
             | Self::Unconfirmed(_)
             | Self::NothingToConfirm(_)
             | Self::Ending => ErrorCode::Busy,
-            Self::Invalid(_) | Self::Flow(_) | Self::Service(_) => ErrorCode::Invalid,
+            Self::Invalid(_) | Self::Flow(..) | Self::Service(_) => ErrorCode::Invalid,
             Self::Refused(_) | Self::Port(_) | Self::Upgrade(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
             Self::Denied(AccessError::Quota { .. }) | Self::Limit(..) => ErrorCode::Limit,
@@ -339,7 +340,7 @@ impl fmt::Display for OperationError {
             }
             Self::Service(error) => error.fmt(f),
             Self::NoObject(name) => write!(f, "there is no box, switch or stack {name}"),
-            Self::Flow(error) => write!(f, "the condition of the flow can't be used: {error}"),
+            Self::Flow(error, _) => write!(f, "the condition of the flow can't be used: {error}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoEntry(entry) => write!(f, "no entry {entry} was set aside"),
             Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
@@ -669,6 +670,19 @@ impl From<PortError> for OperationError {
     }
 }
 
+/// Where the condition of a flow is wrong.
+fn of_condition(error: &ExpressionError, place: usize) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        file: Some(CONDITION.into()),
+        line: Some(1),
+        column: u32::try_from(place).ok().and_then(|place| place.checked_add(1)),
+        message: error.to_string(),
+        hint: None,
+        related: Vec::new(),
+    }
+}
+
 impl From<OperationError> for ApiError {
     fn from(error: OperationError) -> Self {
         let (code, message) = (error.code(), api::with_causes(&error));
@@ -676,6 +690,7 @@ impl From<OperationError> for ApiError {
         let subject = subject.map(|subject| subject.to_string());
         let details = match error {
             OperationError::Refused(details) => details,
+            OperationError::Flow(error, Some(place)) => vec![of_condition(&error, place)],
             _ => Vec::new(),
         };
         Self { code, reason, subject, message, details }

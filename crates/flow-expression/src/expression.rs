@@ -59,6 +59,29 @@ impl std::error::Error for ExpressionError {
     }
 }
 
+impl ExpressionError {
+    /// Where the expression is wrong: the number of characters before the word. `None` if the whole expression is, or if the
+    /// word occurs at several places.
+    #[must_use]
+    pub fn place(&self, expression: &str) -> Option<usize> {
+        let Self::Syntax(problem) = self else { return None };
+        let words = problem.kind.words().filter(|words| !words.is_empty())?;
+        let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-');
+        let (first, last) =
+            (words.chars().next().is_some_and(is_part), words.chars().last().is_some_and(is_part));
+        let mut places = expression.match_indices(words).filter(|(at, _)| {
+            let (before, rest) = expression.split_at(*at);
+            let after = rest.get(words.len()..).unwrap_or_default();
+            !(first && before.ends_with(is_part) || last && after.starts_with(is_part))
+        });
+        let (at, _) = places.next()?;
+        match places.next() {
+            None => expression.get(..at).map(|before| before.chars().count()),
+            Some(_) => None,
+        }
+    }
+}
+
 /// The matches that together match the packets that meet an expression of `IPClassifier`, such as
 /// `tcp dst port 80 or 443`.
 ///
@@ -352,6 +375,24 @@ mod tests {
     use classify::{Headers, Program};
     use flow_table::{Ingress, Key};
     use random::Random;
+
+    #[test]
+    fn errors_are_at_their_words() {
+        for (expression, place) in [
+            ("tcp dst prot 80", Some(8)),
+            ("ip proto tcp && garbage", Some(16)),
+            ("udp dst port 99999 or tcp", Some(4)),
+            ("(tcp", None),
+            ("foo or foo", None),
+            ("food or foo.bar or foo", Some(0)),
+            ("é or tcp", Some(0)),
+            ("tcp or é", Some(7)),
+            ("tcp and tcp opt syn", None),
+        ] {
+            let error = matches_of(expression).expect_err(expression);
+            assert_eq!(error.place(expression), place, "{expression}: {error}");
+        }
+    }
 
     #[test]
     fn conditions_become_the_expected_matches() {

@@ -678,10 +678,12 @@ fn rewrite(key: &mut Key, instructions: &Instructions) -> bool {
     for action in &instructions.apply {
         reveals |= action.reveals();
         match *action {
-            Action::SetField(Field::VlanVid, value) if key.has_vlan() => {
+            Action::SetField(Field::VlanVid, value) | Action::SetIfPresent(Field::VlanVid, value)
+                if key.has_vlan() =>
+            {
                 key.set(Field::VlanVid, value | 0x1000);
             }
-            Action::SetField(Field::VlanVid, _) => {}
+            Action::SetField(Field::VlanVid, _) | Action::SetIfPresent(Field::VlanVid, _) => {}
             Action::TagVlanVid(vid) => {
                 key.push_vlan();
                 key.set(Field::VlanVid, u128::from(vid) | 0x1000);
@@ -689,11 +691,6 @@ fn rewrite(key: &mut Key, instructions: &Instructions) -> bool {
             Action::TagVlanPcp(pcp) => {
                 key.push_vlan();
                 key.set(Field::VlanPcp, pcp.into());
-            }
-            Action::SetIfPresent(Field::VlanVid, value) => {
-                if key.has_vlan() {
-                    key.set(Field::VlanVid, value | 0x1000);
-                }
             }
             Action::SetField(field, value) | Action::SetIfPresent(field, value) => {
                 key.set(field, value);

@@ -75,6 +75,8 @@ pub enum EventKind {
     PortRemoved,
     /// A stored flow of a switch could not be restored.
     FlowLost,
+    /// A flow of a switch ended by a timeout. Of many that end together, the number.
+    FlowEnded,
     /// A service was created.
     ServiceCreated,
     /// The number of instances of a service was changed.

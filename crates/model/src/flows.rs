@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::name::{ChainName, NameError, PortName};
 use crate::text::as_text;
 
+/// The name of the condition of a flow in diagnostics, as if it were a file.
+pub const CONDITION: &str = "condition";
+
 /// The priority of a flow with a condition, unless it states another. The middle of the range, as in OpenFlow.
 const DEFAULT_PRIORITY: u16 = 0x8000;
 

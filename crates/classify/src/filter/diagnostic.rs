@@ -125,6 +125,26 @@ impl RuleDiagnosticKind {
         matches!(self, Self::NoOutput | Self::OutputOutOfRange(_))
     }
 
+    /// The words of the rule that are wrong, if the problem names them.
+    #[must_use]
+    pub fn words(&self) -> Option<&str> {
+        match self {
+            Self::UnknownAction(word)
+            | Self::Garbage(word)
+            | Self::MissingExpressionAfter(word)
+            | Self::DanglingOperator(word)
+            | Self::EmptyTerm(word)
+            | Self::Primitive(word, _)
+            | Self::ValueOutOfRange(word, _)
+            | Self::MaskOutOfRange(word, _)
+            | Self::DirectionIgnored(word) => Some(word),
+            Self::BadProtocol(name, _) => Some(name),
+            // The kind that was asked for comes before the word.
+            Self::Ambiguous { word, .. } => word.split(' ').next_back(),
+            _ => None,
+        }
+    }
+
     /// The problem for an output that shows the rule.
     #[must_use]
     pub fn explanation(&self) -> String {

@@ -19,7 +19,10 @@ use std::collections::{BTreeSet, HashSet};
 /// The flow as numbers, for the fabric.
 fn definition(id: u64, flow: &AddFlow) -> Result<FlowDefinition, OperationError> {
     let matches = match flow.condition.as_deref() {
-        Some(text) => flow_expression::matches_of(text).map_err(OperationError::Flow)?,
+        Some(text) => flow_expression::matches_of(text).map_err(|error| {
+            let place = error.place(text);
+            OperationError::Flow(error, place)
+        })?,
         None => vec![Match::any()],
     };
     let words = |value: u128| [(value >> 64) as u64, value as u64];

@@ -4,6 +4,7 @@ mod account;
 mod boot;
 mod check;
 mod check_slots;
+mod ended_flows;
 mod exit;
 mod exit_events;
 mod measure;

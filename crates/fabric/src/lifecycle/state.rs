@@ -206,6 +206,7 @@ impl Fabric {
             ends_with_connection: AtomicBool::new(false),
         }));
         fabric.start_monitor().map_err(system("start the monitor"))?;
+        fabric.start_ended_flows().map_err(system("start the thread that notes ended flows"))?;
         Ok(fabric)
     }
 

@@ -1,5 +1,6 @@
 //! Attaches boxes' ports to switches, to pipes, or to nothing.
 
+use super::ended_flows::EndedFlows;
 use super::records::{AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use model::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchMode, SwitchName};
@@ -27,6 +28,8 @@ pub(crate) struct Network {
     pub(super) next_switch: u64,
     /// Signalled when something waits for the agent.
     pub(super) agent_bell: Arc<EventFd>,
+    /// Who learns of flows that ended by a timeout.
+    pub(super) ended_flows: Option<EndedFlows>,
 }
 
 impl Network {
@@ -39,6 +42,7 @@ impl Network {
             pipes: BTreeMap::new(),
             next_switch: 1,
             agent_bell: Arc::new(EventFd::new().map_err(|error| error.cause)?),
+            ended_flows: None,
         })
     }
 

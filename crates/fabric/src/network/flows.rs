@@ -1,6 +1,7 @@
 //! Flows of steering switches.
 
 use super::attach::Network;
+use super::ended_flows::EndedFlows;
 use super::records::SwitchRecord;
 use super::services::chain_number;
 use crate::error::{OperationError, PortError};
@@ -192,6 +193,11 @@ impl Network {
         })
     }
 
+    /// Tells of flows that end by a timeout from now on.
+    pub(crate) fn report_ended_flows(&mut self, report: EndedFlows) {
+        self.ended_flows = Some(report);
+    }
+
     /// Ends flows whose timeouts have passed: a bounded number. Returns the time until the next one may end.
     pub(super) fn expire_flows(&mut self) -> Option<Duration> {
         let mut next: Option<Duration> = None;
@@ -200,6 +206,9 @@ impl Network {
             let Ok(steering) = steering(&record.name, runner) else { continue };
             for ended in steering.expire_flows(now, MAX_EXPIRED_FLOWS) {
                 record.flows.remove(&ended.status.id);
+                if let Some(report) = &mut self.ended_flows {
+                    report.note(&record.name, ended);
+                }
             }
             steering.expire_entries(now, MAX_EXPIRED_FLOWS);
             let due = steering.next_deadline().map(|time| Duration::from_nanos(time.saturating_sub(now)));

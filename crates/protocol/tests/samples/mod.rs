@@ -216,9 +216,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         AddSwitch { definition: CreateSwitch::new(switch()) } => ();
         ControllerStates { switch: switch() } => vec![protocol::agent::ControllerState {
-            gets_misses: true,
-            role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into())
-        }];
+            role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into()), gets_misses: false }];
         RemoveSwitch { switch: switch() } => ();
         CheckVacant { switch: switch(), port: port_name() } => ();
         AddPort { switch: switch(), port: port(PortDriver::Tap { device: None }) } => ();

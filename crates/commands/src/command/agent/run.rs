@@ -91,7 +91,7 @@ struct Controlled {
     described: AgentSwitch,
     connections: Connections<RemoteSwitch>,
     /// The states that were reported, without times.
-    reported: Option<Vec<(Option<ControllerRole>, Option<String>, bool)>>,
+    reported: Option<Vec<ControllerState>>,
 }
 
 impl Controlled {
@@ -105,8 +105,8 @@ impl Controlled {
     /// Tells the fabric how the connections are, if that changed.
     fn report(&mut self, number: u64, line: &RefCell<Line>) {
         let states: Vec<ControllerState> = self.connections.statuses().map(state).collect();
-        let summary: Vec<_> =
-            states.iter().map(|state| (state.role, state.error.clone(), state.gets_misses)).collect();
+        let without_time = |state: &ControllerState| ControllerState { since_seconds: 0, ..state.clone() };
+        let summary: Vec<ControllerState> = states.iter().map(without_time).collect();
         if self.reported.as_ref() != Some(&summary) {
             line.borrow_mut().ask(Request::Status { switch: number, controllers: states });
             self.reported = Some(summary);

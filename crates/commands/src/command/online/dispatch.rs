@@ -75,7 +75,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CommandError> {
         Command::Switch(arguments) => switch::run(arguments),
         Command::Port(arguments) => port::run(arguments),
         Command::Address(arguments) => address::run(arguments),
-        Command::Flow(arguments) => flow::run(arguments),
+        Command::Flow(arguments) => flow::run(arguments, &mut texts),
         Command::Service(arguments) => service::run(arguments, &mut texts),
         Command::Chain(arguments) => chain::run(arguments),
         Command::Up(arguments) => stack::up(arguments, &mut texts),

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{AddFlow as FlowRequest, ChainName, FlowOutput, FlowStatus, PortName, SwitchName, operation};
+use api::{
+    AddFlow as FlowRequest, CONDITION, ChainName, FlowOutput, FlowStatus, PortName, SwitchName, operation,
+};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -12,6 +14,7 @@ use super::switch::SwitchArguments;
 use crate::error::CommandError;
 use crate::online::{self, Column, Connection, Table};
 use crate::output;
+use crate::source::SourceText;
 
 /// Manage the flows of steering switches.
 #[derive(Args)]
@@ -108,9 +111,11 @@ const FLOWS: &[Column] = &[
 ];
 
 /// Runs `flow`.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
+pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     match &arguments.what {
         FlowCommand::Add(add) => {
+            let text = add.condition.clone().unwrap_or_default();
+            texts.push(SourceText { name: CONDITION.into(), text });
             let request = FlowRequest {
                 condition: add.condition.clone(),
                 in_port: add.in_port.clone(),
