@@ -18,8 +18,9 @@ const SECTOR: usize = 512;
 const LOG_HEADER: usize = 32;
 
 /// What the versions of the store before the present one lack, latest first: how it is removed.
-const LATER: [&str; 3] = [
-    "DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE writes;",
+const LATER: [&str; 4] = [
+    "DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE images;",
+    "DROP TABLE writes;",
     "DROP TABLE events;",
     "DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;",
 ];
