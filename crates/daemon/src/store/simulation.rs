@@ -19,8 +19,8 @@ const LOG_HEADER: usize = 32;
 
 /// What the versions of the store before the present one lack, latest first: how it is removed.
 const LATER: [&str; 4] = [
-    "DROP TABLE images;",
-    "DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE writes;",
+    "DELETE FROM boxes WHERE operation IS NOT NULL; DROP TABLE images;",
+    "DROP TABLE writes;",
     "DROP TABLE events;",
     "DROP TABLE operations; ALTER TABLE boxes DROP COLUMN operation;",
 ];
