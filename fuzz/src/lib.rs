@@ -1,9 +1,11 @@
 //! Code that the fuzz targets share: the in-memory environment of the element library's tests, the hostile peers of the
-//! tests of `boundary`, `flow-table`, `openflow` and `switch`, and texts with a part to repeat.
+//! tests of `boundary`, `fabric`, `flow-table`, `openflow` and `switch`, and texts with a part to repeat.
 
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
 
+#[path = "../../crates/fabric/tests/hostile/agent.rs"]
+pub mod agent;
 #[path = "../../crates/flow-table/tests/hostile/key.rs"]
 pub mod flow_key;
 #[path = "../../crates/switch/tests/hostile/link.rs"]

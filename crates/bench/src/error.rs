@@ -4,7 +4,7 @@ use std::fmt;
 
 use boundary::{LayoutError, PortFault, RingError};
 use sandbox::{CallError, CreateError, HostError, SnapshotError, SystemError};
-use switch::SwitchError;
+use switch::{FlowError, MatchError, SwitchError};
 
 /// Why a measurement failed.
 #[derive(Debug)]
@@ -33,6 +33,10 @@ pub enum MeasureError {
     Switch(SwitchError),
     /// The ring size is not allowed.
     Ring(RingError),
+    /// A flow entry is refused.
+    Flow(FlowError),
+    /// A match of a flow entry is impossible.
+    Match(MatchError),
     /// The measurement of the engine failed.
     Engine(Box<crate::engine::ComparisonError>),
     /// The temporary folder can't be created.
@@ -74,6 +78,8 @@ impl fmt::Display for MeasureError {
             Self::Layout(error) => error.fmt(f),
             Self::Switch(error) => error.fmt(f),
             Self::Ring(error) => error.fmt(f),
+            Self::Flow(error) => error.fmt(f),
+            Self::Match(error) => error.fmt(f),
             Self::Name(error) => error.fmt(f),
         }
     }
@@ -95,6 +101,8 @@ impl std::error::Error for MeasureError {
             Self::Layout(error) => error.source(),
             Self::Switch(error) => error.source(),
             Self::Ring(error) => error.source(),
+            Self::Flow(error) => error.source(),
+            Self::Match(error) => error.source(),
             Self::Name(error) => error.source(),
             Self::NoKvm | Self::NoEntry | Self::NoPort(_) | Self::NotANumber(_) | Self::Late { .. } => None,
         }
@@ -118,4 +126,5 @@ impl From<api::client::ClientError> for MeasureError {
 }
 
 from!(LayoutError => Layout, HostError => Host, CreateError => Create, CallError => Control, PortFault => Port,
-    SnapshotError => Snapshot, SystemError => System, RingError => Ring, SwitchError => Switch);
+    SnapshotError => Snapshot, SystemError => System, RingError => Ring, SwitchError => Switch,
+    FlowError => Flow, MatchError => Match);

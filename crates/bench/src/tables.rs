@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::{Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, Times};
+use crate::{
+    Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, SteeringRate, SteeringResults,
+    Times,
+};
 use serde::Serialize;
 
 /// Several measurements of one kind.
@@ -105,6 +108,33 @@ impl Table for Chain {
             "{:<6} {joined:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n",
             self.length, self.size, self.ring, self.mpps, self.gbps
         )
+    }
+}
+
+impl Table for SteeringResults {
+    fn head() -> String {
+        format!(
+            "{:<10} {:>8} {:>6} {:<8} {:>8} {:>8} {:>9} {:>8} {:>8}",
+            "functions", "flows", "bytes", "by", "Mp/s", "Gb/s", "ns a hop", "p50 us", "p99 us"
+        )
+    }
+
+    fn lines(&self) -> String {
+        let line = |row: &SteeringRate| {
+            let by = format!("{:?}", row.by).to_lowercase();
+            format!(
+                "{:<10} {:>8} {:>6} {by:<8} {:>8.2} {:>8.2} {:>9.1} {:>8.2} {:>8.2}\n",
+                row.chain,
+                row.flows,
+                row.size,
+                row.mpps,
+                row.gbps,
+                row.switch_ns_per_hop,
+                row.latency_us.p50,
+                row.latency_us.p99
+            )
+        };
+        self.results.iter().map(line).collect()
     }
 }
 

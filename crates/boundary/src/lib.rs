@@ -57,6 +57,6 @@ pub use ring::{
     Consumer, CorruptIndex, Descriptor, DescriptorError, PoolLayout, Producer, RingError, Slots, indices,
 };
 pub use source::{PayloadTail, SourceRegion};
-pub use status::{BoxState, StatusPage};
+pub use status::{BoxState, MAX_PUBLISHED_REASONS, PublishedAccount, StatusPage};
 pub use tags::BufferTags;
 pub use version::{NOTE_NAME, NOTE_TYPE, NoteError, PROTOCOL, VersionNote};

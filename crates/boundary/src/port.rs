@@ -131,6 +131,11 @@ impl<Owner> HostPort<Owner> {
         self.pool.buffers()
     }
 
+    /// The number of slots of each ring.
+    pub fn slots(&self) -> u32 {
+        self.to_box.slots()
+    }
+
     /// Notes a tag for each packet from now on. All ports of a box are given the same `tags`, because a packet can leave
     /// through another port than the one through which it came. Boxes that share a pool share its tags.
     pub fn note_tags(&mut self, tags: &Arc<BufferTags>) {

@@ -1,6 +1,8 @@
 //! The status page: a few words that either side reads without a request.
 
+use crate::mailbox::PacketFates;
 use crate::memory::SharedMemory;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 const STATE: usize = 0;
@@ -15,6 +17,30 @@ const UNCONTENDED: usize = 512;
 const POLLS: usize = 576;
 const HELD: usize = 640;
 const IDLE_WATCHED: usize = 704;
+const ACCOUNT: usize = 768;
+const ACCOUNT_SLOTS: [usize; 2] = [1024, 2560];
+
+/// Drop reasons that a [`PublishedAccount`] has room for, by their place in the list.
+pub const MAX_PUBLISHED_REASONS: usize = 180;
+
+/// Numbers of a [`PublishedAccount`] that are not drops.
+const PUBLISHED_COUNTS: usize = 10;
+
+/// What became of a box's packets: what it publishes after each turn, for the time when it can't be asked any more. A box
+/// may publish anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublishedAccount {
+    /// Packets by fate, in all configurations since the box started.
+    pub fates: PacketFates,
+    /// Packets that the box took out of its receive rings.
+    pub received: u64,
+    /// Packets that the box put into its transmit rings.
+    pub sent: u64,
+    /// Lost packets by the reason's place in the list. Those with a place beyond [`MAX_PUBLISHED_REASONS`] are unlisted.
+    pub lost: Vec<(u16, u64)>,
+    /// Packets that were lost for reasons that are not in the list.
+    pub unlisted: u64,
+}
 
 /// A box's lifecycle state, as it reports it: a hint for the host that must not be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +114,60 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Reports the number of packets that the box holds.
     pub fn set_packets_held(&self, packets: u64) {
         self.0.store_u64(HELD, packets, Relaxed);
+    }
+
+    /// Publishes an account. The box may be ended at any moment, so that of the turn before stays until this one is complete. A
+    /// reason that was published once must be in all later accounts.
+    pub fn publish_account(&self, account: &PublishedAccount) {
+        let next = match self.0.load_u32(ACCOUNT, Relaxed) {
+            1 => 2,
+            _ => 1,
+        };
+        let [first, second] = ACCOUNT_SLOTS;
+        let slot = if next == 1 { first } else { second };
+        let PacketFates { received, made, copied, delivered, discarded, consumed, merged } = account.fates;
+        let counts: [u64; PUBLISHED_COUNTS] = [
+            received,
+            made,
+            copied,
+            delivered,
+            discarded,
+            consumed,
+            merged,
+            account.received,
+            account.sent,
+            account.unlisted,
+        ];
+        for (index, count) in counts.into_iter().enumerate() {
+            self.0.store_u64(slot + 8 * index, count, Relaxed);
+        }
+        for (reason, packets) in &account.lost {
+            let index = usize::from(*reason);
+            if index < MAX_PUBLISHED_REASONS {
+                self.0.store_u64(slot + 8 * (PUBLISHED_COUNTS + index), *packets, Relaxed);
+            }
+        }
+        self.0.store_u32(ACCOUNT, next, Release);
+    }
+
+    /// The account that the box published last.
+    pub fn published_account(&self) -> Option<PublishedAccount> {
+        let [first, second] = ACCOUNT_SLOTS;
+        let slot = match self.0.load_u32(ACCOUNT, Acquire) {
+            1 => first,
+            2 => second,
+            _ => return None,
+        };
+        let count = |index: usize| self.0.load_u64(slot + 8 * index, Relaxed);
+        let [received, made, copied, delivered, discarded, consumed, merged] = core::array::from_fn(count);
+        let lost = (0..MAX_PUBLISHED_REASONS).map(|index| (index as u16, count(PUBLISHED_COUNTS + index)));
+        Some(PublishedAccount {
+            fates: PacketFates { received, made, copied, delivered, discarded, consumed, merged },
+            received: count(7),
+            sent: count(8),
+            lost: lost.filter(|(_, packets)| *packets > 0).collect(),
+            unlisted: count(9),
+        })
     }
 
     /// Whether the host asks the box to stop.

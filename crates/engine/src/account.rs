@@ -1,16 +1,25 @@
 //! What became of the packets of a box.
 
+use crate::account_publisher::fates;
 use crate::engine::Engine;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_ACCOUNT_PLACES;
-use boundary::{DiscardedPackets, LostPackets, PacketAccount, PacketFates, WaitingPackets};
+use boundary::{DiscardedPackets, LostPackets, PacketAccount, WaitingPackets};
 use core::cmp::Reverse;
-use element::{Fate, FateCounts, Reason};
+use element::Reason;
 use packet::Timestamp;
 
 impl Engine {
+    /// Publishes the account.
+    #[inline(never)]
+    pub(crate) fn publish_account(&mut self) {
+        let routers = self.configurations.iter().map(|configuration| &configuration.router);
+        self.publisher.publish(routers, &self.context.ports, &self.status);
+    }
+
     /// Drops by reason, and what became of the other packets, in all configurations since the box started.
+    #[cold]
     pub(crate) fn packet_account(&self) -> (Vec<(String, u64)>, PacketAccount) {
         let (mut all, mut account) = (self.past.clone(), PacketAccount::default());
         let mut templates = 0;
@@ -49,18 +58,6 @@ impl Engine {
         all.lost.sort();
         let drops = all.lost.into_iter().map(|(reason, packets)| (reason.into_owned(), packets));
         (drops.collect(), account)
-    }
-}
-
-fn fates(counts: &FateCounts) -> PacketFates {
-    PacketFates {
-        received: counts.of(Fate::Received),
-        made: counts.of(Fate::Made),
-        copied: counts.of(Fate::Copied),
-        delivered: counts.of(Fate::Delivered),
-        discarded: counts.of(Fate::Discarded),
-        consumed: counts.of(Fate::Consumed),
-        merged: counts.of(Fate::Merged),
     }
 }
 

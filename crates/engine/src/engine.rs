@@ -1,5 +1,6 @@
 //! The engine: its parts and its main loop.
 
+use crate::account_publisher::AccountPublisher;
 use crate::configuration::Configuration;
 use crate::context::BoxContext;
 use crate::error::EngineError;
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) own_writes: OwnWriteReports,
     /// What became of the packets of configurations that were removed.
     pub(crate) past: Account,
+    pub(crate) publisher: AccountPublisher,
     pub(crate) busy_cycles: u64,
     pub(crate) generation: u32,
     /// What an empty text stands for.
@@ -66,6 +68,7 @@ impl Engine {
             own_writes: OwnWriteReports::default(),
             configurations: Vec::new(),
             past: Account::default(),
+            publisher: AccountPublisher::default(),
             busy_cycles: 0,
             generation: status.generation(),
             default_configuration: "",
@@ -87,6 +90,7 @@ impl Engine {
         while !self.status.stop_requested() {
             self.round()?;
         }
+        self.publish_account();
         // Elements close their files, and their last output is sent.
         self.configurations.clear();
         self.flush()
@@ -115,7 +119,11 @@ impl Engine {
             self.context.publish_packets_held();
         }
         self.flush()?;
-        if self.context.is_turn_over() {
+        let is_turn_over = self.context.is_turn_over();
+        if self.publisher.is_due(worked, is_turn_over) {
+            self.publish_account();
+        }
+        if is_turn_over {
             self.context.quota.begin();
             platform.end_turn();
         }

@@ -148,6 +148,7 @@ impl Events {
         self.outbox.bytes() >= self.max_backlog
     }
 
+    #[inline(never)]
     fn push(&mut self, event: &Event) {
         self.outbox.push(event.encode(self.number));
         self.number = self.number.wrapping_add(1);

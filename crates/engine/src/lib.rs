@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod account;
+mod account_publisher;
 mod buffers;
 mod clock;
 mod configuration;

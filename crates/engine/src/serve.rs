@@ -105,6 +105,8 @@ impl Engine {
         Ok(())
     }
 
+    #[cold]
+    #[inline(never)]
     fn answer(&mut self, request: &Request) -> Result<Vec<u8>, RequestError> {
         match *request {
             Request::Install { name, configuration } => self.install(name, self.or_default(configuration)),
@@ -118,6 +120,9 @@ impl Engine {
                 let removed = self.configurations.remove(index).router.account();
                 self.past.add(&removed);
                 self.past.add_lost(Reason::REMOVED.name().into(), removed.waiting);
+                self.publisher.past.add_account(&removed);
+                self.publisher.past.add_lost(Reason::REMOVED, removed.waiting);
+                self.publish_account();
                 Ok(Vec::new())
             }
             Request::Read { name, handler, argument } => {
@@ -158,6 +163,7 @@ impl Engine {
         found.ok_or_else(|| RequestError::NoConfiguration(name.into()))
     }
 
+    #[cold]
     fn install(&mut self, name: &str, text: &str) -> Result<Vec<u8>, RequestError> {
         let running = self.configurations.iter_mut().find(|configuration| configuration.name == name);
         let rejected =
@@ -179,9 +185,11 @@ impl Engine {
         if let Some(installed) = self.configurations.iter_mut().find(|installed| installed.name == name) {
             self.prepared.execute(name, &mut installed.router);
         }
+        self.publish_account();
         Ok(boundary::Diagnostic::encode(&diagnostics::for_mailbox(&warnings, file(name))))
     }
 
+    #[cold]
     fn check(&self, text: &str) -> Vec<u8> {
         let compiled = compile(&self.context, file(""), text);
         let found =
@@ -189,6 +197,7 @@ impl Engine {
         boundary::Diagnostic::encode(&diagnostics::for_mailbox(&found, file("")))
     }
 
+    #[cold]
     fn stats(&self) -> Stats {
         let heap = self.context.platform.heap_use();
         let (drops, account) = self.packet_account();

@@ -92,7 +92,12 @@ fn an_agent_serves_the_switches_that_have_controllers() {
     let listed = switches(&agent);
     assert_eq!((listed.len(), &listed[0].name, listed[0].controllers.len()), (1, &lan, 1));
     let switch = listed[0].number;
-    let state = ControllerState { role: Some(ControllerRole::Master), since_seconds: 3, error: None };
+    let state = ControllerState {
+        role: Some(ControllerRole::Master),
+        since_seconds: 3,
+        error: None,
+        gets_misses: false,
+    };
     let controllers = vec![ControllerState { error: Some("é".repeat(1000)), ..state.clone() }];
     assert_eq!(ask(&agent, Request::Status { switch, controllers }), Reply::Done);
     let states = client.ask(orders::ControllerStates { switch: lan.clone() }).unwrap();
@@ -135,7 +140,12 @@ fn what_the_agent_said_is_forgotten_with_it() {
     receive(&near);
     near.send(&ToFabric::Hello(Hello { version: VERSION, store: STORE }), &[]).unwrap();
     let switch = switches(&near)[0].number;
-    let state = ControllerState { role: Some(ControllerRole::Equal), since_seconds: 0, error: None };
+    let state = ControllerState {
+        role: Some(ControllerRole::Equal),
+        since_seconds: 0,
+        error: None,
+        gets_misses: false,
+    };
     ask(&near, Request::Status { switch, controllers: vec![state] });
     assert_eq!(client.ask(orders::ControllerStates { switch: lan.clone() }).unwrap().len(), 1);
     drop(near);

@@ -234,6 +234,33 @@ fn flows_of_a_killed_instance_go_on() {
     bed.0.ask(orders::End {}).unwrap();
 }
 
+/// When a function stands still, packets are lost before they enter its chain, and not after other functions.
+#[test]
+fn a_chain_takes_no_packets_for_a_function_that_stands_still() {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    bed.run("fw-1", 2, FIREWALL, &[]);
+    bed.run("ids-1", 2, FIREWALL, &[]);
+    let services =
+        vec![service("fw", "in=0,out=1", &["fw-1"], &[]), service("ids", "in=0,out=1", &["ids-1"], &[])];
+    bed.steer(services, vec![chain(&["fw", "ids"])]).unwrap();
+    bed.0.ask(orders::SuspendBox { name: "ids-1".parse().unwrap() }).unwrap();
+    let dropped = |bed: &TestBed, port: &str, reason: &str| {
+        let ports = bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&lan()).unwrap();
+        ports[&port.parse().unwrap()].counters.drops.get(reason).copied().unwrap_or(0)
+    };
+    bed.send(4000);
+    bed.until("packets are refused", |bed| bed.read("source", "sent.count") == 4000);
+    assert!(dropped(&bed, "source.0", "congested") > 1000);
+    assert_eq!(dropped(&bed, "ids-1.0", "full"), 0);
+    bed.0.ask(orders::ResumeBox { name: "ids-1".parse().unwrap() }).unwrap();
+    let refused = dropped(&bed, "source.0", "congested");
+    bed.until("the others pass", |bed| bed.read("source", "back.count") == 4000 - refused);
+    assert_eq!(bed.state().chains[0].hops[0].traffic[0].lost, refused);
+    bed.0.ask(orders::End {}).unwrap();
+}
+
 #[test]
 fn definitions_that_cannot_be_are_refused() {
     let bed = TestBed::new();

@@ -47,6 +47,14 @@ pub enum Action {
     SetQueue(u32),
     /// Sets a header field.
     SetField(Field, u128),
+    /// Sets a header field of packets that have it (OpenFlow 1.0, 3.3); only applied, never written.
+    SetIfPresent(Field, u128),
+    /// Sets the VLAN number, and pushes a tag if there is none (OpenFlow 1.0, 3.3); only applied.
+    TagVlanVid(u16),
+    /// Sets the VLAN priority, and pushes a tag if there is none (OpenFlow 1.0, 3.3); only applied.
+    TagVlanPcp(u8),
+    /// Removes the outer VLAN tag if there is one (OpenFlow 1.0, 3.3); only applied.
+    StripVlan,
     /// Pushes a VLAN tag with this Ethernet type, 0x8100 or 0x88a8.
     PushVlan(u16),
     /// Removes the outer VLAN tag.
@@ -141,6 +149,9 @@ impl Instructions {
                 headers = action.check(headers)?;
             }
         }
+        if self.write.iter().any(Action::is_only_applied) {
+            return Err(ActionError::OnlyApplied);
+        }
         Ok(())
     }
 }
@@ -161,6 +172,8 @@ pub enum ActionError {
     MissingHeader,
     /// The Ethernet type is not one of the header to push (`OFPBAC_BAD_ARGUMENT`).
     BadEthernetType(u16),
+    /// An action of OpenFlow 1.0 is in an action set or a bucket (`OFPBAC_BAD_EXP_TYPE`).
+    OnlyApplied,
 }
 
 impl fmt::Display for ActionError {
@@ -179,6 +192,9 @@ impl fmt::Display for ActionError {
             }
             Self::BadEthernetType(number) => {
                 write!(formatter, "{number:#06x} is not an Ethernet type of the header to push")
+            }
+            Self::OnlyApplied => {
+                formatter.write_str("an action set can't have actions of OpenFlow 1.0: apply them")
             }
         }
     }
@@ -209,6 +225,16 @@ impl Action {
                     true => Ok(headers),
                     false => Err(ActionError::MissingField(field)),
                 }
+            }
+            Self::SetIfPresent(field, _) if !field.is_settable() => Err(ActionError::NotSettable(field)),
+            Self::SetIfPresent(field, value) if value & !ones(field.bits()) != 0 => {
+                Err(ActionError::TooWide(field))
+            }
+            Self::SetIfPresent(Field::Icmpv6Type, _) | Self::StripVlan => Ok(None),
+            Self::TagVlanVid(vid) if vid > 0xfff => Err(ActionError::TooWide(Field::VlanVid)),
+            Self::TagVlanPcp(pcp) if pcp > 7 => Err(ActionError::TooWide(Field::VlanPcp)),
+            Self::TagVlanVid(_) | Self::TagVlanPcp(_) => {
+                Ok(headers.map(|nature| Nature { vlan: true, ..nature }))
             }
             Self::PushVlan(eth_type) => match eth_type {
                 0x8100 | 0x88a8 => Ok(headers.map(|nature| Nature { vlan: true, ..nature })),
@@ -259,7 +285,20 @@ impl Action {
 
     /// Whether the headers afterwards are not known from the key.
     pub(crate) fn reveals(&self) -> bool {
-        matches!(self, Self::PopVlan | Self::PopMpls(_) | Self::PopPbb | Self::SetField(Field::Icmpv6Type, _))
+        matches!(
+            self,
+            Self::PopVlan
+                | Self::PopMpls(_)
+                | Self::PopPbb
+                | Self::StripVlan
+                | Self::SetField(Field::Icmpv6Type, _)
+                | Self::SetIfPresent(Field::Icmpv6Type, _)
+        )
+    }
+
+    /// Whether it can't be in an action set, whose actions have an order by their types.
+    pub(crate) fn is_only_applied(&self) -> bool {
+        matches!(self, Self::SetIfPresent(..) | Self::TagVlanVid(_) | Self::TagVlanPcp(_) | Self::StripVlan)
     }
 }
 

@@ -48,6 +48,8 @@ impl ActionSet {
             Action::SetQueue(queue) => self.queue = Some(queue),
             Action::Group(group) => self.group = Some(group),
             Action::Output(output) => self.output = Some(output),
+            // They are refused.
+            Action::SetIfPresent(..) | Action::TagVlanVid(_) | Action::TagVlanPcp(_) | Action::StripVlan => {}
         }
     }
 

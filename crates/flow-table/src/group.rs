@@ -349,6 +349,9 @@ impl Groups {
         }
         for bucket in &buckets {
             Action::check_all(&bucket.actions).map_err(GroupError::Action)?;
+            if bucket.actions.iter().any(Action::is_only_applied) {
+                return Err(GroupError::Action(ActionError::OnlyApplied));
+            }
         }
         let group = Group::new(group_type, buckets);
         if let Some(missing) =

@@ -132,10 +132,16 @@ pub fn perform(
             Action::Output(output) => effects.output(output, buffer.frame(), *state),
             Action::Group(group) => effects.group(group, buffer.frame(), *state),
             Action::SetQueue(queue) => state.queue = Some(queue),
-            Action::SetField(Field::TunnelId, value) => state.tunnel = value as u64,
-            Action::SetField(field, value) => set_field(buffer.frame_mut(), field, value),
+            Action::SetField(Field::TunnelId, value) | Action::SetIfPresent(Field::TunnelId, value) => {
+                state.tunnel = value as u64;
+            }
+            Action::TagVlanVid(vid) => set_tag(buffer, Field::VlanVid, vid.into()),
+            Action::TagVlanPcp(pcp) => set_tag(buffer, Field::VlanPcp, pcp.into()),
+            Action::SetField(field, value) | Action::SetIfPresent(field, value) => {
+                set_field(buffer.frame_mut(), field, value)
+            }
             Action::PushVlan(eth_type) => push_vlan(buffer, eth_type),
-            Action::PopVlan => {
+            Action::PopVlan | Action::StripVlan => {
                 if locate(buffer.frame()).is_some_and(|found| found.has_vlan) {
                     buffer.remove(12, 4);
                 }
@@ -172,6 +178,14 @@ fn remark(frame: &mut [u8], levels: u8) {
         let raised = (precedence + levels.min(3)).min(3);
         set_ip_field(frame, network, ip, Field::IpDscp, u128::from(class << 3 | raised << 1));
     }
+}
+
+/// Sets a field of the outer VLAN tag, which is pushed if there is none.
+fn set_tag(buffer: &mut FrameBuffer, field: Field, value: u128) {
+    if locate(buffer.frame()).is_some_and(|found| !found.has_vlan) {
+        push_vlan(buffer, 0x8100);
+    }
+    set_field(buffer.frame_mut(), field, value);
 }
 
 fn push_vlan(buffer: &mut FrameBuffer, eth_type: u16) {

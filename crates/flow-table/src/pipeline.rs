@@ -682,7 +682,20 @@ fn rewrite(key: &mut Key, instructions: &Instructions) -> bool {
                 key.set(Field::VlanVid, value | 0x1000);
             }
             Action::SetField(Field::VlanVid, _) => {}
-            Action::SetField(field, value) => {
+            Action::TagVlanVid(vid) => {
+                key.push_vlan();
+                key.set(Field::VlanVid, u128::from(vid) | 0x1000);
+            }
+            Action::TagVlanPcp(pcp) => {
+                key.push_vlan();
+                key.set(Field::VlanPcp, pcp.into());
+            }
+            Action::SetIfPresent(Field::VlanVid, value) => {
+                if key.has_vlan() {
+                    key.set(Field::VlanVid, value | 0x1000);
+                }
+            }
+            Action::SetField(field, value) | Action::SetIfPresent(field, value) => {
                 key.set(field, value);
             }
             Action::PushVlan(_) => key.push_vlan(),

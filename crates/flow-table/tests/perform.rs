@@ -6,8 +6,9 @@ mod frames;
 use std::time::Duration;
 
 use flow_table::{
-    Action, Change, Command, Effects, Field, FrameBuffer, Ingress, Instructions, Key, Limits, Match,
-    MeterVerdict, Operation, Output, OutputState, Performed, Pipeline, Seed, perform,
+    Action, ActionError, Bucket, Change, Command, Effects, Field, FlowModError, FrameBuffer, GroupError,
+    GroupType, Groups, Ingress, Instructions, Key, Limits, Match, MeterVerdict, Operation, Output,
+    OutputState, Performed, Pipeline, Seed, perform,
 };
 use packet::checksum::Sum;
 use packet::{Ip4View, Ip6View};
@@ -244,6 +245,53 @@ fn the_type_of_icmp6_decides_about_the_target() {
     assert!(pipeline.path(path).unwrap().resume().is_some());
 }
 
+/// OpenFlow 1.0, 3.3: actions on VLAN tags push one if there is none, and others do nothing without their header.
+#[test]
+fn actions_of_openflow_1_0_need_no_header() {
+    let plain = [[2; 12].as_slice(), &[0x88, 0xb5], &[7; 46]].concat();
+    let tagged = |tci: [u8; 2]| [&plain[..12], &[0x81, 0], &tci, &plain[12..]].concat();
+    for (actions, before, after) in [
+        (&[Action::TagVlanVid(5)][..], &plain, &tagged([0, 5])),
+        (&[Action::TagVlanVid(5)], &tagged([0x60, 9]), &tagged([0x60, 5])),
+        (&[Action::TagVlanPcp(3)], &plain, &tagged([0x60, 0])),
+        (&[Action::TagVlanPcp(3)], &tagged([0x20, 9]), &tagged([0x60, 9])),
+        (&[Action::TagVlanVid(5), Action::TagVlanPcp(3)], &plain, &tagged([0x60, 5])),
+        (&[Action::StripVlan], &plain, &plain),
+        (&[Action::StripVlan], &tagged([0, 5]), &plain),
+        (&[Action::SetIfPresent(Field::TcpDst, 80)], &plain, &plain),
+        (&[Action::SetIfPresent(Field::VlanVid, 8)], &plain, &plain),
+        (&[Action::SetIfPresent(Field::VlanVid, 8)], &tagged([0, 5]), &tagged([0, 8])),
+    ] {
+        assert_eq!(run(actions, before).1, *after, "{actions:?}");
+    }
+    let mut pipeline = Pipeline::new(Limits::default(), Seed::new(1, 2));
+    let mut change = Change::new(Command::Add, Match::any(), 1);
+    change.instructions = Instructions::apply([
+        Action::SetIfPresent(Field::TcpDst, 80),
+        Action::TagVlanVid(5),
+        Action::SetField(Field::VlanPcp, 1),
+        Action::StripVlan,
+    ]);
+    assert_eq!(pipeline.apply(&change, Duration::ZERO).map(|done| done.added), Ok(true));
+    for (refused, error) in [
+        (Action::TagVlanVid(0x1000), ActionError::TooWide(Field::VlanVid)),
+        (Action::TagVlanPcp(8), ActionError::TooWide(Field::VlanPcp)),
+        (Action::SetIfPresent(Field::IpEcn, 4), ActionError::TooWide(Field::IpEcn)),
+        (Action::SetIfPresent(Field::InPort, 4), ActionError::NotSettable(Field::InPort)),
+    ] {
+        change.instructions = Instructions::apply([refused]);
+        assert_eq!(pipeline.apply(&change, Duration::ZERO), Err(FlowModError::Action(error)));
+    }
+    for old in [Action::StripVlan, Action::TagVlanVid(1), Action::SetIfPresent(Field::EthDst, 1)] {
+        change.instructions = Instructions { write: vec![old], ..Instructions::default() };
+        let error = FlowModError::Action(ActionError::OnlyApplied);
+        assert_eq!(pipeline.apply(&change, Duration::ZERO), Err(error));
+        let bucket = Bucket { actions: vec![old], ..Bucket::default() };
+        let error = GroupError::Action(ActionError::OnlyApplied);
+        assert_eq!(Groups::default().add(1, GroupType::All, vec![bucket]), Err(error));
+    }
+}
+
 #[test]
 fn times_to_live_end() {
     let mut frame = vec![2; 12];
@@ -384,7 +432,10 @@ fn no_frame_makes_an_action_panic() {
             }
         }
         let actions: Vec<Action> = (0..random.below(6))
-            .map(|_| match random.below(12) {
+            .map(|_| match random.below(15) {
+                12 => Action::TagVlanVid(random.below(4096) as u16),
+                13 => Action::TagVlanPcp(random.below(8) as u8),
+                14 => Action::StripVlan,
                 8 => Action::PushPbb(0x88e7),
                 9 => Action::PopPbb,
                 0 => Action::PushVlan(0x8100),

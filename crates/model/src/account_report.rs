@@ -146,8 +146,8 @@ pub struct AccountRow {
     pub place: AccountPlace,
     /// Whether the box itself reports a number of this row. A hostile box can report anything.
     pub own_word: bool,
-    /// Whether `made`, `lost`, `discarded`, `delivered` and `consumed` are estimates: a box that has ended last reported
-    /// them before its end. What it did afterwards is missing.
+    /// Whether `lost` is an estimate: of a box that has ended, losses for reasons that a user's function declared are those of its
+    /// last report.
     #[serde(default)]
     pub estimated: bool,
     /// Packets that came in. Absent if the box did not report it.

@@ -23,6 +23,16 @@ const PUSH_PBB: u16 = 26;
 const POP_PBB: u16 = 27;
 const EXPERIMENTER: u16 = 0xffff;
 
+/// Who defined the actions below: an identifier that is assigned to no organisation, like a locally administered address.
+///
+/// They are what OpenFlow 1.0 has and 1.3 lacks: actions that do nothing to packets without the header, or push a tag.
+const OWN_EXPERIMENTER: u32 = 0x0002_4342;
+
+const TAG_VLAN_VID: u16 = 1;
+const TAG_VLAN_PCP: u16 = 2;
+const STRIP_VLAN: u16 = 3;
+const SET_IF_PRESENT: u16 = 4;
+
 /// The types of all actions that a switch performs.
 pub(crate) const TYPES: &[u16] = &[
     OUTPUT,
@@ -159,11 +169,38 @@ fn read_action(reader: &mut Reader<'_>, stated_length: &mut u16) -> Result<Packe
             body.rest();
             Action::SetField(field, value)
         }
-        EXPERIMENTER => return Err(ErrorCode::BAC_BAD_EXPERIMENTER),
+        EXPERIMENTER => return read_own(&mut body).map(PacketOutAction::Perform),
         _ => return Err(ErrorCode::BAC_BAD_TYPE),
     };
     body.end()?;
     Ok(PacketOutAction::Perform(action))
+}
+
+/// Reads an action of our own.
+fn read_own(body: &mut Reader<'_>) -> Result<Action, ErrorCode> {
+    if body.u32()? != OWN_EXPERIMENTER {
+        return Err(ErrorCode::BAC_BAD_EXPERIMENTER);
+    }
+    let (kind, argument) = (body.u16()?, body.u16()?);
+    let action = match kind {
+        TAG_VLAN_VID => padded(body, Action::TagVlanVid(argument), 4)?,
+        TAG_VLAN_PCP => {
+            let pcp = u8::try_from(argument).map_err(|_| ErrorCode::BAC_BAD_ARGUMENT)?;
+            padded(body, Action::TagVlanPcp(pcp), 4)?
+        }
+        STRIP_VLAN => padded(body, Action::StripVlan, 4)?,
+        SET_IF_PRESENT => {
+            let (field, value) = fields::read_set_field(body)?;
+            if body.left() >= 8 {
+                return Err(ErrorCode::BAC_BAD_SET_LEN);
+            }
+            body.rest();
+            Action::SetIfPresent(field, value)
+        }
+        _ => return Err(ErrorCode::BAC_BAD_EXP_TYPE),
+    };
+    body.end()?;
+    Ok(action)
 }
 
 fn padded(body: &mut Reader<'_>, action: Action, padding: usize) -> Result<Action, ErrorCode> {
@@ -192,6 +229,10 @@ pub(crate) fn write_packet_out(writer: &mut Writer, actions: &[PacketOutAction])
     }
 }
 
+fn write_own(writer: &mut Writer, kind: u16, argument: u16) {
+    writer.u16(EXPERIMENTER).u16(16).u32(OWN_EXPERIMENTER).u16(kind).u16(argument).pad(4);
+}
+
 fn write_output(writer: &mut Writer, port: u32, max_length: u16) {
     writer.u16(OUTPUT).u16(16).u32(port).u16(max_length).pad(6);
 }
@@ -210,6 +251,15 @@ fn write_action(writer: &mut Writer, action: Action, stated_length: u16) {
             if let Some(port) = output.port_number() {
                 write_output(writer, port, max_length);
             }
+        }
+        Action::TagVlanVid(vid) => write_own(writer, TAG_VLAN_VID, vid),
+        Action::TagVlanPcp(pcp) => write_own(writer, TAG_VLAN_PCP, pcp.into()),
+        Action::StripVlan => write_own(writer, STRIP_VLAN, 0),
+        Action::SetIfPresent(field, value) => {
+            let start = writer.len();
+            writer.u16(EXPERIMENTER).u16(0).u32(OWN_EXPERIMENTER).u16(SET_IF_PRESENT).u16(0);
+            fields::write_set_field(writer, field, value);
+            writer.align(start).set_length(start + 2, start);
         }
         Action::CopyTtlOut => plain(COPY_TTL_OUT),
         Action::CopyTtlIn => plain(COPY_TTL_IN),

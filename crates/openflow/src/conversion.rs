@@ -11,6 +11,7 @@ impl From<ActionError> for ErrorCode {
             ActionError::NotSettable(_) => Self::BAC_BAD_SET_TYPE,
             ActionError::TooWide(_) => Self::BAC_BAD_SET_ARGUMENT,
             ActionError::BadEthernetType(_) => Self::BAC_BAD_ARGUMENT,
+            ActionError::OnlyApplied => Self::BAC_BAD_EXP_TYPE,
             // Missing fields and headers, and what the enumeration may get.
             _ => Self::BAC_MATCH_INCONSISTENT,
         }

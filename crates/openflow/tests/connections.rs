@@ -67,7 +67,8 @@ fn write(stream: &mut TcpStream, message: &Message) {
 
 fn greet(connections: &mut Connections<Software>, stream: &mut TcpStream) {
     let hello = Message::Hello(Hello { versions: Some(1 << VERSION) });
-    assert_eq!(read(connections, stream), hello);
+    let both = Message::Hello(Hello { versions: Some(1 << VERSION | 1 << 1) });
+    assert_eq!(read(connections, stream), both);
     write(stream, &hello);
     write(stream, &Message::EchoRequest(b"there?".into()));
     assert_eq!(read(connections, stream), Message::EchoReply(b"there?".into()));

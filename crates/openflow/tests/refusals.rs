@@ -323,10 +323,13 @@ fn references_to_existing_groups_and_meters_are_accepted() {
 fn versions_are_negotiated() {
     for (version, body, agrees) in [
         (4, &[][..], true),
-        (1, &[][..], false),
+        (2, &[][..], false),
+        (3, &[][..], false),
+        (0, &[][..], false),
+        (1, &[][..], true),
         (6, &[][..], true),
         (6, &[0, 1, 0, 8, 0, 0, 0, 0x52][..], true),
-        (6, &[0, 1, 0, 8, 0, 0, 0, 0x42][..], false),
+        (6, &[0, 1, 0, 8, 0, 0, 0, 0x4c][..], false),
         (4, &[0, 9, 0, 6, 1, 2, 0, 0, 0, 1, 0, 8, 0, 0, 0, 0x10][..], true),
         (4, &[0, 1, 0, 2][..], false),
     ] {

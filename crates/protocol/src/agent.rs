@@ -145,4 +145,7 @@ pub struct ControllerState {
     pub since_seconds: u64,
     /// Why the last attempt to connect failed, or the last connection ended.
     pub error: Option<String>,
+    /// Whether a controller of OpenFlow 1.0 is connected, which gets packets that no entry matches.
+    #[serde(default)]
+    pub gets_misses: bool,
 }

@@ -9,6 +9,11 @@ pub struct Reason(pub(crate) u16);
 const FIRST_USER: u16 = 0x8000;
 
 impl Reason {
+    /// The place of a reason in the list; `None` for a user function's reason.
+    pub const fn listed_number(self) -> Option<u16> {
+        if self.0 < FIRST_USER { Some(self.0) } else { None }
+    }
+
     /// The reason that a router's user functions have declared as number `number`.
     pub const fn user(number: u16) -> Reason {
         Reason(number | FIRST_USER)

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use element::{Fate, FateCounts, Waiting};
+use element::{Fate, FateCounts, Reason, Waiting};
 use packet::Timestamp;
 
 /// The books of a router since it started, hot swaps included.
@@ -21,6 +21,17 @@ pub struct Account {
     pub oldest: Option<Timestamp>,
     /// Packets that are never sent, from which others are made.
     pub templates: u64,
+}
+
+/// The books of a router as numbers only, which are quick to add up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets that came into being or ended, without those that were lost.
+    pub fates: FateCounts,
+    /// Lost packets by reason, without the reasons of users' functions.
+    pub lost: Vec<(Reason, u64)>,
+    /// Packets that were lost for reasons of users' functions.
+    pub unlisted: u64,
 }
 
 /// The books of one element, since the router or the last hot swap started. At rest, their two sides are equal.
@@ -81,6 +92,44 @@ impl ElementAccount {
             + self.fates.ended()
             + lost
             + self.waiting.map_or(0, |waiting| waiting.packets)
+    }
+}
+
+impl Totals {
+    /// Sets all numbers to 0. Reasons that occurred stay.
+    pub fn clear(&mut self) {
+        (self.fates, self.unlisted) = (FateCounts::default(), 0);
+        self.lost.iter_mut().for_each(|(_, packets)| *packets = 0);
+    }
+
+    /// Adds lost packets.
+    #[inline]
+    pub fn add_lost(&mut self, reason: Reason, packets: u64) {
+        if reason.listed_number().is_none() {
+            self.unlisted += packets;
+        } else if let Some((_, sum)) = self.lost.iter_mut().find(|(known, _)| *known == reason) {
+            *sum += packets;
+        } else {
+            self.lost.push((reason, packets));
+        }
+    }
+
+    /// Adds other totals.
+    pub fn add(&mut self, other: &Totals) {
+        self.fates.add(&other.fates);
+        other.lost.iter().for_each(|(reason, packets)| self.add_lost(*reason, *packets));
+        self.unlisted += other.unlisted;
+    }
+
+    /// Adds books.
+    pub fn add_account(&mut self, other: &Account) {
+        self.fates.add(&other.fates);
+        for (name, packets) in &other.lost {
+            match Reason::find(name) {
+                Some(reason) => self.add_lost(reason, *packets),
+                None => self.unlisted += packets,
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use core::fmt::Write;
 use element::{Fate, Reason, Waiting};
 use packet::Timestamp;
 
-use crate::account::{Account, DiscardedBy, ElementAccount, Loss, fates_text, waiting_text};
+use crate::account::{Account, DiscardedBy, ElementAccount, Loss, Totals, fates_text, waiting_text};
 use crate::node::{Node, Port};
 use crate::router::Router;
 use crate::state::RouterState;
@@ -166,6 +166,8 @@ impl RouterState {
     pub(crate) fn continue_account(&mut self, mut past: Account) {
         past.add_lost(Cow::Borrowed(Reason::REMOVED.name()), past.waiting);
         (past.waiting, past.oldest, past.templates) = (0, None, 0);
+        self.past_totals = Totals::default();
+        self.past_totals.add_account(&past);
         self.past = past;
     }
 
@@ -176,6 +178,15 @@ impl RouterState {
 }
 
 impl Router {
+    /// Adds the router's books, hot swaps included, as numbers.
+    pub fn add_totals(&self, totals: &mut Totals) {
+        totals.add(&self.state.past_totals);
+        for node in &self.state.nodes {
+            totals.fates.add(&node.element.fates.counts());
+            node.element.drops.for_each(|reason, packets| totals.add_lost(reason, packets));
+        }
+    }
+
     /// The router's books, hot swaps included.
     pub fn account(&self) -> Account {
         self.state.resources.clock.refresh();

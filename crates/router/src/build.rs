@@ -15,7 +15,7 @@ use element::{
 };
 use packet::{BatchTrace, MAX_BATCH, Pool};
 
-use crate::account::Account;
+use crate::account::{Account, Totals};
 use crate::check::CompilerErrors;
 use crate::configure_order;
 use crate::diagnostics::{did_you_mean, error, introduced, named};
@@ -110,6 +110,7 @@ impl RouterState {
             stacks: RefCell::default(),
             successor: RefCell::default(),
             past: Account::default(),
+            past_totals: Totals::default(),
         })
     }
 

@@ -101,7 +101,7 @@ impl RouterState {
             }
             Watch::Elements => {
                 let facts = || (self.effect_of(&target), self.shows_state(&target));
-                self.own_writes.add((path, value), facts, self.recordings(&target) != before);
+                self.own_writes.add((path, value), &facts, self.recordings(&target) != before);
             }
         }
         Ok(())
@@ -123,6 +123,7 @@ impl RouterState {
     }
 
     /// What writes to a handler change.
+    #[inline(never)]
     pub(crate) fn effect_of(&self, target: &HandlerTarget) -> WriteEffect {
         let handlers = self.list_handlers(target.element);
         let found = handlers.iter().find(|info| info.name == target.handler && !info.is_read());

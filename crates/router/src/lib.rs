@@ -39,7 +39,7 @@ mod swap;
 mod timers;
 mod turn;
 
-pub use account::{Account, DiscardedBy, ElementAccount, Loss};
+pub use account::{Account, DiscardedBy, ElementAccount, Loss, Totals};
 pub use check::check;
 pub use options::{DEFAULT_BATCH, Options};
 pub use own_writes::OwnWrite;

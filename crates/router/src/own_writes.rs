@@ -1,7 +1,7 @@
 //! The writes to handlers that elements make on their own, and that change the configuration.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use element::WriteEffect;
@@ -27,10 +27,10 @@ pub struct OwnWrite {
     is_new: bool,
 }
 
-/// The writes of elements by the handler's path.
+/// The writes of elements, sorted by the handler's path. A map would add 10 KB to the image of a box.
 #[derive(Debug, Default)]
 pub(crate) struct OwnWrites {
-    rows: RefCell<BTreeMap<String, OwnWrite>>,
+    rows: RefCell<Vec<(String, OwnWrite)>>,
     /// Writes to handlers beyond [`MAX_HANDLERS`].
     omitted: Cell<u64>,
     has_news: Cell<bool>,
@@ -39,28 +39,33 @@ pub(crate) struct OwnWrites {
 impl OwnWrites {
     /// Adds a write that an element made. `facts` tells, for a handler that is new here, what writes to it change, and whether
     /// `config` always shows it; `is_recorded` whether `config` shows this write.
+    #[inline(never)]
     pub(crate) fn add(
         &self,
         (path, value): (&str, &str),
-        facts: impl FnOnce() -> (WriteEffect, bool),
+        facts: &dyn Fn() -> (WriteEffect, bool),
         is_recorded: bool,
     ) {
         let mut rows = self.rows.borrow_mut();
-        if !rows.contains_key(path) {
-            let (effect, in_config) = facts();
-            let changes = effect != WriteEffect::Action;
-            if changes && rows.values().filter(|row| row.count > 0).count() >= MAX_HANDLERS {
-                self.omitted.set(self.omitted.get() + 1);
-                self.has_news.set(true);
-                return;
+        let place = match rows.binary_search_by(|(known, _)| known.as_str().cmp(path)) {
+            Ok(place) => place,
+            Err(place) => {
+                let (effect, in_config) = facts();
+                let changes = effect != WriteEffect::Action;
+                if changes && rows.iter().filter(|(_, row)| row.count > 0).count() >= MAX_HANDLERS {
+                    self.omitted.set(self.omitted.get() + 1);
+                    self.has_news.set(true);
+                    return;
+                }
+                if !changes && rows.len() >= MAX_EFFECTS {
+                    return;
+                }
+                let row = OwnWrite { effect, in_config, value: String::new(), count: 0, is_new: false };
+                rows.insert(place, (path.into(), row));
+                place
             }
-            if !changes && rows.len() >= MAX_EFFECTS {
-                return;
-            }
-            let row = OwnWrite { effect, in_config, value: String::new(), count: 0, is_new: false };
-            rows.insert(path.into(), row);
-        }
-        if let Some(row) = rows.get_mut(path).filter(|row| row.effect != WriteEffect::Action) {
+        };
+        if let Some((_, row)) = rows.get_mut(place).filter(|(_, row)| row.effect != WriteEffect::Action) {
             row.value.clear();
             row.value.push_str(value.get(..value.floor_char_boundary(MAX_VALUE)).unwrap_or_default());
             row.count += 1;
@@ -76,7 +81,7 @@ impl OwnWrites {
     }
 
     /// Passes on the handlers that were written since the last call, with the number of writes that are not kept.
-    pub(crate) fn take_news(&self, mut each: impl FnMut(&str, &OwnWrite)) -> u64 {
+    pub(crate) fn take_news(&self, each: &mut dyn FnMut(&str, &OwnWrite)) -> u64 {
         self.has_news.set(false);
         for (path, row) in self.rows.borrow_mut().iter_mut().filter(|(_, row)| row.is_new) {
             row.is_new = false;
@@ -96,13 +101,13 @@ impl OwnWrites {
 
     /// Whether there is any.
     pub(crate) fn is_any(&self) -> bool {
-        self.rows.borrow().values().any(|row| row.count > 0)
+        self.rows.borrow().iter().any(|(_, row)| row.count > 0)
     }
 
     /// Takes over those of the configuration before, which replaced itself.
     pub(crate) fn continue_from(&self, before: &OwnWrites) {
         let mut rows = before.rows.take();
-        rows.retain(|_, row| row.count > 0);
+        rows.retain(|(_, row)| row.count > 0);
         self.rows.replace(rows);
         self.omitted.set(before.omitted.get());
         self.has_news.set(before.has_news.get());

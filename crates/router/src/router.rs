@@ -294,8 +294,8 @@ impl Router {
 
     /// Passes on the handlers that elements wrote since the last call, and that changed the configuration, with the number of
     /// writes to handlers that are not kept because there are too many.
-    pub fn own_writes(&self, each: impl FnMut(&str, &OwnWrite)) -> u64 {
-        self.state.own_writes.take_news(each)
+    pub fn own_writes(&self, mut each: impl FnMut(&str, &OwnWrite)) -> u64 {
+        self.state.own_writes.take_news(&mut each)
     }
 
     /// Forgets the writes of elements: the caller has replaced the configuration. Returns whether there were any.

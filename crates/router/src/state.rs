@@ -11,7 +11,7 @@ use click_lang::Graph;
 use element::{Context, Descriptor, DynElement, HandlerError, Outputs, Reason, Resources, Runtime};
 use packet::{Batch, BatchTrace};
 
-use crate::account::Account;
+use crate::account::{Account, Totals};
 use crate::node::{Node, Port};
 use crate::options::Options;
 use crate::own_writes::OwnWrites;
@@ -43,6 +43,7 @@ pub(crate) struct RouterState {
     pub(crate) has_run_timers: Cell<bool>,
     /// The books of the configurations before.
     pub(crate) past: Account,
+    pub(crate) past_totals: Totals,
     /// Spare buffers, one per level of nesting.
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,

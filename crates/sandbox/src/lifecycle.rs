@@ -4,7 +4,7 @@ use crate::error::{CreateError, SystemError};
 use crate::lock::lock;
 use crate::shared_region::SharedRegion;
 use crate::snapshot::{Snapshot, SnapshotError};
-use boundary::{BoxState, CrashReport};
+use boundary::{BoxState, CrashReport, PublishedAccount};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -296,6 +296,11 @@ impl ControlHandle {
     /// Packets inside the box, in none of its rings, as it last reported.
     pub fn packets_held(&self) -> u64 {
         self.0.region.status().map_or(0, |status| status.packets_held())
+    }
+
+    /// What became of its packets up to its last turn, as it published.
+    pub fn published_account(&self) -> Option<PublishedAccount> {
+        self.0.region.status().ok()?.published_account()
     }
 
     /// The resources that the box has used.

@@ -184,6 +184,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
         self.driver.due_in()
     }
 
+    fn is_crowded(&mut self) -> bool {
+        self.driver.is_crowded()
+    }
+
     fn waiting(&self) -> u64 {
         self.driver.waiting()
     }

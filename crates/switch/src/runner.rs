@@ -51,6 +51,8 @@ pub struct SwitchRunner<F> {
     batch: Batch,
     plan: ForwardingPlan,
     made: MadeFrames,
+    /// Ports that had little room left when something was last sent to them.
+    crowded: Vec<PortId>,
     /// An eventfd that wakes the runner.
     wake_event: OwnedFd,
     start: Instant,
@@ -79,6 +81,7 @@ impl<F: Forward> SwitchRunner<F> {
             batch: Batch::new(QUANTUM),
             plan: ForwardingPlan::default(),
             made: MadeFrames::default(),
+            crowded: Vec::new(),
             wake_event,
             start: Instant::now(),
         })
@@ -203,6 +206,7 @@ impl<F: Forward> SwitchRunner<F> {
     /// Visits every port once, ports with a greater weight more often. Returns the number of frames moved.
     pub fn step(&mut self) -> usize {
         let mut moved = 0;
+        self.look_for_room();
         // One clock reading per visit that found frames: the end of a visit is the beginning of the next one.
         let mut clock = Instant::now();
         for index in 0..self.slots.len() {
@@ -221,6 +225,18 @@ impl<F: Forward> SwitchRunner<F> {
             moved += link.step();
         }
         moved
+    }
+
+    /// Finds out which of the ports that had little room have more now.
+    fn look_for_room(&mut self) {
+        let Self { crowded, slots, switch, .. } = self;
+        crowded.retain(|port| {
+            let is_crowded = running_slot(slots, *port).is_some_and(|slot| slot.driver.is_crowded());
+            if !is_crowded {
+                switch.forward_mut().set_crowded(*port, false);
+            }
+            is_crowded
+        });
     }
 
     /// Receives one batch from a port and sends it to its destinations. Returns the number of frames received.
@@ -267,6 +283,10 @@ impl<F: Forward> SwitchRunner<F> {
             } else {
                 target.driver.send_split(&mut self.batch, frames)
             };
+            if sent.as_ref().is_ok_and(|sent| sent.is_crowded) && !self.crowded.contains(to) {
+                self.crowded.push(*to);
+                self.switch.forward_mut().set_crowded(*to, true);
+            }
             let count = sent.as_ref().map_or(0, |sent| sent.frames as usize);
             if count < frames.len() {
                 lost_on_the_way(&mut self.switch, &self.batch, frames.get(count..).unwrap_or_default());

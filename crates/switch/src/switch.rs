@@ -137,6 +137,11 @@ impl<F: Forward> Switch<F> {
         there.map(|(index, _)| PortId(index as u16))
     }
 
+    /// Notes that a port has a driver that works.
+    pub fn resume_port(&mut self, port: PortId) {
+        self.forward.resume_port(port);
+    }
+
     /// The forwarding method, for reading or changing its table.
     pub fn forward_mut(&mut self) -> &mut F {
         &mut self.forward

@@ -267,6 +267,24 @@ fn flows_of_an_instance_that_ends_go_on_at_the_others() {
 }
 
 #[test]
+fn a_crowded_instance_closes_only_the_chains_that_lead_to_it() {
+    let other = ChainPlan { number: 1, from: Some(key(MIRROR)), both_ways: false, ..chain(&[0]) };
+    let mut bed = TestBed::new(&[1, 2], vec![chain(&[0, 1]), other]);
+    let crowded = bed.path(7, false)[1];
+    let free = (0..).find(|flow| bed.path(*flow, false)[1] != crowded).unwrap();
+    bed.steering.set_crowded(crowded, true);
+    let none = FrameMark::default();
+    assert_eq!(bed.decide(&frame(7, false), UPLINK, none), Decision::Lose(Reason::CONGESTED));
+    // Its other port has room.
+    assert!(matches!(bed.decide(&frame(7, true), WAN, none), Decision::ToFunction(..)));
+    assert!(matches!(bed.decide(&frame(free, false), UPLINK, none), Decision::ToFunction(..)));
+    assert!(matches!(bed.decide(&frame(7, false), MIRROR, none), Decision::ToFunction(..)));
+    assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
+    bed.steering.set_crowded(crowded, false);
+    assert!(matches!(bed.decide(&frame(7, false), UPLINK, none), Decision::ToFunction(..)));
+}
+
+#[test]
 fn packets_under_way_finish_the_chain_that_was_replaced() {
     let mut bed = TestBed::new(&[2, 2, 2], vec![chain(&[0, 1])]);
     let before: Vec<_> = (0..50).map(|flow| bed.path(flow, false)).collect();

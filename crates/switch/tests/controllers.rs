@@ -162,6 +162,34 @@ fn a_controller_gets_what_no_entry_matches_and_then_adds_one() {
     bench.check_books(2);
 }
 
+/// OpenFlow 1.0, 3.4.
+#[test]
+fn a_controller_of_openflow_1_0_gets_what_no_entry_matches() {
+    let mut bench = Bench::connected(FailMode::Secure);
+    bench.steering().set_gets_misses(true);
+    assert_eq!(bench.send(2, &[frame(1, 9)], 0), []);
+    assert_eq!(bench.packet_out(Some(2), &[PacketOutStep::Table], &frame(1, 9)), []);
+    let expected = ControllerPacket {
+        reason: PacketReason::TableMiss,
+        table: 0,
+        cookie: u64::MAX,
+        in_port: Some(PortKey(3)),
+        metadata: 0,
+        tunnel: 0,
+        max_length: None,
+        frame: frame(1, 9),
+    };
+    assert_eq!(bench.packets(), [expected.clone(), expected]);
+    assert_eq!(bench.dropped(Reason::FLOW_MISS), 0);
+    // An entry without output drops.
+    bench.add(&entry(5, destination(1), &[]));
+    assert_eq!((bench.send(2, &[frame(1, 9)], 0), bench.packets()), (Vec::new(), Vec::new()));
+    assert_eq!((bench.dropped(Reason::FLOW_MISS), bench.dropped(Reason::FLOW_DROP)), (0, 1));
+    bench.steering().set_gets_misses(false);
+    assert_eq!((bench.send(2, &[frame(2, 9)], 0), bench.packets()), (Vec::new(), Vec::new()));
+    assert_eq!((bench.dropped(Reason::FLOW_MISS), bench.dropped(Reason::FLOW_DROP)), (1, 1));
+}
+
 #[test]
 fn without_a_controller_frames_are_dropped_or_bridged() {
     for (mode, expected, lost) in [(FailMode::Secure, 0, 3), (FailMode::Standalone, 3, 0)] {

@@ -4,7 +4,9 @@ use crate::memory::{Input, InputMemory, with_mapped};
 use boundary::limits::{
     MAX_CRASH_BATCH, MAX_CRASH_MESSAGE, MAX_CRASH_NAME, MAX_CRASH_PACKET, MAX_CRASH_START,
 };
-use boundary::{BootInfo, CrashPage, MemoryKind, SharedMemory, StatusPage, VersionNote, control};
+use boundary::{
+    BootInfo, CrashPage, MAX_PUBLISHED_REASONS, MemoryKind, SharedMemory, StatusPage, VersionNote, control,
+};
 
 const KINDS: [MemoryKind; 5] =
     [MemoryKind::Data, MemoryKind::Heap, MemoryKind::Stack, MemoryKind::SharedRegion, MemoryKind::Pool];
@@ -42,6 +44,10 @@ pub fn crash(bytes: &[u8]) {
     page.add_packet(bytes);
     page.set_message(bytes);
     let _ = (status.state(), status.is_clone_safe(), status.packets_held(), status.alarm());
+    if let Some(account) = status.published_account() {
+        assert!(account.lost.len() <= MAX_PUBLISHED_REASONS);
+        status.publish_account(&account);
+    }
     status.ring();
 }
 

@@ -5,7 +5,8 @@
 //! 2. assign each node a layer below all its predecessors;
 //! 3. add a waypoint in each layer that an edge passes;
 //! 4. order each layer to reduce crossings;
-//! 5. place nodes as vertically aligned as their widths allow.
+//! 5. place nodes as vertically aligned as their widths allow;
+//! 6. straighten long edges as far as their neighbours allow.
 
 /// A box to place.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +90,7 @@ pub(super) fn compute_layout(nodes: &[Node], edges: &[Edge]) -> Layout {
     let rounds = if items.len() > LARGE_GRAPH { 2 } else { ORDER_ROUNDS };
     order(&mut rows, &mut items, &segments, rounds);
     align(&rows, &mut items, &segments, rounds);
+    straighten(&rows, &mut items, &segments, &chains);
     build_layout(nodes, edges, &reversed, &rows, &items, &chains)
 }
 
@@ -355,6 +357,73 @@ fn align_row(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
     }
 }
 
+/// Gives the waypoints of each edge as few positions as their neighbours in the layers allow: that of the upper end as far down
+/// as possible, then that of the lower end, and between them as few others as possible. Longer edges come first.
+fn straighten(rows: &[Vec<usize>], items: &mut [Item], segments: &[Segment], chains: &[Vec<usize>]) {
+    /// A straightened edge makes room for others.
+    const ROUNDS: usize = 3;
+    let mut place = vec![0; items.len()];
+    rows.iter().flatten().for_each(|item| place[*item] = 0);
+    for row in rows {
+        row.iter().enumerate().for_each(|(index, item)| place[*item] = index);
+    }
+    let (mut above, mut below) = (vec![None; items.len()], vec![None; items.len()]);
+    for segment in segments {
+        above[segment.down.0] = Some(segment.up);
+        below[segment.up.0] = Some(segment.down);
+    }
+    let mut longest: Vec<&Vec<usize>> = chains.iter().filter(|chain| !chain.is_empty()).collect();
+    longest.sort_by_key(|chain| std::cmp::Reverse(chain.len()));
+    for _ in 0..ROUNDS {
+        for chain in &longest {
+            let room: Vec<(f64, f64)> =
+                chain.iter().map(|item| room(&rows[items[*item].layer], place[*item], items)).collect();
+            let end = |end: Option<(usize, f64)>| end.map(|(item, offset)| items[item].x + offset);
+            let upper = end(chain.first().and_then(|first| above[*first]));
+            let lower = end(chain.last().and_then(|last| below[*last]));
+            let wishes: Vec<f64> = chain.iter().map(|item| items[*item].x).collect();
+            for (item, x) in chain.iter().zip(positions(&room, upper, lower, &wishes)) {
+                items[*item].x = x;
+            }
+        }
+    }
+}
+
+/// Where an item may be without touching its neighbours in a layer.
+fn room(row: &[usize], place: usize, items: &[Item]) -> (f64, f64) {
+    let distance = |other: usize| (items[other].node.width + items[row[place]].node.width) / 2.0 + NODE_GAP;
+    let left =
+        place.checked_sub(1).and_then(|before| row.get(before)).map(|&item| items[item].x + distance(item));
+    let right = row.get(place + 1).map(|&item| items[item].x - distance(item));
+    (left.unwrap_or(f64::NEG_INFINITY), right.unwrap_or(f64::INFINITY))
+}
+
+/// Positions in these ranges with few changes from one to the next, and from the upper and to the lower end. Where the ends do
+/// not decide, they are near the wishes.
+fn positions(room: &[(f64, f64)], upper: Option<f64>, lower: Option<f64>, wishes: &[f64]) -> Vec<f64> {
+    let fits = |x: f64, room: &(f64, f64)| room.0 <= x && x <= room.1;
+    let mut positions = wishes.to_vec();
+    let top = upper.map_or(0, |x| room.iter().take_while(|room| fits(x, room)).count());
+    let bottom = lower.map_or(0, |x| room[top..].iter().rev().take_while(|room| fits(x, room)).count());
+    let (from, to) = (top, room.len() - bottom);
+    positions[..from].fill(upper.unwrap_or_default());
+    positions[to..].fill(lower.unwrap_or_default());
+    let mut start = from;
+    while start < to {
+        let (mut left, mut right) = room[start];
+        let mut end = start + 1;
+        while end < to && room[end].0.max(left) <= room[end].1.min(right) {
+            (left, right) = (left.max(room[end].0), right.min(room[end].1));
+            end += 1;
+        }
+        let mean = wishes[start..end].iter().sum::<f64>() / (end - start) as f64;
+        // Rounding may leave no room at all.
+        positions[start..end].fill(mean.max(left).min(right.max(left)));
+        start = end;
+    }
+    positions
+}
+
 /// Converts middles to corners, and chains of waypoints to lines.
 fn build_layout(
     nodes: &[Node],
@@ -450,6 +519,50 @@ mod tests {
         let layout = check(3, &[(0, 1), (1, 2), (2, 0), (1, 1)]);
         assert_eq!(layout.lines.len(), 4);
         check(0, &[]);
+    }
+
+    /// How often a line changes its horizontal position.
+    fn bends(layout: &Layout) -> usize {
+        let shifts = |line: &Vec<(f64, f64)>| {
+            line.windows(2).filter(|points| (points[0].0 - points[1].0).abs() > 0.01).count()
+        };
+        layout.lines.iter().map(shifts).sum()
+    }
+
+    #[test]
+    fn long_edges_bend_at_their_ends_only() {
+        // Edges that skip four layers, beside chains.
+        let chain = |first: usize| (first..first + 5).map(|node| (node, node + 1));
+        let edges: Vec<_> = chain(0).chain(chain(6)).chain([(0, 5), (6, 11), (0, 11), (6, 5)]).collect();
+        let layout = check(12, &edges);
+        for line in &layout.lines[10..] {
+            let shifts = line.windows(2).filter(|points| (points[0].0 - points[1].0).abs() > 0.01).count();
+            assert!(shifts <= 2, "{line:?}");
+        }
+        // Random graphs: at most one and a half changes for each edge.
+        let mut seed = 7u64;
+        let mut next = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        let edges: Vec<(usize, usize)> = (0..20)
+            .flat_map(|_| {
+                let from = next(39);
+                [(from, from + 1), (from, from + 1 + next(39 - from))]
+            })
+            .collect();
+        let layout = check(40, &edges);
+        assert!(bends(&layout) <= 60, "{}", bends(&layout));
+    }
+
+    #[test]
+    fn straightened_positions_keep_to_their_room() {
+        let room = [(0.0, 10.0), (5.0, 20.0), (12.0, 30.0), (14.0, 15.0), (-9.0, 9.0)];
+        let wishes = [1.0, 6.0, 20.0, 14.5, 0.0];
+        let found = positions(&room, Some(7.0), Some(3.0), &wishes);
+        assert_eq!(found, [7.0, 7.0, 15.0, 15.0, 3.0]);
+        assert_eq!(positions(&room[..2], None, None, &wishes[..2]), [5.0, 5.0]);
+        assert_eq!(positions(&room[..2], None, Some(8.0), &wishes[..2]), [8.0, 8.0]);
     }
 
     #[test]

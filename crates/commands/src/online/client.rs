@@ -90,7 +90,10 @@ impl Client {
             ErrorReason::NoHandler => {
                 let handlers = self.0.ask(&operation::LIST_HANDLERS, &[name]).ok()?;
                 let paths: Vec<String> = handlers.iter().map(HandlerInfo::path).collect();
-                let similar = nearest(path.get(1)?, paths.iter().map(String::as_str))?;
+                let asked = path.get(1)?;
+                // A handler of the router is no hint for one of an element.
+                let alike = paths.iter().filter(|path| path.contains('.') == asked.contains('.'));
+                let similar = nearest(asked, alike.map(String::as_str))?;
                 Some(format!("{name}/{similar}"))
             }
             _ => None,

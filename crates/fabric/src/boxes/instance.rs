@@ -5,7 +5,7 @@ use super::share::Share;
 use crate::fair_lock::{FairLock, LockTimeout};
 use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
 use crate::processors::ReservedProcessor;
-use boundary::{Message, Request};
+use boundary::{Message, PublishedAccount, Request};
 use rustix::process::{Pid, setpriority_process};
 use sandbox::{CallError, ControlHandle, CreateError, Events, ExitStatus, Sandbox, Snapshot, State, Usage};
 use std::os::fd::OwnedFd;
@@ -22,6 +22,8 @@ pub(crate) struct FinalStatus {
     pub(crate) crashed: bool,
     /// Packets inside the box, in none of its rings, as it last reported.
     pub(crate) held: u64,
+    /// What became of the others, as it published after its last turn.
+    pub(crate) account: Option<PublishedAccount>,
 }
 
 /// A box from its start to its end. A box that restarts is another instance.
@@ -219,7 +221,12 @@ impl Instance {
                 (false, ExitStatus::Killed)
             }
         };
-        let status = FinalStatus { end, crashed, held: self.control.packets_held().min(MAX_HELD_PACKETS) };
+        let status = FinalStatus {
+            end,
+            crashed,
+            held: self.control.packets_held().min(MAX_HELD_PACKETS),
+            account: self.control.published_account(),
+        };
         // Frees the processor for the next box at once, even if other threads still hold this instance.
         *self.core() = None;
         (!self.status_taken.swap(true, Ordering::SeqCst)).then_some(status)

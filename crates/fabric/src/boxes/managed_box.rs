@@ -9,8 +9,8 @@ use super::write_record::WriteRecord;
 use crate::fair_lock::FairLock;
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
-use boundary::Stats;
 use boundary::limits::MAX_DROP_REASONS;
+use boundary::{PublishedAccount, Stats};
 use model::{BoxName, CrashReport, CreateBox, LogLine, PacketAccount, PacketPlaces, Time};
 use protocol::fabric::{self, Configuration, ConfigurationState};
 use reason::{Name, Reason};
@@ -58,7 +58,7 @@ impl Phase {
     }
 }
 
-/// What became of the packets in the earlier instances of a box, as each last reported.
+/// What became of the packets in the earlier instances of a box, as each published after its last turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PastAccount {
     /// Packets by fate.
@@ -69,6 +69,8 @@ pub(crate) struct PastAccount {
     pub(crate) received: u64,
     /// Packets sent at ports.
     pub(crate) sent: u64,
+    /// Whether a part of it is not known.
+    pub(crate) is_estimated: bool,
 }
 
 impl PastAccount {
@@ -139,6 +141,8 @@ pub(crate) struct Inner {
     present_account: boundary::PacketAccount,
     /// Packets received and sent at ports, in earlier instances.
     past_ports: [u64; 2],
+    /// Whether a part of the account of earlier instances is not known.
+    is_estimated: bool,
     /// Packets received and sent at ports, in the current instance when it last reported.
     present_ports: [u64; 2],
     /// The processor time of the current instance when it was last asked for its counters.
@@ -180,6 +184,7 @@ impl ManagedBox {
                 past_account: PacketAccount::default(),
                 present_account: boundary::PacketAccount::default(),
                 past_ports: [0; 2],
+                is_estimated: false,
                 present_ports: [0; 2],
                 asked: None,
                 silence: Silence::default(),
@@ -244,7 +249,14 @@ impl Inner {
     /// What became of the packets in earlier instances.
     pub(crate) fn past_account(&self) -> PastAccount {
         let [received, sent] = self.past_ports;
-        PastAccount { account: self.past_account, drops: self.past_drops.clone(), received, sent }
+        let is_estimated = self.is_estimated;
+        PastAccount {
+            account: self.past_account,
+            drops: self.past_drops.clone(),
+            received,
+            sent,
+            is_estimated,
+        }
     }
 
     /// Whether it answers requests.
@@ -262,6 +274,24 @@ impl Inner {
         self.present_drops.clear();
         for (reason, count) in &stats.drops {
             add_one(&mut self.present_drops, Name::parse(reason).as_str().into(), *count);
+        }
+    }
+
+    /// Updates what became of the packets in the current instance, which has ended, up to its last turn.
+    pub(crate) fn complete_account(&mut self, last: &PublishedAccount) {
+        self.present_account.fates = last.fates;
+        self.present_ports = [last.received, last.sent];
+        // The page has no names of users' reasons: those of the last report stay.
+        let is_user = |reason: &str| Reason::find(reason).is_none();
+        let known: u64 =
+            self.present_drops.iter().filter(|(name, _)| is_user(name)).map(|(_, count)| *count).sum();
+        self.is_estimated |= known != last.unlisted;
+        self.present_drops.retain(|reason, _| is_user(reason));
+        let names: Vec<&str> = Reason::all().map(Reason::name).collect();
+        for (number, count) in &last.lost {
+            if let Some(name) = names.get(usize::from(*number)) {
+                add_one(&mut self.present_drops, (*name).into(), *count);
+            }
         }
     }
 

@@ -191,7 +191,7 @@ fn inside(name: &BoxName, stats: Option<&Stats>, before: Option<&Stats>) -> Acco
 /// What became of the packets of a box's earlier runs. The fabric counted what came into the rings and out of them, and
 /// what they and the box's pool held at the end; the rest is the last report of each run.
 fn ended_row(name: &BoxName, past: &PastAccount, rings: &RingBooks) -> AccountRow {
-    let PastAccount { account, drops, received, sent } = past;
+    let PastAccount { account, drops, received, sent, is_estimated } = past;
     let mut lost: BTreeMap<String, u64> = drops
         .iter()
         .filter(|(_, count)| **count > 0)
@@ -203,9 +203,14 @@ fn ended_row(name: &BoxName, past: &PastAccount, rings: &RingBooks) -> AccountRo
     // What the box received and delivered elsewhere than at its ports: files.
     let files_read = account.received.saturating_sub(*received);
     let files_written = account.delivered.saturating_sub(*sent);
+    // What went in and out during the last turns, of which the rest is not known.
+    let taken_out = rings.put.saturating_sub(rings.waiting_to_box);
+    let put_in = rings.taken.saturating_add(rings.waiting_from_box);
+    let moved = taken_out.saturating_sub(*received).max(put_in.saturating_sub(*sent));
     AccountRow {
         own_word: true,
-        estimated: true,
+        estimated: *is_estimated,
+        moved,
         incoming: Some(rings.put),
         made: account.made.saturating_add(account.copied).saturating_add(files_read),
         out: Some(rings.taken),

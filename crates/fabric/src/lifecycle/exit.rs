@@ -48,11 +48,15 @@ impl Fabric {
     pub(super) fn reap(&self, managed: &Arc<ManagedBox>, instance: &Arc<Instance>) -> Option<ExitStatus> {
         self.store_messages(managed, instance);
         managed.inner().update_usage(instance.usage());
-        let FinalStatus { end, crashed, held } = instance.take_final_status()?;
+        let FinalStatus { end, crashed, held, account } = instance.take_final_status()?;
         let name = managed.name.clone();
         // If the fabric has ended, nothing is connected.
         let waiting = self.0.switches.ask(move |network| network.disconnect(&name)).unwrap_or(0);
         let mut inner = managed.inner();
+        // A box that never ran a configuration has published nothing.
+        if let Some(account) = &account {
+            inner.complete_account(account);
+        }
         inner.count_held(held);
         inner.close();
         if crashed {

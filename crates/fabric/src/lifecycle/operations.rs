@@ -179,10 +179,13 @@ impl Fabric {
         }
         let mut inner = managed.inner();
         inner.close();
-        inner.phase = Phase::Stopped;
+        let before = std::mem::replace(&mut inner.phase, Phase::Stopped);
         drop(inner);
-        let message = format!("box {} was stopped", managed.name);
-        self.0.note(EventKind::BoxStopped, &managed.name, message);
+        // One that did not run, or never started, is not stopped now.
+        if !matches!(before, Phase::Created | Phase::Stopped | Phase::Crashed) {
+            let message = format!("box {} was stopped", managed.name);
+            self.0.note(EventKind::BoxStopped, &managed.name, message);
+        }
     }
 
     /// Suspends a box.

@@ -364,6 +364,7 @@ impl Network {
     ) -> Result<(), AgentFault> {
         let (record, steering, _) = self.controlled(number)?;
         steering.set_connected(states.iter().any(|state| state.role.is_some()));
+        steering.set_gets_misses(states.iter().any(|state| state.role.is_some() && state.gets_misses));
         record.agent.states = Some((states, Instant::now()));
         Ok(())
     }
@@ -373,6 +374,7 @@ impl Network {
         for (number, _) in self.controlled_switches() {
             if let Ok((record, steering, _)) = self.controlled(number) {
                 steering.set_connected(false);
+                steering.set_gets_misses(false);
                 record.agent = AgentRecord::default();
             }
         }

@@ -54,7 +54,11 @@ pub(crate) fn matching(random: &mut Random) -> Match {
 }
 
 fn actions(random: &mut Random) -> Vec<Action> {
-    let action = |random: &mut Random| match random.below(19) {
+    let action = |random: &mut Random| match random.below(23) {
+        18 => Action::SetIfPresent(Field::TcpDst, u128::from(1 + random.below(3))),
+        19 => Action::TagVlanVid(1 + random.below(2) as u16),
+        20 => Action::TagVlanPcp(random.below(2) as u8),
+        21 => Action::StripVlan,
         0..=4 => Action::Output(Output::Port(random.below(4))),
         5 => Action::Group(random.below(3)),
         6 => Action::SetField(Field::EthDst, u128::from(0x0200_0000_0001 + u64::from(random.below(2)))),
@@ -121,7 +125,11 @@ pub(crate) fn change(random: &mut Random) -> Change {
 }
 
 fn is_plain(action: &Action) -> bool {
-    !matches!(action, Action::SetField(..) | Action::PopVlan | Action::PopMpls(_) | Action::PopPbb)
+    let is_old = matches!(
+        action,
+        Action::SetIfPresent(..) | Action::TagVlanVid(_) | Action::TagVlanPcp(_) | Action::StripVlan
+    );
+    !is_old && !matches!(action, Action::SetField(..) | Action::PopVlan | Action::PopMpls(_) | Action::PopPbb)
 }
 
 struct Stored {
@@ -200,7 +208,10 @@ impl Reference {
             for action in &instructions.apply {
                 decision.operations.push(Operation::Action(*action));
                 perform(&mut fields, *action);
-                is_revealed |= matches!(action, Action::PopVlan | Action::PopMpls(_) | Action::PopPbb);
+                is_revealed |= matches!(
+                    action,
+                    Action::PopVlan | Action::PopMpls(_) | Action::PopPbb | Action::StripVlan
+                );
             }
             if instructions.clear {
                 set = ActionSet::default();
@@ -342,7 +353,15 @@ fn perform(fields: &mut Fields, action: Action) {
         Action::SetField(Field::VlanVid, value) => {
             fields.insert(Field::VlanVid, value | 0x1000);
         }
-        Action::SetField(field, value) => {
+        Action::TagVlanVid(vid) => {
+            fields.insert(Field::VlanVid, u128::from(vid) | 0x1000);
+            fields.entry(Field::VlanPcp).or_insert(0);
+        }
+        Action::TagVlanPcp(pcp) => {
+            fields.entry(Field::VlanVid).and_modify(|vid| *vid |= 0x1000);
+            fields.insert(Field::VlanPcp, pcp.into());
+        }
+        Action::SetField(field, value) | Action::SetIfPresent(field, value) => {
             fields.entry(field).and_modify(|old| *old = value);
         }
         Action::PushVlan(_) if fields[&Field::VlanVid] == 0 => {

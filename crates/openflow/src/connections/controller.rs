@@ -77,6 +77,11 @@ impl Controller {
         open.filter_map(|peer| agent.role(peer.session)).max_by_key(power)
     }
 
+    /// Whether a controller speaks OpenFlow 1.0.
+    pub(super) fn is_version1<D: Datapath>(&self, agent: &Agent<D>) -> bool {
+        self.peers().iter().any(|peer| agent.version(peer.session) == Some(1))
+    }
+
     /// Adds what to wait for, and shortens the timeout to the next attempt.
     pub(super) fn prepare<'a, D: Datapath>(
         &'a self,

@@ -36,6 +36,8 @@ pub struct ConnectionStatus {
     pub endpoint: Endpoint,
     /// The role of the controller, if it is connected and has sent its greeting.
     pub role: Option<Role>,
+    /// Whether a controller speaks OpenFlow 1.0.
+    pub is_version1: bool,
     /// Time since the last connection began or ended.
     pub since: Duration,
     /// Why the last connection ended or failed.
@@ -105,6 +107,7 @@ impl<D: Datapath> Connections<D> {
         self.controllers.iter().map(move |controller| ConnectionStatus {
             endpoint: controller.endpoint,
             role: controller.role(&self.agent),
+            is_version1: controller.is_version1(&self.agent),
             since: now.saturating_sub(controller.since),
             fault: controller.fault.clone(),
         })

@@ -9,7 +9,7 @@ use super::datapath::{Datapath, Event, PacketForController};
 use super::limits::{AgentLimits, SessionState};
 use super::request::{self, AgentContext};
 use crate::MAX_MESSAGE;
-use crate::message::{Message, PacketIn, Role};
+use crate::message::{Message, PacketIn, PacketInReason, Role};
 
 /// Bytes of a packet-in message beside the packet: header, fixed part, ingress port, metadata, tunnel number.
 const PACKET_IN_OVERHEAD: usize = 96;
@@ -93,6 +93,12 @@ impl<D: Datapath> Agent<D> {
     #[must_use]
     pub fn role(&self, id: SessionId) -> Option<Role> {
         self.sessions.get(&id).map(|session| session.role)
+    }
+
+    /// The version of OpenFlow that a session speaks, as its number on the wire.
+    #[must_use]
+    pub fn version(&self, id: SessionId) -> Option<u8> {
+        self.sessions.get(&id).map(|session| session.version)
     }
 
     /// Takes bytes from a controller, and performs its messages. Returns how many bytes it took: fewer than given if the
@@ -204,11 +210,11 @@ impl<D: Datapath> Agent<D> {
 
     /// Sends a message to the sessions that want it. `wants` gets 1 for slaves, else 0.
     fn report(&mut self, message: &Message, wants: impl Fn(&Connection, usize) -> bool) {
-        let Ok(bytes) = message.encode(UNASKED) else { return };
         for session in self.sessions.values_mut().filter(|session| session.is_open()) {
             if !wants(session, usize::from(session.role == Role::Slave)) {
                 continue;
             }
+            let Ok(Some(bytes)) = session.encode(UNASKED, message) else { continue };
             // These are rarer and matter more than packets, so they get more room.
             if session.output().len() < 2 * self.limits.output {
                 session.send_bytes(&bytes);
@@ -220,9 +226,11 @@ impl<D: Datapath> Agent<D> {
 
     fn report_packet(&mut self, packet: &PacketForController, now: Duration) {
         let mut buffer = None;
+        // Without a table-miss entry, OpenFlow 1.0 sends packets to the controller, and 1.3 drops them.
+        let is_miss = packet.reason == PacketInReason::NoMatch && packet.cookie == u64::MAX;
         for session in self.sessions.values_mut().filter(|session| session.is_open()) {
             let wanted = session.reports.packet_in[usize::from(session.role == Role::Slave)];
-            if wanted >> packet.reason.number() & 1 == 0 {
+            if wanted >> packet.reason.number() & 1 == 0 || is_miss && !session.is_version1() {
                 continue;
             }
             if session.is_clogged(&self.limits) {

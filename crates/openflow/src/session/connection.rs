@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use crate::message::{AsyncConfig, Config, Header, Hello, Message, MultipartRequest, Role, encode_multipart};
-use crate::{ErrorCode, MAX_MESSAGE, VERSION};
+use crate::message::{
+    AsyncConfig, Config, Header, Hello, Message, MultipartReply, MultipartRequest, Role, TooLong,
+    encode_multipart,
+};
+use crate::{ErrorCode, MAX_MESSAGE, VERSION, version1};
 
 use super::datapath::Datapath;
 use super::limits::{AgentLimits, SessionState};
@@ -13,6 +16,9 @@ const ERROR_DATA: usize = 64;
 
 /// The number of messages that the switch sends unasked.
 pub(crate) const UNASKED: u32 = 0;
+
+/// The versions that are spoken, as bits.
+pub(crate) const VERSIONS: u32 = 1 << VERSION | 1 << version1::VERSION;
 
 /// The beginning of a message of the controller, for errors.
 pub(crate) fn excerpt(message: &[u8]) -> Vec<u8> {
@@ -30,6 +36,8 @@ pub(crate) struct OpenReport {
 
 pub(crate) struct Connection {
     pub(crate) state: SessionState,
+    /// The version that both sides speak, as soon as they have greeted.
+    pub(crate) version: u8,
     input: Vec<u8>,
     /// Bytes of `input` whose messages were performed.
     performed: usize,
@@ -50,6 +58,7 @@ impl Connection {
     pub(crate) fn new(now: Duration) -> Self {
         let mut connection = Self {
             state: SessionState::Greeting,
+            version: VERSION,
             input: Vec::new(),
             performed: 0,
             output: Vec::new(),
@@ -61,8 +70,18 @@ impl Connection {
             heard: now,
             asked: None,
         };
-        connection.send(UNASKED, &Message::Hello(Hello { versions: Some(1 << VERSION) }));
+        connection.send(UNASKED, &Message::Hello(Hello { versions: Some(VERSIONS) }));
         connection
+    }
+
+    /// Whether the controller speaks OpenFlow 1.0.
+    pub(crate) fn is_version1(&self) -> bool {
+        self.version == version1::VERSION
+    }
+
+    /// A message in the version of the session; `None` if that has no such message.
+    pub(crate) fn encode(&self, xid: u32, message: &Message) -> Result<Option<Vec<u8>>, TooLong> {
+        if self.is_version1() { version1::encode(message, xid) } else { message.encode(xid).map(Some) }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -108,14 +127,14 @@ impl Connection {
 
     pub(crate) fn send(&mut self, xid: u32, message: &Message) {
         // Only contents that a controller determines have a variable length, and their messages were no longer.
-        match message.encode(xid) {
-            Ok(bytes) => self.send_bytes(&bytes),
-            Err(_) => self.send_error(xid, ErrorCode::BRC_EPERM, &[]),
+        match self.encode(xid, message) {
+            Ok(bytes) => self.send_bytes(&bytes.unwrap_or_default()),
+            Err(TooLong) => self.send_error(xid, ErrorCode::BRC_EPERM, &[]),
         }
     }
 
     pub(crate) fn send_error(&mut self, xid: u32, code: ErrorCode, data: &[u8]) {
-        if let Ok(bytes) = (Message::Error { code, data: excerpt(data) }).encode(xid) {
+        if let Ok(Some(bytes)) = self.encode(xid, &Message::Error { code, data: excerpt(data) }) {
             self.send_bytes(&bytes);
         }
     }
@@ -171,9 +190,14 @@ impl Connection {
         {
             match datapath.report(&open.request, open.from, now) {
                 Ok(part) => {
-                    for message in encode_multipart(open.xid, &part.reply, part.next.is_some()) {
-                        self.send_bytes(&message);
-                    }
+                    let has_more = part.next.is_some();
+                    let messages = if self.is_version1() {
+                        let max_entries = max_entries(datapath, &part.reply, now);
+                        version1::encode_statistics(open.xid, &part.reply, has_more, max_entries)
+                    } else {
+                        encode_multipart(open.xid, &part.reply, has_more)
+                    };
+                    messages.iter().for_each(|message| self.send_bytes(message));
                     if let Some(next) = part.next {
                         open.from = next;
                         self.report = Some(open);
@@ -182,5 +206,16 @@ impl Connection {
                 Err(code) => self.send_error(open.xid, code, &open.excerpt),
             }
         }
+    }
+}
+
+/// Entries that fit a table, which OpenFlow 1.0 states with the counters of tables.
+fn max_entries(datapath: &mut impl Datapath, reply: &MultipartReply, now: Duration) -> u32 {
+    if !matches!(reply, MultipartReply::Table(_)) {
+        return 0;
+    }
+    match datapath.report(&MultipartRequest::TableFeatures(Vec::new()), 0, now).map(|part| part.reply) {
+        Ok(MultipartReply::TableFeatures(tables)) => tables.first().map_or(0, |table| table.max_entries),
+        _ => 0,
     }
 }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use flow_table::{Command, port_number};
+use flow_table::{Change, Command, port_number};
 
 use super::buffers::{self, Buffers};
-use super::connection::Connection;
+use super::connection::{Connection, VERSIONS};
 use super::datapath::Datapath;
 use super::limits::SessionState;
 use crate::message::{
-    Features, FlowMod, GroupMod, HEADER, Header, Message, MultipartRequest, PacketOut, PacketOutAction, Role,
-    RoleRequest, TableMod,
+    Features, FlowMod, FlowSelection, FlowStats, GroupMod, HEADER, Header, Message, MultipartReply,
+    MultipartRequest, PacketOut, PacketOutAction, Role, RoleRequest, TableMod,
 };
+use crate::version1::{self, Decoded};
 use crate::{ErrorCode, MAX_MESSAGE, VERSION};
 
 /// Messages that only a switch sends: replies and what it reports unasked.
@@ -20,6 +21,9 @@ const OF_SWITCHES: &[u8] = &[6, 8, 10, 11, 12, 19, 21, 23, 25, 27];
 /// Messages that change the switch, which slaves may not: packet-out, and changes of entries, groups, ports, tables,
 /// meters (OpenFlow 1.3.5, 6.3.6).
 const CHANGES: &[u8] = &[13, 14, 15, 16, 17, 29];
+
+/// The refusal of a controller that speaks another version.
+const INCOMPATIBLE: &[u8] = b"only OpenFlow 1.3 and 1.0 are spoken here";
 
 /// Bytes that the description of a group has beyond the message that defined it.
 const GROUP_OVERHEAD: usize = 16;
@@ -55,18 +59,26 @@ pub(super) fn answer<D: Datapath>(
 /// Agrees on a version (OpenFlow 1.3.5, 6.3.1).
 fn greet(connection: &mut Connection, header: Header, body: &[u8]) {
     const HELLO: u8 = 0;
-    let agrees = header.message_type == HELLO
-        && match Message::decode(HELLO, body) {
-            Ok(Message::Hello(hello)) => {
-                hello.versions.map_or(header.version >= VERSION, |versions| versions & 1 << VERSION != 0)
+    let agreed = match Message::decode(HELLO, body) {
+        Ok(Message::Hello(hello)) if header.message_type == HELLO => {
+            // Without a bitmap it is the lower one of both versions.
+            let versions = hello.versions.unwrap_or(1u32.checked_shl(header.version.into()).unwrap_or(0));
+            let versions =
+                if hello.versions.is_none() && header.version > VERSION { VERSIONS } else { versions };
+            [VERSION, version1::VERSION].into_iter().find(|version| versions & 1 << version != 0)
+        }
+        _ => None,
+    };
+    match agreed {
+        Some(version) => (connection.state, connection.version) = (SessionState::Open, version),
+        None => {
+            // A controller of an older version than 1.3 understands the error in its own.
+            if header.version < VERSION {
+                connection.version = version1::VERSION;
             }
-            _ => false,
-        };
-    if agrees {
-        connection.state = SessionState::Open;
-    } else {
-        connection.send_error(header.xid, ErrorCode::HFC_INCOMPATIBLE, b"only OpenFlow 1.3 is spoken here");
-        connection.close();
+            connection.send_error(header.xid, ErrorCode::HFC_INCOMPATIBLE, INCOMPATIBLE);
+            connection.close();
+        }
     }
 }
 
@@ -78,8 +90,11 @@ fn perform<D: Datapath>(
     context: &mut AgentContext<'_, D>,
     now: Duration,
 ) -> Result<(), ErrorCode> {
-    if header.version != VERSION {
+    if header.version != connection.version {
         return Err(ErrorCode::BRC_BAD_VERSION);
+    }
+    if connection.is_version1() {
+        return perform_version1(connection, header, message, body, context, now);
     }
     if OF_SWITCHES.contains(&header.message_type) {
         return Err(ErrorCode::BRC_BAD_TYPE);
@@ -87,12 +102,84 @@ fn perform<D: Datapath>(
     if connection.role == Role::Slave && CHANGES.contains(&header.message_type) {
         return Err(ErrorCode::BRC_IS_SLAVE);
     }
-    let reply = match Message::decode(header.message_type, body) {
+    let decoded = match Message::decode(header.message_type, body) {
         // An error is never answered with an error.
         Err(_) if header.message_type == 1 => return Ok(()),
         decoded => decoded?,
     };
-    let reply = match reply {
+    perform_decoded(connection, header, message, decoded, context, now)
+}
+
+/// As [`perform`], in OpenFlow 1.0, which has no roles.
+fn perform_version1<D: Datapath>(
+    connection: &mut Connection,
+    header: Header,
+    message: &[u8],
+    body: &[u8],
+    context: &mut AgentContext<'_, D>,
+    now: Duration,
+) -> Result<(), ErrorCode> {
+    let Decoded { message: mut decoded, adds_if_missing } = match version1::decode(header.message_type, body)
+    {
+        Err(_) if header.message_type == 1 => return Ok(()),
+        decoded => decoded?,
+    };
+    if let (true, Message::FlowMod(change)) = (adds_if_missing, &mut decoded)
+        && !has_entries(context.datapath, &change.change, now)?
+    {
+        change.change.command = Command::Add;
+    }
+    if decoded == Message::FeaturesRequest {
+        let features = Features { buffers: buffers::CAPACITY as u32, ..context.datapath.features() };
+        let ports = match context.datapath.report(&MultipartRequest::PortDescription, 0, now)?.reply {
+            MultipartReply::PortDescription(ports) => ports,
+            _ => Vec::new(),
+        };
+        connection.send_bytes(&version1::features_reply(header.xid, features, &ports));
+        return Ok(());
+    }
+    perform_decoded(connection, header, message, decoded, context, now)
+}
+
+/// Whether there are entries that a modification changes.
+fn has_entries<D: Datapath>(datapath: &mut D, change: &Change, now: Duration) -> Result<bool, ErrorCode> {
+    let selection = FlowSelection {
+        table: change.table,
+        out_port: None,
+        out_group: None,
+        cookie: 0,
+        cookie_mask: 0,
+        matching: change.matching,
+    };
+    let request = MultipartRequest::Flow(selection);
+    let mut from = 0;
+    loop {
+        let part = datapath.report(&request, from, now)?;
+        let MultipartReply::Flow(flows) = part.reply else { return Ok(false) };
+        let is_meant = |flow: &FlowStats| {
+            change.command == Command::Modify
+                || (flow.priority == change.priority && flow.matching == change.matching)
+        };
+        if flows.iter().any(is_meant) {
+            return Ok(true);
+        }
+        match part.next {
+            Some(next) if next > from => from = next,
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// Performs a message, and answers it.
+fn perform_decoded<D: Datapath>(
+    connection: &mut Connection,
+    header: Header,
+    message: &[u8],
+    decoded: Message,
+    context: &mut AgentContext<'_, D>,
+    now: Duration,
+) -> Result<(), ErrorCode> {
+    let reply = match decoded {
         Message::EchoRequest(data) => Message::EchoReply(data),
         Message::Experimenter(_) => return Err(ErrorCode::BRC_BAD_EXPERIMENTER),
         Message::FeaturesRequest => {

@@ -22,14 +22,29 @@ fn check_messages(mut bytes: &[u8]) {
     }
 }
 
-/// The bytes go to a session, in pieces, while frames arrive and time passes.
+/// The bytes go to sessions of both versions, in pieces, while frames arrive and time passes.
 pub fn any_bytes(data: &[u8]) {
     check_messages(data);
+    let hello = Message::Hello(Hello { versions: Some(1 << VERSION) }).encode(1).expect("a short message");
+    converse(&hello, data);
+    converse(&[1, 0, 0, 8, 0, 0, 0, 1], &of_version1(data));
+}
+
+/// The bytes with the number of OpenFlow 1.0 in each header.
+fn of_version1(data: &[u8]) -> Vec<u8> {
+    let (mut bytes, mut at) = (data.to_vec(), 0);
+    while let Some(header) = bytes.get(at..).and_then(Header::decode) {
+        bytes[at] = 1;
+        at += usize::from(header.length).max(HEADER);
+    }
+    bytes
+}
+
+fn converse(hello: &[u8], data: &[u8]) {
     let mut agent = Agent::new(Software::new(3), AgentLimits { output: 1 << 14, ..AgentLimits::default() });
     let mut now = Duration::from_secs(1);
     let session = agent.connect(now).expect("a session");
-    let hello = Message::Hello(Hello { versions: Some(1 << VERSION) }).encode(1).expect("a short message");
-    agent.receive(session, &hello, now);
+    agent.receive(session, hello, now);
     for piece in data.chunks(97) {
         let mut left = piece;
         while !left.is_empty() {

@@ -75,8 +75,24 @@ fn output(random: &mut Random) -> Output {
     }
 }
 
+/// An action that only OpenFlow 1.0 has.
+fn old_action(random: &mut Random) -> Action {
+    match random.below(4) {
+        0 => Action::TagVlanVid(random.next() as u16),
+        1 => Action::TagVlanPcp(random.next() as u8),
+        2 => Action::StripVlan,
+        _ => {
+            let settable: Vec<Field> =
+                Field::ALL.iter().copied().filter(|field| field.is_settable()).collect();
+            let field = pick(random, &settable);
+            Action::SetIfPresent(field, value(random, field))
+        }
+    }
+}
+
 fn action(random: &mut Random) -> Action {
-    match random.below(16) {
+    match random.below(17) {
+        15 => old_action(random),
         0 => Action::Group(random.below(1000)),
         1 => Action::SetQueue(random.next() as u32),
         2 => Action::PushVlan(random.next() as u16),

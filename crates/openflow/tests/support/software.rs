@@ -90,6 +90,19 @@ impl Software {
         let path = self.pipeline.look_up(&key);
         self.pipeline.count(path, 1, frame.len() as u64, now);
         let Some(found) = self.pipeline.path(path) else { return };
+        if found.is_miss() {
+            let fields = Match::any().with(Field::InPort, in_port.into()).expect("a port fits");
+            let (reason, frame) = (PacketInReason::NoMatch, frame.to_vec());
+            self.events.push(Event::Packet(PacketForController {
+                reason,
+                table: 0,
+                cookie: u64::MAX,
+                fields,
+                max_length: None,
+                frame,
+            }));
+            return;
+        }
         let (operations, table) = (found.operations().to_vec(), found.tables().last().unwrap_or(0));
         let fits = |entry: &Entry<'_>| entry.table == table && entry.matching.matches(&key);
         let entries = self.pipeline.entries().filter(fits);

@@ -106,6 +106,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             sent.frames += 1;
             sent.bytes += frame.length() as u64;
         }
+        sent.is_crowded = self.is_crowded();
         self.publish();
         Ok(sent)
     }
@@ -130,6 +131,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             sent.frames += 1;
             sent.bytes += length;
         }
+        sent.is_crowded = self.is_crowded();
         self.publish();
         Ok(sent)
     }
@@ -166,6 +168,12 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
 
     fn accepts_split(&self) -> bool {
         true
+    }
+
+    /// Whether the ring to the box is more than three quarters full.
+    fn is_crowded(&mut self) -> bool {
+        let mark = self.port.slots() / 4;
+        self.port.room(mark).is_ok_and(|room| room < mark)
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

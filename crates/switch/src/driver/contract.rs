@@ -66,6 +66,8 @@ pub struct Sent {
     pub bytes: u64,
     /// The device is down and accepts nothing until it is brought up again.
     pub down: bool,
+    /// The other end has little room left: less than a quarter of what it can have.
+    pub is_crowded: bool,
 }
 
 /// The other end of a port. A driver never blocks, and is used by one thread at a time.
@@ -119,6 +121,11 @@ pub trait Driver: Send {
     /// The time until the next frame, if the clock alone announces it, as in a replay at a fixed rate.
     fn due_in(&self) -> Option<Duration> {
         None
+    }
+
+    /// Whether the other end has less than a quarter of the room that it can have.
+    fn is_crowded(&mut self) -> bool {
+        false
     }
 
     /// Frames that the other end has accepted and that wait to be received here, if the driver holds any itself.
@@ -186,6 +193,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn due_in(&self) -> Option<Duration> {
         (**self).due_in()
+    }
+
+    fn is_crowded(&mut self) -> bool {
+        (**self).is_crowded()
     }
 
     fn waiting(&self) -> u64 {

@@ -15,6 +15,6 @@ impl Driver for Null {
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let bytes =
             frames.iter().filter_map(|number| batch.frame(*number as usize)).map(|frame| frame.len() as u64);
-        Ok(Sent { frames: frames.len() as u64, bytes: bytes.sum(), down: false })
+        Ok(Sent { frames: frames.len() as u64, bytes: bytes.sum(), ..Sent::default() })
     }
 }

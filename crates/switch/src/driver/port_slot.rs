@@ -71,6 +71,10 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
         self.lock().as_ref().is_none_or(Driver::accepts_split)
     }
 
+    fn is_crowded(&mut self) -> bool {
+        self.lock().as_mut().is_some_and(Driver::is_crowded)
+    }
+
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         self.lock().as_mut().map_or(Ok(true), Driver::prepare_sleep)
     }

@@ -7,6 +7,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
 
 /// `TUNSETIFF`
 const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
@@ -26,8 +27,9 @@ impl Tap {
     }
 
     /// The part of [`open`](Self::open) that needs privileges. The device exists as long as a duplicate of the
-    /// descriptor is open.
+    /// descriptor is open. One that is created here is brought up, if that is permitted; one that was there stays as it is.
     pub fn open_descriptor(device: &str) -> io::Result<OwnedFd> {
+        let is_new = !exists(device)?;
         let file =
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         // SAFETY: an all-zero request is valid; the call reads its name and flags.
@@ -36,6 +38,10 @@ impl Tap {
             request.ifr_name = name(device)?;
             request.ifr_ifru.ifru_flags = FLAGS as libc::c_short;
             check(libc::ioctl(file.as_raw_fd(), SET_DEVICE, &request) as isize)?;
+        }
+        if is_new {
+            // Without the permission it is down until somebody brings it up, and frames for it are counted as `down`.
+            let _ = bring_up(device);
         }
         Ok(file.into())
     }
@@ -56,6 +62,35 @@ impl Tap {
         let wanted = name(device).ok();
         described(descriptor).is_ok_and(|(found, flags)| Some(found) == wanted && flags & FLAGS == FLAGS)
     }
+}
+
+/// A request that names a network device.
+fn request(device: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all-zero bytes are a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name = name(device)?;
+    Ok(request)
+}
+
+/// Whether there is a network device with this name.
+fn exists(device: &str) -> io::Result<bool> {
+    let request = request(device)?;
+    // SAFETY: the name ends with a zero byte.
+    Ok(unsafe { libc::if_nametoindex(request.ifr_name.as_ptr()) } != 0)
+}
+
+/// Brings a network device up.
+fn bring_up(device: &str) -> io::Result<()> {
+    let mut request = request(device)?;
+    // Requests about devices work on sockets of all kinds.
+    let socket = UnixDatagram::unbound()?;
+    // SAFETY: both calls read and write the request only, whose flags are valid after the first one.
+    unsafe {
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) as isize)?;
+        request.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short;
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) as isize)?;
+    }
+    Ok(())
 }
 
 /// The name and the flags of the device behind a descriptor.

@@ -104,6 +104,9 @@ pub trait Forward: Send {
     /// Notes that a port has a driver that works, until [`flush_port`](Self::flush_port).
     fn resume_port(&mut self, _port: PortId) {}
 
+    /// Notes whether the other end of a port has little room left.
+    fn set_crowded(&mut self, _port: PortId, _is_crowded: bool) {}
+
     /// Notes that a frame that was decided to go to a function, with this tag, was lost on the way to it.
     fn count_lost(&mut self, _tag: u64) {}
 }
@@ -143,6 +146,10 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn resume_port(&mut self, port: PortId) {
         (**self).resume_port(port);
+    }
+
+    fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
+        (**self).set_crowded(port, is_crowded);
     }
 
     fn count_lost(&mut self, tag: u64) {

@@ -64,6 +64,22 @@ pub struct ControllerPacket {
     pub frame: Vec<u8>,
 }
 
+impl ControllerPacket {
+    /// A frame that no entry matches.
+    pub(super) fn of_miss(in_port: Option<PortKey>, frame: &[u8]) -> Self {
+        Self {
+            reason: PacketReason::TableMiss,
+            table: 0,
+            cookie: u64::MAX,
+            in_port,
+            metadata: 0,
+            tunnel: 0,
+            max_length: None,
+            frame: frame.to_vec(),
+        }
+    }
+}
+
 /// A step of a packet-out message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutStep {
@@ -147,6 +163,8 @@ pub(super) struct Controllers {
     /// Wakes who takes what waits; `None` while the switch has no controllers.
     pub(super) wake: Option<Box<dyn Fn() + Send>>,
     pub(super) is_connected: bool,
+    /// A controller is connected that gets packets which no entry matches (OpenFlow 1.0, 3.4).
+    pub(super) gets_misses: bool,
     pub(super) packets: VecDeque<ControllerPacket>,
     pub(super) removed: VecDeque<FlowRemoved>,
     pub(super) lost_reports: u64,

@@ -71,6 +71,12 @@ impl Forward for ForwardingMode {
         }
     }
 
+    fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
+        if let Self::Steering(steering) = self {
+            steering.set_crowded(port, is_crowded);
+        }
+    }
+
     fn count_lost(&mut self, tag: u64) {
         if let Self::Steering(steering) = self {
             steering.count_lost(tag);

@@ -52,6 +52,11 @@ impl Steering {
         }
     }
 
+    /// Says whether frames that no entry matches wait for controllers, as in OpenFlow 1.0, or are dropped, as in 1.3.
+    pub fn set_gets_misses(&mut self, gets_misses: bool) {
+        self.controllers.gets_misses = gets_misses;
+    }
+
     /// Whether a controller is connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {

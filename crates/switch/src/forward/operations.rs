@@ -190,6 +190,10 @@ impl Steering {
                 if is_miss && !had_outcome && done == Performed::All {
                     match self.controllers.is_standalone() {
                         true => self.run_normal(&key, buffer, (from, in_port), now, outcome),
+                        false if self.controllers.gets_misses => {
+                            let packet = ControllerPacket::of_miss(in_port, buffer.frame());
+                            self.controllers.queue(packet, outcome);
+                        }
                         false => outcome.lose(Reason::FLOW_MISS),
                     }
                 }

@@ -544,8 +544,8 @@ impl Forward for Steering {
                 [] if path.is_miss() && controllers.is_standalone() => {
                     bridge.route(address(frame.head, 0), from, now)
                 }
-                [] if path.is_miss() => Decision::FlowMiss,
-                [] => Decision::FlowDrop,
+                [] if path.is_miss() && !controllers.gets_misses => Decision::FlowMiss,
+                [] if !path.is_miss() => Decision::FlowDrop,
                 _ => {
                     pending.push_back(Pending { key: arrival.key, path: *id });
                     Decision::Perform
@@ -593,6 +593,12 @@ impl Forward for Steering {
     fn resume_port(&mut self, port: PortId) {
         if let Some(key) = self.key(port) {
             self.chains.set_port_up(key, true);
+        }
+    }
+
+    fn set_crowded(&mut self, port: PortId, is_crowded: bool) {
+        if let Some(key) = self.key(port) {
+            self.chains.set_crowded(key, is_crowded);
         }
     }
 

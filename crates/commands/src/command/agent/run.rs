@@ -91,7 +91,7 @@ struct Controlled {
     described: AgentSwitch,
     connections: Connections<RemoteSwitch>,
     /// The states that were reported, without times.
-    reported: Option<Vec<(Option<ControllerRole>, Option<String>)>>,
+    reported: Option<Vec<(Option<ControllerRole>, Option<String>, bool)>>,
 }
 
 impl Controlled {
@@ -105,7 +105,8 @@ impl Controlled {
     /// Tells the fabric how the connections are, if that changed.
     fn report(&mut self, number: u64, line: &RefCell<Line>) {
         let states: Vec<ControllerState> = self.connections.statuses().map(state).collect();
-        let summary: Vec<_> = states.iter().map(|state| (state.role, state.error.clone())).collect();
+        let summary: Vec<_> =
+            states.iter().map(|state| (state.role, state.error.clone(), state.gets_misses)).collect();
         if self.reported.as_ref() != Some(&summary) {
             line.borrow_mut().ask(Request::Status { switch: number, controllers: states });
             self.reported = Some(summary);
@@ -137,6 +138,7 @@ fn state(status: ConnectionStatus) -> ControllerState {
         }),
         since_seconds: status.since.as_secs(),
         error: status.fault.map(|fault| fault.to_string()),
+        gets_misses: status.is_version1,
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::{
-    BoxProgram, IdleMode, Interconnect, IoMode, Latency, Machine, MeasureError, NeighbourLoad, PlatformKind,
-    ReportScope, Rows, SamplePlan, Table, TestBed,
+    BoxProgram, IdleMode, Interconnect, IoMode, Latency, Lookup, Machine, MeasureError, NeighbourLoad,
+    PlatformKind, ReportScope, Rows, SamplePlan, SteeringResults, Table, TestBed,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -31,6 +31,7 @@ pub(super) enum BoxBenchmark {
     Io(IoArguments),
     Latency(LatencyArguments),
     Chain(ChainArguments),
+    Steering(SteeringArguments),
     Density(DensityArguments),
     State(StateArguments),
     Memory(MemoryArguments),
@@ -159,6 +160,27 @@ pub(super) struct ChainArguments {
     common: Common,
 }
 
+/// Measure packets through a chain of functions of a steering switch.
+///
+/// All functions run on one core, and the switch on the other. They only forward; rates are measured where packets leave
+/// the chain. The latency is that of single packets; the function polls if there is only one. `by` states how packets come
+/// into the chain: as the default of their port, or by one of 1,001 entries of the flow table.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench steering --chain 1,2,5 --flows 60000,1000000 --size 64,1472")]
+pub(super) struct SteeringArguments {
+    /// Numbers of functions.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,5", value_parser = clap::value_parser!(u16).range(1..=32))]
+    chain: Vec<u16>,
+    /// Numbers of flows.
+    #[arg(long, value_delimiter = ',', default_value = "60000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    flows: Vec<u32>,
+    /// Bytes of each frame.
+    #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u16).range(60..=1514))]
+    size: Vec<u16>,
+    #[command(flatten)]
+    common: Common,
+}
+
 /// Measure the total send rate of many boxes on one core, and how evenly they share it.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench density --boxes 100 --size 64")]
@@ -223,6 +245,7 @@ impl BoxBenchmark {
             BoxBenchmark::Io(arguments) => arguments.measure()?,
             BoxBenchmark::Latency(arguments) => arguments.measure()?,
             BoxBenchmark::Chain(arguments) => arguments.measure()?,
+            BoxBenchmark::Steering(arguments) => arguments.measure()?,
             BoxBenchmark::Density(arguments) => {
                 let common = &arguments.common;
                 let (boxes, size, ring) = (usize::from(arguments.boxes), arguments.size, arguments.ring);
@@ -343,6 +366,26 @@ impl LatencyArguments {
             rows.push(row);
         }
         common.print(&Latency { rows });
+        Ok(())
+    }
+}
+
+impl SteeringArguments {
+    fn measure(&self) -> Result<(), MeasureError> {
+        let common = &self.common;
+        let bed = common.bed()?;
+        let mut results = Vec::new();
+        for chain in &self.chain {
+            for flows in &self.flows {
+                for size in &self.size {
+                    for by in [Lookup::Default, Lookup::Flow] {
+                        let plan = common.plan();
+                        results.push(bench::steering_rate(&bed, (*chain).into(), *flows, *size, by, plan)?);
+                    }
+                }
+            }
+        }
+        common.print(&SteeringResults { results });
         Ok(())
     }
 }

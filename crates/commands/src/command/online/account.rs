@@ -22,8 +22,9 @@ use crate::output;
 /// `SWITCH/PORT - SWITCH@OWNER`.
 ///
 /// `ended BOX` has the packets of the earlier runs of a box: those in its rings and inside it when it ended are lost, as
-/// `box_ended` and `in_ended_box`. Numbers with `~` are estimates: the box last reported them before it ended. DIFF is what
-/// it did after that.
+/// `box_ended` and `in_ended_box`. What else became of packets is known up to the last turn of each run: DIFF is at most
+/// MOVED, which is how many packets passed in these turns. Losses with `~` are estimates: some of them have reasons that a
+/// function declared, and these are known as the box last reported them.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox account fw --elements")]
 pub(crate) struct Arguments {
@@ -78,19 +79,19 @@ fn place(row: &AccountRow) -> String {
 
 fn row(row: &AccountRow) -> Vec<String> {
     let known = |count: Option<u64>| count.map_or("?".into(), shown);
-    let reported = |count: u64| match row.estimated {
-        true => format!("~{}", grouped(count)),
-        false => shown(count),
+    let lost = match row.estimated {
+        true => format!("~{}", grouped(row.lost())),
+        false => shown(row.lost()),
     };
     vec![
         place(row),
         known(row.incoming),
-        reported(row.made),
+        shown(row.made),
         known(row.out),
-        reported(row.lost()),
-        reported(row.discarded),
-        reported(row.delivered),
-        reported(row.consumed),
+        lost,
+        shown(row.discarded),
+        shown(row.delivered),
+        shown(row.consumed),
         known(row.waiting),
         row.difference.map_or("?".into(), |difference| difference.to_string()),
         shown(row.moved),
@@ -117,7 +118,7 @@ fn notes(report: &AccountReport) -> String {
         text += "* in part the word of the box itself\n";
     }
     if report.places.iter().any(|row| row.estimated) {
-        text += "~ last reported by a box that has ended; DIFF is what it did afterwards\n";
+        text += "~ in part the last report of a box that has ended\n";
     }
     text + &format!("read in {:.1} ms\n", report.took_ns as f64 / 1e6)
 }

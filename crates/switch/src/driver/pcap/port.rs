@@ -205,7 +205,11 @@ impl Driver for PcapPort {
             Some(writer) => writer.send(batch, frames),
             None => {
                 let length = |number: &u32| batch.frame(*number as usize).map_or(0, <[u8]>::len) as u64;
-                Ok(Sent { frames: frames.len() as u64, bytes: frames.iter().map(length).sum(), down: false })
+                Ok(Sent {
+                    frames: frames.len() as u64,
+                    bytes: frames.iter().map(length).sum(),
+                    ..Sent::default()
+                })
             }
         }
     }

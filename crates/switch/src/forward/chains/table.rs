@@ -115,6 +115,8 @@ pub struct Chains {
     homes: BTreeMap<u16, (u16, usize)>,
     /// Ports that are connected.
     up: BTreeSet<PortKey>,
+    /// Ports of instances that have little room left.
+    crowded: BTreeSet<PortKey>,
     seconds: u32,
 }
 
@@ -131,6 +133,7 @@ impl Chains {
             defaults: BTreeMap::new(),
             homes: BTreeMap::new(),
             up: BTreeSet::new(),
+            crowded: BTreeSet::new(),
             seconds: 0,
         }
     }
@@ -223,6 +226,7 @@ impl Chains {
             true => self.up.insert(port),
             false => self.up.remove(&port),
         };
+        self.crowded.remove(&port);
         if has_changed
             && let Some(Role { service, slot, .. }) = self.role(port)
             && let Some(service) = self.services.get_mut(usize::from(service)).and_then(Option::as_mut)
@@ -353,7 +357,43 @@ impl Chains {
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
         let version = chain.version;
         let Some(record) = self.record(hash, version, now) else { return Step::LookUp };
+        if !self.crowded.is_empty()
+            && let Some(first) = first
+            && self.is_crowded_later(record, version, first, reverse)
+        {
+            return self.lose_at_entry(version, first, reverse);
+        }
         self.deliver(record, first, reverse, length, now)
+    }
+
+    /// Notes whether a port has little room left. What a chain sends there would be lost after other functions have worked on
+    /// it, so the chain takes no packets of these flows until there is room.
+    pub(crate) fn set_crowded(&mut self, port: PortKey, is_crowded: bool) {
+        match is_crowded && self.role(port).is_some() {
+            true => self.crowded.insert(port),
+            false => self.crowded.remove(&port),
+        };
+    }
+
+    /// Whether an instance of a flow after its first one has little room left.
+    #[cold]
+    fn is_crowded_later(&self, record: u32, version: u32, first: usize, reverse: bool) -> bool {
+        let hops = self.versions.hops(version).unwrap_or_default();
+        (0..).zip(hops).any(|(hop, service)| {
+            let service = self.services.get(usize::from(*service)).and_then(Option::as_ref);
+            let instance = service.and_then(|service| service.get(self.records.slot(record, hop)));
+            let port = instance.map(|instance| instance.ports[usize::from(reverse)]);
+            hop != first && port.is_some_and(|port| self.crowded.contains(&port))
+        })
+    }
+
+    #[cold]
+    fn lose_at_entry(&mut self, version: u32, first: usize, reverse: bool) -> Step {
+        let version = self.versions.get_mut(version);
+        if let Some(counters) = version.and_then(|version| version.counters.get_mut(first)) {
+            counters[usize::from(reverse)].lost += 1;
+        }
+        Step::Lose(Reason::CONGESTED)
     }
 
     /// Sends a frame to an instance of a service, outside of any chain.

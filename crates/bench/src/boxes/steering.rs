@@ -1,0 +1,329 @@
+//! Packets through the chains of a steering switch: rate and latency, with a default chain and with the flow table.
+
+use crate::boxes::attach;
+use crate::boxes::io::gbps;
+use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
+use crate::boxes::workload::Workload;
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
+use crate::statistics::{median, percentile, rounded};
+use boundary::Slots;
+use random::Random;
+use sandbox::{Sandbox, Settings};
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use switch::driver::{BoxPort, Received, Sent};
+use switch::{
+    Batch, ChainPlan, ChainsPlan, Driver, DriverError, Field, Flow, FlowOutput, InstancePlan, Match, PortId,
+    PortKey, PortSettings, ServicePlan, Steering, SteeringSettings, SwitchRunner,
+};
+
+/// Slots of the rings of a function.
+const RING: u32 = 1024;
+
+/// Packets under way: few enough that no ring is full.
+const WINDOW: u64 = 512;
+
+/// Frames that the source repeats: more than any cache holds.
+const FRAMES: usize = 1 << 18;
+
+/// Entries in the flow table beside the one that sends packets into the chain.
+const ENTRIES: u32 = 1000;
+
+/// Duration of the warm-up, in which flows get their records.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Pause before each packet whose latency is measured.
+const PAUSE: Duration = Duration::from_micros(20);
+
+const SOURCE: PortKey = PortKey(1);
+const SINK: PortKey = PortKey(2);
+
+/// How the switch decides which packets take the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lookup {
+    /// Those that no flow concerns: the chain is the default of their port.
+    Default,
+    /// Those that an entry of the flow table sends there.
+    Flow,
+}
+
+/// The rate and the latency of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SteeringRate {
+    /// Functions of the chain.
+    pub chain: usize,
+    /// Flows of the traffic.
+    pub flows: u32,
+    /// Bytes of a frame.
+    pub size: u16,
+    /// How packets come into the chain.
+    pub by: Lookup,
+    /// Millions of packets per second that leave the chain.
+    #[serde(serialize_with = "rounded")]
+    pub mpps: f64,
+    /// Gigabits of frames per second that leave the chain.
+    #[serde(serialize_with = "rounded")]
+    pub gbps: f64,
+    /// Processor time of the switch for each packet and each of its hops, in nanoseconds, with receiving and sending.
+    #[serde(serialize_with = "rounded")]
+    pub switch_ns_per_hop: f64,
+    /// The time that one packet takes through the whole chain.
+    pub latency_us: LatencyTimes,
+}
+
+/// Percentiles, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LatencyTimes {
+    /// The median.
+    #[serde(serialize_with = "rounded")]
+    pub p50: f64,
+    /// The 99th percentile.
+    #[serde(serialize_with = "rounded")]
+    pub p99: f64,
+}
+
+/// All measurements of a command.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SteeringResults {
+    /// One for each chain, size, number of flows and way into the chain.
+    pub results: Vec<SteeringRate>,
+}
+
+/// A port that sends frames of many flows as often as it may.
+struct Source {
+    frames: Arc<[Vec<u8>]>,
+    next: usize,
+    /// Frames that it may still send.
+    allowed: Arc<AtomicU64>,
+}
+
+impl Driver for Source {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        let count = self.allowed.load(Ordering::Relaxed).min(batch.room() as u64);
+        for _ in 0..count {
+            let Some(frame) = self.frames.get(self.next) else { break };
+            batch.push(frame);
+            self.next = (self.next + 1) % self.frames.len();
+        }
+        self.allowed.fetch_sub(count, Ordering::Relaxed);
+        Ok(Received::default())
+    }
+
+    fn send(&mut self, _: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        Ok(Sent { frames: frames.len() as u64, ..Sent::default() })
+    }
+}
+
+/// A port that counts what it gets.
+struct Sink(Arc<AtomicU64>);
+
+impl Driver for Sink {
+    fn receive(&mut self, _: &mut Batch) -> Result<Received, DriverError> {
+        Ok(Received::default())
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.0.fetch_add(frames.len() as u64, Ordering::Relaxed);
+        let bytes = frames.iter().filter_map(|number| batch.split_frame(*number as usize));
+        Ok(Sent {
+            frames: frames.len() as u64,
+            bytes: bytes.map(|frame| frame.length() as u64).sum(),
+            ..Sent::default()
+        })
+    }
+
+    fn accepts_split(&self) -> bool {
+        true
+    }
+}
+
+/// UDP frames of this many flows, in random order.
+fn frames(flows: u32, size: u16) -> Arc<[Vec<u8>]> {
+    let mut random = Random::new(7);
+    let mut frame = vec![0; size.into()];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+    frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
+    frame[16..18].copy_from_slice(&(size - 14).to_be_bytes());
+    frame[30..34].copy_from_slice(&[10, 9, 9, 9]);
+    frame[36..40].copy_from_slice(&[0, 53, 0, 26]);
+    let mut make = |_| {
+        let flow = (random.next() % u64::from(flows)) as u32;
+        frame[26..30].copy_from_slice(&(0x0a00_0000 | flow >> 15).to_be_bytes());
+        frame[34..36].copy_from_slice(&((1024 + (flow & 0x7fff)) as u16).to_be_bytes());
+        frame.clone()
+    };
+    (0..FRAMES).map(&mut make).collect()
+}
+
+/// A switch with a chain of functions.
+struct Steered {
+    runner: SwitchRunner<Steering>,
+    allowed: Arc<AtomicU64>,
+    left: Arc<AtomicU64>,
+    _boxes: Vec<Sandbox>,
+}
+
+impl Steered {
+    fn new(
+        bed: &TestBed,
+        chain: usize,
+        traffic: (&Arc<[Vec<u8>]>, u32),
+        by: Lookup,
+        polls: bool,
+    ) -> Result<Self, MeasureError> {
+        let (frames, flows) = traffic;
+        let settings = SteeringSettings { seed: [3, 5], ..SteeringSettings::default() };
+        let mut runner = SwitchRunner::new(Steering::new(settings)).map_err(attach::system)?;
+        let (allowed, left) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let source = Source { frames: frames.clone(), next: 0, allowed: allowed.clone() };
+        let ends: [(Box<dyn Driver>, PortKey); 2] =
+            [(Box::new(source), SOURCE), (Box::new(Sink(left.clone())), SINK)];
+        for (driver, key) in ends {
+            let port = runner.add_port(driver, PortSettings::default())?;
+            runner.switch().forward_mut().set_port_key(port, key);
+        }
+        let slots = Slots::new(RING)?;
+        let pool = bed.pool()?;
+        let worker = if polls { bed.dedicated_worker()? } else { None };
+        let (mut boxes, mut plan) = (Vec::new(), ChainsPlan::default());
+        for number in 0..chain as u16 {
+            let settings = TestBed::settings(Workload::Forward, slots, None);
+            let settings = Settings { pool: pool.clone(), polls, ..settings };
+            let settings = if polls { Settings { quantum: 0, ..settings } } else { settings };
+            let mut sandbox = bed.run_on_worker(worker.as_ref(), Workload::Forward, &settings)?;
+            let mut ports = vec![attach::port(&mut sandbox, 0)?, attach::port(&mut sandbox, 1)?];
+            BoxPort::note_tags(&mut ports);
+            let mut keys = [SOURCE; 2];
+            for (port, (key, side)) in ports.into_iter().zip(keys.iter_mut().zip(0..)) {
+                let id = runner.add_port(Box::new(port), PortSettings::default())?;
+                *key = PortKey(3 + 2 * number + side);
+                runner.switch().forward_mut().set_port_key(id, *key);
+                runner.switch().resume_port(id);
+            }
+            let instance = InstancePlan { slot: 0, ports: keys, is_draining: false };
+            plan.services.push(ServicePlan { number, instances: vec![instance], destinations: Vec::new() });
+            boxes.push(sandbox);
+        }
+        let from = (by == Lookup::Default).then_some(SOURCE);
+        let services = (0..chain as u16).collect();
+        plan.chains.push(ChainPlan { number: 0, services, from, to: SINK, both_ways: false });
+        let now = runner.now();
+        let steering = runner.switch().forward_mut();
+        steering.set_chains(&plan);
+        if by == Lookup::Flow {
+            add_flows(steering, now)?;
+        }
+        TestBed::collapse_pages(&boxes);
+        let mut steered = Self { runner, allowed, left, _boxes: boxes };
+        // Each flow gets its record.
+        steered.forward(WARM_UP.max(Duration::from_nanos(u64::from(flows) * 600)))?;
+        Ok(steered)
+    }
+
+    /// Moves packets for a time, with a limited number under way. Returns packets per second that left.
+    fn forward(&mut self, time: Duration) -> Result<f64, MeasureError> {
+        let (begin, before) = (Instant::now(), self.left.load(Ordering::Relaxed));
+        let mut sent = 0;
+        loop {
+            let left = self.left.load(Ordering::Relaxed) - before;
+            let more = (left + WINDOW).saturating_sub(sent);
+            self.allowed.fetch_add(more, Ordering::Relaxed);
+            sent += more;
+            self.runner.step();
+            let took = begin.elapsed();
+            if took >= time {
+                // What is under way leaves before the next run.
+                let rate = left as f64 / took.as_secs_f64();
+                self.drain(before + sent)?;
+                return Ok(rate);
+            }
+        }
+    }
+
+    /// Moves packets until this many have left.
+    fn drain(&mut self, all: u64) -> Result<(), MeasureError> {
+        let begin = Instant::now();
+        let mut polls = 0u32;
+        while self.left.load(Ordering::Relaxed) < all {
+            self.runner.step();
+            polls += 1;
+            if polls.is_multiple_of(4096) && begin.elapsed() > REPLY_TIMEOUT {
+                return Err(MeasureError::Late { what: "the packets of the chain" });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends one packet through the chain.
+    fn exchange(&mut self) -> Result<(), MeasureError> {
+        let all = self.left.load(Ordering::Relaxed) + 1;
+        self.allowed.fetch_add(1, Ordering::Relaxed);
+        self.drain(all)
+    }
+
+    /// The time that the switch spent on all ports.
+    fn cost(&mut self) -> Duration {
+        let ports: Vec<PortId> = self.runner.switch().ports().collect();
+        ports.iter().filter_map(|port| self.runner.cost(*port)).map(|cost| cost.time).sum()
+    }
+}
+
+/// Adds entries that no packet matches, and one for all packets of the source.
+fn add_flows(steering: &mut Steering, now: u64) -> Result<(), MeasureError> {
+    let flow = |id: u32, matching, output| Flow {
+        id: id.into(),
+        matches: vec![matching],
+        from: Some(SOURCE),
+        priority: if id == 0 { 1 } else { 100 },
+        output,
+        idle_timeout: None,
+        hard_timeout: None,
+    };
+    let all = Match::any().with(Field::EthType, 0x0800)?;
+    for number in 1..=ENTRIES {
+        let one = all.with(Field::Ipv4Dst, u128::from(0xc0a8_0000 + number))?;
+        steering.add_flow(flow(number, one, FlowOutput::Drop), now)?;
+    }
+    Ok(steering.add_flow(flow(0, all, FlowOutput::Chain(0)), now)?)
+}
+
+/// Measures a chain of functions that only forward. All functions run on one core and the switch on the other; a single
+/// function polls while the latency is measured.
+pub fn steering_rate(
+    bed: &TestBed,
+    chain: usize,
+    flows: u32,
+    size: u16,
+    by: Lookup,
+    plan: SamplePlan,
+) -> Result<SteeringRate, MeasureError> {
+    let frames = frames(flows, size);
+    let mut steered = Steered::new(bed, chain, (&frames, flows), by, false)?;
+    let (mut rates, mut costs) = (Vec::new(), Vec::new());
+    for _ in 0..plan.runs.max(1) {
+        let (before, cost) = (steered.left.load(Ordering::Relaxed), steered.cost());
+        rates.push(steered.forward(plan.time)? / 1e6);
+        let (left, cost) = (steered.left.load(Ordering::Relaxed) - before, steered.cost() - cost);
+        costs.push(cost.as_nanos() as f64 / left.max(1) as f64 / (chain + 1) as f64);
+    }
+    if chain == 1 {
+        drop(steered);
+        steered = Steered::new(bed, chain, (&frames, flows), by, true)?;
+    }
+    let times = plan.sample(PAUSE, || steered.exchange())?;
+    let mpps = median(rates);
+    Ok(SteeringRate {
+        chain,
+        flows,
+        size,
+        by,
+        mpps,
+        gbps: gbps(mpps, size),
+        switch_ns_per_hop: median(costs),
+        latency_us: LatencyTimes { p50: percentile(&times, 50), p99: percentile(&times, 99) },
+    })
+}

@@ -1,0 +1,124 @@
+//! Hostile agents: the function here must survive every input. The fuzz target `agent` calls it too.
+
+#![allow(unreachable_pub, reason = "the fuzz target uses these modules too")]
+
+mod agent;
+
+use std::path::Path;
+
+use model::ControllerRole;
+use openflow::message::{HEADER, Header, Message, MultipartRequest};
+use protocol::Channel;
+use protocol::agent::{ControllerState, Request, ToFabric};
+use random::Random;
+use rustix::net::{RecvFlags, recv};
+use serde_bytes::ByteBuf;
+
+/// A request with its length, as the function takes it.
+fn record(request: Request) -> Vec<u8> {
+    let (near, far) = Channel::pair().expect("a channel");
+    near.send(&ToFabric::Request(request), &[]).expect("room");
+    let mut buffer = vec![0; 1 << 17];
+    let (length, _) = recv(&far, &mut buffer[..], RecvFlags::empty()).expect("a message");
+    [&(length as u16 - 1).to_be_bytes()[..], &buffer[1..length]].concat()
+}
+
+/// A folder of the fuzz targets' seeds.
+fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+    let mut files: Vec<_> = std::fs::read_dir(folder).expect("the seeds").flatten().collect();
+    files.sort_by_key(std::fs::DirEntry::file_name);
+    let read = |file: std::fs::DirEntry| {
+        let name = file.file_name().into_string().expect("a plain name");
+        (name, std::fs::read(file.path()).expect("a seed"))
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// All kinds of requests, with the messages that are seeds of the sessions.
+fn valid() -> Vec<(String, Vec<u8>)> {
+    let switch = agent::switch();
+    let state = ControllerState {
+        role: Some(ControllerRole::Equal),
+        since_seconds: 1,
+        error: Some("it ended".into()),
+        gets_misses: true,
+    };
+    let status = record(Request::Status { switch, controllers: vec![state] });
+    let mut all = vec![
+        ("switches".to_string(), record(Request::Switches)),
+        ("status".to_string(), status.clone()),
+        ("events".to_string(), record(Request::Events { switch })),
+    ];
+    for (name, bytes) in seeds("openflow").into_iter().filter(|(name, _)| !name.starts_with("version1")) {
+        let mut records = status.clone();
+        let mut rest = bytes.as_slice();
+        while let Some(header) = Header::decode(rest) {
+            let (message, after) = rest.split_at(usize::from(header.length));
+            rest = after;
+            let body = ByteBuf::from(&message[HEADER..]);
+            records.extend(match Message::decode(header.message_type, &body) {
+                Ok(Message::MultipartRequest { .. }) => record(Request::Report { switch, body, from: 0 }),
+                _ => record(Request::Perform { switch, message_type: header.message_type, body }),
+            });
+        }
+        records.extend(record(Request::Events { switch }));
+        all.push((name, records));
+    }
+    for request in [
+        MultipartRequest::Description,
+        MultipartRequest::Table,
+        MultipartRequest::PortStats(None),
+        MultipartRequest::GroupDescription,
+        MultipartRequest::Meter(None),
+        MultipartRequest::TableFeatures(Vec::new()),
+        MultipartRequest::PortDescription,
+    ] {
+        let name = format!("report_{}", format!("{request:?}").split('(').next().unwrap_or_default());
+        let message = Message::MultipartRequest { request, more: false };
+        let body = ByteBuf::from(message.encode(0).expect("a short message").split_off(HEADER));
+        all.push((name.to_lowercase(), record(Request::Report { switch, body, from: 0 })));
+    }
+    all
+}
+
+#[test]
+fn a_fabric_survives_any_messages_of_an_agent() {
+    let valid = valid();
+    for (_, records) in &valid {
+        agent::messages(records);
+    }
+    let mut random = Random::new(11);
+    for _ in 0..1500 {
+        let (_, records) = &valid[random.below(valid.len() as u32) as usize];
+        let mut records = records.clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(records.len() as u32) as usize;
+            records[at] = random.next() as u8;
+        }
+        agent::messages(&records);
+    }
+}
+
+/// The seeds of the fuzz target are requests that a fabric understands: `UPDATE_SEEDS=1` writes them.
+#[test]
+fn a_fabric_survives_the_seeds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/agent");
+    if std::env::var_os("UPDATE_SEEDS").is_some() {
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for (name, records) in valid() {
+            std::fs::write(folder.join(name), records).expect("a seed");
+        }
+    }
+    let seeds = seeds("agent");
+    assert!(seeds.len() >= 40, "{} seeds", seeds.len());
+    assert!(
+        seeds == {
+            let mut valid = valid();
+            valid.sort();
+            valid
+        },
+        "UPDATE_SEEDS=1 writes the seeds of this version"
+    );
+    seeds.iter().for_each(|(_, records)| agent::messages(records));
+}
