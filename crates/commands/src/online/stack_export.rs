@@ -364,8 +364,6 @@ mod tests {
             both_ways: switch == "lan",
         };
         let stack = Stack {
-            chains: Vec::new(),
-            services: Vec::new(),
             owner: "alice".parse().expect("an owner"),
             switches: vec![lan, other],
             boxes: vec![full.clone(), small],
