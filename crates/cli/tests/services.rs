@@ -50,7 +50,9 @@ fn a_user_chains_services() {
     for (name, text) in [("source", SOURCE), ("sink", SINK)] {
         let mac = if name == "source" { "lan,mac=02:00:00:00:00:01" } else { "lan,mac=02:00:00:00:00:02" };
         let path = file(&format!("{name}.click"), text);
-        daemon.check(&["create", name, &path, "--sandbox", "process", "--attach", mac], 0, &[]);
+        // More slots than packets are sent at once.
+        let options = ["--sandbox", "process", "--ring", "2048", "--attach", mac];
+        daemon.check(&[&["create", name, &path], &options[..]].concat(), 0, &[]);
     }
     let create = |name: &str, text: &str, more: &[&str]| {
         let path = file(&format!("{name}.click"), text);

@@ -22,7 +22,7 @@ pub(crate) struct Fabrics {
     state: Mutex<FabricTable>,
     /// Stands in for the fabrics in tests of services.
     #[cfg(test)]
-    pub(crate) stand_in: super::steering::StandIn,
+    pub(crate) stand_in: super::stand_in::StandIn,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Fabrics {
             per_owner,
             state: Mutex::default(),
             #[cfg(test)]
-            stand_in: super::steering::StandIn::default(),
+            stand_in: super::stand_in::StandIn::default(),
         }
     }
 

@@ -8,6 +8,8 @@ mod fault;
 mod link;
 mod proxy;
 mod route;
+#[cfg(test)]
+mod stand_in;
 mod steering;
 
 pub(crate) use account::AccountPlaces;

@@ -7,9 +7,9 @@
 //! path. What a request contains is checked by the methods of the operations, which call the functions of this module.
 
 use super::managed_box::ManagedBox;
-use super::stack_services::SteeringStep;
 use super::stacks::{StackPlan, StackStep};
 use super::state::Supervisor;
+use super::steering_step::SteeringStep;
 use crate::caller::{Caller, User};
 use crate::error::{AccessError, OperationError};
 use api::{

@@ -14,6 +14,7 @@ mod fabric_counter;
 mod fabrics;
 mod flows;
 mod handlers;
+mod hop_meter;
 mod image_table;
 mod images;
 mod launcher;
@@ -42,6 +43,7 @@ mod stacks;
 mod state;
 mod status;
 mod steering;
+mod steering_step;
 mod streams;
 mod switches;
 #[cfg(test)]

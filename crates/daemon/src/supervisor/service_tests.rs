@@ -1,13 +1,18 @@
 //! Tests of services and chains with a fabric whose switches a test stands in for.
 
+use super::state::Supervisor;
 use super::test_bed::{TestBed, process, until};
+use crate::caller::{Caller, User};
 use crate::error::OperationError;
+use crate::settings::Settings;
+use crate::thread_fabric::ThreadFabric;
 use api::{
     AddPort, BoxName, CreateBox, CreateChain, CreateService, CreateSwitch, EventKind, ExternalSwitch,
-    Install, Limits, PortDriver, ScaleService, ServiceName, ServiceStatus, Stack, SwitchMode, SwitchName,
-    Time, with_causes,
+    Install, Limits, PortDriver, PortRequest, Quota, Right, ScaleService, ServiceName, ServiceStatus, Stack,
+    SwitchMode, SwitchName, Time, with_causes,
 };
 use protocol::fabric::SteeringDefinition;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn lan() -> SwitchName {
@@ -471,4 +476,100 @@ fn another_fabric_gets_the_services() {
     bed.replace_fabric(&"ids-1".parse().unwrap());
     until("the fabric has everything", || bed.has_whole_fabric());
     assert_eq!(ordered(&bed), ["ids: ids-1 (ids-2); web = ids > wan"]);
+}
+
+/// The next daemon has the services as they were, also those that are drained.
+#[test]
+fn services_survive_the_daemon() {
+    let folder = std::env::temp_dir().join(format!("clickbox-services-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let fabric = ThreadFabric::new(image::PROBE, 1);
+    let settings = Settings { store: Some(folder.join("store")), ..Settings::new(fabric, "probe") };
+    let ids: ServiceName = "ids".parse().unwrap();
+    let before = {
+        let first = Supervisor::start(&settings).unwrap();
+        first.0.fabrics.stand_in.begin();
+        let port = AddPort {
+            name: "wan".parse().unwrap(),
+            driver: PortDriver::Null {},
+            addresses: Vec::new(),
+            default: false,
+            limits: Limits::default(),
+        };
+        let mode = SwitchMode::Steering;
+        first.create_switch(CreateSwitch { mode, ports: vec![port], ..CreateSwitch::new(lan()) }).unwrap();
+        first.create_service(service("ids", 2)).unwrap();
+        first.create_chain(chain("web", &["ids"])).unwrap();
+        first.scale_service(&ids, ScaleService { replicas: 1, drain_seconds: 600 }).unwrap();
+        let stored = first.stored_service(&ids).unwrap();
+        first.end();
+        stored
+    };
+    let second = loop {
+        // The last thread of the first daemon may still be ending.
+        match Supervisor::start(&settings) {
+            Ok(supervisor) => break supervisor,
+            Err(error) => assert!(error.to_string().contains("another daemon"), "{error}"),
+        }
+    };
+    assert_eq!(second.stored_service(&ids).unwrap(), before);
+    assert_eq!(second.chains().unwrap().len(), 1);
+    let managed = second.0.managed_box(&"ids-1".parse().unwrap()).unwrap();
+    assert_eq!(managed.destinations(), ["port:wan".parse().unwrap()]);
+    // The instance that is drained goes when its time is over.
+    second.look_at_services(Time::from(Time::now().system() + Duration::from_secs(601)));
+    let status = second.show_service(&ids).unwrap();
+    assert_eq!(instances(&status), ["ids-1"]);
+    drop(second);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A user has services at switches of the own owner only, within the quota of boxes.
+#[test]
+fn users_have_services_of_their_own() {
+    let bed = bed();
+    let user = |owner: &str| {
+        bed.for_caller(Caller::User(Arc::new(User {
+            name: "somebody".parse().unwrap(),
+            owner: owner.parse().unwrap(),
+            rights: Right::OF_TOKENS.into_iter().collect(),
+            quota: Quota { boxes: Some(3), ..Quota::default() },
+        })))
+    };
+    let (alice, bob) = (user("alice"), user("bob"));
+    let theirs: SwitchName = "theirs".parse().unwrap();
+    alice
+        .create_switch(CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(theirs.clone()) })
+        .unwrap();
+    let wanted = |name, replicas| CreateService {
+        switch: theirs.clone(),
+        may_send_to: Default::default(),
+        ..service(name, replicas)
+    };
+    assert_eq!(refused(alice.create_service(service("ids", 1))), "there is no switch lan");
+    assert_eq!(refused(bob.create_service(wanted("ids", 1))), "there is no switch theirs");
+    let mut spoofing = wanted("ids", 1);
+    spoofing.instance.ports = vec![PortRequest::default(); 3];
+    spoofing.instance.ports[2].limits.transparent = true;
+    assert!(refused(alice.create_service(spoofing)).contains("only administrators"));
+    assert!(refused(alice.create_service(wanted("ids", 4))).contains("the quota for boxes is 3"));
+    let status = alice.create_service(wanted("ids", 2)).unwrap();
+    assert_eq!(status.owner.as_str(), "alice");
+    let ids = status.name;
+    let four = ScaleService { replicas: 4, drain_seconds: 30 };
+    assert!(refused(alice.scale_service(&ids, four)).contains("the quota for boxes is 3"));
+    assert_eq!(boxes(&bed), ["ids-1", "ids-2"]);
+    let missing = "there is no service ids";
+    assert_eq!(refused(bob.authorize(Right::Read, &[(&ids).into()])), missing);
+    assert_eq!(refused(bob.scale_service(&ids, four)), missing);
+    assert_eq!(refused(bob.remove_service(&ids)), missing);
+    assert_eq!(refused(bob.create_service(wanted("ids", 1))), "there is no switch theirs");
+    assert!(bob.services().unwrap().is_empty() && alice.services().unwrap().len() == 1);
+    let web =
+        CreateChain { switch: theirs.clone(), to: "ids-1.0".parse().unwrap(), ..chain("web", &["ids"]) };
+    assert_eq!(refused(bob.create_chain(web.clone())), "there is no switch theirs");
+    alice.create_chain(web).unwrap();
+    assert!(bob.chains().unwrap().is_empty() && alice.chains().unwrap().len() == 1);
+    alice.remove_service(&ids).unwrap();
 }

@@ -191,10 +191,15 @@ impl Supervisor {
     /// The definition of an instance with the text and the files that the instances have.
     pub(super) fn instance_with_texts(&self, stored: &StoredService) -> Result<CreateBox, OperationError> {
         let mut instance = stored.definition.instance.clone();
-        if let Some(first) = stored.instances.first() {
-            (instance.configuration, instance.files) = self.main_of(&first.name)?;
+        // The store may have set some aside.
+        if let Some(there) = self.boxes_of_service(stored).first() {
+            (instance.configuration, instance.files) = self.main_of(&there.name)?;
+            return Ok(instance);
         }
-        Ok(instance)
+        match stored.instances.first() {
+            Some(first) => Err(OperationError::NoBox(first.name.clone())),
+            None => Ok(instance),
+        }
     }
 
     /// The claims of an operation that changes a service and its instances.

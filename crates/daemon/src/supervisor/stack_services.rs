@@ -7,45 +7,19 @@ use super::operation::Operation;
 use super::services::{completed, users_of_service, without_texts};
 use super::stacks::{StackPlan, StackStep};
 use super::state::Supervisor;
+use super::steering_step::{SteeringPlan, SteeringStep};
 use crate::error::OperationError;
 use crate::service_error::ServiceError;
-use crate::store::{StoreChange, StoredChain, StoredService, StoredSteering, StoredSwitch};
+use crate::store::{StoreChange, StoredChain, StoredService, StoredSwitch};
 use api::{
-    ChainName, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ScaleService,
-    ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
+    ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ScaleService, ServiceName, Stack,
+    StackName, Subject, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::FabricError;
 use std::collections::BTreeSet;
 
 /// Seconds for which a stack drains the instances that are too many.
 const DRAIN_SECONDS: u32 = 30;
-
-/// A step of applying a stack that concerns services or chains.
-#[derive(Debug)]
-pub(super) enum SteeringStep {
-    /// Adds services without instances, all at once, because they may send to each other.
-    Declare(Vec<CreateService>),
-    /// Removes the instances of a service, and makes those of another definition. Chains keep it meanwhile.
-    Remake(Box<CreateService>),
-    /// Changes settings of instances that may be running.
-    Alter(Box<CreateService>),
-    Reload(ServiceName, Box<Install>),
-    Scale(ServiceName, u16),
-    /// Removes services, all at once, because they may send to each other.
-    RemoveServices(Vec<ServiceName>),
-    MakeChain(CreateChain),
-    SetChain(CreateChain),
-    RemoveChain(SwitchName, ChainName),
-    /// Gives a switch the services and chains of the one that it replaces.
-    Keep(SwitchName, StoredSteering),
-}
-
-/// The steps for the services and chains of a stack, in parts between which flows are changed.
-#[derive(Debug, Default)]
-pub(super) struct SteeringPlan {
-    pub(super) first: Vec<SteeringStep>,
-    pub(super) last: Vec<SteeringStep>,
-}
 
 /// A switch of a service in a stack: its owner and its mode.
 fn switch_of(

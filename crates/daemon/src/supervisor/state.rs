@@ -2,13 +2,13 @@
 
 use super::claims::Claims;
 use super::fabric_counter::Counter;
+use super::hop_meter::HopMeter;
 use super::image_table::ImageTable;
 use super::link_table::Links;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
 use super::rebuilds::Rebuilds;
-use super::steering::HopMeter;
 use crate::audit::{Audit, AuditError};
 use crate::caller::Caller;
 use crate::error::OperationError;
