@@ -54,6 +54,17 @@ pub enum BoxState {
     Stopped = 2,
 }
 
+impl PublishedAccount {
+    /// Whether no more packets ended than came into being. A box whose memory was damaged breaks this.
+    pub fn is_plausible(&self) -> bool {
+        let PacketFates { received, made, copied, delivered, discarded, consumed, merged } = self.fates;
+        let sum = |counts: &[u64]| counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        let lost = self.lost.iter().fold(self.unlisted, |sum, (_, packets)| sum.saturating_add(*packets));
+        let begun = sum(&[received, made, copied]);
+        begun < u64::MAX && sum(&[delivered, discarded, consumed, merged, lost]) <= begun
+    }
+}
+
 /// The status page, at the start of its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusPage<M>(pub M);
@@ -259,5 +270,44 @@ impl<M: SharedMemory> StatusPage<M> {
     pub fn ring(&self) {
         self.0.store_u32(WAKE, self.doorbell().wrapping_add(1), Release);
         self.0.fence();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Mapped;
+    use alloc::vec;
+    use core::ptr::NonNull;
+
+    #[test]
+    fn the_account_before_stays_until_the_next_one_is_complete() {
+        let mut memory = vec![0u64; 512];
+        let start = NonNull::new(memory.as_mut_ptr().cast()).unwrap();
+        // SAFETY: the memory lives until the end of the test and is used through this only.
+        let page = StatusPage(unsafe { Mapped::new(start, 4096) });
+        assert_eq!(page.published_account(), None);
+        for turn in 1..5u64 {
+            let account = PublishedAccount {
+                fates: PacketFates { received: 10 * turn, discarded: turn, ..PacketFates::default() },
+                received: 10 * turn,
+                sent: turn,
+                lost: vec![(0, turn), (MAX_PUBLISHED_REASONS as u16 - 1, 2 * turn)],
+                unlisted: 3 * turn,
+            };
+            page.publish_account(&account);
+            assert_eq!(page.published_account().as_ref(), Some(&account));
+            assert!(account.is_plausible());
+            let mut damaged = account.clone();
+            damaged.fates.merged = 10 * turn;
+            assert!(!damaged.is_plausible());
+            // One that is broken off.
+            let other = ACCOUNT_SLOTS[usize::from(page.0.load_u32(ACCOUNT, Relaxed) == 1)];
+            page.0.store_u64(other, u64::MAX, Relaxed);
+            assert_eq!(page.published_account(), Some(account));
+        }
+        // A reason without a place is left out.
+        page.publish_account(&PublishedAccount { lost: vec![(u16::MAX, 7)], ..PublishedAccount::default() });
+        assert!(page.published_account().is_some());
     }
 }

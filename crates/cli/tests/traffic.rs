@@ -150,6 +150,24 @@ impl TestNetwork {
         Some(TestNetwork { sides, daemon })
     }
 
+    /// What the test has sent and received, and what the kernel has counted at both sides.
+    fn books(&self, directions: &[Direction; 2]) -> String {
+        let mut text = String::new();
+        for (from, direction) in directions.iter().enumerate() {
+            let all = |counts: &[AtomicU64]| {
+                counts.iter().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<_>>()
+            };
+            let (sent, received) = (all(&direction.sent), all(&direction.received));
+            text += &format!("from side {from}: sent {sent:?}, received {received:?}\n");
+        }
+        for (side, network) in self.sides.iter().enumerate() {
+            let files = ["dev", "snmp", "udp"].map(|name| format!("/proc/thread-self/net/{name}"));
+            let read = || files.map(|file| std::fs::read_to_string(file).unwrap_or_default()).concat();
+            text += &format!("side {side}:\n{}", network.inside(read));
+        }
+        text
+    }
+
     /// Waits until all boxes run.
     fn until_all_run(&self) {
         let begin = Instant::now();
@@ -406,6 +424,7 @@ fn run(
         for sender in senders {
             sender.join().unwrap_or_else(|panic| {
                 eprintln!("{}", network.daemon.json(&["account"]));
+                eprintln!("{}", network.books(directions));
                 std::panic::resume_unwind(panic)
             });
         }

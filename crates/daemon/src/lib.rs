@@ -63,5 +63,6 @@ pub use store::StoreError;
 pub use supervisor::{StartError, Supervisor};
 pub use symbols::SymbolFile;
 pub use upgrade::{
-    Handover, HandoverError, HelperFailure, ProgramDescription, UpgradeError, UpgradeHelper, serve_upgrades,
+    Handover, HandoverError, HelperFailure, ProgramDescription, ServeStarts, UpgradeError, UpgradeHelper,
+    serve_upgrades,
 };

@@ -146,8 +146,8 @@ pub struct AccountRow {
     pub place: AccountPlace,
     /// Whether the box itself reports a number of this row. A hostile box can report anything.
     pub own_word: bool,
-    /// Whether `lost` is an estimate: of a box that has ended, losses for reasons that a user's function declared are those of its
-    /// last report.
+    /// Whether there are estimates: of a box that has ended, losses for reasons that a user's function declared are those of its
+    /// last report. All numbers are, if the box published nonsense in the end.
     #[serde(default)]
     pub estimated: bool,
     /// Packets that came in. Absent if the box did not report it.

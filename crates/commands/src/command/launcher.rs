@@ -8,8 +8,10 @@ use std::process::{Command, ExitCode};
 
 use api::client;
 use clap::Args;
+use daemon::serve_upgrades;
 use launcher::{Event, RunError, Settings};
-use protocol::launcher::{LauncherError, serve_starts};
+use protocol::Channel;
+use protocol::launcher::{LauncherError, serve_starts, serve_starts_at};
 use rustix::process::{getpid, setsid};
 use sd_notify::NotifyState;
 use serde::Serialize;
@@ -47,6 +49,10 @@ pub(crate) struct Arguments {
     /// which may not start programs itself.
     #[arg(long, hide = true, requires = "socket")]
     on_request: bool,
+    /// Also start the successor of the daemon that started this process. The requests on standard input are then those of
+    /// upgrades, and bring the channel of the others.
+    #[arg(long, hide = true, requires = "on_request")]
+    upgrades: bool,
     /// Number of threads that run virtual machines in each fabric [default: one per CPU, except for one CPU, which runs
     /// the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -99,19 +105,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts launchers for a daemon.
+/// Starts launchers for a daemon, and also its successor.
 fn start_on_request(arguments: &Arguments) -> Result<ExitCode, CommandError> {
-    // Ctrl-C in the daemon's terminal is not for this process. It fails only if it leads a process group already.
-    let _ = setsid();
     let program = std::env::current_exe().map_err(|error| CommandError::Launcher(RunError::System(error)))?;
-    let command = || {
+    let (workers, fabric_user, socket) = (arguments.workers, arguments.fabric_user, arguments.socket.clone());
+    let certificates: Vec<_> = arguments.certificates.arguments().collect();
+    let command = move || {
         let mut command = Command::new(&program);
-        command.args(["launcher", "--detached"]).arg(format!("--workers={}", arguments.workers));
-        command.arg(format!("--fabric-user={}", arguments.fabric_user));
-        command.args(arguments.certificates.arguments());
-        command.arg("--socket").args(&arguments.socket);
+        command.args(["launcher", "--detached"]).arg(format!("--workers={workers}"));
+        command.arg(format!("--fabric-user={fabric_user}"));
+        command.args(certificates.clone());
+        command.arg("--socket").args(&socket);
         command
     };
+    if arguments.upgrades {
+        // The successor stays in the session of the terminal, whose Ctrl-C ends it.
+        let serve = move |channel: &Channel| {
+            // A daemon that has ended needs no launcher.
+            let _ = serve_starts_at(channel, &command);
+        };
+        serve_upgrades(Some(Box::new(serve))).map_err(CommandError::Helper)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Ctrl-C in the daemon's terminal is not for this process. It fails only if it leads a process group already.
+    let _ = setsid();
     serve_starts(command).map_err(|error| CommandError::Starter(LauncherError::Channel(error)))?;
     Ok(ExitCode::SUCCESS)
 }

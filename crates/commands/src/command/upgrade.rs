@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.helper {
-        serve_upgrades().map_err(CommandError::Helper)?;
+        serve_upgrades(None).map_err(CommandError::Helper)?;
         return Ok(ExitCode::SUCCESS);
     }
     let program = arguments.program.as_ref().map(|path| {

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,10 +19,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request waits for a launcher that somebody else starts again, and the pause between two attempts.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(3);
 const RESTART_PAUSE: Duration = Duration::from_millis(10);
-
-/// Variables by which a service manager talks to the process that it started.
-const SERVICE_VARIABLES: [&str; 5] =
-    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"];
 
 /// Gets a daemon its fabrics and the devices of its ports.
 pub trait Connector: fmt::Debug + Send + Sync {
@@ -127,18 +122,9 @@ struct LauncherState {
 }
 
 impl LauncherConnector {
-    /// The launcher at `path`. If none listens there, one is started by a process that is started now with `command`, which
-    /// calls [`serve_starts`](launcher::serve_starts).
-    pub fn new(path: PathBuf, command: Option<Command>) -> Result<Self, LauncherError> {
-        let start = |mut command: Command| {
-            // They are for this process only.
-            for name in SERVICE_VARIABLES {
-                command.env_remove(name);
-            }
-            Starter::spawn(command)
-        };
-        let starter = command.map(start).transpose()?;
-        Ok(Self { path, starter, shares: BTreeMap::new(), state: Mutex::default() })
+    /// The launcher at `path`. If none listens there, the starter starts one.
+    pub fn new(path: PathBuf, starter: Option<Starter>) -> Self {
+        Self { path, starter, shares: BTreeMap::new(), state: Mutex::default() }
     }
 
     /// The same, with shares of the processors for the fabrics of these owners.

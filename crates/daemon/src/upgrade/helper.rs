@@ -3,10 +3,11 @@
 use super::description::ProgramDescription;
 use super::error::UpgradeError;
 use super::messages::{HandoverMessage, MAX_MESSAGE, Part, Reply, Request};
+use protocol::launcher::Starter;
 use protocol::{Channel, ChannelError, Received};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -31,6 +32,14 @@ impl UpgradeHelper {
         let program = PathBuf::from(command.get_program());
         let process = command.stdin(Stdio::from(OwnedFd::from(far))).spawn()?;
         Ok(Self { channel: Mutex::new(near), process: Mutex::new(process), program, arguments })
+    }
+
+    /// Has the process start launchers, too.
+    pub fn starter(&self) -> io::Result<Starter> {
+        let (starter, theirs) = Starter::elsewhere(self.program.clone())?;
+        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        channel.send(&Request::ServeStarts, &[theirs.as_fd()]).map_err(io::Error::other)?;
+        Ok(starter)
     }
 
     /// The path under which this daemon's program was started.

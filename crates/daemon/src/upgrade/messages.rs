@@ -12,6 +12,8 @@ pub(super) const MAX_MESSAGE: usize = 4 << 20;
 /// What a daemon asks of its helper. The helper runs the same program, so these messages may change freely.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
+    /// Start launchers for the requests that come from the descriptor. There is no reply.
+    ServeStarts,
     /// Have this program describe itself.
     Describe(PathBuf),
     /// Start this program with these arguments. The descriptors are for the handover.

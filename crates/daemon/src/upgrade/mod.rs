@@ -1,7 +1,7 @@
 //! Replaces a daemon by another program, while boxes and traffic go on.
 //!
-//! A daemon that may be replaced starts a **helper** first, a process that keeps the rights to start programs. When a
-//! client asks for the upgrade:
+//! A daemon that may be replaced starts a **helper** first, a process that keeps the rights to start programs. It also starts
+//! launchers, if the daemon is to. When a client asks for the upgrade:
 //!
 //! 1. The helper has the new program describe itself; the daemon checks that it can take over.
 //! 2. The daemon answers, closes its store, and gives its listening sockets to the helper. Clients that connect now wait
@@ -22,4 +22,4 @@ pub use handover::{Handover, HandoverError};
 pub(crate) use handover::{Origin, Part};
 pub use helper::UpgradeHelper;
 pub use messages::HelperFailure;
-pub use serve::serve_upgrades;
+pub use serve::{ServeStarts, serve_upgrades};

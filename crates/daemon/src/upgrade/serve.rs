@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The arguments with which a program describes itself. They are the same in all versions.
@@ -29,11 +30,24 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Variables that belong to one process, and not to its successor.
 const OWN_VARIABLES: [&str; 3] = ["LISTEN_FDS", "LISTEN_PID", "WATCHDOG_PID"];
 
-/// Serves a daemon, whose channel is standard input, until it ends or has a successor.
-pub fn serve_upgrades() -> io::Result<()> {
+/// Starts launchers for the requests of a channel.
+pub type ServeStarts = Box<dyn Fn(&Channel) + Send + Sync>;
+
+/// Serves a daemon, whose channel is standard input, until it ends or has a successor. If the daemon asks for it, `serve_starts`
+/// runs in a thread, with a channel for the requests for launchers.
+pub fn serve_upgrades(serve_starts: Option<ServeStarts>) -> io::Result<()> {
+    let serve_starts = serve_starts.map(Arc::new);
     let daemon = Channel::from(io::stdin().as_fd().try_clone_to_owned()?);
     while let Ok(Some(Received { message, descriptors })) = daemon.receive::<Request>(MAX_MESSAGE) {
         let reply = match message {
+            Request::ServeStarts => {
+                if let (Some(serve), Some(descriptor)) =
+                    (serve_starts.clone(), descriptors.into_iter().next())
+                {
+                    std::thread::spawn(move || serve(&Channel::from(descriptor)));
+                }
+                continue;
+            }
             Request::Describe(program) => describe(&program).map(Reply::Described),
             Request::Start { program, arguments, handover } => {
                 start(&program, &arguments, &handover, &descriptors).map(|pid| Reply::Started { pid })

@@ -279,6 +279,11 @@ impl Inner {
 
     /// Updates what became of the packets in the current instance, which has ended, up to its last turn.
     pub(crate) fn complete_account(&mut self, last: &PublishedAccount) {
+        if !last.is_plausible() {
+            // What it last reported stays.
+            self.is_estimated = true;
+            return;
+        }
         self.present_account.fates = last.fates;
         self.present_ports = [last.received, last.sent];
         // The page has no names of users' reasons: those of the last report stay.

@@ -15,4 +15,4 @@ pub use messages::{
     FabricState, MAX_REPLY, MAX_REQUEST, PortDevice, Reply, Request, Share, ToFabric, VERSION,
 };
 pub use refusal::{Refusal, Shortfall, Step};
-pub use start::{Starter, serve_starts, start};
+pub use start::{Starter, serve_starts, serve_starts_at, start};

@@ -23,6 +23,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long a starter waits for a launcher that neither listens nor ends.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Variables by which a service manager talks to the process that it started.
+const SERVICE_VARIABLES: [&str; 5] =
+    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"];
+
 /// Maximum number of bytes of a request and of a reply.
 const MAX_MESSAGE: usize = 64;
 
@@ -51,6 +55,12 @@ impl Starter {
         Ok(Self { program, channel: Mutex::new(channel) })
     }
 
+    /// One in a process that has other duties, too: it serves the other end of the channel with [`serve_starts_at`].
+    pub fn elsewhere(program: PathBuf) -> io::Result<(Self, OwnedFd)> {
+        let (channel, theirs) = Channel::pair()?;
+        Ok((Self { program, channel: Mutex::new(channel) }, theirs.into()))
+    }
+
     /// Starts a launcher. It returns when the launcher listens, or has ended because it cannot.
     fn start(&self, timeout: Duration) -> Result<(), LauncherError> {
         let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,8 +83,12 @@ impl Starter {
 ///
 /// The command must run the launcher in a session of its own, so that Ctrl-C in a terminal does not reach it:
 /// `clickbox launcher --detached --socket PATH`. Its standard input is a pipe, which the launcher closes when it listens.
-pub fn serve_starts(mut command: impl FnMut() -> Command) -> Result<(), ChannelError> {
-    let channel = Channel::from(io::stdin().as_fd().try_clone_to_owned()?);
+pub fn serve_starts(command: impl FnMut() -> Command) -> Result<(), ChannelError> {
+    serve_starts_at(&Channel::from(io::stdin().as_fd().try_clone_to_owned()?), command)
+}
+
+/// As [`serve_starts`], for the requests of a channel.
+pub fn serve_starts_at(channel: &Channel, mut command: impl FnMut() -> Command) -> Result<(), ChannelError> {
     while channel.receive::<StartLauncher>(MAX_MESSAGE)?.is_some() {
         let started: Started =
             run(command()).map_err(|error| error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()));
@@ -85,6 +99,10 @@ pub fn serve_starts(mut command: impl FnMut() -> Command) -> Result<(), ChannelE
 
 /// Runs a launcher. It returns when the launcher listens or has ended.
 fn run(mut command: Command) -> io::Result<()> {
+    // They are for the daemon only.
+    for name in SERVICE_VARIABLES {
+        command.env_remove(name);
+    }
     let (ready, input) = io::pipe()?;
     let mut child = command.stdin(Stdio::from(input)).stdout(Stdio::null()).spawn()?;
     // The command holds the other end of the pipe.

@@ -13,6 +13,7 @@ use api::{Size, client};
 use clap::{ArgGroup, Args, Subcommand};
 use daemon::{Handover, LauncherConnector, Listeners, Settings, SymbolFile, Tcp, UpgradeHelper};
 use protocol::fabric::CheckLimits;
+use protocol::launcher::Starter;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
@@ -165,8 +166,10 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let listeners = Listeners::open(&socket, arguments.listen, handover).map_err(CommandError::Daemon)?;
     // Boxes that end with the daemon can't outlive its upgrade.
     let upgrades = store.is_some() && !arguments.until_input_ends;
-    let upgrade_helper = upgrades.then(upgrade_helper).transpose()?.map(Arc::new);
-    let connector = connector(arguments, &socket, store.as_deref())?;
+    let launcher =
+        arguments.launcher.clone().unwrap_or_else(|| launcher_socket(store.as_deref().unwrap_or(&socket)));
+    let upgrade_helper = upgrades.then(|| upgrade_helper(arguments, &launcher)).transpose()?.map(Arc::new);
+    let connector = connector(arguments, launcher, upgrade_helper.as_deref())?;
     let settings = Settings {
         store: store.clone(),
         symbols: symbols(),
@@ -202,34 +205,49 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The process that starts this daemon's successor, with the same arguments.
-fn upgrade_helper() -> Result<UpgradeHelper, CommandError> {
-    let program = std::env::current_exe().map_err(CommandError::OwnProgram)?;
-    let own = std::env::args_os().skip(1).filter(|argument| argument != TAKE_OVER);
-    let arguments = own.chain([TAKE_OVER.into()]).collect();
-    let mut command = Command::new(program);
-    command.args(["upgrade", "--helper"]);
-    UpgradeHelper::spawn(command, arguments).map_err(CommandError::Helper)
+/// A process that starts launchers on request.
+fn starting(arguments: &Arguments, launcher: &Path) -> Result<Command, CommandError> {
+    let mut command = Command::new(std::env::current_exe().map_err(CommandError::OwnProgram)?);
+    command.args(["launcher", "--on-request", "--detached", "--socket"]).arg(launcher);
+    command.arg(format!("--workers={}", arguments.workers)).args(arguments.certificates.arguments());
+    Ok(command)
 }
 
-/// The launcher that the daemon uses, which it starts if none listens.
+/// The process that starts this daemon's successor, with the same arguments, and launchers, unless somebody else does.
+fn upgrade_helper(arguments: &Arguments, launcher: &Path) -> Result<UpgradeHelper, CommandError> {
+    let own = std::env::args_os().skip(1).filter(|argument| argument != TAKE_OVER);
+    let successor = own.chain([TAKE_OVER.into()]).collect();
+    let command = match arguments.expect_launcher {
+        true => {
+            let mut command = Command::new(std::env::current_exe().map_err(CommandError::OwnProgram)?);
+            command.args(["upgrade", "--helper"]);
+            command
+        }
+        false => {
+            let mut command = starting(arguments, launcher)?;
+            command.arg("--upgrades");
+            command
+        }
+    };
+    UpgradeHelper::spawn(command, successor).map_err(CommandError::Helper)
+}
+
+/// The launcher that the daemon uses, which it has started if none listens: by the helper for upgrades, if there is one.
 fn connector(
     arguments: &Arguments,
-    socket: &Path,
-    store: Option<&Path>,
+    launcher: PathBuf,
+    helper: Option<&UpgradeHelper>,
 ) -> Result<LauncherConnector, CommandError> {
-    let path = arguments.launcher.clone().unwrap_or_else(|| launcher_socket(store.unwrap_or(socket)));
-    if arguments.expect_launcher {
-        return LauncherConnector::new(path, None).map_err(CommandError::Starter);
+    if !arguments.expect_launcher {
+        arguments.certificates.load().map_err(CommandError::Certificates)?;
     }
-    arguments.certificates.load().map_err(CommandError::Certificates)?;
-    let program = std::env::current_exe().map_err(CommandError::OwnProgram)?;
-    let mut command = Command::new(program);
-    command.args(["launcher", "--on-request", "--detached", "--socket"]).arg(&path);
-    command.arg(format!("--workers={}", arguments.workers)).args(arguments.certificates.arguments());
+    let starter = match helper {
+        _ if arguments.expect_launcher => None,
+        Some(helper) => Some(helper.starter().map_err(CommandError::Helper)?),
+        None => Some(Starter::spawn(starting(arguments, &launcher)?).map_err(CommandError::Starter)?),
+    };
     let shares = arguments.fabric_shares.iter().map(|of| (of.owner.clone(), of.share.clone())).collect();
-    let connector = LauncherConnector::new(path, Some(command)).map_err(CommandError::Starter)?;
-    Ok(connector.with_shares(shares))
+    Ok(LauncherConnector::new(launcher, starter).with_shares(shares))
 }
 
 fn sentence(ready: &Ready) -> String {
