@@ -225,9 +225,15 @@ impl Fabric {
         }
     }
 
+    /// Kills it, and does not wait.
+    pub(crate) fn kill(&self) {
+        // It fails only if the fabric has ended.
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
     /// Kills it and waits until it has ended.
     pub(crate) fn kill_now(&mut self) -> Option<Ended> {
-        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        self.kill();
         match &mut self.process {
             Process::Child(process) => process.wait().ok().map(Some),
             Process::Adopted => has_ended(&self.pidfd, None).then_some(None),

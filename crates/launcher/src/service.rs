@@ -39,6 +39,8 @@ pub(crate) struct Service {
     pub(crate) clients: BTreeMap<u64, Client>,
     last_client: u64,
     pub(crate) fabrics: Vec<Fabric>,
+    /// Those that have closed their end of the channel, and are not reaped yet.
+    pub(crate) leaving: Vec<Fabric>,
     /// Follows the fabric with its number.
     spare: Option<Spare>,
     /// The fabric that gets a spare, and when.
@@ -60,6 +62,7 @@ impl Service {
             clients: BTreeMap::new(),
             last_client: 0,
             fabrics: Vec::new(),
+            leaving: Vec::new(),
             spare: None,
             spare_at: None,
             devices: Devices::default(),
@@ -206,10 +209,10 @@ impl Service {
                 self.end(now);
                 None
             }
-            Request::StopAll | Request::End if self.fabrics.is_empty() => done(),
+            Request::StopAll | Request::End if self.has_none() => done(),
             Request::StopAll | Request::End => {
                 self.fabrics.iter_mut().for_each(|fabric| fabric.end(now));
-                let pids = self.fabrics.iter().map(|fabric| fabric.state.pid);
+                let pids = self.fabrics.iter().chain(&self.leaving).map(|fabric| fabric.state.pid);
                 self.clients.get_mut(&client)?.waits_for.extend(pids);
                 None
             }
@@ -261,12 +264,7 @@ impl Service {
             }
             match fabric.connect() {
                 Ok(descriptor) => return Ok((fabric.state.clone(), false, descriptor)),
-                // It has closed its end: it is ending, and may not have been reaped yet.
-                Err(shortfall) if shortfall.errno == Errno::PIPE.raw_os_error() => {
-                    if let Some(status) = fabric.kill_now() {
-                        self.ended(place, status, report);
-                    }
-                }
+                Err(shortfall) if shortfall.errno == Errno::PIPE.raw_os_error() => self.leave(place),
                 Err(shortfall) => return Err(Refusal::Failed(shortfall)),
             }
         }
@@ -274,7 +272,7 @@ impl Service {
         if self.is_ending {
             return Err(Refusal::Ending);
         }
-        if self.fabrics.len() >= MAX_FABRICS {
+        if self.fabrics.len() + self.leaving.len() >= MAX_FABRICS {
             return Err(Refusal::TooMany);
         }
         let user = self.user_of(number)?;
@@ -305,6 +303,21 @@ impl Service {
         self.spare_at = share.is_none().then(|| (number, Instant::now() + spare::DELAY));
         report(&Event::Started(state.clone()));
         Ok((state, true, descriptor))
+    }
+
+    /// Lets a fabric go that has closed its end: it has been killed, or is ending. The next one does not wait until its
+    /// process has ended, because the removal of its virtual machines takes the kernel longer than a rebuild.
+    fn leave(&mut self, place: usize) {
+        let mut fabric = self.fabrics.remove(place);
+        fabric.kill();
+        fabric.agent = None;
+        successor::remove(&self.settings.socket, fabric.state.number);
+        self.leaving.push(fabric);
+    }
+
+    /// Whether there are no fabrics.
+    fn has_none(&self) -> bool {
+        self.fabrics.is_empty() && self.leaving.is_empty()
     }
 
     /// The spare for this fabric. One that can't be used is ended.
@@ -356,6 +369,12 @@ impl Service {
                 self.ended(place, status, report);
             }
         }
+        for place in (0..self.leaving.len()).rev() {
+            if let Some(status) = self.leaving[place].reap() {
+                let fabric = self.leaving.remove(place);
+                self.note_end(fabric, status, report);
+            }
+        }
         if self.spare.as_mut().is_some_and(|spare| spare.reap().is_some()) {
             self.end_spare();
         }
@@ -363,17 +382,22 @@ impl Service {
 
     fn ended(&mut self, place: usize, status: Ended, report: &mut dyn FnMut(&Event)) {
         let fabric = self.fabrics.remove(place);
+        successor::remove(&self.settings.socket, fabric.state.number);
+        let is_expected = fabric.is_ending();
+        self.note_end(fabric, status, report);
+        if is_expected && self.fabrics.is_empty() {
+            self.end_spare();
+        }
+    }
+
+    fn note_end(&mut self, fabric: Fabric, status: Ended, report: &mut dyn FnMut(&Event)) {
         let is_expected = fabric.is_ending();
         let FabricState { number, pid, cgroups, .. } = fabric.state;
-        successor::remove(&self.settings.socket, number);
         self.ended_groups.add(cgroups, Instant::now());
         self.clients.retain(|_, client| {
             let is_last = client.waits_for.remove(&pid) && client.waits_for.is_empty();
             !is_last || client.answer(&Ok(Reply::Done), None)
         });
-        if is_expected && self.fabrics.is_empty() {
-            self.end_spare();
-        }
         report(&Event::Ended { number, pid, status, is_expected });
     }
 
@@ -389,7 +413,7 @@ impl Service {
         self.fabrics.iter_mut().for_each(|fabric| fabric.kill_if_due(now));
         self.start_spare(now);
         self.start_agents(now);
-        if self.fabrics.is_empty() && self.is_ending {
+        if self.has_none() && self.is_ending {
             return self.ended_groups.remove(now);
         }
         self.ended_groups.remove_due(now);
