@@ -67,7 +67,7 @@ fn start_box(client: &Client, at: &str, text: &str) {
         ports: vec![port],
         ..CreateBox::new(name.clone(), "")
     };
-    client.ask(orders::DefineBox { definition, stopped: false }).unwrap();
+    client.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
     let configuration = Configuration {
         name: ConfigurationName::main(),
         version: ConfigurationVersion { installed: Time::now(), swaps: 0 },

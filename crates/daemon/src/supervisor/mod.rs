@@ -26,6 +26,7 @@ mod pending_confirmation;
 mod rate_meter;
 mod rebuilds;
 mod reconcile;
+mod restarts;
 mod save;
 mod sharing;
 #[cfg(test)]

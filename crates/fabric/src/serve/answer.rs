@@ -1,9 +1,9 @@
 //! Carries out one order.
 
 use crate::error::OperationError;
-use crate::lifecycle::{AccountFilter, Fabric};
+use crate::lifecycle::{AccountFilter, Fabric, StartSettings};
 use protocol::codec;
-use protocol::fabric::{Ask, EventPage, FabricError, Order};
+use protocol::fabric::{Ask, BoxStart, Configuration, ConfigurationVersion, EventPage, FabricError, Order};
 use serde_bytes::ByteBuf;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -69,12 +69,31 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let opened = fabric.capture(order.point.clone(), order.snap, order.count);
             done_with(&order, opened.map(|reader| ((), vec![reader])))
         }
-        Order::DefineBox(order) => done(&order, fabric.define_box(order.definition.clone(), order.stopped)),
+        Order::DefineBox(order) => {
+            let defined = fabric.define_box(order.definition.clone(), order.stopped);
+            if order.prepare && defined.is_ok() {
+                fabric.start_preparing(&order.definition.name);
+            }
+            done(&order, defined)
+        }
+        Order::DefineBoxes(mut order) => {
+            let defined = fabric.define_boxes(std::mem::take(&mut order.boxes));
+            let failure =
+                |result: Result<(), OperationError>| result.err().map(|error| FabricError::from(&error));
+            done(&order, Ok(defined.into_iter().map(failure).collect()))
+        }
         Order::ForgetBox(order) => done(&order, fabric.forget_box(&order.name)),
         Order::StartBox(mut order) => {
             let configurations = std::mem::take(&mut order.configurations);
-            let writes = (std::mem::take(&mut order.writes), order.replay);
-            done(&order, fabric.start_box(&order.name, configurations, order.restore, writes))
+            let writes = std::mem::take(&mut order.writes);
+            let how =
+                StartSettings { restore: order.restore, replay: order.replay, ..StartSettings::default() };
+            done(&order, fabric.start_box(&order.name, configurations, writes, how))
+        }
+        Order::StartBoxes(mut order) => {
+            let (boxes, configurations) =
+                (std::mem::take(&mut order.boxes), std::mem::take(&mut order.configurations));
+            done(&order, Ok(start_boxes(fabric, boxes, &configurations)))
         }
         Order::StopBox(order) => done(&order, fabric.stop_box(&order.name, order.graceful)),
         Order::SuspendBox(order) => done(&order, fabric.suspend_box(&order.name)),
@@ -137,6 +156,26 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done(&order, Ok(()))
         }
     }
+}
+
+/// Starts boxes one after the other. Returns for each why it was not started.
+fn start_boxes(
+    fabric: &Fabric,
+    boxes: Vec<BoxStart>,
+    configurations: &[Configuration],
+) -> Vec<Option<FabricError>> {
+    let start = |BoxStart { name, configurations: own, writes, has_equals }: BoxStart| {
+        let find = |(place, version): (u32, ConfigurationVersion)| {
+            let found = usize::try_from(place).ok().and_then(|place| configurations.get(place));
+            found.map(|found| Configuration { version, ..found.clone() })
+        };
+        let Some(own) = own.into_iter().map(find).collect::<Option<Vec<_>>>() else {
+            return Some(FabricError::Protocol(format!("a configuration of box {name} is missing")));
+        };
+        let how = StartSettings { restore: true, has_equals, ..StartSettings::default() };
+        fabric.start_box(&name, own, writes, how).err().map(|error| FabricError::from(&error))
+    };
+    boxes.into_iter().map(start).collect()
 }
 
 /// The outcome of an order; its type ensures that the answer is the order's.

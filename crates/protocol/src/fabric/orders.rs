@@ -1,9 +1,10 @@
 //! The orders, each with the type of its answer.
 
+use super::error::FabricError;
 use super::model::{
-    Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
-    FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot,
-    WritesReply,
+    Asked, BoxRuntime, BoxStart, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts,
+    FileStatus, FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started,
+    TrafficSnapshot, WritesReply,
 };
 use crate::agent::ControllerState;
 use ::model::{
@@ -237,7 +238,16 @@ orders! {
         definition: CreateBox,
         /// Whether it counts as stopped; otherwise as never started.
         stopped: bool,
+        /// It is about to be started: its sandbox can be created meanwhile. An earlier fabric creates it later.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        prepare: bool,
     } -> ();
+
+    /// Defines boxes as by [`DefineBox`], one after the other. The answer has for each box why it was not defined.
+    DefineBoxes {
+        /// The definitions. Each says whether its box counts as stopped.
+        boxes: Vec<(CreateBox, bool)>,
+    } -> Vec<Option<FabricError>>;
 
     /// Kills a box if it runs, and forgets it.
     ForgetBox {
@@ -260,6 +270,14 @@ orders! {
         #[serde(default)]
         replay: bool,
     } -> Started;
+
+    /// Starts boxes as by [`StartBox`] with `restore`, one after the other. The answer has for each box why it was not started.
+    StartBoxes {
+        /// The configurations of all boxes. Equal ones are sent once.
+        configurations: Vec<Configuration>,
+        /// The boxes.
+        boxes: Vec<BoxStart>,
+    } -> Vec<Option<FabricError>>;
 
     /// Ends a box: gracefully, or at once.
     StopBox {

@@ -7,10 +7,10 @@ use model::{
     Value,
 };
 use protocol::fabric::{
-    Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
-    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
-    FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage,
-    RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply, orders,
+    Ask, Asked, BoxInventory, BoxRuntime, BoxStart, BoxStats, CheckLimits, CheckOutcome, Configuration,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricError, FabricFacts, FieldMatch,
+    FileStatus, FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
+    ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -231,13 +231,20 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             received: 2, waiting: 1
         }];
         Capture { point: "fw:0".parse().expect("a point"), snap: Some(64), count: None } => ();
-        DefineBox { definition: definition(), stopped: true } => ();
+        DefineBox { definition: definition(), stopped: true, prepare: false } => ();
+        DefineBoxes { boxes: vec![(definition(), true)] } => vec![None, Some(FabricError::NoSwitch(switch()))];
         ForgetBox { name: name() } => ();
         StartBox {
             name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false
         } => Started {
             boot: Duration::from_millis(1), configurations: vec![state()]
         };
+        StartBoxes {
+            configurations: vec![configuration()],
+            boxes: vec![BoxStart {
+                name: name(), configurations: vec![(0, configuration().version)], writes: Vec::new(), has_equals: true
+            }]
+        } => vec![None, Some(FabricError::Ending)];
         StopBox { name: name(), graceful: true } => ();
         SuspendBox { name: name() } => ();
         ResumeBox { name: name() } => ();
