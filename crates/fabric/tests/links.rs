@@ -75,7 +75,9 @@ fn start_box(client: &Client, at: &str, text: &str) {
         files: Vec::new(),
     };
     let (configurations, writes) = (vec![configuration], Vec::new());
-    client.ask(orders::StartBox { name, configurations, restore: false, writes, replay: false }).unwrap();
+    let order =
+        orders::StartBox { name, configurations, restore: false, writes, replay: false, has_equals: false };
+    client.ask(order).unwrap();
 }
 
 fn port(client: &Client, at: &str, name: &str) -> PortStats {

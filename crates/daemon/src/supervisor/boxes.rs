@@ -261,7 +261,7 @@ impl Supervisor {
                 .switches()
                 .extend(joined.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
         }
-        self.start_wanted(&managed, None, true);
+        self.start_wanted(&managed, None, Boot { restore: true, replay: true, has_equals: false });
     }
 
     /// The switches whose definition has a port of a box.

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 /// How many orders are given at the same time. With more, the fabric's threads that wait for boxes take the time of those
 /// that start them.
-pub(super) const THREADS: usize = 6;
+const THREADS: usize = 6;
 
 /// Calls `f` for all items, several at a time: a box that starts or stops waits most of the time.
 pub(super) fn in_parallel<T: Send>(

@@ -100,7 +100,7 @@ impl Supervisor {
     pub(super) fn reconcile(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         let _rebuilding = link.rebuilding();
         let boxes = self.reconcile_definitions(link)?;
-        self.start_all(link, boxes);
+        self.start_all(boxes);
         Ok(())
     }
 
@@ -383,9 +383,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts a box that is to run, or stops one that is not, unless it was removed meanwhile. `replay`: the recorded writes
-    /// to its handlers are executed again, whatever its definition says.
-    pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>, replay: bool) {
+    /// Starts a box that is to run, or stops one that is not, unless it was removed meanwhile.
+    pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>, how: Boot) {
         let wanted = managed.inner().running;
         let result = match (wanted, phase) {
             (true, None | Some(Phase::Created)) => {
@@ -396,7 +395,7 @@ impl Supervisor {
                 };
                 if is_wanted {
                     // The fabric records a failure.
-                    let _ = self.boot(managed, Boot { restore: true, replay });
+                    let _ = self.boot(managed, how);
                     // A request to stop it may have come to the fabric before the order to start it.
                     if !managed.inner().running {
                         self.bring_down(&managed.name, true);

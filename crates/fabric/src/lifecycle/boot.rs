@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// How a box is started.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct StartSettings {
     /// If the start fails, the box's restart policy decides whether it is tried again.
     pub(crate) restore: bool,

@@ -3,7 +3,7 @@
 use crate::error::OperationError;
 use crate::lifecycle::{AccountFilter, Fabric, StartSettings};
 use protocol::codec;
-use protocol::fabric::{Ask, BoxStart, Configuration, ConfigurationVersion, EventPage, FabricError, Order};
+use protocol::fabric::{Ask, EventPage, FabricError, Order};
 use serde_bytes::ByteBuf;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -87,13 +87,8 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             let configurations = std::mem::take(&mut order.configurations);
             let writes = std::mem::take(&mut order.writes);
             let how =
-                StartSettings { restore: order.restore, replay: order.replay, ..StartSettings::default() };
+                StartSettings { restore: order.restore, replay: order.replay, has_equals: order.has_equals };
             done(&order, fabric.start_box(&order.name, configurations, writes, how))
-        }
-        Order::StartBoxes(mut order) => {
-            let (boxes, configurations) =
-                (std::mem::take(&mut order.boxes), std::mem::take(&mut order.configurations));
-            done(&order, Ok(start_boxes(fabric, boxes, &configurations)))
         }
         Order::StopBox(order) => done(&order, fabric.stop_box(&order.name, order.graceful)),
         Order::SuspendBox(order) => done(&order, fabric.suspend_box(&order.name)),
@@ -156,26 +151,6 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             done(&order, Ok(()))
         }
     }
-}
-
-/// Starts boxes one after the other. Returns for each why it was not started.
-fn start_boxes(
-    fabric: &Fabric,
-    boxes: Vec<BoxStart>,
-    configurations: &[Configuration],
-) -> Vec<Option<FabricError>> {
-    let start = |BoxStart { name, configurations: own, writes, has_equals }: BoxStart| {
-        let find = |(place, version): (u32, ConfigurationVersion)| {
-            let found = usize::try_from(place).ok().and_then(|place| configurations.get(place));
-            found.map(|found| Configuration { version, ..found.clone() })
-        };
-        let Some(own) = own.into_iter().map(find).collect::<Option<Vec<_>>>() else {
-            return Some(FabricError::Protocol(format!("a configuration of box {name} is missing")));
-        };
-        let how = StartSettings { restore: true, has_equals, ..StartSettings::default() };
-        fabric.start_box(&name, own, writes, how).err().map(|error| FabricError::from(&error))
-    };
-    boxes.into_iter().map(start).collect()
 }
 
 /// The outcome of an order; its type ensures that the answer is the order's.

@@ -12,10 +12,10 @@ pub mod orders;
 pub use client::{Client, Pending, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
-    Asked, BoxInventory, BoxRuntime, BoxStart, BoxStats, CheckLimit, CheckLimits, CheckOutcome,
-    Configuration, ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch,
-    FileStatus, FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
-    ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply,
+    Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimit, CheckLimits, CheckOutcome, Configuration,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
+    FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats, ResourceUsage,
+    RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply,
 };
 pub use orders::{Ask, Order};
 

@@ -32,19 +32,6 @@ pub struct Configuration {
     pub files: Vec<File>,
 }
 
-/// The start of a box among others.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BoxStart {
-    /// The box.
-    pub name: BoxName,
-    /// Its configurations, in the order of their installation: their places among those of the order, and their versions.
-    pub configurations: Vec<(u32, ConfigurationVersion)>,
-    /// The recorded writes to its handlers.
-    pub writes: Vec<RecordedWrite>,
-    /// Whether others that are equal to it are started as well, so that a template is worth its time at once.
-    pub has_equals: bool,
-}
-
 /// A configuration that is installed in a box.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConfigurationState {

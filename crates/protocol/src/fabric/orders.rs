@@ -2,9 +2,9 @@
 
 use super::error::FabricError;
 use super::model::{
-    Asked, BoxRuntime, BoxStart, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts,
-    FileStatus, FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started,
-    TrafficSnapshot, WritesReply,
+    Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
+    FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started, TrafficSnapshot,
+    WritesReply,
 };
 use crate::agent::ControllerState;
 use ::model::{
@@ -269,15 +269,10 @@ orders! {
         /// Whether the recorded writes are executed again, whatever the definition says.
         #[serde(default)]
         replay: bool,
+        /// Whether others that are equal to it are started as well, so that a template is worth its time at once.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        has_equals: bool,
     } -> Started;
-
-    /// Starts boxes as by [`StartBox`] with `restore`, one after the other. The answer has for each box why it was not started.
-    StartBoxes {
-        /// The configurations of all boxes. Equal ones are sent once.
-        configurations: Vec<Configuration>,
-        /// The boxes.
-        boxes: Vec<BoxStart>,
-    } -> Vec<Option<FabricError>>;
 
     /// Ends a box: gracefully, or at once.
     StopBox {

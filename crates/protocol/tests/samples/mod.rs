@@ -7,7 +7,7 @@ use model::{
     Value,
 };
 use protocol::fabric::{
-    Ask, Asked, BoxInventory, BoxRuntime, BoxStart, BoxStats, CheckLimits, CheckOutcome, Configuration,
+    Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
     ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricError, FabricFacts, FieldMatch,
     FileStatus, FlowDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
     ResourceUsage, RewriteReply, SandboxKind, Started, SwitchInventory, TrafficSnapshot, WritesReply, orders,
@@ -235,16 +235,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         DefineBoxes { boxes: vec![(definition(), true)] } => vec![None, Some(FabricError::NoSwitch(switch()))];
         ForgetBox { name: name() } => ();
         StartBox {
-            name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false
+            name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false, has_equals: false
         } => Started {
             boot: Duration::from_millis(1), configurations: vec![state()]
         };
-        StartBoxes {
-            configurations: vec![configuration()],
-            boxes: vec![BoxStart {
-                name: name(), configurations: vec![(0, configuration().version)], writes: Vec::new(), has_equals: true
-            }]
-        } => vec![None, Some(FabricError::Ending)];
         StopBox { name: name(), graceful: true } => ();
         SuspendBox { name: name() } => ();
         ResumeBox { name: name() } => ();
