@@ -9,6 +9,7 @@ mod exit_events;
 mod measure;
 mod monitor;
 mod operations;
+mod prepare;
 mod report;
 mod state;
 mod switching;
@@ -17,4 +18,5 @@ mod throttle;
 mod writes;
 
 pub(crate) use account::AccountFilter;
+pub(crate) use boot::StartSettings;
 pub use state::{Fabric, StartError};

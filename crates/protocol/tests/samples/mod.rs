@@ -8,10 +8,10 @@ use model::{
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
-    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
-    FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
-    ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition, SteeringReply,
-    SwitchInventory, TrafficSnapshot, WritesReply, orders,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricError, FabricFacts, FieldMatch,
+    FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory,
+    PortStats, ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition,
+    SteeringReply, SwitchInventory, TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -216,7 +216,8 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         AddSwitch { definition: CreateSwitch::new(switch()) } => ();
         ControllerStates { switch: switch() } => vec![protocol::agent::ControllerState {
-            role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into())
+            role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into()),
+            gets_misses: false
         }];
         RemoveSwitch { switch: switch() } => ();
         CheckVacant { switch: switch(), port: port_name() } => ();
@@ -272,10 +273,11 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             received: 2, waiting: 1
         }];
         Capture { point: "fw:0".parse().expect("a point"), snap: Some(64), count: None } => ();
-        DefineBox { definition: definition(), stopped: true } => ();
+        DefineBox { definition: definition(), stopped: true, prepare: false } => ();
+        DefineBoxes { boxes: vec![(definition(), true)] } => vec![None, Some(FabricError::NoSwitch(switch()))];
         ForgetBox { name: name() } => ();
         StartBox {
-            name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false
+            name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false, has_equals: false
         } => Started {
             boot: Duration::from_millis(1), configurations: vec![state()]
         };
