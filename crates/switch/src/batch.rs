@@ -155,16 +155,21 @@ impl Batch {
         if self.is_tagged { self.entries.get(number).map_or(0, |entry| entry.tag) } else { 0 }
     }
 
+    /// Sets the tag of a frame for the port that it goes to.
+    pub(crate) fn set_tag(&mut self, number: usize, tag: u64) {
+        if let Some(entry) = self.entries.get_mut(number) {
+            entry.tag = tag;
+            self.is_tagged = true;
+        }
+    }
+
     /// Replaces the tags that frames came with by those for the ports that they go to. Frames that are not listed get none.
     pub(crate) fn replace_tags(&mut self, tags: &[(u32, u64)]) {
         if self.is_tagged {
             self.entries.iter_mut().for_each(|entry| entry.tag = 0);
         }
         for (number, tag) in tags {
-            if let Some(entry) = self.entries.get_mut(*number as usize) {
-                entry.tag = *tag;
-                self.is_tagged = true;
-            }
+            self.set_tag(*number as usize, *tag);
         }
     }
 

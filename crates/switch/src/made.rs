@@ -64,6 +64,15 @@ impl MadeFrames {
         Some(count)
     }
 
+    /// Adds a frame for the port of a function, which notes the tag. Returns 1; `None` as in [`add`](Self::add).
+    pub(crate) fn add_tagged(&mut self, frame: &[u8], port: PortId, tag: u64) -> Option<u64> {
+        let count = self.add(frame, [port])?;
+        if let Some(batch) = &mut self.batch {
+            batch.set_tag(batch.len() - 1, tag);
+        }
+        Some(count)
+    }
+
     pub(crate) fn plan(&self) -> &ForwardingPlan {
         &self.plan
     }

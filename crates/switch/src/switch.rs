@@ -297,6 +297,8 @@ impl Outcome for Outcomes<'_> {
         let has = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
         let reached = match target {
             Target::Port(to) if Some(to) != *from && has(to) => made.add(frame, [to]),
+            Target::Function(to, tag) if Some(to) != *from && has(to) => made.add_tagged(frame, to, tag),
+            Target::Function(..) => Some(0),
             Target::Back => made.add(frame, from.filter(|to| has(*to))),
             Target::Port(_) => Some(0),
             Target::Flood => {

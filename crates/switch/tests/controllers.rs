@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use switch::driver::Pipe;
 use switch::{
-    Batch, ControlError, ControllerPacket, Driver, FailMode, Field, Flow, FlowError, FlowOutput,
-    ForwardingMode, ForwardingPlan, MadeFrames, Match, PacketOutStep, PacketReason, PortId, PortKey,
-    PortSettings, REASONS, Reason, Steering, SteeringSettings, Switch, SwitchRunner,
+    Batch, ChainPlan, ChainsPlan, ControlError, ControllerPacket, Driver, FailMode, Field, Flow, FlowError,
+    FlowOutput, ForwardingMode, ForwardingPlan, InstancePlan, MadeFrames, Match, PacketOutStep, PacketReason,
+    PortId, PortKey, PortSettings, REASONS, Reason, ServicePlan, Steering, SteeringSettings, Switch,
+    SwitchRunner,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -402,6 +403,33 @@ fn controllers_send_frames() {
     let bad = [PacketOutStep::Perform(Action::Output(Output::Port(0)))];
     assert_eq!(bench.steering().check_packet_out(&bad), Err(ControlError::BadPort(0)));
     bench.check_books(4 + 3 + 1 + 1 + 1);
+}
+
+#[test]
+fn controllers_send_frames_into_chains() {
+    let mut bench = Bench::connected(FailMode::Secure);
+    let instance = InstancePlan { slot: 0, ports: [PortKey(3); 2], is_draining: false };
+    let service = ServicePlan { number: 0, instances: vec![instance], destinations: Vec::new() };
+    let chain = ChainPlan { number: 0, services: vec![0], from: None, to: PortKey(4), both_ways: false };
+    bench.steering().set_chains(&ChainsPlan { services: vec![service], chains: vec![chain] });
+    bench.add(&entry(5, destination(1), &[out(1), Action::Output(Output::Chain(0))]));
+    bench.add(&entry(5, destination(2), &[Action::Output(Output::Service(0)), out(1)]));
+    bench.add(&entry(5, destination(3), &[out(1), Action::Output(Output::Chain(7))]));
+    // No instance is up.
+    assert_eq!(bench.send(0, &[frame(1, 9)], 0), [(1, frame(1, 9))]);
+    assert_eq!(bench.dropped(Reason::NO_INSTANCE), 1);
+    bench.switch.resume_port(PortId(2));
+    assert_eq!(bench.send(0, &[frame(1, 9)], 0), [(1, frame(1, 9)), (2, frame(1, 9))]);
+    assert_eq!(bench.send(0, &[frame(2, 9)], 0), [(1, frame(2, 9)), (2, frame(2, 9))]);
+    assert_eq!(bench.send(0, &[frame(3, 9)], 0), [(1, frame(3, 9))]);
+    assert_eq!(bench.dropped(Reason::NO_INSTANCE), 2);
+    assert_eq!(
+        bench.packet_out(Some(0), &[PacketOutStep::Perform(Action::Output(Output::Chain(0)))], &frame(4, 9)),
+        [2]
+    );
+    let counters = bench.steering().chains().counters(0).unwrap();
+    assert_eq!((counters.hops[0][0].packets, counters.hops[0][0].lost), (2, 1));
+    bench.check_books(7);
 }
 
 #[test]

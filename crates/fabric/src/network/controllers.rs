@@ -346,7 +346,8 @@ impl Network {
             });
         }
         let steering = steering(&record.name, runner).map_err(|_| AgentFault::NoSwitch)?;
-        for (number, port) in &now {
+        let of_switch = |number: &u32| u16::try_from(*number).is_ok();
+        for (number, port) in now.iter().filter(|(number, _)| of_switch(number)) {
             steering.set_port_up(PortKey(*number as u16), port.state == LIVE);
         }
         record.agent.ports = now;
@@ -405,18 +406,17 @@ fn port_ids(record: &SwitchRecord) -> BTreeMap<PortKey, PortId> {
     record.ports.iter().filter_map(of).collect()
 }
 
-/// The ports as controllers see them, by number.
+/// The ports as controllers see them, by number: those of the switch, and one for each service and each chain.
 fn ports(record: &SwitchRecord, runner: &SwitchRunner<ForwardingMode>) -> BTreeMap<u32, Port> {
-    let describe = |(name, port): (&model::PortName, &PortRecord)| {
-        let number = u32::from(record.port_keys.get(name)?.0);
-        let [.., third, second, first] = record.number.to_be_bytes();
-        let [high, low] = (number as u16).to_be_bytes();
+    let [.., third, second, first] = record.number.to_be_bytes();
+    let describe = |number: u32, name: String, is_up: bool| {
+        let [kind, _, high, low] = number.to_be_bytes();
         let described = Port {
             number,
-            address: MacAddr([2 | third << 2, second, first, 0, high, low]),
-            name: name.to_string(),
+            address: MacAddr([2 | third << 2, second, first, kind, high, low]),
+            name,
             config: 0,
-            state: if runner.down(port.id).is_some() { LINK_DOWN } else { LIVE },
+            state: if is_up { LIVE } else { LINK_DOWN },
             current: 0,
             advertised: 0,
             supported: 0,
@@ -424,9 +424,15 @@ fn ports(record: &SwitchRecord, runner: &SwitchRunner<ForwardingMode>) -> BTreeM
             speed: 0,
             max_speed: 0,
         };
-        Some((number, described))
+        (number, described)
     };
-    record.ports.iter().filter_map(describe).collect()
+    let port = |(name, port): (&model::PortName, &PortRecord)| {
+        let number = u32::from(record.port_keys.get(name)?.0);
+        Some(describe(number, name.to_string(), runner.down(port.id).is_none()))
+    };
+    let steered = record.services.outputs();
+    let steered = steered.filter_map(|(output, name)| Some(describe(output.port_number()?, name, true)));
+    record.ports.iter().filter_map(port).chain(steered).collect()
 }
 
 fn check_port(record: &SwitchRecord, port: Option<u32>) -> Result<(), ()> {

@@ -5,6 +5,7 @@ use super::flows::{malformed, port_key, steering};
 use super::records::SwitchRecord;
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_CHAINS, MAX_SERVICES};
+use flow_table::Output;
 use model::{
     BoxName, ChainName, ChainStatus, CreateChain, Destination, FlowOutput, HopStatus, HopTraffic,
     InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ServiceName, SwitchName,
@@ -24,6 +25,22 @@ pub(super) struct ServiceRecord {
     chains: BTreeMap<ChainName, u16>,
     /// The slots of instances, by service.
     slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
+}
+
+impl ServiceRecord {
+    /// The services and chains as outputs of flows, with the names that controllers see.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = (Output, String)> {
+        let SteeringDefinition { services, chains } = &self.definition;
+        let services = services.iter().filter_map(|service| {
+            let number = self.services.get(&service.name)?;
+            Some((Output::Service((*number).into()), format!("service:{}", service.name)))
+        });
+        let chains = chains.iter().filter_map(|chain| {
+            let number = self.chains.get(&chain.name)?;
+            Some((Output::Chain((*number).into()), format!("chain:{}", chain.name)))
+        });
+        services.chain(chains)
+    }
 }
 
 /// The lowest number that is not taken.

@@ -216,8 +216,8 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         };
         AddSwitch { definition: CreateSwitch::new(switch()) } => ();
         ControllerStates { switch: switch() } => vec![protocol::agent::ControllerState {
-            role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into()),
-            gets_misses: false
+            gets_misses: true,
+            role: Some(model::ControllerRole::Master), since_seconds: 3, error: Some("closed".into())
         }];
         RemoveSwitch { switch: switch() } => ();
         CheckVacant { switch: switch(), port: port_name() } => ();

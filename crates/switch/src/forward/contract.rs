@@ -37,6 +37,8 @@ pub enum Decision {
 pub enum Target {
     /// To one port, unless the frame was received there.
     Port(PortId),
+    /// To the port of a function, which notes the tag until the function returns the frame.
+    Function(PortId, u64),
     /// To the port where the frame was received.
     Back,
     /// To all ports except the one where the frame was received.

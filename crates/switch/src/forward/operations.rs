@@ -1,5 +1,6 @@
 //! Performs the operations of flow entries on frames: changes, several outputs, groups, meters, and frames for controllers.
 
+use super::chains::{Chains, Step};
 use super::contract::{Decision, Outcome, Target};
 use super::controllers::{ControllerPacket, Controllers, PacketOutStep, PacketReason, Pending};
 use super::flow::PortKey;
@@ -24,6 +25,8 @@ struct Outputs<'a> {
     controllers: &'a mut Controllers,
     bridge: &'a LearningBridge,
     ports: &'a [Option<PortId>],
+    chains: &'a mut Chains,
+    flow_seed: u64,
     outcome: &'a mut dyn Outcome,
     from: Option<PortId>,
     in_port: Option<PortKey>,
@@ -58,6 +61,7 @@ impl Effects for Outputs<'_> {
                 let reason = if is_miss { PacketReason::TableMiss } else { PacketReason::Action };
                 return self.report_frame(reason, Some(max_length), frame, state);
             }
+            Output::Chain(_) | Output::Service(_) => return self.steer(output, frame),
             _ => return self.lose(Reason::FLOW_DROP),
         };
         self.has_outcome = true;
@@ -75,6 +79,34 @@ impl Outputs<'_> {
     fn lose(&mut self, reason: Reason) {
         self.has_outcome = true;
         self.outcome.lose(reason);
+    }
+
+    /// Sends a frame into a chain, or to an instance of a service.
+    fn steer(&mut self, output: Output, frame: &[u8]) {
+        let ingress =
+            Ingress { port: self.in_port.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
+        let hash = Key::extract(frame, &ingress).0.flow_hash(self.flow_seed);
+        let step = match output {
+            Output::Chain(chain) => {
+                self.chains.enter_chain(chain as u16, hash, self.in_port, frame.len(), self.now)
+            }
+            Output::Service(service) => {
+                self.chains.enter_service(service as u16, hash, frame.len(), self.now)
+            }
+            _ => Step::LookUp,
+        };
+        match step {
+            Step::To(key, tag) => match self.ports.get(usize::from(key.0)).copied().flatten() {
+                Some(port) => {
+                    self.has_outcome = true;
+                    let target = if tag == 0 { Target::Port(port) } else { Target::Function(port, tag) };
+                    self.outcome.send(target, frame);
+                }
+                None => self.lose(Reason::NO_ROUTE),
+            },
+            Step::Lose(reason) => self.lose(reason),
+            Step::LookUp | Step::Service(_) => self.lose(Reason::FLOW_MISS),
+        }
     }
 
     /// Forwards a frame by learned addresses.
@@ -239,6 +271,8 @@ impl Steering {
             controllers: &mut self.controllers,
             bridge: &self.bridge,
             ports: &self.ports,
+            chains: &mut self.chains,
+            flow_seed: self.flow_seed,
             outcome,
             from,
             in_port,
