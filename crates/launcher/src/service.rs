@@ -310,7 +310,6 @@ impl Service {
     fn leave(&mut self, place: usize) {
         let mut fabric = self.fabrics.remove(place);
         fabric.kill();
-        fabric.yield_processors();
         fabric.agent = None;
         successor::remove(&self.settings.socket, fabric.state.number);
         self.leaving.push(fabric);
