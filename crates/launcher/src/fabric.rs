@@ -10,9 +10,8 @@ use protocol::{Channel, StoreIdentity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -25,9 +24,6 @@ pub(crate) const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a launcher that can't see the status of an ending fabric waits for its end.
 const STATUS_TIMEOUT_NS: i64 = 10_000_000;
-
-/// The niceness of a thread that runs when no other wants to.
-const LEAST_PRIORITY: i32 = 19;
 
 /// A fabric that has not been reaped.
 #[derive(Debug)]
@@ -236,18 +232,6 @@ impl Fabric {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// Lets the process that follows run first: when this one has closed its end, all that is left is what the kernel removes,
-    /// its virtual machines above all.
-    pub(crate) fn yield_processors(&self) {
-        // The number of another's child may be used again.
-        let Process::Child(_) = self.process else { return };
-        let threads = fs::read_dir(format!("/proc/{}/task", self.state.pid)).into_iter().flatten().flatten();
-        for thread in threads.filter_map(|thread| Pid::from_raw(thread.file_name().to_str()?.parse().ok()?)) {
-            // It fails if the thread has ended, or without the privilege.
-            let _ = setpriority_process(Some(thread), LEAST_PRIORITY);
-        }
-    }
-
     /// Kills it and waits until it has ended.
     pub(crate) fn kill_now(&mut self) -> Option<Ending> {
         self.kill();
@@ -283,7 +267,7 @@ impl Fabric {
 
 /// The exit status of a process that is about to end. `None` if it is not known, or 0.
 fn early_status(pid: u32) -> Option<ExitStatus> {
-    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let status: i32 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
     (status != 0).then(|| ExitStatus::from_raw(status))
 }

@@ -328,8 +328,6 @@ impl Service {
     /// process has ended, because the removal of its virtual machines takes the kernel longer than a rebuild.
     fn leave(&mut self, place: usize) {
         let mut fabric = self.fabrics.remove(place);
-        // Before it can be reaped: its number may then be another's.
-        fabric.yield_processors();
         let ending = fabric.expected_ending();
         self.keep_ending(fabric.state.number, ending);
         fabric.kill();
