@@ -60,7 +60,7 @@ fn images(client: &Client) -> Vec<ImageDigest> {
 fn an_image_is_kept_as_long_as_a_box_names_it() {
     let client = client();
     let define = |name: &str, number| {
-        client.ask(orders::DefineBox { definition: definition(name, number), stopped: false })
+        client.ask(orders::DefineBox { definition: definition(name, number), stopped: false, prepare: false })
     };
     assert_eq!(define("probe", 1), Err(FabricError::NoImage(digest(1))));
     load(&client, 1, image::PROBE).unwrap();
@@ -87,6 +87,7 @@ fn an_image_is_kept_as_long_as_a_box_names_it() {
             restore: false,
             writes: Vec::new(),
             replay: false,
+            has_equals: false,
         };
         client.ask(start).unwrap();
     }
@@ -126,19 +127,20 @@ fn what_is_no_image_is_refused() {
     let image = Some(ImageSource::Upload("upload-1".parse().unwrap()));
     let definition = CreateBox { image, ..definition("probe", 1) };
     assert!(matches!(
-        client.ask(orders::DefineBox { definition, stopped: false }),
+        client.ask(orders::DefineBox { definition, stopped: false, prepare: false }),
         Err(FabricError::Image(_))
     ));
     // A box that is too small for its image is not created, and does not end the fabric.
     load(&client, 1, image::PROBE).unwrap();
     let small = CreateBox { memory: Size(4096), ..self::definition("probe", 1) };
-    client.ask(orders::DefineBox { definition: small, stopped: false }).unwrap();
+    client.ask(orders::DefineBox { definition: small, stopped: false, prepare: false }).unwrap();
     let start = orders::StartBox {
         name: "probe".parse().unwrap(),
         configurations: Vec::new(),
         restore: false,
         writes: Vec::new(),
         replay: false,
+        has_equals: false,
     };
     assert!(matches!(client.ask(start), Err(FabricError::Create(CreateFailure::Settings, _))));
     assert_eq!(client.ask(orders::Ping {}), Ok(()));

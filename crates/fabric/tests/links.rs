@@ -67,7 +67,7 @@ fn start_box(client: &Client, at: &str, text: &str) {
         ports: vec![port],
         ..CreateBox::new(name.clone(), "")
     };
-    client.ask(orders::DefineBox { definition, stopped: false }).unwrap();
+    client.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
     let configuration = Configuration {
         name: ConfigurationName::main(),
         version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
@@ -76,7 +76,9 @@ fn start_box(client: &Client, at: &str, text: &str) {
         destinations: Vec::new(),
     };
     let (configurations, writes) = (vec![configuration], Vec::new());
-    client.ask(orders::StartBox { name, configurations, restore: false, writes, replay: false }).unwrap();
+    let order =
+        orders::StartBox { name, configurations, restore: false, writes, replay: false, has_equals: false };
+    client.ask(order).unwrap();
 }
 
 fn port(client: &Client, at: &str, name: &str) -> PortStats {

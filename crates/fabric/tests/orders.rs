@@ -2,9 +2,9 @@
 
 use fabric::{Fabric, Settings, serve};
 use model::{
-    AddFlow, AddPort, BoxName, ConfigurationName, CreateBox, CreateSwitch, FlowOutput, Limits, PortDriver,
-    PortName, PortRequest, RecordedWrite, Sandbox, Size, SwitchMode, SwitchName, Time, WriteEffect,
-    WriteOrigin,
+    AddFlow, AddPort, Attachment, BoxName, ConfigurationName, CreateBox, CreateSwitch, EventKind, FlowOutput,
+    Limits, MacAddr, PortDriver, PortName, PortRequest, RecordedWrite, Sandbox, Size, SwitchMode, SwitchName,
+    Time, WriteEffect, WriteOrigin,
 };
 use protocol::fabric::{
     Asked, Client, Configuration, ConfigurationVersion, FabricError, FieldMatch, FlowDefinition, FromFabric,
@@ -91,6 +91,7 @@ fn orders_about_nothing_are_errors() {
         restore: false,
         writes: Vec::new(),
         replay: false,
+        has_equals: false,
     };
     assert_eq!(client.ask(start).err(), Some(FabricError::NoBox(unknown)));
     let remove = orders::RemoveSwitch { switch: lan.clone() };
@@ -211,12 +212,18 @@ fn order(client: &Client, random: &mut Random) {
         1 => drop(client.ask(orders::RemoveSwitch { switch: lan })),
         2 => drop(client.ask(orders::AddPort { switch: lan, port: any_port(random) })),
         3 => drop(client.ask(orders::RemovePort { switch: lan, port: any_port(random).name })),
-        4..6 => drop(client.ask(orders::DefineBox { definition: any_box(random), stopped: false })),
+        4..6 => drop(client.ask(orders::DefineBox {
+            definition: any_box(random),
+            stopped: false,
+            prepare: random.below(2) == 0,
+        })),
         6..8 => {
             let configurations = vec![any_configuration(random)];
             let (restore, replay) = (random.below(2) == 0, random.below(2) == 0);
             let writes = any_writes(random);
-            drop(client.ask(orders::StartBox { name: of, configurations, restore, writes, replay }));
+            let has_equals = random.below(2) == 0;
+            let order = orders::StartBox { name: of, configurations, restore, writes, replay, has_equals };
+            drop(client.ask(order));
         }
         8 => drop(client.ask(orders::ForgetBox { name: of })),
         9 => drop(client.ask(orders::StopBox { name: of, graceful: random.below(2) == 0 })),
@@ -262,7 +269,7 @@ fn random_orders_are_harmless() {
         client.ask(orders::RemoveSwitch { switch: found.definition.name }).unwrap();
     }
     let definition = CreateBox { sandbox: Sandbox::Process, ..CreateBox::new(name(0), "") };
-    client.ask(orders::DefineBox { definition, stopped: false }).unwrap();
+    client.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
     let configuration = Configuration { text: "mirror".into(), ..any_configuration(&mut Random::new(1)) };
     let configurations = vec![configuration];
     client
@@ -272,10 +279,65 @@ fn random_orders_are_harmless() {
             restore: false,
             writes: Vec::new(),
             replay: false,
+            has_equals: false,
         })
         .unwrap();
     let runtimes = client.ask(orders::BoxRuntimes { names: Vec::new(), ask: Asked::All }).unwrap();
     assert_eq!(runtimes.iter().map(|runtime| runtime.phase).collect::<Vec<_>>(), [Phase::Running]);
+}
+
+/// A box whose sandbox is created before its start runs like others, and one that is forgotten leaves nothing.
+#[test]
+fn prepared_boxes_start_or_are_forgotten() {
+    let client = client(&fabric());
+    let text = |text: &str| Configuration { text: text.into(), ..any_configuration(&mut Random::new(1)) };
+    for (number, text) in [text("mirror"), text("unknown program")].into_iter().enumerate() {
+        let name = name(number as u32);
+        let definition = CreateBox { sandbox: Sandbox::Process, ..CreateBox::new(name.clone(), "") };
+        client.ask(orders::DefineBox { definition, stopped: false, prepare: true }).unwrap();
+        let start = || orders::StartBox {
+            name: name.clone(),
+            configurations: vec![text.clone()],
+            restore: false,
+            writes: Vec::new(),
+            replay: false,
+            has_equals: false,
+        };
+        assert_eq!(client.ask(start()).is_ok(), number == 0);
+        // The second one has no sandbox any more, and gets another one.
+        assert!(client.ask(start()).is_err());
+    }
+    let definition = CreateBox { sandbox: Sandbox::Process, ..CreateBox::new(name(2), "") };
+    client.ask(orders::DefineBox { definition, stopped: false, prepare: true }).unwrap();
+    (0..3).for_each(|number| client.ask(orders::ForgetBox { name: name(number) }).unwrap());
+    assert!(client.ask(orders::Inventory {}).unwrap().boxes.is_empty());
+    let events = client.ask(orders::Events { after: 0, most: 100 }).unwrap().events;
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    // Those that never ran were not stopped.
+    assert_eq!(kinds, [EventKind::BoxStarted, EventKind::BoxStopped]);
+}
+
+/// An order about many boxes has a result for each.
+#[test]
+fn many_boxes_are_defined_by_one_order() {
+    let client = client(&fabric());
+    let box_at = |number: u32, switch: Option<u32>| {
+        let attach = switch.map_or(Attachment::Nothing, |number| Attachment::Switch(self::switch(number)));
+        let mac = Some(MacAddr::new([2, 0, 0, 0, 0, number as u8]));
+        let ports = vec![PortRequest { attach, mac, ..PortRequest::default() }];
+        (CreateBox { sandbox: Sandbox::Process, ports, ..CreateBox::new(name(number), "") }, false)
+    };
+    client.ask(orders::AddSwitch { definition: CreateSwitch::new(switch(0)) }).unwrap();
+    let boxes =
+        vec![box_at(0, Some(0)), box_at(1, Some(9)), box_at(0, None), box_at(2, None), box_at(3, None)];
+    let defined = client.ask(orders::DefineBoxes { boxes }).unwrap();
+    let exists = FabricError::Exists((&name(0)).into());
+    assert_eq!(defined, [None, Some(FabricError::NoSwitch(switch(9))), Some(exists), None, None]);
+    let ports = client.ask(orders::Ports { switch: switch(0) }).unwrap();
+    assert_eq!(ports.len(), 1);
+    let there = client.ask(orders::Inventory {}).unwrap().boxes;
+    let there: Vec<BoxName> = there.into_iter().map(|found| found.definition.name).collect();
+    assert_eq!(there, [0, 2, 3].map(name));
 }
 
 /// The bytes that daemons of this version and the one before send.

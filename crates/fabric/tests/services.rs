@@ -80,7 +80,7 @@ impl TestBed {
             ports: ports.collect(),
             ..CreateBox::new(name.parse().unwrap(), "")
         };
-        self.0.ask(orders::DefineBox { definition, stopped: false }).unwrap();
+        self.0.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
     }
 
     fn start(&self, name: &str, text: &str, destinations: &[&str]) -> Result<(), FabricError> {
@@ -97,6 +97,7 @@ impl TestBed {
             restore: false,
             writes: Vec::new(),
             replay: false,
+            has_equals: false,
         };
         self.0.ask(order).map(drop)
     }

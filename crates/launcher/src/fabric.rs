@@ -14,12 +14,16 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a fabric may take to end after SIGTERM, before it is killed.
 pub(crate) const TERM_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a launcher that can't see the status of an ending fabric waits for its end.
+const STATUS_TIMEOUT_NS: i64 = 10_000_000;
 
 /// A fabric that has not been reaped.
 #[derive(Debug)]
@@ -222,13 +226,34 @@ impl Fabric {
         }
     }
 
+    /// Kills it, and does not wait.
+    pub(crate) fn kill(&self) {
+        // It fails only if the fabric has ended.
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
     /// Kills it and waits until it has ended.
     pub(crate) fn kill_now(&mut self) -> Option<Ending> {
-        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        self.kill();
         match &mut self.process {
             Process::Child(process) => process.wait().ok().map(Ending::from),
             Process::Adopted => has_ended(&self.pidfd, None).then(|| self.last_word()),
         }
+    }
+
+    /// How it ends, after it has closed its end of the channel, and before its process can be reaped.
+    pub(crate) fn expected_ending(&mut self) -> Ending {
+        if let Ending::Reason(reason) = self.last_word() {
+            return Ending::Reason(reason);
+        }
+        let Process::Child(_) = self.process else { return Ending::Silent };
+        if let Some(status) = early_status(self.state.pid) {
+            return status.into();
+        }
+        // Without the privilege to see the status, a short wait is worth it: few virtual machines are removed soon.
+        let timeout = Timespec { tv_sec: 0, tv_nsec: STATUS_TIMEOUT_NS };
+        let reaped = if has_ended(&self.pidfd, Some(&timeout)) { self.reap() } else { None };
+        reaped.unwrap_or(Ending::Silent)
     }
 
     /// What it said before it ended.
@@ -238,6 +263,13 @@ impl Fabric {
             _ => Ending::Silent,
         }
     }
+}
+
+/// The exit status of a process that is about to end. `None` if it is not known, or 0.
+fn early_status(pid: u32) -> Option<ExitStatus> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let status: i32 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
+    (status != 0).then(|| ExitStatus::from_raw(status))
 }
 
 /// Whether a process has ended, or ends in this time. Without a time, it waits as long as it takes.

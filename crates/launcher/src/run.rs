@@ -88,7 +88,7 @@ fn wait(service: &Service, listener: &Listener, signals: &UnixStream) -> Result<
         let events = if client.waits_for.is_empty() { PollFlags::IN } else { PollFlags::empty() };
         places.push(PollFd::from_borrowed_fd(client.as_fd(), events));
     }
-    for fabric in &service.fabrics {
+    for fabric in service.fabrics.iter().chain(service.leaving.iter().map(|leaving| &leaving.fabric)) {
         places.push(PollFd::from_borrowed_fd(fabric.pidfd(), PollFlags::IN));
         let agent = fabric.agent.as_ref().and_then(|agent| agent.pidfd());
         places.extend(agent.map(|agent| PollFd::from_borrowed_fd(agent, PollFlags::IN)));

@@ -27,6 +27,14 @@ const MAX_FABRICS: usize = 256;
 /// An answer, which may have a descriptor. Without one, the client waits until fabrics have ended.
 type Answer = Option<(Result<Reply, Refusal>, Option<OwnedFd>)>;
 
+/// A fabric that has closed its end of the channel, and is not reaped yet.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) fabric: Fabric,
+    /// How it ends, as the daemon is told.
+    ending: Ending,
+}
+
 /// What a launcher knows.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -39,6 +47,8 @@ pub(crate) struct Service {
     pub(crate) clients: BTreeMap<u64, Client>,
     last_client: u64,
     pub(crate) fabrics: Vec<Fabric>,
+    /// Those that have closed their end of the channel, and are not reaped yet.
+    pub(crate) leaving: Vec<Leaving>,
     /// Follows the fabric with its number.
     spare: Option<Spare>,
     /// The fabric that gets a spare, and when.
@@ -62,6 +72,7 @@ impl Service {
             clients: BTreeMap::new(),
             last_client: 0,
             fabrics: Vec::new(),
+            leaving: Vec::new(),
             spare: None,
             spare_at: None,
             devices: Devices::default(),
@@ -209,10 +220,14 @@ impl Service {
                 self.end(now);
                 None
             }
-            Request::StopAll | Request::End if self.fabrics.is_empty() => done(),
+            Request::StopAll | Request::End if self.has_none() => done(),
             Request::StopAll | Request::End => {
                 self.fabrics.iter_mut().for_each(|fabric| fabric.end(now));
-                let pids = self.fabrics.iter().map(|fabric| fabric.state.pid);
+                let pids = self
+                    .fabrics
+                    .iter()
+                    .chain(self.leaving.iter().map(|leaving| &leaving.fabric))
+                    .map(|fabric| fabric.state.pid);
                 self.clients.get_mut(&client)?.waits_for.extend(pids);
                 None
             }
@@ -268,11 +283,7 @@ impl Service {
             match fabric.connect() {
                 Ok(descriptor) => return Ok((fabric.state.clone(), false, descriptor)),
                 // It has closed its end: it is ending, and may not have been reaped yet.
-                Err(shortfall) if shortfall.errno == Errno::PIPE.raw_os_error() => {
-                    if let Some(ending) = fabric.kill_now() {
-                        self.ended(place, ending, report);
-                    }
-                }
+                Err(shortfall) if shortfall.errno == Errno::PIPE.raw_os_error() => self.leave(place),
                 Err(shortfall) => return Err(Refusal::Failed(shortfall)),
             }
         }
@@ -280,7 +291,7 @@ impl Service {
         if self.is_ending {
             return Err(Refusal::Ending);
         }
-        if self.fabrics.len() >= MAX_FABRICS {
+        if self.fabrics.len() + self.leaving.len() >= MAX_FABRICS {
             return Err(Refusal::TooMany);
         }
         let user = self.user_of(number)?;
@@ -311,6 +322,30 @@ impl Service {
         self.spare_at = share.is_none().then(|| (number, Instant::now() + spare::DELAY));
         report(&Event::Started(state.clone()));
         Ok((state, true, descriptor))
+    }
+
+    /// Lets a fabric go that has closed its end: it has been killed, or is ending. The next one does not wait until its
+    /// process has ended, because the removal of its virtual machines takes the kernel longer than a rebuild.
+    fn leave(&mut self, place: usize) {
+        let mut fabric = self.fabrics.remove(place);
+        let ending = fabric.expected_ending();
+        self.keep_ending(fabric.state.number, ending);
+        fabric.kill();
+        fabric.agent = None;
+        successor::remove(&self.settings.socket, fabric.state.number);
+        self.leaving.push(Leaving { fabric, ending });
+    }
+
+    /// Keeps how a fabric ended, for the daemon that connects to the next one.
+    fn keep_ending(&mut self, number: u32, ending: Ending) {
+        if self.endings.len() < MAX_FABRICS {
+            self.endings.insert(number, ending);
+        }
+    }
+
+    /// Whether there are no fabrics.
+    fn has_none(&self) -> bool {
+        self.fabrics.is_empty() && self.leaving.is_empty()
     }
 
     /// The spare for this fabric. One that can't be used is ended.
@@ -362,6 +397,13 @@ impl Service {
                 self.ended(place, ending, report);
             }
         }
+        for place in (0..self.leaving.len()).rev() {
+            if let Some(reaped) = self.leaving[place].fabric.reap() {
+                let Leaving { fabric, ending } = self.leaving.remove(place);
+                let ending = if ending == Ending::Silent { reaped } else { ending };
+                self.note_end(fabric, ending, report);
+            }
+        }
         if self.spare.as_mut().is_some_and(|spare| spare.reap().is_some()) {
             self.end_spare();
         }
@@ -369,20 +411,25 @@ impl Service {
 
     fn ended(&mut self, place: usize, ending: Ending, report: &mut dyn FnMut(&Event)) {
         let fabric = self.fabrics.remove(place);
+        successor::remove(&self.settings.socket, fabric.state.number);
+        let is_expected = fabric.is_ending();
+        if !is_expected {
+            self.keep_ending(fabric.state.number, ending);
+        }
+        self.note_end(fabric, ending, report);
+        if is_expected && self.fabrics.is_empty() {
+            self.end_spare();
+        }
+    }
+
+    fn note_end(&mut self, fabric: Fabric, ending: Ending, report: &mut dyn FnMut(&Event)) {
         let is_expected = fabric.is_ending();
         let FabricState { number, pid, cgroups, .. } = fabric.state;
-        successor::remove(&self.settings.socket, number);
         self.ended_groups.add(cgroups, Instant::now());
         self.clients.retain(|_, client| {
             let is_last = client.waits_for.remove(&pid) && client.waits_for.is_empty();
             !is_last || client.answer(&Ok(Reply::Done), None)
         });
-        if is_expected && self.fabrics.is_empty() {
-            self.end_spare();
-        }
-        if !is_expected && self.endings.len() < MAX_FABRICS {
-            self.endings.insert(number, ending);
-        }
         report(&Event::Ended { number, pid, ending, is_expected });
     }
 
@@ -398,7 +445,7 @@ impl Service {
         self.fabrics.iter_mut().for_each(|fabric| fabric.kill_if_due(now));
         self.start_spare(now);
         self.start_agents(now);
-        if self.fabrics.is_empty() && self.is_ending {
+        if self.has_none() && self.is_ending {
             return self.ended_groups.remove(now);
         }
         self.ended_groups.remove_due(now);

@@ -144,7 +144,7 @@ fn messages_of_the_previous_version_are_read() {
 #[test]
 fn an_earlier_fabric_reads_what_has_no_new_feature() {
     let (records, present) = (read(VERSION), present());
-    for name in ["AddSwitch", "AddPort", "DefineBox", "AlterBox", "ReattachBox"] {
+    for name in ["AddSwitch", "AddPort", "DefineBox", "DefineBoxes", "AlterBox", "ReattachBox"] {
         let key = ("order".to_string(), name.to_string());
         assert_eq!(
             records.get(&key),

@@ -2,6 +2,7 @@
 
 use boundary::CpuFeatures;
 use std::arch::x86_64::_rdtsc;
+use std::fs::File;
 use std::io::Read;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -112,8 +113,17 @@ pub(crate) fn clock() -> (u64, u64) {
 
 /// Random numbers for one start of one box.
 pub(crate) fn seeds() -> std::io::Result<[u64; 4]> {
-    let mut bytes = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    /// Opened once: many boxes may be started together.
+    static SOURCE: OnceLock<File> = OnceLock::new();
+    let source = match SOURCE.get() {
+        Some(source) => source,
+        None => {
+            let opened = File::open("/dev/urandom")?;
+            SOURCE.get_or_init(|| opened)
+        }
+    };
+    let (mut bytes, mut source) = ([0; 32], source);
+    source.read_exact(&mut bytes)?;
     let word = |at: usize| bytes.iter().skip(at).take(8).fold(0, |word, byte| word << 8 | u64::from(*byte));
     Ok([word(0), word(8), word(16), word(24)])
 }

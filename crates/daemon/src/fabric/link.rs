@@ -5,7 +5,7 @@ use super::fault::with_fault;
 use crate::error::OperationError;
 use api::Owner;
 use protocol::StoreIdentity;
-use protocol::fabric::{Ask, Client, FabricError, Reader};
+use protocol::fabric::{Ask, Client, FabricError, Pending, Reader};
 use protocol::launcher::Ending;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
@@ -42,6 +42,17 @@ struct LinkState {
     client: Option<Arc<Client>>,
     /// The daemon is ending: no other fabric will come.
     closed: bool,
+}
+
+/// An order that was sent.
+#[derive(Debug)]
+pub(crate) struct PendingOrder<A>(Pending<A>);
+
+impl<A: Ask> PendingOrder<A> {
+    /// Waits for the answer.
+    pub(crate) fn wait(self) -> Result<A::Answer, OperationError> {
+        with_fault(|| Ok(self.0.wait().map(|(answer, _)| answer)?))
+    }
 }
 
 impl FabricLink {
@@ -183,6 +194,11 @@ impl FabricLink {
     pub(crate) fn ask<A: Ask>(&self, order: A) -> Result<A::Answer, OperationError> {
         let client = self.client()?;
         with_fault(|| Ok(client.ask(order)?))
+    }
+
+    /// Sends an order, and does not wait.
+    pub(crate) fn begin<A: Ask>(&self, order: A) -> Result<PendingOrder<A>, OperationError> {
+        Ok(PendingOrder(self.client()?.begin(order, &[])?))
     }
 
     /// Sends an order with descriptors, and waits for its answer and the descriptors that come with it.

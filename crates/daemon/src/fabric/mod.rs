@@ -18,5 +18,5 @@ pub(crate) use devices::Devices;
 pub(crate) use fabrics::Fabrics;
 #[cfg(test)]
 pub(crate) use fault::{Fault, plan_fault};
-pub(crate) use link::FabricLink;
+pub(crate) use link::{FabricLink, PendingOrder};
 pub(crate) use proxy::{owner_port, uplink};

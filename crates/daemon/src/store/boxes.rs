@@ -35,17 +35,16 @@ pub(super) fn insert_box(
 ) -> Result<(), StoreError> {
     let definition =
         serde_json::to_string(&stored.definition).map_err(|error| StoreError::Entry("box", error))?;
-    transaction.execute(
-        "INSERT INTO boxes (name, definition, stack, created, running, operation) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (
-            stored.definition.name.as_str(),
-            &definition,
-            stored.stack.as_ref().map(StackName::as_str),
-            stored.created.to_string(),
-            stored.running,
-            operation.map(|operation| operation.0),
-        ),
-    )?;
+    let order = "INSERT INTO boxes (name, definition, stack, created, running, operation)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    transaction.prepare_cached(order)?.execute((
+        stored.definition.name.as_str(),
+        &definition,
+        stored.stack.as_ref().map(StackName::as_str),
+        stored.created.to_string(),
+        stored.running,
+        operation.map(|operation| operation.0),
+    ))?;
     Ok(())
 }
 
@@ -56,19 +55,17 @@ pub(super) fn insert_configuration(
     files: &[File],
     active: bool,
 ) -> Result<i64, StoreError> {
-    transaction.execute(
-        "INSERT INTO configurations (box, name, active, position, source, installed, swaps, text)
-         VALUES (?1, ?2, ?3, (SELECT coalesce(max(position), 0) + 1 FROM configurations WHERE box = ?1), ?4, ?5, ?6, ?7)",
-        (
-            name.as_str(),
-            configuration.name.as_str(),
-            active,
-            &configuration.source,
-            configuration.installed.to_string(),
-            configuration.swaps,
-            &configuration.text,
-        ),
-    )?;
+    let order = "INSERT INTO configurations (box, name, active, position, source, installed, swaps, text)
+                 VALUES (?1, ?2, ?3, (SELECT coalesce(max(position), 0) + 1 FROM configurations WHERE box = ?1), ?4, ?5, ?6, ?7)";
+    transaction.prepare_cached(order)?.execute((
+        name.as_str(),
+        configuration.name.as_str(),
+        active,
+        &configuration.source,
+        configuration.installed.to_string(),
+        configuration.swaps,
+        &configuration.text,
+    ))?;
     let id = transaction.last_insert_rowid();
     for file in files {
         let order = "INSERT INTO files (configuration, name, contents) VALUES (?1, ?2, ?3)";
@@ -127,7 +124,7 @@ impl Store {
 
     fn read_configuration(&self, id: i64) -> Result<StoredConfiguration, StoreError> {
         let query = "SELECT id, name, source, installed, swaps, text FROM configurations WHERE id = ?1";
-        Ok(self.connection.query_row(query, [id], configuration)?)
+        Ok(self.connection.prepare_cached(query)?.query_row([id], configuration)?)
     }
 
     /// One configuration of a box.

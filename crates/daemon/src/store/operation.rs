@@ -82,8 +82,11 @@ impl Store {
         let id = self.change_unsynced(|connection| {
             let transaction = connection.transaction()?;
             let name = &stored.definition.name;
-            let query = "SELECT 1 FROM boxes WHERE name = ?1";
-            if transaction.query_row(query, [name.as_str()], |_| Ok(())).optional()?.is_some() {
+            let is_there = {
+                let mut query = transaction.prepare_cached("SELECT 1 FROM boxes WHERE name = ?1")?;
+                query.exists([name.as_str()])?
+            };
+            if is_there {
                 return Ok(None);
             }
             insert_box(&transaction, &stored, Some(operation))?;
@@ -215,10 +218,11 @@ fn make_change(transaction: &Transaction, change: &StoreChange) -> Result<(), St
         }
         StoreChange::AdmitBox(name, id) => {
             let order = "UPDATE boxes SET operation = NULL WHERE name = ?1";
-            if transaction.execute(order, [name.as_str()])? == 0 {
+            if transaction.prepare_cached(order)?.execute([name.as_str()])? == 0 {
                 return Err(StoreError::NoBox(name.clone()));
             }
-            transaction.execute("UPDATE configurations SET active = 1 WHERE id = ?1", [id])?;
+            let order = "UPDATE configurations SET active = 1 WHERE id = ?1";
+            transaction.prepare_cached(order)?.execute([id])?;
         }
         StoreChange::DefineBox(definition) => {
             let text = serde_json::to_string(definition).map_err(|error| StoreError::Entry("box", error))?;

@@ -72,10 +72,12 @@ impl Supervisor {
         }
         let name = request.name.clone();
         let claims: Vec<Claim> = std::iter::once(Claim::change(&name)).chain(relied_on(&request)).collect();
-        let managed = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
-            self.make_box(operation, request, Making::default())
+        let (managed, detail) = self.operate(Action::Create, &name, &|| claims.clone(), |operation| {
+            let managed = self.make_box(operation, request, Making::default())?;
+            let detail = self.begin_detail(&managed);
+            Ok((managed, detail))
         })?;
-        self.detail(&managed)
+        self.finish_detail(&managed, detail)
     }
 
     /// Creates a box, possibly as part of a stack or of a service.
@@ -103,9 +105,13 @@ impl Supervisor {
         self.reserve(&managed)?;
         let made = managed.clone();
         operation.undo_by(move |supervisor| supervisor.unmake_box(&made));
-        if !is_checked {
-            self.check_for(&request, &[], &text, &files)?;
-        }
+        let checked = match is_checked {
+            true => None,
+            false => Some(self.begin_check_for(&request, &[], &text, &files)?),
+        };
+        // Meanwhile its sandbox is created. It is started when the check has accepted the configuration.
+        let attached =
+            self.check_attachments(&request).and_then(|()| self.attach_box(&managed, request.start));
         let stored = StoredBox {
             definition: request.clone(),
             stack,
@@ -120,9 +126,9 @@ impl Supervisor {
             swaps: 0,
             text,
         };
-        self.check_attachments(&request)?;
-        self.attach_box(&managed)?;
-        operation.stage_box(stored, configuration, files)?;
+        let staged = attached.and_then(|()| operation.stage_box(stored, configuration, files));
+        checked.map_or(Ok(()), |checked| self.finish_check(checked))?;
+        staged?;
         if request.start {
             operation.note_started(&managed);
             self.boot_with(&managed, Boot::default(), writes)?;
@@ -166,14 +172,14 @@ impl Supervisor {
         })
     }
 
-    /// Defines a box in the fabric, which attaches its ports.
-    pub(super) fn attach_box(&self, managed: &ManagedBox) -> Result<(), OperationError> {
+    /// Defines a box in the fabric, which attaches its ports. `prepare`: it is about to be started.
+    pub(super) fn attach_box(&self, managed: &ManagedBox, prepare: bool) -> Result<(), OperationError> {
         let definition = managed.inner().definition.clone();
         self.load_image(&*self.fabric_of(&definition.owner)?, definition.image_digest())?;
         let _change = self.0.change();
         managed.inner().ordered = true;
         self.add_proxies(&definition)?;
-        self.0.fabrics.ask(orders::DefineBox { definition, stopped: false })
+        self.0.fabrics.ask(orders::DefineBox { definition, stopped: false, prepare })
     }
 
     /// Removes all traces of a box but those in the store.
@@ -289,7 +295,7 @@ impl Supervisor {
                 .switches()
                 .extend(joined.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
         }
-        self.start_wanted(&managed, None, true);
+        self.start_wanted(&managed, None, Boot { restore: true, replay: true, has_equals: false });
     }
 
     /// The switches whose definition has a port of a box.

@@ -3,11 +3,19 @@
 use super::lifecycle::with_source;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
+use crate::fabric::PendingOrder;
 use api::{
     Check, CheckReply, ConfigurationName, CreateBox, Destination, Diagnostic, File, ImageDigest, Owner,
     Severity, Size, Time,
 };
 use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
+
+/// The check of a configuration that goes on in the fabric.
+#[derive(Debug)]
+pub(super) struct BegunCheck {
+    order: PendingOrder<orders::Check>,
+    source: Option<String>,
+}
 
 impl Supervisor {
     /// Checks a configuration without running it.
@@ -37,26 +45,55 @@ impl Supervisor {
         text: &str,
         files: &[File],
     ) -> Result<(), OperationError> {
-        let ports = definition.ports.len();
-        let source = definition.source.as_deref();
+        self.finish_check(self.begin_check_for(definition, destinations, text, files)?)
+    }
+
+    /// Begins the check of the configuration of a box, as by [`check_for`](Self::check_for).
+    /// [`finish_check`](Self::finish_check) waits for it.
+    pub(super) fn begin_check_for(
+        &self,
+        definition: &CreateBox,
+        destinations: &[Destination],
+        text: &str,
+        files: &[File],
+    ) -> Result<BegunCheck, OperationError> {
+        let (ports, source) = (definition.ports.len(), definition.source.clone());
         let known = (definition.image_digest(), destinations);
-        let found = self.check_in_box(&definition.owner, known, (text, files), ports, source)?;
+        let order = self.begin_check(&definition.owner, known, (text, files), ports)?;
+        Ok(BegunCheck { order, source })
+    }
+
+    /// Waits for a check, and returns an error if the configuration has errors.
+    pub(super) fn finish_check(
+        &self,
+        BegunCheck { order, source }: BegunCheck,
+    ) -> Result<(), OperationError> {
+        let found = self.diagnostics_of(order, source.as_deref())?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(OperationError::Refused(found)),
             false => Ok(()),
         }
     }
 
-    /// A box's diagnostics of a configuration. If the configuration crashes the box or takes too long, this becomes a
-    /// diagnostic.
+    /// A box's diagnostics of a configuration.
     fn check_in_box(
+        &self,
+        owner: &Owner,
+        known: (Option<&ImageDigest>, &[Destination]),
+        configuration: (&str, &[File]),
+        ports: usize,
+        source: Option<&str>,
+    ) -> Result<Vec<Diagnostic>, OperationError> {
+        self.diagnostics_of(self.begin_check(owner, known, configuration, ports)?, source)
+    }
+
+    fn begin_check(
         &self,
         owner: &Owner,
         (image, destinations): (Option<&ImageDigest>, &[Destination]),
         (text, files): (&str, &[File]),
         ports: usize,
-        source: Option<&str>,
-    ) -> Result<Vec<Diagnostic>, OperationError> {
+    ) -> Result<PendingOrder<orders::Check>, OperationError> {
         let configuration = Configuration {
             name: ConfigurationName::main(),
             version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
@@ -69,7 +106,16 @@ impl Supervisor {
             orders::Check { configuration, ports, limits: Some(self.0.check_limits), image: image.copied() };
         let link = self.fabric_of(owner)?;
         self.load_image(&link, image)?;
-        let found = match link.ask(order)? {
+        link.begin(order)
+    }
+
+    /// The diagnostics of a check. If the configuration crashes the box or takes too long, this becomes a diagnostic.
+    fn diagnostics_of(
+        &self,
+        order: PendingOrder<orders::Check>,
+        source: Option<&str>,
+    ) -> Result<Vec<Diagnostic>, OperationError> {
+        let found = match order.wait()? {
             CheckOutcome::Accepted(found) | CheckOutcome::Rejected(found) => found,
             CheckOutcome::Failed(message) => vec![failed(message, None)],
             CheckOutcome::Exceeded(limit) => vec![self.exceeded(limit)],

@@ -18,6 +18,8 @@ pub(super) struct Boot {
     pub(super) restore: bool,
     /// The recorded writes to its handlers are executed again, whatever the definition says.
     pub(super) replay: bool,
+    /// Boxes that are equal to it are started as well.
+    pub(super) has_equals: bool,
 }
 
 impl Supervisor {
@@ -66,12 +68,13 @@ impl Supervisor {
     pub(super) fn boot_with(
         &self,
         managed: &Arc<ManagedBox>,
-        Boot { restore, replay }: Boot,
+        Boot { restore, replay, has_equals }: Boot,
         writes: Vec<RecordedWrite>,
     ) -> Result<(), OperationError> {
         let name = managed.name.clone();
         let configurations = self.configurations_of(managed)?;
-        let started = self.0.fabrics.ask(orders::StartBox { name, configurations, restore, writes, replay });
+        let order = orders::StartBox { name, configurations, restore, writes, replay, has_equals };
+        let started = self.0.fabrics.ask(order);
         started.map(drop).map_err(|failure| {
             let source = managed.inner().definition.source.clone();
             in_source(failure, source.as_deref())

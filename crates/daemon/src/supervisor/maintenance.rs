@@ -1,6 +1,7 @@
 //! Backups and checks of the store, and entries that were set aside.
 
 use super::boxes::check_box;
+use super::lifecycle::Boot;
 use super::managed_box::load_box;
 use super::state::{Supervisor, SupervisorState};
 use crate::error::OperationError;
@@ -43,7 +44,7 @@ impl Supervisor {
                 let switches: Vec<_> = self.0.switches().values().cloned().collect();
                 switches.iter().for_each(|stored| self.mark_instances(stored));
                 self.define_restored(&managed);
-                self.start_wanted(&managed, None, false);
+                self.start_wanted(&managed, None, Boot { restore: true, ..Boot::default() });
             }
             EntryKind::Switch => {
                 let stored = self.0.store().read_switch(&name)?;

@@ -30,6 +30,7 @@ mod pending_confirmation;
 mod rate_meter;
 mod rebuilds;
 mod reconcile;
+mod restarts;
 mod save;
 mod service_monitor;
 #[cfg(test)]

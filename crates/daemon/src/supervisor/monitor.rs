@@ -8,7 +8,9 @@ use crate::caller::Caller;
 use crate::error::OperationError;
 use crate::fabric::FabricLink;
 use api::{EventKind, Subject, with_causes};
-use protocol::fabric::{Asked, BoxRuntime, Client, FabricError, Reader, ResourceUsage, orders};
+use protocol::fabric::{
+    Asked, BoxRuntime, Client, FabricError, InventoryReply, Reader, ResourceUsage, orders,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -17,6 +19,10 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Interval between measurements.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long the first event waits for others, which are fetched and stored together with it. Meanwhile the operation that
+/// they are about is usually answered: it would otherwise wait for the store.
+const GATHER_TIME: Duration = Duration::from_millis(5);
 
 /// How long the start of the daemon waits for a fabric.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,7 +56,7 @@ impl Supervisor {
         self.start_reader(link, &client, reader)?;
         let rebuild = self.0.rebuilds.begin();
         link.set(client.clone());
-        let rebuilt = self.find_fetched(link).and_then(|()| self.reconcile(link));
+        let rebuilt = self.reconcile(link);
         drop(rebuild);
         match rebuilt {
             Ok(()) => Ok(true),
@@ -61,8 +67,12 @@ impl Supervisor {
     }
 
     /// Finds out which events of this fabric were fetched, possibly by an earlier daemon.
-    fn find_fetched(&self, link: &FabricLink) -> Result<(), OperationError> {
-        let started = match link.ask(orders::Inventory {})?.started {
+    pub(super) fn find_fetched(
+        &self,
+        link: &FabricLink,
+        there: &InventoryReply,
+    ) -> Result<(), OperationError> {
+        let started = match there.started {
             Some(started) => started,
             // An earlier version. The others answer this order only when their spawner has started.
             None => link.ask(orders::Facts {})?.started,
@@ -75,8 +85,8 @@ impl Supervisor {
         let fetched = match store.counter(&start)? == started {
             true => store.counter(&events)?,
             false => {
-                store.set_counter(&events, 0)?;
-                store.set_counter(&start, started)?;
+                // A power failure ends the fabric too.
+                store.set_volatile_counters(&[(&events, 0), (&start, started)])?;
                 0
             }
         };
@@ -172,7 +182,7 @@ impl Supervisor {
         let run = move || {
             let mut due = Instant::now();
             loop {
-                news.wait(due);
+                news.wait(due, GATHER_TIME);
                 let Some(state) = Weak::upgrade(&state) else { return };
                 let supervisor = Self(state, Caller::Administrator);
                 if supervisor.0.is_ending() {

@@ -5,6 +5,7 @@ use super::lifecycle::{Boot, version};
 use super::links::ports_of;
 use super::managed_box::{ManagedBox, load_box};
 use super::parallel::in_parallel;
+use super::restarts::ToStart;
 use super::state::Supervisor;
 use super::switches::alone;
 use crate::error::OperationError;
@@ -100,12 +101,8 @@ impl Supervisor {
     /// and not touched. Failures, such as a missing device, are recorded; they do not keep the daemon from starting.
     pub(super) fn reconcile(&self, link: &Arc<FabricLink>) -> Result<(), OperationError> {
         let _rebuilding = link.rebuilding();
-        in_parallel(self.reconcile_definitions(link)?, |(managed, found)| {
-            if found.as_ref().is_some_and(|found| found.last_write > 0) {
-                self.store_writes(&managed.name);
-            }
-            self.start_wanted(&managed, found.map(|found| found.phase), false);
-        });
+        let boxes = self.reconcile_definitions(link)?;
+        self.start_all(boxes);
         Ok(())
     }
 
@@ -121,6 +118,7 @@ impl Supervisor {
             link.ask(orders::EndWithConnection {})?;
         }
         let mut there = link.ask(orders::Inventory {})?;
+        self.find_fetched(link, &there)?;
         self.forget_strange_images(link, std::mem::take(&mut there.images));
         let ports_there = ports_of(&there);
         let attached = attached_ports(&there);
@@ -148,7 +146,7 @@ impl Supervisor {
         let boxes: Vec<Arc<ManagedBox>> = self.0.all().into_iter().filter(is_ours).collect();
         let missing: Vec<_> =
             boxes.iter().filter(|managed| !there.boxes.contains_key(&managed.name)).collect();
-        in_parallel(missing, |managed| self.define_restored(managed));
+        self.define_all(link, &missing);
         self.restore_missing_ports(&switches, &there, is_box);
         for stored in &switches {
             let switch = &stored.definition.name;
@@ -187,38 +185,73 @@ impl Supervisor {
         Ok(boxes.into_iter().map(with_found).collect())
     }
 
+    /// Defines boxes in a fabric as by [`define_restored`](Self::define_restored).
+    fn define_all(&self, link: &FabricLink, boxes: &[&Arc<ManagedBox>]) {
+        let definitions: Vec<_> = boxes.iter().map(|managed| self.restorable_definition(managed)).collect();
+        let order = orders::DefineBoxes {
+            boxes: definitions.iter().map(|found| (found.attachable.clone(), found.stopped)).collect(),
+        };
+        match link.ask(order) {
+            Ok(failures) if failures.len() == boxes.len() => {
+                for ((managed, definition), failure) in boxes.iter().zip(definitions).zip(failures) {
+                    let defined = failure.map_or(Ok(()), |failure| Err(failure.into()));
+                    self.complete_restored(managed, definition, defined);
+                }
+            }
+            // An earlier version. If the fabric has ended, the next one gets the boxes.
+            _ => in_parallel(boxes, |managed| self.define_restored(managed)),
+        }
+    }
+
     /// Defines a box in the fabric. Ports whose switch was removed are attached to nothing; they wait for a new switch of
     /// that name. A box whose ports cannot be attached is attached to nothing, but can be inspected and removed.
     pub(super) fn define_restored(&self, managed: &ManagedBox) {
+        let definition = self.restorable_definition(managed);
+        let (attachable, stopped) = (definition.attachable.clone(), definition.stopped);
+        let order = orders::DefineBox { definition: attachable, stopped, prepare: false };
+        let defined = self.0.fabrics.ask(order);
+        self.complete_restored(managed, definition, defined);
+    }
+
+    fn restorable_definition(&self, managed: &ManagedBox) -> Restorable {
         // If it fails, so does the order.
         let _ = self.add_proxies(&managed.inner().definition.clone());
         let (wanted, stopped) = {
             let inner = managed.inner();
             (inner.definition.clone(), !inner.running)
         };
-        let mut definition = wanted.clone();
-        for port in &mut definition.ports {
+        let mut attachable = wanted.clone();
+        for port in &mut attachable.ports {
             if matches!(&port.attach, Attachment::Switch(switch) if !self.0.switches().contains_key(switch)) {
                 port.attach = Attachment::Nothing;
             }
         }
-        let link = self.0.fabrics.of(&definition.owner);
-        if let Some(Err(failure)) = link.map(|link| self.load_image(&link, definition.image_digest())) {
+        let link = self.0.fabrics.of(&attachable.owner);
+        if let Some(Err(failure)) = link.map(|link| self.load_image(&link, attachable.image_digest())) {
             let message =
                 format!("the image of box {} can't be restored: {}", managed.name, with_causes(&failure));
             self.0.journal.note(EventKind::BoxCrashed, &managed.name, message);
         }
-        if let Err(failure) =
-            self.0.fabrics.ask(orders::DefineBox { definition: definition.clone(), stopped })
-        {
+        Restorable { wanted, attachable, stopped }
+    }
+
+    /// Defines a box without attachments if it could not be attached, and corrects its definition.
+    fn complete_restored(
+        &self,
+        managed: &ManagedBox,
+        Restorable { wanted, mut attachable, stopped }: Restorable,
+        defined: Result<(), OperationError>,
+    ) {
+        if let Err(failure) = defined {
             let message =
                 format!("box {}: its ports could not be attached: {}", managed.name, with_causes(&failure));
             self.0.journal.note(EventKind::PortFailed, &managed.name, message);
-            definition.ports.iter_mut().for_each(|port| port.attach = Attachment::Nothing);
+            attachable.ports.iter_mut().for_each(|port| port.attach = Attachment::Nothing);
             // If this fails too, the fabric has ended, and the next one gets the box.
-            let _ = self.0.fabrics.ask(orders::DefineBox { definition: definition.clone(), stopped });
+            let order = orders::DefineBox { definition: attachable.clone(), stopped, prepare: false };
+            let _ = self.0.fabrics.ask(order);
         }
-        if definition != wanted {
+        if attachable != wanted {
             let _ = self.0.fabrics.ask(orders::AlterBox { definition: wanted });
         }
     }
@@ -360,9 +393,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts a box that is to run, or stops one that is not, unless it was removed meanwhile. `replay`: the recorded writes
-    /// to its handlers are executed again, whatever its definition says.
-    pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>, replay: bool) {
+    /// Starts a box that is to run, or stops one that is not, unless it was removed meanwhile.
+    pub(super) fn start_wanted(&self, managed: &Arc<ManagedBox>, phase: Option<Phase>, how: Boot) {
         let wanted = managed.inner().running;
         let result = match (wanted, phase) {
             (true, None | Some(Phase::Created)) => {
@@ -373,7 +405,7 @@ impl Supervisor {
                 };
                 if is_wanted {
                     // The fabric records a failure.
-                    let _ = self.boot(managed, Boot { restore: true, replay });
+                    let _ = self.boot(managed, how);
                     // A request to stop it may have come to the fabric before the order to start it.
                     if !managed.inner().running {
                         self.bring_down(&managed.name, true);
@@ -412,8 +444,14 @@ fn is_same_port(stored: &AddPort, found: &AddPort) -> bool {
     alone(stored) == alone(found)
 }
 
-/// A box that may have to be started, with what the fabric had of it.
-type ToStart = (Arc<ManagedBox>, Option<BoxInventory>);
+/// A definition of a box that a fabric gets again.
+struct Restorable {
+    wanted: CreateBox,
+    /// The same, attached to nothing instead of switches that were removed.
+    attachable: CreateBox,
+    /// Whether the box does not run.
+    stopped: bool,
+}
 
 /// What the fabric has that is as stored.
 #[derive(Default)]
@@ -462,7 +500,7 @@ mod tests {
         bed.reserve(&new).unwrap();
         bed.replace_fabric(&there);
         assert!(!is_defined(&bed, &new.name));
-        bed.attach_box(&new).unwrap();
+        bed.attach_box(&new, false).unwrap();
         assert!(is_defined(&bed, &new.name));
         bed.kill_fabric();
         until("the next fabric has it too", || is_defined(&bed, &new.name));

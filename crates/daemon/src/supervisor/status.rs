@@ -4,12 +4,13 @@ use super::lifecycle::with_source;
 use super::managed_box::ManagedBox;
 use super::state::Supervisor;
 use crate::error::OperationError;
+use crate::fabric::PendingOrder;
 use api::{
     Attachment, BoxDetail, BoxName, BoxState, BoxStatus, ConfigurationStatus, Counts, CrashReport, Owner,
     PortDriver, PortStatus, Sandbox, Size, StopReply, SwitchName, Time, Usage,
 };
 use protocol::fabric::{
-    Asked, BoxRuntime, FabricError, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot,
+    Asked, BoxRuntime, FabricError, FabricFacts, Phase, ResourceUsage, SandboxKind, TrafficSnapshot, orders,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +29,13 @@ pub(crate) struct DaemonFacts {
     pub(crate) fabrics: Vec<(Option<Owner>, FabricFacts)>,
     /// Numbers of boxes, switches, ports and stacks.
     pub(crate) counts: Counts,
+}
+
+/// Questions about a box that its fabric is answering.
+#[derive(Debug)]
+pub(super) struct BegunDetail {
+    runtime: PendingOrder<orders::BoxRuntimes>,
+    traffic: PendingOrder<orders::Traffic>,
 }
 
 /// A sandbox as the API names it.
@@ -203,8 +211,41 @@ impl Supervisor {
 
     pub(super) fn detail(&self, managed: &ManagedBox) -> Result<BoxDetail, OperationError> {
         let runtime = self.runtime(&managed.name, Asked::All)?;
-        let snapshot = self.0.fabrics.traffic()?;
-        let status = self.status_of(managed, &runtime, &snapshot);
+        self.detail_of(managed, &runtime, &self.0.fabrics.traffic()?)
+    }
+
+    /// Begins to ask the fabric for the details of a box, while an operation on it is stored. `None` if that is not possible:
+    /// [`finish_detail`](Self::finish_detail) then asks.
+    pub(super) fn begin_detail(&self, managed: &ManagedBox) -> Option<BegunDetail> {
+        let link = self.0.fabrics.only()?;
+        let names = vec![managed.name.clone()];
+        let runtime = link.begin(orders::BoxRuntimes { names, ask: Asked::All }).ok()?;
+        Some(BegunDetail { runtime, traffic: link.begin(orders::Traffic {}).ok()? })
+    }
+
+    /// All details of a box, from answers that may have come meanwhile.
+    pub(super) fn finish_detail(
+        &self,
+        managed: &ManagedBox,
+        begun: Option<BegunDetail>,
+    ) -> Result<BoxDetail, OperationError> {
+        let answers = begun.map(|begun| (begun.runtime.wait(), begun.traffic.wait()));
+        match answers {
+            Some((Ok(runtimes), Ok(snapshot))) if !runtimes.is_empty() => {
+                self.detail_of(managed, &runtimes[0], &snapshot)
+            }
+            // The fabric has ended.
+            _ => self.detail(managed),
+        }
+    }
+
+    fn detail_of(
+        &self,
+        managed: &ManagedBox,
+        runtime: &BoxRuntime,
+        snapshot: &TrafficSnapshot,
+    ) -> Result<BoxDetail, OperationError> {
+        let status = self.status_of(managed, runtime, snapshot);
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
         let definition = managed.inner().definition.clone();
         let (writes, omitted_writes) = self.present_writes(&managed.name)?;
@@ -239,7 +280,7 @@ impl Supervisor {
             ports: (0u8..).zip(definition.ports.iter().zip(attachments)).map(port).collect(),
             installed: installed.collect(),
             places: runtime.places.clone(),
-            crash: self.crash_of(&runtime),
+            crash: self.crash_of(runtime),
             image: definition.image_digest().copied(),
             keep_writes: definition.keep_writes,
             writes,

@@ -2,6 +2,7 @@
 
 use super::account;
 use super::cpu_budget::CpuBudget;
+use super::factory::CreatedBox;
 use super::instance::Instance;
 use super::output_store::Outputs;
 use super::silence::Silence;
@@ -107,10 +108,14 @@ pub(crate) struct Inner {
     pub(crate) writes: WriteRecord,
     /// Whether the next start executes the recorded writes again, whatever the definition says.
     pub(crate) is_replay_ordered: bool,
+    /// Whether boxes that are equal to it are being started as well.
+    pub(crate) has_equals: bool,
     /// Its lifecycle phase.
     pub(crate) phase: Phase,
     /// The running instance.
     pub(crate) instance: Option<Arc<Instance>>,
+    /// The sandbox of its first start, which was created before.
+    pub(crate) prepared: Option<CreatedBox>,
     /// A stop or removal was requested while the box starts.
     pub(crate) unwanted: bool,
     /// It is being removed and must not restart.
@@ -167,8 +172,10 @@ impl ManagedBox {
                 configurations: Vec::new(),
                 writes: WriteRecord::default(),
                 is_replay_ordered: false,
+                has_equals: false,
                 phase: Phase::Created,
                 instance: None,
+                prepared: None,
                 unwanted: false,
                 removed: false,
                 started: None,

@@ -19,7 +19,7 @@ mod write_record;
 
 pub(crate) use calls::in_box;
 pub(crate) use cpu_budget::{CpuBudget, ThrottleAction};
-pub(crate) use factory::SandboxFactory;
+pub(crate) use factory::{CreatedBox, SandboxFactory};
 pub(crate) use instance::{FinalStatus, Instance};
 pub(crate) use managed_box::{ManagedBox, PastAccount, Phase};
 pub(crate) use output_store::{OutputStore, StoreResult};

@@ -9,11 +9,12 @@ use crate::limits::{MAX_TEMPLATE_KEY_BYTES, MAX_TEMPLATES};
 use model::{ConfigurationName, CreateBox, Destination, File, ImageDigest};
 use protocol::fabric::Configuration;
 use sandbox::{SandboxKind, Snapshot};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Everything that determines a freshly installed box, except what each copy gets for itself: port addresses, seeds,
 /// time.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TemplateKey {
     image: Option<ImageDigest>,
     kind: SandboxKind,
@@ -82,8 +83,8 @@ pub(crate) enum StartMode {
 enum State {
     /// Started once.
     Known,
-    /// The template is being created.
-    Making,
+    /// The template is being created, since this moment.
+    Making(Instant),
     /// Boxes of this key cannot serve as templates.
     Useless,
     Ready(Arc<Template>),
@@ -91,32 +92,53 @@ enum State {
 
 /// The templates and the recently started keys.
 #[derive(Debug, Default)]
-pub(crate) struct Templates(Mutex<Vec<(Arc<TemplateKey>, State)>>);
+pub(crate) struct Templates {
+    keys: Mutex<Keys>,
+    /// Notified when a template was made, or cannot be made.
+    made: Condvar,
+}
+
+type Keys = Vec<(Arc<TemplateKey>, State)>;
+
+/// The time that boxes wait for a template which is being made for them. Longer ones are installed: it may never be ready.
+const MAKING_TIMEOUT: Duration = Duration::from_millis(10);
 
 impl Templates {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<TemplateKey>, State)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides how a box of this key is started, if others of the key are started as well: the first one's caller creates
+    /// the template at once, and the others wait for it.
+    pub(crate) fn begin_with_equals(&self, key: TemplateKey) -> StartMode {
+        let mut keys = self.lock();
+        loop {
+            match keys.iter().find(|(known, _)| **known == key).map(|(_, state)| state) {
+                None => add(&mut keys, Arc::new(key.clone()), State::Known),
+                Some(State::Making(since)) if since.elapsed() < MAKING_TIMEOUT => {
+                    let left = MAKING_TIMEOUT.saturating_sub(since.elapsed());
+                    keys = self.made.wait_timeout(keys, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                Some(_) => return decide(&mut keys, key),
+            }
+        }
     }
 
     /// Decides how a box of this key is started.
     pub(crate) fn begin(&self, key: TemplateKey) -> StartMode {
-        let mut keys = self.lock();
-        let Some(index) = keys.iter().position(|(known, _)| **known == key) else {
-            if keys.len() >= MAX_TEMPLATES {
-                keys.remove(0);
-            }
-            keys.push((Arc::new(key), State::Known));
-            return StartMode::Install(None);
+        decide(&mut self.lock(), key)
+    }
+
+    /// Whether a box of this kind may have a template: its configurations are not known yet.
+    pub(crate) fn may_have(&self, kind: SandboxKind, definition: &CreateBox) -> bool {
+        let is_like = |key: &TemplateKey| {
+            key.kind == kind
+                && key.image.as_ref() == definition.image_digest()
+                && key.memory == definition.memory.0
+                && key.ring == u32::from(definition.ring)
+                && key.ports == definition.ports.len()
         };
-        // The list is ordered by last use; the least recently used key comes first.
-        let (key, state) = keys.remove(index);
-        let (state, mode) = match state {
-            State::Known => (State::Making, StartMode::Install(Some(key.clone()))),
-            State::Ready(template) => (State::Ready(template.clone()), StartMode::Copy(template)),
-            other => (other, StartMode::Install(None)),
-        };
-        keys.push((key, state));
-        mode
+        self.lock().iter().any(|(key, state)| matches!(state, State::Ready(_)) && is_like(key))
     }
 
     /// Stores the template of a key, or that it has none.
@@ -124,6 +146,7 @@ impl Templates {
         if let Some((_, state)) = self.lock().iter_mut().find(|(known, _)| Arc::ptr_eq(known, key)) {
             *state = template.map_or(State::Useless, |template| State::Ready(Arc::new(template)));
         }
+        self.made.notify_all();
     }
 
     /// Forgets the boxes with an image, which no box has any more.
@@ -138,6 +161,29 @@ impl Templates {
             *state = State::Useless;
         }
     }
+}
+
+fn add(keys: &mut Keys, key: Arc<TemplateKey>, state: State) {
+    if keys.len() >= MAX_TEMPLATES {
+        keys.remove(0);
+    }
+    keys.push((key, state));
+}
+
+fn decide(keys: &mut Keys, key: TemplateKey) -> StartMode {
+    let Some(index) = keys.iter().position(|(known, _)| **known == key) else {
+        add(keys, Arc::new(key), State::Known);
+        return StartMode::Install(None);
+    };
+    // The list is ordered by last use; the least recently used key comes first.
+    let (key, state) = keys.remove(index);
+    let (state, mode) = match state {
+        State::Known => (State::Making(Instant::now()), StartMode::Install(Some(key.clone()))),
+        State::Ready(template) => (State::Ready(template.clone()), StartMode::Copy(template)),
+        other => (other, StartMode::Install(None)),
+    };
+    keys.push((key, state));
+    mode
 }
 
 #[cfg(test)]
@@ -174,6 +220,23 @@ mod tests {
         assert!(matches!(next("Idle;"), StartMode::Install(None)), "it is being made");
         templates.keep(&wanted, None);
         assert!(matches!(next("Idle;"), StartMode::Install(None)), "there is none");
+    }
+
+    #[test]
+    fn equal_boxes_wait_for_the_template_that_is_made_for_them() {
+        let templates = Templates::default();
+        let next = || templates.begin_with_equals(key("Idle;", 1));
+        let StartMode::Install(Some(wanted)) = next() else { panic!("the first one makes the template") };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(next);
+            templates.keep(&wanted, None);
+            assert!(matches!(waiting.join().unwrap(), StartMode::Install(None)), "there is none");
+        });
+        let other = || templates.begin_with_equals(key("Idle; Idle;", 1));
+        assert!(matches!(other(), StartMode::Install(Some(_))));
+        let begin = Instant::now();
+        assert!(matches!(other(), StartMode::Install(None)), "it takes too long");
+        assert!(begin.elapsed() < 100 * MAKING_TIMEOUT);
     }
 
     #[test]

@@ -13,6 +13,17 @@ use sandbox::{CallError, Snapshot};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// How a box is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartSettings {
+    /// If the start fails, the box's restart policy decides whether it is tried again.
+    pub(crate) restore: bool,
+    /// The recorded writes are executed again, whatever the definition says.
+    pub(crate) replay: bool,
+    /// Boxes that are equal to it are being started as well.
+    pub(crate) has_equals: bool,
+}
+
 /// A box that was just started.
 struct Launched {
     instance: Arc<Instance>,
@@ -30,7 +41,7 @@ impl Fabric {
             return Err(OperationError::Ending);
         }
         let begin = Instant::now();
-        let (definition, configurations, before, kept, lost_own) = {
+        let (definition, configurations, before, kept, lost_own, has_equals) = {
             let mut inner = managed.inner();
             let before = std::mem::replace(&mut inner.phase, Phase::Booting);
             let is_kept = inner.definition.keep_writes || inner.is_replay_ordered;
@@ -38,9 +49,11 @@ impl Fabric {
             inner.writes.renew_own_events();
             // The new instance may report such writes before its start has ended.
             let lost_own = inner.writes.lose_all_own();
-            (inner.definition.clone(), inner.configurations.clone(), before, kept, lost_own)
+            let has_equals = std::mem::take(&mut inner.has_equals);
+            (inner.definition.clone(), inner.configurations.clone(), before, kept, lost_own, has_equals)
         };
-        let booted = self.launch(managed, &definition, &configurations, kept.as_deref().unwrap_or_default());
+        let writes = kept.as_deref().unwrap_or_default();
+        let booted = self.launch(managed, &definition, &configurations, (writes, has_equals));
         match booted {
             Ok(Launched { instance, installed, refused, how }) => {
                 let time = begin.elapsed();
@@ -66,8 +79,10 @@ impl Fabric {
                 self.0.note(EventKind::BoxStarted, &managed.name, message);
                 self.report_lost(managed, "started", &lost, omitted);
                 self.report_refused(managed, &refused);
-                // Events of its end were ignored while it was booting, so check now.
-                self.0.exit_events.look_again(managed, &instance);
+                // The event of its end was ignored while it was booting. Waking the monitor costs a look at all boxes.
+                if instance.has_ended() {
+                    self.0.exit_events.look_again(managed, &instance);
+                }
                 Ok(())
             }
             Err(failure) => {
@@ -96,16 +111,23 @@ impl Fabric {
         managed: &Arc<ManagedBox>,
         definition: &CreateBox,
         configurations: &[Arc<Configuration>],
-        writes: &[RecordedWrite],
+        (writes, has_equals): (&[RecordedWrite], bool),
     ) -> Result<Launched, OperationError> {
         let kind = self.0.factory.resolve(definition.sandbox)?;
         // A copy would process packets before the writes.
         let key = writes.is_empty().then(|| TemplateKey::new(kind, definition, configurations)).flatten();
         let mode = match key {
+            Some(key) if has_equals => self.0.templates.begin_with_equals(key),
             Some(key) => self.0.templates.begin(key),
             None => StartMode::Install(None),
         };
+        let make_template = |key| self.start_template(key, definition.clone(), configurations.to_vec());
         let wanted = match mode {
+            // The others wait for it.
+            StartMode::Install(Some(key)) if has_equals => {
+                make_template(key);
+                None
+            }
             StartMode::Copy(template) => match self.make(managed, definition, Some(&template.snapshot)) {
                 Ok(instance) => {
                     let replies = configurations.iter().zip(&template.replies);
@@ -132,9 +154,7 @@ impl Fabric {
         };
         let instance = self.make(managed, definition, None)?;
         let (installed, refused) = self.install_all(managed, &instance, configurations, writes)?;
-        if let Some(key) = wanted {
-            self.start_template(key, definition.clone(), configurations.to_vec());
-        }
+        wanted.map(make_template);
         Ok(Launched { instance, installed, refused, how: "" })
     }
 
@@ -144,7 +164,13 @@ impl Fabric {
         definition: &CreateBox,
         snapshot: Option<&Snapshot>,
     ) -> Result<Arc<Instance>, OperationError> {
-        let made = self.0.factory.make(definition, self.0.switches.wake_event(), snapshot)?;
+        // It cannot be used for a copy.
+        let prepared = self.take_prepared(managed).filter(|_| snapshot.is_none());
+        let is_started = prepared.is_some();
+        let made = match prepared {
+            Some(made) => made,
+            None => self.0.factory.make(definition, self.0.switches.wake_event(), snapshot)?,
+        };
         let instance = Arc::new(made.instance);
         let unwanted = {
             let mut inner = managed.inner();
@@ -156,7 +182,9 @@ impl Fabric {
         }
         let name = managed.name.clone();
         self.0.switches.ask(move |network| network.connect(&name, made.ports))?;
-        instance.start()?;
+        if !is_started {
+            instance.start()?;
+        }
         instance.set_share(Share::of(definition));
         self.0
             .exit_events

@@ -10,6 +10,7 @@ mod exit_events;
 mod measure;
 mod monitor;
 mod operations;
+mod prepare;
 mod report;
 mod state;
 mod switching;
@@ -18,4 +19,5 @@ mod throttle;
 mod writes;
 
 pub(crate) use account::AccountFilter;
+pub(crate) use boot::StartSettings;
 pub use state::{Fabric, StartError};

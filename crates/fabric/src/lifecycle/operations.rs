@@ -1,6 +1,6 @@
 //! What the daemon can do with a box.
 
-use super::boot::installed;
+use super::boot::{StartSettings, installed};
 use super::state::Fabric;
 use crate::boxes::{Instance, ManagedBox, Phase, Share, in_box};
 use crate::error::OperationError;
@@ -49,34 +49,66 @@ impl Fabric {
     }
 
     /// Defines a box, which does not run yet, and attaches its ports. On failure the box does not exist.
-    pub(crate) fn define_box(&self, mut definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
+    pub(crate) fn define_box(&self, definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
+        self.define_boxes(vec![(definition, stopped)]).into_iter().collect()
+    }
+
+    /// Defines boxes as by [`define_box`](Self::define_box), one after the other. Returns the result for each.
+    pub(crate) fn define_boxes(
+        &self,
+        definitions: Vec<(CreateBox, bool)>,
+    ) -> Vec<Result<(), OperationError>> {
+        let requests: Vec<_> = definitions
+            .iter()
+            .map(|(definition, _)| {
+                let ports: Vec<AttachRequest> = definition.ports.iter().map(attach).collect();
+                (definition.name.clone(), definition.owner.clone(), ports)
+            })
+            .collect();
+        let reserve = |(definition, stopped)| self.reserve_box(definition, stopped);
+        let mut results: Vec<_> = definitions.into_iter().map(reserve).collect();
+        let is_reserved: Vec<bool> = results.iter().map(Result::is_ok).collect();
+        let names: Vec<BoxName> = requests.iter().map(|(name, ..)| name.clone()).collect();
+        let attached = self.0.switches.ask(move |network| {
+            let reserved = requests.iter().zip(is_reserved).filter(|(_, is_reserved)| *is_reserved);
+            let attach = |((name, owner, ports), _): (&(_, _, Vec<_>), _)| network.attach(name, owner, ports);
+            reserved.map(attach).collect::<Vec<_>>()
+        });
+        let mut attached = attached.map(Vec::into_iter);
+        for (name, result) in names.iter().zip(&mut results).filter(|(_, result)| result.is_ok()) {
+            *result = match &mut attached {
+                Ok(attached) => attached.next().unwrap_or(Err(OperationError::Ending)),
+                Err(_) => Err(OperationError::Ending),
+            };
+            if result.is_err() {
+                self.0.boxes().remove(name);
+            }
+        }
+        results
+    }
+
+    /// Adds a box without ports.
+    fn reserve_box(&self, mut definition: CreateBox, stopped: bool) -> Result<(), OperationError> {
         definition.configuration = String::new();
         definition.files = Vec::new();
-        let (name, owner) = (definition.name.clone(), definition.owner.clone());
-        let ports: Vec<AttachRequest> = definition.ports.iter().map(attach).collect();
-        {
-            let mut boxes = self.0.boxes();
-            if self.0.is_ending() {
-                return Err(OperationError::Ending);
-            }
-            if boxes.contains_key(&name) {
-                return Err(OperationError::Exists(Subject::from(&name)));
-            }
-            if boxes.len() >= MAX_BOXES {
-                return Err(OperationError::Limit("boxes", MAX_BOXES));
-            }
-            self.0.factory.image(&definition)?;
-            let managed = ManagedBox::new(definition);
-            if stopped {
-                managed.inner().phase = Phase::Stopped;
-            }
-            boxes.insert(name.clone(), Arc::new(managed));
+        let name = definition.name.clone();
+        let mut boxes = self.0.boxes();
+        if self.0.is_ending() {
+            return Err(OperationError::Ending);
         }
-        let asked = name.clone();
-        let attached = self.0.switches.ask(move |network| network.attach(&asked, &owner, &ports));
-        attached.flatten().inspect_err(|_| {
-            self.0.boxes().remove(&name);
-        })
+        if boxes.contains_key(&name) {
+            return Err(OperationError::Exists(Subject::from(&name)));
+        }
+        if boxes.len() >= MAX_BOXES {
+            return Err(OperationError::Limit("boxes", MAX_BOXES));
+        }
+        self.0.factory.image(&definition)?;
+        let managed = ManagedBox::new(definition);
+        if stopped {
+            managed.inner().phase = Phase::Stopped;
+        }
+        boxes.insert(name, Arc::new(managed));
+        Ok(())
     }
 
     /// Kills a box if it runs, and forgets it.
@@ -94,15 +126,14 @@ impl Fabric {
         Ok(())
     }
 
-    /// Starts a box that does not run, with these configurations, and with the writes to them if the definition or `replay`
-    /// says so. `restore`: if the start fails, the box's restart policy
-    /// decides whether it is tried again.
+    /// Starts a box that does not run, with these configurations, and with the writes to them if the definition or the
+    /// settings say so.
     pub(crate) fn start_box(
         &self,
         name: &BoxName,
         configurations: Vec<Configuration>,
-        restore: bool,
-        (writes, replay): (Vec<RecordedWrite>, bool),
+        writes: Vec<RecordedWrite>,
+        how: StartSettings,
     ) -> Result<Started, OperationError> {
         let managed = self.0.managed_box(name)?;
         let change = lock_for_change(&managed)?;
@@ -118,12 +149,13 @@ impl Fabric {
             inner.crashes = 0;
             inner.configurations = configurations.into_iter().map(Arc::new).collect();
             inner.writes.adopt(writes);
-            inner.is_replay_ordered = replay;
+            inner.is_replay_ordered = how.replay;
+            inner.has_equals = how.has_equals;
         }
         let booted = self.boot(&managed);
         drop(change);
         if let Err(failure) = booted {
-            if restore {
+            if how.restore {
                 let message = format!("box {} could not be started: {}", managed.name, with_causes(&failure));
                 managed.note(&message);
                 self.0.note(EventKind::BoxCrashed, &managed.name, message);
@@ -179,8 +211,9 @@ impl Fabric {
         }
         let mut inner = managed.inner();
         inner.close();
-        let before = std::mem::replace(&mut inner.phase, Phase::Stopped);
+        let (prepared, before) = (inner.prepared.take(), std::mem::replace(&mut inner.phase, Phase::Stopped));
         drop(inner);
+        drop(prepared);
         // One that did not run, or never started, is not stopped now.
         if !matches!(before, Phase::Created | Phase::Stopped | Phase::Crashed) {
             let message = format!("box {} was stopped", managed.name);

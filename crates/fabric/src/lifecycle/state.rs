@@ -111,6 +111,8 @@ struct News {
 struct NewsState {
     /// There is something new.
     fresh: bool,
+    /// The daemon was told so, and has not fetched it yet.
+    told: bool,
     /// Boxes whose logs have grown.
     talkative: BTreeSet<BoxName>,
 }
@@ -156,8 +158,11 @@ impl FabricState {
         let mut state = lock(&self.news.state);
         state.fresh = true;
         state.talkative.extend(talkative);
+        let is_told = state.told;
         drop(state);
-        self.news.changed.notify_all();
+        if !is_told {
+            self.news.changed.notify_all();
+        }
     }
 }
 
@@ -230,7 +235,7 @@ impl Fabric {
     pub(crate) fn events(&self, after: u64, most: usize) -> (HistoryPage<Event>, Vec<BoxName>) {
         let talkative = {
             let mut state = lock(&self.0.news.state);
-            state.fresh = false;
+            (state.fresh, state.told) = (false, false);
             std::mem::take(&mut state.talkative)
         };
         (self.0.events.after(after, most), talkative.into_iter().collect())
@@ -241,18 +246,27 @@ impl Fabric {
         self.0.events.last()
     }
 
-    /// Sleeps until there is something new that was not fetched, or until `stop` says so after a
-    /// [`wake_news`](Self::wake_news). Returns whether there is something new.
+    /// Lets the news be told again: to a new daemon, or because the message was lost.
+    pub(crate) fn retell_news(&self) {
+        lock(&self.0.news.state).told = false;
+        self.wake_news();
+    }
+
+    /// Sleeps until there is something new that was neither fetched nor told, or until `stop` says so after a
+    /// [`wake_news`](Self::wake_news). Returns whether there is something new, which then counts as told.
     pub(crate) fn wait_for_news(&self, stop: impl Fn() -> bool) -> bool {
         let mut state = lock(&self.0.news.state);
-        while !state.fresh {
+        while !state.fresh || state.told {
             if stop() {
                 return false;
             }
             state = self.0.news.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.fresh = false;
-        !stop()
+        if stop() {
+            return false;
+        }
+        state.told = true;
+        true
     }
 
     /// Wakes the threads that wait for news.

@@ -17,13 +17,14 @@ impl Fabric {
         definition: CreateBox,
         configurations: Vec<Arc<Configuration>>,
     ) {
-        let fabric = self.clone();
+        let (fabric, made) = (self.clone(), key.clone());
         let run = move || {
             let template = fabric.template(&definition, &configurations);
-            fabric.0.templates.keep(&key, template);
+            fabric.0.templates.keep(&made, template);
         };
-        // If no thread can be created, boxes of the key keep being installed.
-        let _ = std::thread::Builder::new().name("template".into()).spawn(run);
+        if std::thread::Builder::new().name("template".into()).spawn(run).is_err() {
+            self.0.templates.keep(&key, None);
+        }
     }
 
     /// The snapshot of a freshly installed, idle box of a key. `None` if such a box cannot serve as a template.

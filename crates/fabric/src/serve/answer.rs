@@ -1,7 +1,7 @@
 //! Carries out one order.
 
 use crate::error::OperationError;
-use crate::lifecycle::{AccountFilter, Fabric};
+use crate::lifecycle::{AccountFilter, Fabric, StartSettings};
 use protocol::codec;
 use protocol::fabric::{Ask, EventPage, FabricError, Order};
 use serde_bytes::ByteBuf;
@@ -81,12 +81,26 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
             fabric.forget_image(&order.image);
             done(&order, Ok(()))
         }
-        Order::DefineBox(order) => done(&order, fabric.define_box(order.definition.clone(), order.stopped)),
+        Order::DefineBox(order) => {
+            let defined = fabric.define_box(order.definition.clone(), order.stopped);
+            if order.prepare && defined.is_ok() {
+                fabric.start_preparing(&order.definition.name);
+            }
+            done(&order, defined)
+        }
+        Order::DefineBoxes(mut order) => {
+            let defined = fabric.define_boxes(std::mem::take(&mut order.boxes));
+            let failure =
+                |result: Result<(), OperationError>| result.err().map(|error| FabricError::from(&error));
+            done(&order, Ok(defined.into_iter().map(failure).collect()))
+        }
         Order::ForgetBox(order) => done(&order, fabric.forget_box(&order.name)),
         Order::StartBox(mut order) => {
             let configurations = std::mem::take(&mut order.configurations);
-            let writes = (std::mem::take(&mut order.writes), order.replay);
-            done(&order, fabric.start_box(&order.name, configurations, order.restore, writes))
+            let writes = std::mem::take(&mut order.writes);
+            let how =
+                StartSettings { restore: order.restore, replay: order.replay, has_equals: order.has_equals };
+            done(&order, fabric.start_box(&order.name, configurations, writes, how))
         }
         Order::StopBox(order) => done(&order, fabric.stop_box(&order.name, order.graceful)),
         Order::SuspendBox(order) => done(&order, fabric.suspend_box(&order.name)),

@@ -39,6 +39,7 @@ pub fn serve(fabric: &Fabric, channel: &Arc<Channel>) -> Option<String> {
         threads: AtomicUsize::new(1),
         closed: AtomicBool::new(false),
     });
+    fabric.retell_news();
     let own = connection.clone();
     let news = std::thread::Builder::new().name("news".into()).spawn(move || own.send_news());
     let why = connection.run(true);
@@ -133,7 +134,7 @@ impl Connection {
         let closed = || self.closed.load(Ordering::SeqCst);
         while self.fabric.wait_for_news(closed) {
             if self.channel.send(&FromFabric::Notice(Notice::News), &[]).is_err() {
-                return;
+                return self.fabric.retell_news();
             }
         }
     }

@@ -8,8 +8,9 @@ use crate::codec;
 use crate::hello::{Hello, StoreIdentity};
 use serde_bytes::ByteBuf;
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the caller of an order gets.
@@ -31,6 +32,13 @@ struct Waiting {
     callers: HashMap<u64, SyncSender<Outcome>>,
     /// The fabric has gone: no reply will come.
     closed: bool,
+}
+
+/// An order that was sent. Its answer is dropped with this.
+#[derive(Debug)]
+pub struct Pending<A> {
+    outcome: Receiver<Outcome>,
+    order: PhantomData<A>,
 }
 
 /// Receives what the fabric sends. Exactly one thread runs it.
@@ -79,6 +87,11 @@ impl Client {
         order: A,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
+        self.begin(order, descriptors)?.wait()
+    }
+
+    /// Sends an order with descriptors, and does not wait.
+    pub fn begin<A: Ask>(&self, order: A, descriptors: &[BorrowedFd<'_>]) -> Result<Pending<A>, FabricError> {
         let (sender, outcome) = sync_channel(1);
         let number = {
             let mut waiting = self.waiting();
@@ -98,16 +111,23 @@ impl Client {
                 false => FabricError::System(::model::with_causes(&error)),
             });
         }
-        // An error means that the reader dropped the caller because the fabric has gone.
-        let (result, descriptors) = outcome.recv().map_err(|_| FabricError::Disconnected)?;
-        let (answer, _) =
-            codec::decode(&result?).map_err(|error| FabricError::Protocol(error.to_string()))?;
-        Ok((answer, descriptors))
+        Ok(Pending { outcome, order: PhantomData })
     }
 
     /// Closes the connection. Callers that wait get [`FabricError::Disconnected`].
     pub fn close(&self) {
         self.channel.shut_down();
+    }
+}
+
+impl<A: Ask> Pending<A> {
+    /// Waits for the answer and the descriptors that come with it.
+    pub fn wait(self) -> Result<(A::Answer, Vec<OwnedFd>), FabricError> {
+        // An error means that the reader dropped the caller because the fabric has gone.
+        let (result, descriptors) = self.outcome.recv().map_err(|_| FabricError::Disconnected)?;
+        let (answer, _) =
+            codec::decode(&result?).map_err(|error| FabricError::Protocol(error.to_string()))?;
+        Ok((answer, descriptors))
     }
 }
 

@@ -9,7 +9,7 @@ mod error;
 mod model;
 pub mod orders;
 
-pub use client::{Client, Reader};
+pub use client::{Client, Pending, Reader};
 pub use error::{CreateFailure, FabricError};
 pub use model::{
     Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimit, CheckLimits, CheckOutcome, Configuration,

@@ -1,5 +1,6 @@
 //! The orders, each with the type of its answer.
 
+use super::error::FabricError;
 use super::model::{
     Asked, BoxRuntime, CheckLimits, CheckOutcome, Configuration, EventPage, FabricFacts, FileStatus,
     FlowDefinition, InventoryReply, LinkEnd, LogPage, PortInventory, RewriteReply, Started,
@@ -268,7 +269,16 @@ orders! {
         definition: CreateBox,
         /// Whether it counts as stopped; otherwise as never started.
         stopped: bool,
+        /// It is about to be started: its sandbox can be created meanwhile. An earlier fabric creates it later.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        prepare: bool,
     } -> ();
+
+    /// Defines boxes as by [`DefineBox`], one after the other. The answer has for each box why it was not defined.
+    DefineBoxes {
+        /// The definitions. Each says whether its box counts as stopped.
+        boxes: Vec<(CreateBox, bool)>,
+    } -> Vec<Option<FabricError>>;
 
     /// Kills a box if it runs, and forgets it.
     ForgetBox {
@@ -290,6 +300,9 @@ orders! {
         /// Whether the recorded writes are executed again, whatever the definition says.
         #[serde(default)]
         replay: bool,
+        /// Whether others that are equal to it are started as well, so that a template is worth its time at once.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        has_equals: bool,
     } -> Started;
 
     /// Ends a box: gracefully, or at once.

@@ -31,7 +31,7 @@ pub enum Ending {
     Signal(i32),
     /// On its own. An earlier launcher started it, so the exit status is not known.
     Reason(EndReason),
-    /// It did not say why: it was killed, or it crashed. An earlier launcher started it.
+    /// It did not say why: it was killed, or it crashed. Its exit status is not known, or not yet.
     Silent,
 }
 

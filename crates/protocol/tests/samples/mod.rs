@@ -8,10 +8,10 @@ use model::{
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
-    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
-    FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
-    ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition, SteeringReply,
-    SwitchInventory, TrafficSnapshot, WritesReply, orders,
+    ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricError, FabricFacts, FieldMatch,
+    FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory,
+    PortStats, ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition,
+    SteeringReply, SwitchInventory, TrafficSnapshot, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -271,10 +271,11 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             received: 2, waiting: 1
         }];
         Capture { point: "fw:0".parse().expect("a point"), snap: Some(64), count: None } => ();
-        DefineBox { definition: definition(), stopped: true } => ();
+        DefineBox { definition: definition(), stopped: true, prepare: false } => ();
+        DefineBoxes { boxes: vec![(definition(), true)] } => vec![None, Some(FabricError::NoSwitch(switch()))];
         ForgetBox { name: name() } => ();
         StartBox {
-            name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false
+            name: name(), configurations: vec![configuration()], restore: true, writes: Vec::new(), replay: false, has_equals: false
         } => Started {
             boot: Duration::from_millis(1), configurations: vec![state()]
         };
