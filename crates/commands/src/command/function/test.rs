@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
 use super::error::FunctionError;
 use super::project::{self, Project};
+use crate::output;
 
 /// Run the tests of a function, in particular that on its capture.
 #[derive(Args)]
@@ -15,6 +17,9 @@ pub(super) struct Arguments {
     /// Folder of the project.
     #[arg(value_name = "FOLDER", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     folder: PathBuf,
+    /// Print JSON: {"passed"}. What the tests print then goes to standard error.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -22,6 +27,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
     let project = Project::open(&arguments.folder)?;
     let mut cargo = project.cargo("");
     cargo.arg("test");
+    if arguments.json {
+        cargo.stdout(std::io::stderr());
+    }
     project::run(cargo, "the test")?;
+    if arguments.json {
+        output::json(&json!({ "passed": true }));
+    }
     Ok(ExitCode::SUCCESS)
 }
