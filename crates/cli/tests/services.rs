@@ -104,7 +104,7 @@ fn a_user_chains_services() {
     );
     daemon.check(&["show", "chain/lan/web"], 0, &["forward", "reverse", "1,000", "left sink.0"]);
     daemon.check(&["top", "--chains"], 0, &["1 chain; in ", "lan/web", "fw", "ids"]);
-    daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "port:sink.0, quarantine"]);
+    daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "quarantine, port:sink.0"]);
     daemon.check(&["service", "ls"], 0, &["ids", "lan", "REPLICAS"]);
 
     // Only packets that a flow sends there pass the other chain.
