@@ -104,7 +104,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 output::json(&port);
             }
             if let Some(device) = device(&port).filter(|device| is_down(device)) {
-                eprintln!("port {} has no traffic while {device} is down: ip link set {device} up", port.name);
+                eprintln!(
+                    "port {} has no traffic while {device} is down: ip link set {device} up",
+                    port.name
+                );
             }
         }
         PortCommand::Rm(remove) => {
