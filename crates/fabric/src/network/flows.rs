@@ -2,8 +2,8 @@
 
 use super::attach::Network;
 use super::ended_flows::EndedFlows;
+use super::numbers::chain_number;
 use super::records::SwitchRecord;
-use super::services::chain_number;
 use crate::error::{OperationError, PortError};
 use crate::limits::{
     MAX_CONDITION_BYTES, MAX_CONDITIONS, MAX_EXPIRED_FLOWS, MAX_FLOWS, MAX_FLOWS_OF_REPLY, MAX_MATCHES,

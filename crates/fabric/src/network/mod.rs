@@ -11,6 +11,7 @@ mod controllers;
 mod device;
 mod ended_flows;
 mod flows;
+mod numbers;
 mod records;
 mod services;
 mod switches;

@@ -1,11 +1,11 @@
 //! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
-use super::services::ServiceRecord;
 use model::{
-    AddFlow, AddPort, Attachment, BoxName, CreateSwitch, Limits, MacAddr, Owner, PipeName, PortName,
-    SwitchName,
+    AddFlow, AddPort, Attachment, BoxName, ChainName, CreateSwitch, Limits, MacAddr, Owner, PipeName,
+    PortName, ServiceName, SwitchName,
 };
 use protocol::agent::ControllerState;
+use protocol::fabric::SteeringDefinition;
 use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,6 +67,17 @@ pub(super) struct SwitchRecord {
     pub(super) number: u64,
     /// What the agent and the fabric told each other about it.
     pub(super) agent: AgentRecord,
+}
+
+/// The services and chains of a switch, with the numbers that its forwarding knows them by.
+#[derive(Debug, Default)]
+pub(super) struct ServiceRecord {
+    pub(super) definition: SteeringDefinition,
+    pub(super) services: BTreeMap<ServiceName, u16>,
+    /// Numbers of chains, also of those that only flows name.
+    pub(super) chains: BTreeMap<ChainName, u16>,
+    /// The slots of instances, by service.
+    pub(super) slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
 }
 
 /// What the agent knows about a switch, and what it said about its controllers.

@@ -2,30 +2,20 @@
 
 use super::attach::Network;
 use super::flows::{malformed, port_key, steering};
-use super::records::SwitchRecord;
+use super::numbers::{chains_of_flows, number};
+use super::records::{ServiceRecord, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_CHAINS, MAX_SERVICES};
 use flow_table::Output;
 use model::{
-    BoxName, ChainName, ChainStatus, CreateChain, Destination, FlowOutput, HopStatus, HopTraffic,
-    InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ServiceName, SwitchName,
+    BoxName, ChainName, ChainStatus, CreateChain, Destination, HopStatus, HopTraffic, InstanceStatus,
+    MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ServiceName, SwitchName,
 };
 use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition, SteeringReply};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use switch::{
     ChainPlan, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, PortKey, ServicePlan, Steering,
 };
-
-/// The services and chains of a switch, with the numbers that its forwarding knows them by.
-#[derive(Debug, Default)]
-pub(super) struct ServiceRecord {
-    definition: SteeringDefinition,
-    services: BTreeMap<ServiceName, u16>,
-    /// Numbers of chains, also of those that only flows name.
-    chains: BTreeMap<ChainName, u16>,
-    /// The slots of instances, by service.
-    slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
-}
 
 impl ServiceRecord {
     /// The services and chains as outputs of flows, with the names that controllers see.
@@ -41,29 +31,6 @@ impl ServiceRecord {
         });
         services.chain(chains)
     }
-}
-
-/// The lowest number that is not taken.
-fn lowest(taken: &BTreeSet<u16>, count: usize) -> Option<u16> {
-    (0..u16::try_from(count).unwrap_or(u16::MAX)).find(|number| !taken.contains(number))
-}
-
-/// Gives each name a number: names that are known keep theirs, and those that are not wanted lose them.
-fn number<Name: Ord + Clone>(
-    numbers: &mut BTreeMap<Name, u16>,
-    wanted: &BTreeSet<Name>,
-    count: usize,
-) -> Result<(), OperationError> {
-    numbers.retain(|name, _| wanted.contains(name));
-    let mut taken: BTreeSet<u16> = numbers.values().copied().collect();
-    for name in wanted {
-        if !numbers.contains_key(name) {
-            let number = lowest(&taken, count).ok_or_else(|| malformed("there are too many names"))?;
-            taken.insert(number);
-            numbers.insert(name.clone(), number);
-        }
-    }
-    Ok(())
 }
 
 /// Checks what a stranger may have written.
@@ -114,23 +81,6 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
         }
     }
     Ok(())
-}
-
-/// The chains that flows name.
-fn chains_of_flows(record: &SwitchRecord) -> impl Iterator<Item = ChainName> {
-    record.flows.values().filter_map(|flow| match &flow.output {
-        FlowOutput::Chain(name) => Some(name.clone()),
-        _ => None,
-    })
-}
-
-/// The number of a chain that a flow names.
-pub(super) fn chain_number(record: &mut SwitchRecord, name: &ChainName) -> Result<u16, OperationError> {
-    let mut wanted: BTreeSet<ChainName> = chains_of_flows(record).collect();
-    wanted.extend(record.services.definition.chains.iter().map(|chain| chain.name.clone()));
-    wanted.insert(name.clone());
-    number(&mut record.services.chains, &wanted, MAX_CHAINS)?;
-    record.services.chains.get(name).copied().ok_or_else(|| malformed("there are too many chains"))
 }
 
 /// The port at a switch of a port of a box.

@@ -1,8 +1,9 @@
 //! Switches and their ports.
 
 use super::attach::Network;
-use super::records::{AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, SwitchRecord};
-use super::services::ServiceRecord;
+use super::records::{
+    AgentRecord, AttachRequest, NewPort, PortLocation, PortRecord, ServiceRecord, SwitchRecord,
+};
 use super::traffic::reported;
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};

@@ -1,5 +1,6 @@
 //! Services, their instances, and chains of them (OpenNetVM's manager).
 
+mod counters;
 mod flow_records;
 mod identity;
 mod instances;
@@ -7,6 +8,7 @@ mod plan;
 mod table;
 mod version;
 
+pub use counters::HopCounters;
 pub use plan::{ChainPlan, ChainsPlan, DestinationPlan, InstancePlan, MAX_HOPS, MAX_SLOTS, ServicePlan};
-pub use table::{ChainCounters, Chains, HopCounters, InstanceStatus};
+pub use table::{ChainCounters, Chains, InstanceStatus};
 pub(crate) use table::{Role, Step};

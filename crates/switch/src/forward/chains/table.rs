@@ -3,6 +3,7 @@
 //! When a packet enters a chain, its flow gets a record, which assigns an instance at each hop. The record and the hop are the
 //! packet's identity, which the host notes while a function has the packet. So later hops look nothing up.
 
+use super::counters::HopCounters;
 use super::flow_records::{FlowRecord, FlowRecords, UNASSIGNED};
 use super::identity::Identity;
 use super::instances::Service;
@@ -22,24 +23,6 @@ const MAX_EARLIER: usize = 64;
 
 /// Seconds in which all records are looked at.
 const SWEEP_SECONDS: usize = 60;
-
-/// Packets of one direction at one place of a chain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HopCounters {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Packets lost here.
-    pub lost: u64,
-}
-
-impl HopCounters {
-    fn add(&mut self, length: usize) {
-        self.packets += 1;
-        self.bytes += length as u64;
-    }
-}
 
 /// The counters of a chain. Pairs are of the forward direction and of the reverse one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Versions of chains: packets under way finish the version that they are in.
 
-use super::table::HopCounters;
+use super::counters::HopCounters;
 use crate::forward::PortKey;
 
 /// Seconds after which a version that was replaced is forgotten, with the instances of flows that were idle since. A packet
