@@ -104,7 +104,7 @@ fn a_user_chains_services() {
     );
     daemon.check(&["show", "chain/lan/web"], 0, &["forward", "reverse", "1,000", "left sink.0"]);
     daemon.check(&["top", "--chains"], 0, &["1 chain; in ", "lan/web", "fw", "ids"]);
-    daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "port:sink.0, quarantine"]);
+    daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "quarantine, port:sink.0"]);
     daemon.check(&["service", "ls"], 0, &["ids", "lan", "REPLICAS"]);
 
     // Only packets that a flow sends there pass the other chain.
@@ -127,7 +127,7 @@ fn a_user_chains_services() {
     daemon.check(&["chain", "set", "web", "fw"], 0, &["web at switch lan: source.0 <-> fw <-> sink.0"]);
     daemon.check(&["service", "scale", "fw", "2"], 0, &["fw has 2 instances"]);
     daemon.check(&["ps"], 0, &["fw-2"]);
-    daemon.check(&["service", "scale", "ids", "1", "--drain", "600"], 0, &["ids has 1 instance"]);
+    daemon.check(&["service", "scale", "ids", "1", "--drain", "1"], 0, &["ids has 1 instance"]);
     wait("the instance is drained", || {
         daemon.json(&["service", "show", "ids"])["instances"].as_array().map(Vec::len) == Some(1)
     });
