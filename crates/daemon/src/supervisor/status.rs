@@ -248,7 +248,8 @@ impl Supervisor {
         let status = self.status_of(managed, runtime, snapshot);
         let stats: BTreeMap<u8, _> = snapshot.ports(&managed.name).collect();
         let definition = managed.inner().definition.clone();
-        let (writes, omitted_writes) = self.present_writes(&managed.name)?;
+        // The fabric may have ended since it answered.
+        let (writes, omitted_writes) = self.until_rebuilt(|| self.present_writes(&managed.name))?;
         // The definition of a port that was attached later is that of its switch.
         let attached = |number: u8| {
             let driver = PortDriver::Box { name: managed.name.clone(), port: number };

@@ -47,9 +47,10 @@ fn empty_image() -> Vec<u8> {
     file[16..20].copy_from_slice(&[2, 0, 62, 0]);
     file[24..32].copy_from_slice(&0x2000u64.to_le_bytes());
     (file[32], file[56]) = (HEADER as u8, 3);
-    // Code that is only zeros, variables, and the note: kind, flags, address, bytes in the file, size.
-    let segments =
-        [(1, 5, 0x2000u64, 0u64, 4096u64), (1, 6, 0x4000_0000, 0, 4096), (4, 4, 0, note.len() as u64, 0)];
+    // Code, variables, and the note: kind, flags, address, bytes in the file, size. Shared memory needs bytes of the file,
+    // so the note is the code too.
+    let stored = note.len() as u64;
+    let segments = [(1, 5, 0x2000u64, stored, 4096u64), (1, 6, 0x4000_0000, 0, 4096), (4, 4, 0, stored, 0)];
     for (at, (kind, flags, address, stored, size)) in segments.into_iter().enumerate() {
         let place = &mut file[HEADER + at * ENTRY..][..ENTRY];
         (place[0], place[4]) = (kind, flags);
