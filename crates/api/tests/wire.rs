@@ -74,7 +74,7 @@ fn stacks_are_boxes_and_switches() {
     assert_eq!((stack.switches.len(), stack.boxes.len()), (1, 1));
     let usual: CreateSwitch = read(r#"{"name": "lan"}"#);
     assert_eq!(usual, CreateSwitch::new("lan".parse().expect("a name")));
-    refused::<Stack>(r#"{"chains": []}"#, "chains");
+    refused::<Stack>(r#"{"pipes": []}"#, "pipes");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn packets_in_the_rings_of_a_box_that_ends_are_counted() {
 }
 
 /// Size in bytes of the pool that boxes at pipes share.
-const POOL: u64 = 128 << 20;
+const POOL: u64 = 256 << 20;
 
 /// Whether a process has a packet pool mapped.
 fn has_pool(pid: u32) -> bool {
@@ -181,7 +181,7 @@ fn a_chain_in_one_pool_survives_a_crash_of_its_middle() {
             large("from", "send 60", &joints[..1], share_packets);
             large("to", "drop", &joints[1..], share_packets);
             large("middle", "forward", &joints, share_packets);
-            for round in 0..12 {
+            for round in 0..20 {
                 let before = received(supervisor, "to", 0);
                 until("frames pass", || received(supervisor, "to", 0) > before + 10_000);
                 let status = supervisor.show_box(&name("middle")).unwrap().status;

@@ -204,6 +204,19 @@ const MORE: &[&str] = &[
      -> Discard; Idle -> [1] a; Script(wait 1s, write t.insert 1.0.0.5 2:2:2:2:2:2, wait 1s, stop)",
     // A device whose frames must be short, a kernel that sends what is no packet, and a server without a connection.
     "InfiniteSource(LIMIT 3, LENGTH 1600) -> ToDevice(short0)",
+    // Ports of a switch that are full, broken, or for short frames.
+    "InfiniteSource(LIMIT 3) -> ToNext(PORT 1)",
+    "InfiniteSource(LIMIT 3) -> ToNext(PORT 2)",
+    "InfiniteSource(LIMIT 3, LENGTH 1600) -> ToNext(PORT 3)",
+    "InfiniteSource(LIMIT 3) -> ToService(jail, PORT 1)",
+    "InfiniteSource(LIMIT 3) -> ToService(jail, PORT 2)",
+    "InfiniteSource(LIMIT 3, LENGTH 1600) -> ToService(jail, PORT 3)",
+    "InfiniteSource(LIMIT 3) -> ToPort(wan, PORT 1)",
+    "InfiniteSource(LIMIT 3) -> ToPort(wan, PORT 2)",
+    "InfiniteSource(LIMIT 3, LENGTH 1600) -> ToPort(wan, PORT 3)",
+    "InfiniteSource(LIMIT 3) -> ToLookup(PORT 1)",
+    "InfiniteSource(LIMIT 3) -> ToLookup(PORT 2)",
+    "InfiniteSource(LIMIT 3, LENGTH 1600) -> ToLookup(PORT 3)",
     "InfiniteSource(LIMIT 3) -> UDPIPEncap(1.0.0.1, 1, 1.0.0.2, 2) -> KernelTun(10.9.0.1/24, DEV_NAME mirror0) -> Discard;
      Script(wait 1s, stop)",
     "InfiniteSource(LIMIT 3) -> Socket(TCP, 0.0.0.0, 5000, CLIENT false)",

@@ -115,14 +115,14 @@ mod tests {
     #[test]
     fn members_come_and_go_until_the_pool_is_used_up() {
         let pool = PacketPool::new(SandboxKind::Process).unwrap();
-        let first = pool.join(60_000).unwrap();
-        assert!(matches!(pool.join(6_000), Err(CreateError::PoolFull)));
-        let second = pool.join(5_000).unwrap();
+        let first = pool.join(120_000).unwrap();
+        assert!(matches!(pool.join(12_000), Err(CreateError::PoolFull)));
+        let second = pool.join(10_000).unwrap();
         assert_ne!(first.holder, second.holder);
         assert!(first.own.iter().all(|buffer| !second.own.contains(buffer)));
         let before = first.holder;
         drop(first);
-        let third = pool.join(60_000).unwrap();
-        assert_eq!((third.holder, third.own.len(), pool.members().len()), (before, 60_000, 2));
+        let third = pool.join(120_000).unwrap();
+        assert_eq!((third.holder, third.own.len(), pool.members().len()), (before, 120_000, 2));
     }
 }

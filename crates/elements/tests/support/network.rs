@@ -107,10 +107,16 @@ impl Network {
             DeviceRequest::Interface { name, receive, .. } => {
                 EndpointKind::Interface { name: name.clone(), receives: *receive }
             }
-            // It takes everything, and nothing comes back.
-            DeviceRequest::Steered { port, .. } => {
-                EndpointKind::Interface { name: format!("steered {port}"), receives: false }
-            }
+            // Nothing comes back. Port 0 takes everything.
+            DeviceRequest::Steered { port, .. } => EndpointKind::Interface {
+                name: match port.as_str() {
+                    "1" => "full0".into(),
+                    "2" => "broken0".into(),
+                    "3" => "short0".into(),
+                    _ => format!("steered {port}"),
+                },
+                receives: false,
+            },
             DeviceRequest::Tunnel { ethernet, name, address, link, .. } => EndpointKind::Kernel {
                 ethernet: *ethernet,
                 name: name.clone(),
