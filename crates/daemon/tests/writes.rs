@@ -352,7 +352,13 @@ fn what_a_box_writes_itself_is_drift() {
         let is_own_loss = |message: &String| {
             message == "box fw was started without what it had written to its own handlers: s.switch"
         };
+        let own_events = |supervisor: &Supervisor| {
+            let events = supervisor.event_list(&EventQuery::default()).into_iter();
+            events.filter(|event| event.kind == EventKind::OwnWrites).count()
+        };
         for round in 1..=3 {
+            // The daemon has stored what the box wrote.
+            until("each change is reported", || own_events(&supervisor) == round);
             match round {
                 1 | 2 => crash(&supervisor),
                 _ => {

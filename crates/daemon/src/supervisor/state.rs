@@ -383,6 +383,8 @@ impl Supervisor {
     pub fn end_all(&self) {
         let ending = self.0.is_ending();
         if !ending {
+            // What boxes have written themselves is stored, so that the next daemon can tell that it is lost.
+            self.fetch_events();
             // An error means that the fabric has ended already.
             for link in self.0.fabrics.all() {
                 let _ = link.ask(orders::End {});
