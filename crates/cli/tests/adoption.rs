@@ -50,7 +50,12 @@ fn a_spare_takes_over_or_ends_with_its_launcher() {
     until("the fabric is rebuilt", || count(&planes, "the fabric was restarted with all boxes") > 0);
     // The launcher does not wait for long until it knows the signal.
     let known = count(&planes, "the fabric was ended by signal 9");
-    assert_eq!(known + count(&planes, "the fabric was killed or crashed"), 1);
+    assert_eq!(
+        known + count(&planes, "the fabric was killed or crashed"),
+        1,
+        "{}",
+        planes.check(&["events"], 0, &[])
+    );
     assert_eq!(planes.fabric(), Some(spare));
     until("packets after the restart", || planes.number("fw/c.count") > 0);
     until("another spare", || planes.spare().is_some_and(|other| other != spare));

@@ -34,6 +34,9 @@ const MAX_EVENTS: u32 = 1024;
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
+/// The pause from which on it is reported that a fabric has ended, even if it is not known how.
+const REPORT_PAUSE: Duration = Duration::from_millis(32);
+
 impl Supervisor {
     /// Connects to a fabric, and brings it to the stored state. Returns false if it has ended meanwhile: then the thread of
     /// its reader connects to the next one.
@@ -161,7 +164,8 @@ impl Supervisor {
                     return;
                 }
                 Err(failure) => {
-                    if let Some(name) = lost.take() {
+                    // The next attempt may tell how it ended.
+                    if let Some(name) = lost.take_if(|_| pause >= REPORT_PAUSE) {
                         let message = format!("{name} has ended");
                         self.0.journal.note(EventKind::FabricLost, Subject::Daemon, message);
                     }
