@@ -131,10 +131,10 @@ fn main() {
     }
     println!("cargo::rustc-env=IMAGE_PROFILE={profile}");
     println!("cargo::rerun-if-changed={}", root.join(WORKSPACE).display());
-    let sources = Path::new(&out).join("sources.gz");
-    match archive(&root).and_then(|archive| fs::write(&sources, archive)) {
-        Ok(()) => println!("cargo::rustc-env=IMAGE_SOURCES={}", sources.display()),
-        Err(error) => fail(&format!("the sources of the box image: {error}")),
+    let written = beside_the_program(Path::new(&out))
+        .and_then(|folder| fs::write(folder.join("clickbox.sources"), archive(&root)?));
+    if let Err(error) = written {
+        fail(&format!("the sources of the box image: {error}"));
     }
     let profile_folder = target.join("x86_64-unknown-linux-gnu").join(folder);
     match write_symbols(&profile_folder, &profile_folder.join("clickbox"), Path::new(&out)) {
@@ -175,10 +175,13 @@ fn write_symbols(profile: &Path, image: &Path, out: &Path) -> io::Result<String>
             symbols += &format!("{address} {size} {:#}\n", demangle(name));
         }
     }
-    // OUT_DIR is `<profile>/build/<package>/out`, and the program is in `<profile>`.
-    let beside_the_program = out.ancestors().nth(3).ok_or(io::ErrorKind::NotFound)?;
-    fs::write(beside_the_program.join("clickbox.symbols"), symbols)?;
+    fs::write(beside_the_program(out)?.join("clickbox.symbols"), symbols)?;
     Ok(fingerprint)
+}
+
+/// The folder of the program. OUT_DIR is `<profile>/build/<package>/out`, and the program is in `<profile>`.
+fn beside_the_program(out: &Path) -> io::Result<&Path> {
+    Ok(out.ancestors().nth(3).ok_or(io::ErrorKind::NotFound)?)
 }
 
 /// The sources that a project of a function is built with, compressed: for each file the length of its path and of its

@@ -88,8 +88,8 @@ fn pair(position: u32) -> (Producer<Shared>, Consumer<Shared>) {
     (Producer::at(memory.clone(), slots, position).unwrap(), Consumer::at(memory, slots, position).unwrap())
 }
 
-fn descriptor(buffer: u16) -> Descriptor {
-    Descriptor { buffer, offset: 1, length: buffer + 1, flags: 2 }
+fn descriptor(buffer: u32) -> Descriptor {
+    Descriptor { buffer, offset: 1, length: buffer + 1, meta: 2 }
 }
 
 /// Published descriptors are seen complete and in order.

@@ -14,7 +14,6 @@ fn main() -> ExitCode {
         documentation: elements::DOCUMENTATION,
         box_image: image::CLICKBOX,
         box_image_fingerprint: image::CLICKBOX_FINGERPRINT,
-        function_sources: image::SOURCES,
         probe_image: image::PROBE,
     })
 }

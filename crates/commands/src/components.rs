@@ -16,8 +16,6 @@ pub struct Components {
     pub box_image: &'static [u8],
     /// The fingerprint of that image, with which its file of symbols begins.
     pub box_image_fingerprint: &'static str,
-    /// The sources that projects of functions are built with, as `image` packs them.
-    pub function_sources: &'static [u8],
     /// The image of boxes that measure sandboxes without an engine.
     pub probe_image: &'static [u8],
 }
@@ -44,7 +42,6 @@ pub(crate) fn get() -> &'static Components {
         documentation: elements::DOCUMENTATION,
         box_image: &[],
         box_image_fingerprint: "",
-        function_sources: &[],
         probe_image: &[],
     })
 }

@@ -23,7 +23,9 @@ pub(crate) enum FunctionError {
     Manifest(PathBuf, toml::de::Error),
     /// A file or folder can't be read or written.
     File(FileError),
-    /// The sources in this program are damaged.
+    /// The file with the sources can't be read.
+    NoSources(FileError),
+    /// The sources of this program are damaged.
     Sources(io::Error),
     /// Cargo can't be started.
     Cargo(io::Error),
@@ -45,6 +47,9 @@ impl FunctionError {
         Some(match self {
             Self::NoProject(_) => "`clickbox function new NAME` makes one".into(),
             Self::Exists(_) => "name another folder".into(),
+            Self::NoSources(_) => {
+                "keep clickbox.sources in the folder of the program; the build writes both there".into()
+            }
             Self::Cargo(_) => "install Rust 1.93 or later".into(),
             _ => return None,
         })
@@ -65,8 +70,8 @@ impl fmt::Display for FunctionError {
             Self::Exists(path) => write!(f, "{} exists already", path.display()),
             Self::NoProject(path) => write!(f, "{} has no project of a function", path.display()),
             Self::Manifest(path, _) => write!(f, "{}", path.display()),
-            Self::File(error) => error.fmt(f),
-            Self::Sources(_) => f.write_str("the sources in this program can't be unpacked"),
+            Self::File(error) | Self::NoSources(error) => error.fmt(f),
+            Self::Sources(_) => f.write_str("the sources of this program can't be unpacked"),
             Self::Cargo(_) => f.write_str("cargo can't be started"),
             Self::Failed(what, status) => write!(f, "{what} failed: cargo ended with {status}"),
         }
@@ -78,7 +83,7 @@ impl Error for FunctionError {
         match self {
             Self::Manifest(_, error) => Some(error),
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
-            Self::File(error) => error.source(),
+            Self::File(error) | Self::NoSources(error) => error.source(),
             Self::Sources(error) | Self::Cargo(error) => Some(error),
             _ => None,
         }

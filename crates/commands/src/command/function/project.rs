@@ -171,7 +171,7 @@ impl Project {
         let text = fs::read_to_string(&manifest).map_err(|error| failed(&manifest, error))?;
         let Manifest { package } =
             toml::from_str(&text).map_err(|error| FunctionError::Manifest(manifest.clone(), error))?;
-        if !sources::is_current(&sources) {
+        if !sources::is_current(&sources)? {
             eprintln!("the sources in {} are replaced by those of this program", sources.display());
             sources::unpack(&sources)?;
         }

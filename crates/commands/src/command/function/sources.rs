@@ -1,4 +1,5 @@
-//! The sources that projects are built with, which this program carries.
+//! The sources that projects are built with. They are in a file beside the program, compressed by gzip: for each file the length
+//! of its path and of its contents, 32 bits each, then both.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,28 +9,35 @@ use std::path::{Component, Path};
 use flate2::read::GzDecoder;
 
 use super::error::FunctionError;
-use crate::components;
 use crate::error::FileError;
 
 /// The file that tells the sources of one program from those of another.
 const VERSION_FILE: &str = "VERSION";
 
-/// The sources of this program in a line.
-fn version() -> String {
+/// The file with the sources.
+fn archive() -> Result<Vec<u8>, FunctionError> {
+    let path = std::env::current_exe().map_err(FunctionError::Sources)?.with_extension("sources");
+    fs::read(&path).map_err(|error| FunctionError::NoSources(FileError::new(&path, error)))
+}
+
+/// The sources in a line.
+fn version(archive: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
-    components::get().function_sources.hash(&mut hasher);
+    archive.hash(&mut hasher);
     format!("{} {:016x}\n", env!("CARGO_PKG_VERSION"), hasher.finish())
 }
 
 /// Whether a folder has the sources of this program.
-pub(super) fn is_current(folder: &Path) -> bool {
-    fs::read_to_string(folder.join(VERSION_FILE)).is_ok_and(|found| found == version())
+pub(super) fn is_current(folder: &Path) -> Result<bool, FunctionError> {
+    let expected = version(&archive()?);
+    Ok(fs::read_to_string(folder.join(VERSION_FILE)).is_ok_and(|found| found == expected))
 }
 
 /// Writes the sources into a folder, in place of earlier ones. Files that are as they should be are not touched, so that
 /// cargo builds only what has changed.
 pub(super) fn unpack(folder: &Path) -> Result<(), FunctionError> {
-    let files = files().map_err(FunctionError::Sources)?;
+    let archive = archive()?;
+    let files = read(&archive).map_err(FunctionError::Sources)?;
     let failed = |path: &Path| {
         let path = path.to_path_buf();
         move |error| FunctionError::File(FileError::new(&path, error))
@@ -46,12 +54,12 @@ pub(super) fn unpack(folder: &Path) -> Result<(), FunctionError> {
     }
     // Last, so that sources that are written in part are written again.
     let path = folder.join(VERSION_FILE);
-    fs::write(&path, version()).map_err(failed(&path))
+    fs::write(&path, version(&archive)).map_err(failed(&path))
 }
 
 /// A source file of the projects: the lock file of the images, with which a project begins.
 pub(super) fn lock_file() -> Result<Vec<u8>, FunctionError> {
-    let files = files().map_err(FunctionError::Sources)?;
+    let files = read(&archive()?).map_err(FunctionError::Sources)?;
     let found = files.into_iter().find(|(path, _)| path == "guest/Cargo.lock");
     found
         .map(|(_, contents)| contents)
@@ -59,10 +67,6 @@ pub(super) fn lock_file() -> Result<Vec<u8>, FunctionError> {
 }
 
 /// The files, by their paths.
-fn files() -> io::Result<Vec<(String, Vec<u8>)>> {
-    read(components::get().function_sources)
-}
-
 fn read(archive: &[u8]) -> io::Result<Vec<(String, Vec<u8>)>> {
     let damaged = || io::Error::from(io::ErrorKind::InvalidData);
     let mut bytes = Vec::new();
