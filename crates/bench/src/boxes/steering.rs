@@ -9,7 +9,7 @@ use crate::sample_plan::SamplePlan;
 use crate::statistics::{median, percentile, rounded};
 use boundary::Slots;
 use random::Random;
-use sandbox::{Sandbox, Settings};
+use sandbox::{Sandbox, Settings, Worker};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +21,10 @@ use switch::{
 };
 
 /// Slots of the rings of a function.
-const RING: u32 = 1024;
+const RING: u32 = 2048;
 
-/// Packets under way: few enough that no ring is full.
-const WINDOW: u64 = 512;
+/// Packets under way: few enough that no ring counts as crowded.
+const WINDOW: u64 = 1024;
 
 /// Frames that the source repeats: more than any cache holds.
 const FRAMES: usize = 1 << 18;
@@ -164,7 +164,9 @@ struct Steered {
     runner: SwitchRunner<Steering>,
     allowed: Arc<AtomicU64>,
     left: Arc<AtomicU64>,
+    // Boxes end before the worker that runs them: fields are dropped in order.
     _boxes: Vec<Sandbox>,
+    _worker: Option<Worker>,
 }
 
 impl Steered {
@@ -218,7 +220,7 @@ impl Steered {
             add_flows(steering, now)?;
         }
         TestBed::collapse_pages(&boxes);
-        let mut steered = Self { runner, allowed, left, _boxes: boxes };
+        let mut steered = Self { runner, allowed, left, _boxes: boxes, _worker: worker };
         // Each flow gets its record.
         steered.forward(WARM_UP.max(Duration::from_nanos(u64::from(flows) * 600)))?;
         Ok(steered)
