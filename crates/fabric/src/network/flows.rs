@@ -193,7 +193,7 @@ impl Network {
         })
     }
 
-    /// Tells of flows that end by a timeout from now on.
+    /// Reports flows that end by a timeout from now on.
     pub(crate) fn report_ended_flows(&mut self, report: EndedFlows) {
         self.ended_flows = Some(report);
     }

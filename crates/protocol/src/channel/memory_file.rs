@@ -1,4 +1,4 @@
-//! Memory files that nobody can change any more: the bytes of a long message, or what comes with one.
+//! Memory files that are sealed against changes: the bytes of a long message, or what comes with one.
 
 use super::error::{ChannelError, MemoryFileFault};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};

@@ -379,12 +379,12 @@ struct Entering {
     at: usize,
     /// The hash of its flow.
     hash: u64,
-    into: Into,
+    into: EntryTarget,
 }
 
 /// What a frame enters.
 #[derive(Clone, Copy, Default)]
-enum Into {
+enum EntryTarget {
     /// The chain that the service of the frame's function has one place in.
     #[default]
     Home,
@@ -516,9 +516,9 @@ impl Forward for Steering {
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
             let Some(path) = pipeline.path(*id) else { continue };
-            let mut enter = |into: Into| {
+            let mut enter = |into: EntryTarget| {
                 let hash = arrival.key.flow_hash(self.flow_seed);
-                if let Into::Chain(chain) = into {
+                if let EntryTarget::Chain(chain) = into {
                     chains.prefetch_chain(chain, hash);
                 }
                 if let Some(entry) = entering.get_mut(entering_count) {
@@ -531,16 +531,16 @@ impl Forward for Steering {
             *decision = match path.operations() {
                 [Operation::Action(Action::Output(output))] if is_simple(*output) => match output {
                     Output::Port(key) => port(*key).map_or(Decision::Drop, Decision::To),
-                    Output::Chain(chain) => enter(Into::Chain(*chain as u16)),
-                    Output::Service(service) => enter(Into::Service(*service as u16)),
+                    Output::Chain(chain) => enter(EntryTarget::Chain(*chain as u16)),
+                    Output::Service(service) => enter(EntryTarget::Service(*service as u16)),
                     Output::Normal => bridge.route(address(frame.head, 0), from, now),
                     Output::Flood => Decision::Flood,
                     _ => Decision::FlowDrop,
                 },
-                [] if path.is_miss() && role.is_some() => enter(Into::Home),
+                [] if path.is_miss() && role.is_some() => enter(EntryTarget::Home),
                 [] if path.is_miss() && key.is_some_and(|key| chains.default_chain(key).is_some()) => key
                     .and_then(|key| chains.default_chain(key))
-                    .map_or(Decision::FlowMiss, |chain| enter(Into::Chain(chain))),
+                    .map_or(Decision::FlowMiss, |chain| enter(EntryTarget::Chain(chain))),
                 [] if path.is_miss() && controllers.is_standalone() => {
                     bridge.route(address(frame.head, 0), from, now)
                 }
@@ -555,12 +555,12 @@ impl Forward for Steering {
         for Entering { at, hash, into } in entering.iter().take(entering_count).copied() {
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let step = match (into, role) {
-                (Into::Chain(chain), _) => chains.enter_chain(chain, hash, key, frame.length, now),
-                (Into::Service(service), _) => chains.enter_service(service, hash, frame.length, now),
-                (Into::Home, Some(role)) => {
+                (EntryTarget::Chain(chain), _) => chains.enter_chain(chain, hash, key, frame.length, now),
+                (EntryTarget::Service(service), _) => chains.enter_service(service, hash, frame.length, now),
+                (EntryTarget::Home, Some(role)) => {
                     chains.continue_at_home(role, hash, frame.length, now).unwrap_or(Step::LookUp)
                 }
-                (Into::Home, None) => Step::LookUp,
+                (EntryTarget::Home, None) => Step::LookUp,
             };
             *decision = decided(step, ports);
         }

@@ -79,7 +79,7 @@ fn build() -> Result<Program, FilterError> {
     filter.compile()
 }
 
-/// The filter of a process with an image of a user, whose first steps nobody vouches for. It has the calls of an image that
+/// The filter of a process with an image of a user, whose first steps are not trusted. It has the calls of an image that
 /// confines itself, and no others: memory without the right to execute it, the snapshot, signals, and the narrower filter;
 /// then waiting, and the two events.
 pub(super) fn image_program() -> Result<Program, SetupError> {

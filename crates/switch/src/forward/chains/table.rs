@@ -85,7 +85,7 @@ struct Chain {
 #[derive(Debug)]
 pub struct Chains {
     services: Vec<Option<Service>>,
-    /// The version by which packets go to one instance of a service, outside of chains.
+    /// The version for packets that go to one instance of a service, outside of chains.
     single: Vec<Option<u32>>,
     chains: BTreeMap<u16, Chain>,
     versions: Versions,
