@@ -295,8 +295,8 @@ impl Inner {
         self.present_ports = [last.received, last.sent];
         // The page has no names of users' reasons: those of the last report stay.
         let is_user = |reason: &str| Reason::find(reason).is_none();
-        let known: u64 =
-            self.present_drops.iter().filter(|(name, _)| is_user(name)).map(|(_, count)| *count).sum();
+        let named = self.present_drops.iter().filter(|(name, _)| is_user(name));
+        let known = named.fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
         self.is_estimated |= known != last.unlisted;
         self.present_drops.retain(|reason, _| is_user(reason));
         let names: Vec<&str> = Reason::all().map(Reason::name).collect();

@@ -56,7 +56,8 @@ impl WriteRecord {
 
     /// The number of writes that are not kept.
     pub(crate) fn omitted(&self) -> u64 {
-        self.omitted + self.omitted_own.values().sum::<u64>()
+        // A box chooses its own numbers.
+        self.omitted_own.values().fold(self.omitted, |sum, count| sum.saturating_add(*count))
     }
 
     /// The writes of clients to a configuration, in order.
@@ -266,5 +267,28 @@ mod tests {
         add(&mut record, "r.add", &"z".repeat(MAX_RECORDED_BYTES), WriteEffect::Edit);
         assert_eq!((record.writes().len(), record.omitted()), (1, MAX_RECORDED_WRITES as u64 + 1));
         assert_eq!(record.lose_clients().1, MAX_RECORDED_WRITES as u64 + 1);
+    }
+
+    #[test]
+    fn a_box_that_reports_endless_writes_takes_bounded_memory() {
+        let mut record = WriteRecord::default();
+        let (main, other) = (ConfigurationName::main(), "other".parse().unwrap());
+        add(&mut record, "f.rules", "1", WriteEffect::Setting);
+        let own = |record: &mut WriteRecord, configuration: &ConfigurationName, handler: &str| {
+            let effect = WriteEffect::Edit;
+            let write = NewWrite { configuration, handler, value: b"x", effect, in_config: false };
+            record.add_own(OwnWrite { write, times: u64::MAX })
+        };
+        for number in 0..2 * MAX_OWN_WRITES {
+            assert_eq!(own(&mut record, &main, &format!("e{number}.add")), number < MAX_OWN_WRITES);
+        }
+        assert!(!own(&mut record, &main, "e0.add"), "it is known");
+        record.add_omitted_own(&other, u64::MAX);
+        assert_eq!((record.writes().len(), record.omitted()), (MAX_OWN_WRITES + 1, u64::MAX));
+        let events = (0..1000).filter(|_| record.takes_own_event()).count();
+        assert_eq!(events, MAX_OWN_WRITE_EVENTS as usize);
+        // The writes of clients remain.
+        assert_eq!(record.lose_all_own().len(), MAX_OWN_WRITES);
+        assert_eq!((texts(&record), record.omitted()), (vec!["f.rules 1".to_string()], 0));
     }
 }
