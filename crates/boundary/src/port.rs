@@ -229,7 +229,9 @@ impl<Owner> HostPort<Owner> {
     /// The box may still write to it, so bytes must be copied before they are checked and used.
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<TakenPacket>, PortFault> {
+        // A packet that a function passes on is mostly not read.
         if let Some(next) = self.from_box.peek_ahead(PREFETCH_DISTANCE)
+            && (self.tags.is_none() || next.meta != 0)
             && let Ok(start) = self.pool.buffer(next.buffer)
         {
             self.buffers.prefetch_read(start + usize::from(next.offset) % BUFFER_SIZE);

@@ -45,7 +45,10 @@ const MORE_COMMANDS: &[(&str, &str)] = &[("demonstration", "clickbox demo")];
 const KEPT: &str = "echo 'FromDevice(0) -> Discard;' > /tmp/kept.click\n\
      export CLICKBOX_SOCKET=/tmp/kept\n\
      clickbox daemon --no-store > /tmp/kept.log 2>&1 &\n\
-     until clickbox create kept /tmp/kept.click --attach - --sandbox vm; do sleep 1; done\n";
+     for attempt in $(seq 30); do\n\
+     timeout 60 clickbox create kept /tmp/kept.click --attach - --sandbox vm && echo PASSED kept && break || sleep 1\n\
+     done\n\
+     cat /tmp/kept.log\n";
 
 /// Seconds after which a program is killed.
 const LONGEST: u32 = 300;
@@ -70,7 +73,9 @@ impl Choice {
 
     /// The names of all that runs.
     fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.tests.iter().copied().chain(self.commands.iter().map(|(name, _)| *name))
+        std::iter::once("kept")
+            .chain(self.tests.iter().copied())
+            .chain(self.commands.iter().map(|(name, _)| *name))
     }
 }
 
@@ -88,7 +93,8 @@ fn boxes_run_on_an_emulated_processor() {
     let programs = Programs::build(&choice.tests);
     let archive = folder.join("initramfs");
     fs::write(&archive, files(&packages, &programs, &choice)).expect("the machine's files");
-    let log = emulator::run(&packages, &archive, &format!("npt={}", u32::from(choice.nested_paging)));
+    let options = format!("npt={}", u32::from(choice.nested_paging));
+    let log = emulator::run(&packages, &archive, &options, "PASSED kept");
     println!("{log}");
     check(&log, &choice);
 }

@@ -1,6 +1,6 @@
 //! Batches of frames that pass through the switch.
 
-use boundary::{PayloadTail, SourceRegion, TakenPacket};
+use boundary::{Answer, NEAR_PREFETCH, PayloadTail, SourceRegion, TakenPacket};
 
 /// Maximum frame length in bytes: one packet buffer.
 pub const MAX_FRAME: usize = boundary::limits::BUFFER_SIZE;
@@ -26,6 +26,8 @@ pub struct Batch {
     replaced: Vec<(u32, u32)>,
     /// Whether a frame has a tag or an answer.
     is_tagged: bool,
+    /// Whether frames that a function passes on are left unread.
+    leaves_unread: bool,
     capacity: usize,
 }
 
@@ -55,10 +57,21 @@ pub struct FrameMark {
     pub meta: u16,
 }
 
+/// A frame that a function passes on, and of which nothing was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadFrame {
+    /// Its place in the batch.
+    pub number: u32,
+    /// Its length in bytes.
+    pub length: u32,
+    /// What was noted when its function got it.
+    pub tag: u64,
+}
+
 /// A frame of which possibly only the head was copied.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitFrame<'a> {
-    /// The first bytes of the frame: all of them, or at least an Ethernet header.
+    /// The first bytes of the frame: all of them, or at least an Ethernet header. Nothing of a frame that is unread.
     pub head: &'a [u8],
     /// The remaining bytes, if there are any.
     pub tail: Option<PayloadTail<'a>>,
@@ -77,7 +90,8 @@ impl Batch {
     pub fn new(capacity: usize) -> Self {
         let bytes = vec![0; capacity * (MAX_FRAME + HEAD)];
         let (entries, replaced) = (Vec::with_capacity(capacity), Vec::new());
-        Self { bytes, filled: 0, entries, source: None, replaced, is_tagged: false, capacity }
+        let (is_tagged, leaves_unread) = (false, false);
+        Self { bytes, filled: 0, entries, source: None, replaced, is_tagged, leaves_unread, capacity }
     }
 
     /// The number of frames that can still be added.
@@ -103,6 +117,30 @@ impl Batch {
         self.filled = 0;
         self.is_tagged = false;
         self.source = None;
+    }
+
+    /// Sets whether frames that a function passes on along their chain are left unread, where they are.
+    pub(crate) fn leave_unread(&mut self, leaves: bool) {
+        self.leaves_unread = leaves;
+    }
+
+    /// The frames of which nothing was read, in order.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = UnreadFrame> {
+        let frames = (0u32..).zip(&self.entries).filter(|(_, entry)| entry.here == 0 && entry.tail > 0);
+        frames.map(|(number, entry)| UnreadFrame { number, length: entry.tail.into(), tag: entry.tag })
+    }
+
+    /// Copies the head of an unread frame.
+    pub(crate) fn read_head(&mut self, number: u32) {
+        let (Some(source), Some(entry)) = (&self.source, self.entries.get_mut(number as usize)) else {
+            return;
+        };
+        let (start, here) = (self.filled, usize::from(entry.tail).min(HEAD));
+        let Some(space) = self.bytes.get_mut(start..start + here).filter(|_| entry.here == 0) else { return };
+        source.read(entry.tail_start as usize, space);
+        (entry.start, entry.here) = (start as u32, here as u16);
+        (entry.tail, entry.tail_start) = (entry.tail - here as u16, entry.tail_start + here as u32);
+        self.filled = (start + here).next_multiple_of(ALIGN);
     }
 
     /// The frame at index `number`, if it is whole. Frames that [`Driver::receive`](crate::Driver::receive) adds are
@@ -204,13 +242,18 @@ impl Batch {
         }
     }
 
-    /// Adds a frame that lies in `source`, and copies its head. The frame must be at most [`MAX_FRAME`] long and inside
+    /// Adds a frame that lies in `source`, and copies its head, unless it is [left unread](Self::leave_unread). The frame must be at most [`MAX_FRAME`] long and inside
     /// the source.
     #[inline(always)]
     pub(crate) fn push_split(&mut self, source: &SourceRegion, taken: TakenPacket) {
         let TakenPacket { range, slot, tag, meta } = taken;
         self.is_tagged |= tag != 0 || meta != 0;
         let (start, length) = (self.filled, range.len().min(MAX_FRAME));
+        if self.leaves_unread && tag != 0 && meta == Answer::Next.to_meta() {
+            let (tail, tail_start) = (length as u16, range.start as u32);
+            self.entries.push(Entry { start: start as u32, tail, tail_start, slot, meta, tag, here: 0 });
+            return;
+        }
         let here = length.min(HEAD);
         let Some(space) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<HEAD>) else {
             return;
@@ -251,7 +294,13 @@ impl Batch {
     /// Copies the tails of the frames with these indices.
     pub(crate) fn complete(&mut self, frames: &[u32]) {
         let Some(source) = &self.source else { return };
-        for number in frames {
+        for (at, number) in frames.iter().enumerate() {
+            let coming =
+                frames.get(at + NEAR_PREFETCH as usize).and_then(|coming| self.entries.get(*coming as usize));
+            if let Some(coming) = coming.filter(|coming| coming.here == 0) {
+                let start = coming.tail_start as usize;
+                source.tail(start..start + usize::from(coming.tail)).prefetch();
+            }
             let Some(entry) = self.entries.get_mut(*number as usize).filter(|entry| entry.tail > 0) else {
                 continue;
             };
@@ -269,7 +318,8 @@ impl Batch {
     /// Copies the tails of the frames whose heads meet a condition.
     pub(crate) fn complete_where(&mut self, condition: impl Fn(&[u8]) -> bool) {
         if self.source.is_some() {
-            let heads = (0u32..).zip(self.heads()).filter(|(_, (head, length))| head.len() < *length);
+            let is_split = |head: &[u8], length| !head.is_empty() && head.len() < length;
+            let heads = (0u32..).zip(self.heads()).filter(|(_, (head, length))| is_split(head, *length));
             let chosen: Vec<u32> =
                 heads.filter(|(_, (head, _))| condition(head)).map(|(number, _)| number).collect();
             self.complete(&chosen);

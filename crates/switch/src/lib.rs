@@ -36,7 +36,7 @@ mod runner;
 mod source_guard;
 mod switch;
 
-pub use batch::{Batch, FrameMark, MAX_FRAME, SplitFrame};
+pub use batch::{Batch, FrameMark, MAX_FRAME, SplitFrame, UnreadFrame};
 pub use books::{LinkBooks, PortBooks, RingBooks, SwitchBooks};
 pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};

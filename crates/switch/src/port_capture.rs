@@ -120,7 +120,7 @@ impl Captures {
     }
 }
 
-/// A driver whose frames can be captured. While a capture is active, frames are not split.
+/// A driver whose frames can be captured. While a capture is active, frames are whole.
 #[derive(Debug)]
 pub struct CapturedDriver<D> {
     /// The driver.
@@ -153,7 +153,14 @@ impl<D: Driver> Driver for CapturedDriver<D> {
     }
 
     fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
-        if self.captures.is_active() { self.receive(batch) } else { self.driver.receive_split(batch) }
+        let before = batch.len();
+        let received = self.driver.receive_split(batch)?;
+        if self.captures.is_active() {
+            let frames: Vec<u32> = (before as u32..batch.len() as u32).collect();
+            batch.complete(&frames);
+            self.captures.record(batch, before..batch.len());
+        }
+        Ok(received)
     }
 
     fn release(&mut self, batch: &Batch) {

@@ -242,6 +242,7 @@ impl<F: Forward> SwitchRunner<F> {
     /// Receives one batch from a port and sends it to its destinations. Returns the number of frames received.
     fn visit(&mut self, port: PortId, clock: &mut Instant) -> usize {
         let Some(source) = running_slot(&mut self.slots, port) else { return 0 };
+        self.batch.leave_unread(self.switch.leaves_unread(port));
         match source.driver.receive_split(&mut self.batch) {
             Ok(Received { long, faulty }) => {
                 source.came += long + faulty;
@@ -264,7 +265,7 @@ impl<F: Forward> SwitchRunner<F> {
         }
         let begin = *clock;
         let now = u64::try_from(begin.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX);
-        self.switch.complete(&mut self.batch, port);
+        self.switch.complete(&mut self.batch, port, now);
         self.switch.switch(&self.batch, port, now, &mut self.plan);
         self.batch.replace_tags(self.plan.tags());
         self.perform(port, now);

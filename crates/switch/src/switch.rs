@@ -1,13 +1,13 @@
 //! The core: decides where each frame of a batch goes, and counts.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, UnreadFrame};
 use crate::books::SwitchBooks;
 use crate::counters::Counters;
 use crate::forward::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortSettings};
-use crate::rate_limiter::RateLimiter;
+use crate::rate_limiter::{RateLimit, RateLimiter};
 use flow_table::Key;
 use packet::MacAddr;
 use reason::Reason;
@@ -52,12 +52,21 @@ pub struct Switch<F> {
     ports: Vec<Option<Port>>,
     /// What was counted at ports that were removed, and what is counted for all ports together.
     books: SwitchBooks,
+    /// The frames of this batch that are passed on unread, and the decisions about them.
+    unread: Vec<UnreadFrame>,
+    passed: Vec<Option<Decision>>,
 }
 
 impl<F: Forward> Switch<F> {
     /// A switch without ports.
     pub fn new(forward: F) -> Self {
-        Self { forward, ports: Vec::new(), books: SwitchBooks::default() }
+        Self {
+            forward,
+            ports: Vec::new(),
+            books: SwitchBooks::default(),
+            unread: Vec::new(),
+            passed: Vec::new(),
+        }
     }
 
     /// Adds a port with the lowest free number.
@@ -104,8 +113,31 @@ impl<F: Forward> Switch<F> {
         self.ports.get(usize::from(port.0))?.as_ref().map(|port| &port.settings)
     }
 
-    /// Copies what else of the frames received at a port [`switch`](Self::switch) will look at.
-    pub(crate) fn complete(&self, batch: &mut Batch, from: PortId) {
+    /// Whether frames from a port may be passed on unread.
+    pub(crate) fn leaves_unread(&self, from: PortId) -> bool {
+        let is_checked = |settings: &PortSettings| {
+            let PortSettings { rate_limit, source, guard, .. } = settings;
+            *rate_limit != RateLimit::default() || source.is_some() || guard.is_some()
+        };
+        !self.settings(from).is_none_or(is_checked) && self.forward.leaves_unread(from)
+    }
+
+    /// Decides about the frames that are passed on unread, and copies what of the others received at a port
+    /// [`switch`](Self::switch) will look at.
+    pub(crate) fn complete(&mut self, batch: &mut Batch, from: PortId, now: u64) {
+        self.unread.clear();
+        self.passed.clear();
+        self.unread.extend(batch.unread());
+        if !self.unread.is_empty() {
+            self.forward.pass_on(&self.unread, from, now, &mut self.passed);
+            self.passed.resize(self.unread.len(), None);
+            for (frame, decision) in self.unread.iter().zip(&mut self.passed) {
+                if decision.is_none() || (frame.length as usize) < HEADER {
+                    *decision = None;
+                    batch.read_head(frame.number);
+                }
+            }
+        }
         if let Some(guard) = self.settings(from).and_then(|settings| settings.guard.as_ref()) {
             batch.complete_where(|head| guard.needs_whole(head));
         }
@@ -152,13 +184,19 @@ impl<F: Forward> Switch<F> {
     pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut ForwardingPlan) {
         plan.clear();
         self.forward.begin_batch();
-        let Self { forward, ports, books } = self;
+        let Self { forward, ports, books, unread, passed } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
         // The source port is taken out of the list meanwhile, so that no frame returns to it.
         let received_bytes = match forward.reads_headers() {
             false => switch_by_addresses(forward, &mut port, Places { ports, books, plan }, batch, from, now),
-            true => switch_by_headers(forward, &mut port, Places { ports, books, plan }, batch, from, now),
+            true => {
+                let passed = unread
+                    .iter()
+                    .zip(&*passed)
+                    .filter_map(|(frame, decision)| Some((frame.number, (*decision)?)));
+                switch_by_headers(forward, &mut port, Places { ports, books, plan }, batch, passed, from, now)
+            }
         };
         count_planned(plan, ports, books);
         port.counters.received_frames += batch.len() as u64;
@@ -166,6 +204,8 @@ impl<F: Forward> Switch<F> {
         if let Some(slot) = ports.get_mut(usize::from(from.0)) {
             *slot = Some(port);
         }
+        unread.clear();
+        passed.clear();
     }
 
     /// Performs the operations of the method on a frame that it decided so, and counts what becomes of it. The frames of
@@ -191,7 +231,7 @@ impl<F: Forward> Switch<F> {
         made: &mut MadeFrames,
         perform: impl FnOnce(&mut F, &mut dyn Outcome),
     ) {
-        let Self { forward, ports, books } = self;
+        let Self { forward, ports, books, .. } = self;
         let mut outcome = Outcomes { from, ports, books, made, count: 0 };
         perform(forward, &mut outcome);
         let count = outcome.count;
@@ -236,6 +276,16 @@ struct Places<'a> {
 impl Places<'_> {
     fn has(&self, to: PortId) -> bool {
         self.ports.get(usize::from(to.0)).is_some_and(Option::is_some)
+    }
+
+    /// Plans or counts a frame. It is dropped if the port does not exist.
+    #[inline(always)]
+    fn put_existing(&mut self, frame: u32, decision: Decision, source: &mut Counters) {
+        let decision = match decision {
+            Decision::To(to) | Decision::ToFunction(to, _) if !self.has(to) => Decision::Drop,
+            decision => decision,
+        };
+        self.put(frame, decision, source);
     }
 
     /// Plans or counts a frame. Only a port that exists is decided on.
@@ -369,12 +419,13 @@ fn switch_by_addresses(
     bytes
 }
 
-/// Decides by the headers of several frames together. Returns the bytes of all frames.
+/// Decides by the headers of several frames together, except those that are passed on unread. Returns the bytes of all frames.
 fn switch_by_headers(
     forward: &mut impl Forward,
     port: &mut Port,
     mut places: Places<'_>,
     batch: &Batch,
+    passed: impl Iterator<Item = (u32, Decision)>,
     from: PortId,
     now: u64,
 ) -> u64 {
@@ -383,10 +434,15 @@ fn switch_by_headers(
     let mut numbers = [0; MAX_HEADS];
     let mut decisions = [Decision::Drop; MAX_HEADS];
     let mut frames = (0..).zip(batch.heads());
+    let mut passed = passed.peekable();
     loop {
         let mut count = 0;
         for (number, (head, length)) in frames.by_ref() {
             bytes += length as u64;
+            if let Some((_, decision)) = passed.next_if(|(passed, _)| *passed == number) {
+                places.put_existing(number, decision, &mut port.counters);
+                continue;
+            }
             if let Err(reason) = port.admit(head, length, now) {
                 port.counters.drop(reason, 1);
                 continue;
@@ -403,11 +459,7 @@ fn switch_by_headers(
         }
         forward.decide_heads(&heads[..count], from, now, &mut decisions[..count]);
         for (number, decision) in numbers.iter().zip(&decisions).take(count) {
-            let decision = match *decision {
-                Decision::To(to) | Decision::ToFunction(to, _) if !places.has(to) => Decision::Drop,
-                decision => decision,
-            };
-            places.put(*number, decision, &mut port.counters);
+            places.put_existing(*number, *decision, &mut port.counters);
         }
     }
 }

@@ -7,8 +7,12 @@ use sandbox::{
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switch::driver::BoxPort;
-use switch::{BoxLink, Link, PortId, StaticTable, SwitchRunner};
+use switch::driver::{BoxPort, Pipe};
+use switch::{
+    Batch, BoxLink, Capture, CaptureSink, CapturedDriver, Captures, ChainPlan, ChainsPlan, Delivery, Driver,
+    HopCounters, InstancePlan, Link, PortId, PortKey, ServicePlan, StaticTable, Steering, SteeringSettings,
+    SwitchRunner,
+};
 use test_support::{Capability, require};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,8 +28,11 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn make(&self, command: &str) -> Sandbox {
+        self.make_in(Some(self.pool.clone()), command)
+    }
+
+    fn make_in(&self, pool: Option<Arc<PacketPool>>, command: &str) -> Sandbox {
         let port = PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
-        let pool = Some(self.pool.clone());
         let settings = Settings { ports: vec![port; 2], pool, ..Settings::new(1 << 20) };
         let mut sandbox = self.host.create(self.target, &settings).unwrap();
         sandbox.start().unwrap();
@@ -236,5 +243,102 @@ fn a_switch_passes_buffers_within_a_pool() {
             }
         }
         assert!(third.receive().is_none());
+    });
+}
+
+/// Takes all that a port captures.
+struct Everything(Arc<std::sync::Mutex<u64>>);
+
+impl CaptureSink for Everything {
+    fn deliver(&mut self, _: Vec<u8>, packets: u64) -> Delivery {
+        *self.0.lock().unwrap() += packets;
+        Delivery::Taken
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+/// Three functions of a chain, of which the last one has memory of its own. Frames between the others stay where they are. All
+/// leave the chain in order and unchanged, in both directions, also while they are captured behind the first function.
+#[test]
+fn functions_pass_frames_on_unread() {
+    const COUNT: usize = 500;
+    in_each(|maker| {
+        let mut boxes = [maker.make("forward"), maker.make("forward"), maker.make_in(None, "forward")];
+        let settings = SteeringSettings { chained_flows: 4096, ..SteeringSettings::default() };
+        let mut switch = SwitchRunner::new(Steering::new(settings)).unwrap();
+        let key = |port: PortId| PortKey(port.0 + 1);
+        let mut plan = ChainsPlan::default();
+        let mut ends = Vec::new();
+        for number in 0..2 {
+            let (near, far) = Pipe::pair().unwrap();
+            let port = switch.add_port(Box::new(near), switch::PortSettings::default()).unwrap();
+            assert!(port == PortId(number) && switch.switch().forward_mut().set_port_key(port, key(port)));
+            ends.push(far);
+        }
+        let captures = Captures::default();
+        for (number, sandbox) in (0..).zip(&mut boxes) {
+            let mut drivers = [plug(sandbox, 0), plug(sandbox, 1)];
+            Port::note_tags(&mut drivers);
+            let ports = drivers.map(|driver| {
+                let captures = if number == 0 { captures.clone() } else { Captures::default() };
+                let driver = Box::new(CapturedDriver { driver, captures });
+                let port = switch.add_port(driver, switch::PortSettings::default()).unwrap();
+                assert!(switch.switch().forward_mut().set_port_key(port, key(port)));
+                switch.switch().resume_port(port);
+                key(port)
+            });
+            let instances = vec![InstancePlan { slot: 0, ports, is_draining: false }];
+            plan.services.push(ServicePlan { number, instances, destinations: Vec::new() });
+        }
+        plan.chains = vec![ChainPlan {
+            number: 0,
+            services: vec![0, 1, 2],
+            from: Some(PortKey(1)),
+            to: PortKey(2),
+            both_ways: true,
+        }];
+        switch.switch().forward_mut().set_chains(&plan);
+        let captured = Arc::default();
+        let [left, right] = ends.try_into().unwrap();
+        let (mut left, mut right): (Pipe, Pipe) = (left, right);
+        let mut bytes = 0;
+        for round in 0..2 {
+            if round == 1 {
+                captures.add(Capture::new(Box::new(Everything(Arc::clone(&captured))), None, u64::MAX));
+            }
+            for is_forward in [true, false] {
+                let (from, to) = if is_forward { (&mut left, &mut right) } else { (&mut right, &mut left) };
+                let (start, mut sent, mut got) = (Instant::now(), 0, 0);
+                while got < COUNT {
+                    assert!(start.elapsed() < TIMEOUT, "{got} of {COUNT}");
+                    let mut batch = Batch::new(64);
+                    while sent < COUNT.min(got + UNDER_WAY) && batch.push(&frame(sent)) {
+                        sent += 1;
+                    }
+                    let numbers: Vec<u32> = (0..batch.len() as u32).collect();
+                    assert_eq!(from.send(&batch, &numbers).unwrap().frames, numbers.len() as u64);
+                    switch.step();
+                    let mut arrived = Batch::new(64);
+                    to.receive(&mut arrived).unwrap();
+                    for there in arrived.frames() {
+                        assert_eq!(there, frame(got));
+                        bytes += there.len() as u64;
+                        got += 1;
+                    }
+                }
+            }
+        }
+        let steering = switch.switch().forward_mut();
+        let counters = steering.chains().counters(0).unwrap();
+        let all = HopCounters { packets: 2 * COUNT as u64, bytes: bytes / 2, lost: 0 };
+        assert_eq!((counters.hops, counters.left), (vec![[all; 2]; 3], [all; 2]));
+        // Only what entered the chain was looked up.
+        let cache = steering.cache_counters();
+        assert_eq!(cache.hits + cache.misses, 4 * COUNT as u64);
+        // Captured at both ports of the first function, when it got a frame and when it sent it.
+        assert_eq!(*captured.lock().unwrap(), 4 * COUNT as u64);
     });
 }

@@ -1,6 +1,6 @@
 //! The contract of a forwarding method.
 
-use crate::batch::FrameMark;
+use crate::batch::{FrameMark, UnreadFrame};
 use crate::port::PortId;
 use packet::MacAddr;
 use reason::Reason;
@@ -81,6 +81,14 @@ pub trait Forward: Send {
         false
     }
 
+    /// Whether frames from a port may be passed on unread: by [`pass_on`](Self::pass_on).
+    fn leaves_unread(&self, _from: PortId) -> bool {
+        false
+    }
+
+    /// Decides where a function's frames go that need not be read: one decision for each, or `None` if the frame must be read.
+    fn pass_on(&mut self, _: &[UnreadFrame], _from: PortId, _now: u64, _: &mut Vec<Option<Decision>>) {}
+
     /// Decides where frames go that were received at port `from`: at most [`MAX_HEADS`], each with a place for its decision.
     /// A head has all headers of its frame, as far as [`flow_table::Key::needs_more`] says so.
     fn decide_heads(&mut self, _: &[FrameHead<'_>], _from: PortId, _now: u64, _: &mut [Decision]) {}
@@ -120,6 +128,20 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 
     fn reads_headers(&self) -> bool {
         (**self).reads_headers()
+    }
+
+    fn leaves_unread(&self, from: PortId) -> bool {
+        (**self).leaves_unread(from)
+    }
+
+    fn pass_on(
+        &mut self,
+        frames: &[UnreadFrame],
+        from: PortId,
+        now: u64,
+        decisions: &mut Vec<Option<Decision>>,
+    ) {
+        (**self).pass_on(frames, from, now, decisions);
     }
 
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {

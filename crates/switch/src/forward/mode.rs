@@ -2,6 +2,7 @@
 
 use super::contract::{Decision, Forward, FrameHead, Outcome};
 use super::{LearningBridge, StaticTable, Steering};
+use crate::batch::UnreadFrame;
 use crate::port::PortId;
 use packet::MacAddr;
 
@@ -29,6 +30,23 @@ impl Forward for ForwardingMode {
     #[inline]
     fn reads_headers(&self) -> bool {
         matches!(self, Self::Steering(_))
+    }
+
+    #[inline]
+    fn leaves_unread(&self, from: PortId) -> bool {
+        matches!(self, Self::Steering(steering) if steering.leaves_unread(from))
+    }
+
+    fn pass_on(
+        &mut self,
+        frames: &[UnreadFrame],
+        from: PortId,
+        now: u64,
+        decisions: &mut Vec<Option<Decision>>,
+    ) {
+        if let Self::Steering(steering) = self {
+            steering.pass_on(frames, from, now, decisions);
+        }
     }
 
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {

@@ -12,7 +12,9 @@ use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
 use super::controllers::{Controllers, Pending};
 use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::learning::{LearningBridge, LearningSettings};
+use crate::batch::{FrameMark, UnreadFrame};
 use crate::port::PortId;
+use boundary::Answer;
 use flow_table::{
     Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FragmentCounters,
     Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline, RemovalReason, Seed,
@@ -494,6 +496,36 @@ impl Forward for Steering {
 
     fn reads_headers(&self) -> bool {
         true
+    }
+
+    /// What comes from a function has an identity, mostly.
+    fn leaves_unread(&self, from: PortId) -> bool {
+        self.key(from).is_some_and(|key| self.chains.role(key).is_some())
+    }
+
+    fn pass_on(
+        &mut self,
+        frames: &[UnreadFrame],
+        from: PortId,
+        now: u64,
+        decisions: &mut Vec<Option<Decision>>,
+    ) {
+        /// Frames ahead whose records are prefetched.
+        const AHEAD: usize = 8;
+        let role = self.key(from).and_then(|key| self.chains.role(key));
+        let Self { chains, ports, .. } = self;
+        let mark = |frame: &UnreadFrame| FrameMark { tag: frame.tag, meta: Answer::Next.to_meta() };
+        frames.iter().take(AHEAD).for_each(|frame| chains.prefetch(mark(frame)));
+        for (at, frame) in frames.iter().enumerate() {
+            if let Some(coming) = frames.get(at + AHEAD) {
+                chains.prefetch(mark(coming));
+            }
+            let step = role.map(|role| chains.follow(role, mark(frame), frame.length as usize, now));
+            decisions.push(match step {
+                None | Some(Step::LookUp | Step::Service(_)) => None,
+                Some(step) => Some(decided(step, ports)),
+            });
+        }
     }
 
     fn decide_heads(&mut self, heads: &[FrameHead<'_>], from: PortId, now: u64, decisions: &mut [Decision]) {
