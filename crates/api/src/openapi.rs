@@ -1,25 +1,43 @@
 //! The OpenAPI document, generated from the table of operations.
+//!
+//! The program contains the generated document, not what generates it: the code of all schemas is larger.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 
+use flate2::read::GzDecoder;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::operation::{Entry, TABLE};
+use crate::operation::{TYPED, Typed};
 use crate::{ErrorCode, ErrorReply};
 
 /// Errors that any operation can return.
 const COMMON_ERRORS: [ErrorCode; 4] =
     [ErrorCode::Invalid, ErrorCode::Forbidden, ErrorCode::Denied, ErrorCode::Internal];
 
-/// The document: OpenAPI 3.1.
+/// The document as docs/openapi.json has it, compressed.
+static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json.gz"));
+
+/// The text of the document that was generated before this program was built.
+///
+/// # Errors
+///
+/// The compressed text is damaged.
+pub fn text() -> io::Result<String> {
+    let mut text = String::new();
+    GzDecoder::new(COMPRESSED).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Generates the document: OpenAPI 3.1.
 pub fn document() -> Value {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into())
         .into_generator();
     let mut paths: Map<String, Value> = Map::new();
-    for entry in TABLE {
+    for entry in TYPED {
         let operation = operation(*entry, &mut generator);
         let path = paths.entry(entry.path()).or_insert_with(|| json!({}));
         path[entry.method().name().to_ascii_lowercase()] = operation;
@@ -66,7 +84,7 @@ fn join_lines(value: &mut Value) {
     }
 }
 
-fn operation(entry: &dyn Entry, generator: &mut SchemaGenerator) -> Value {
+fn operation(entry: &dyn Typed, generator: &mut SchemaGenerator) -> Value {
     let mut operation = json!({
         "operationId": entry.name(),
         "summary": entry.summary(),

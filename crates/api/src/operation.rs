@@ -172,6 +172,10 @@ pub trait Entry: Sync {
     fn errors(&self) -> &'static [ErrorCode];
     /// The right that it needs.
     fn right(&self) -> Right;
+}
+
+/// An operation with the schemas of its types, from which the OpenAPI document is generated.
+pub(crate) trait Typed: Entry {
     /// The schema of the query.
     fn query(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
     /// Media type and schema of the request body.
@@ -204,7 +208,9 @@ impl<Q: Query, I: Body, O: Body> Entry for Operation<Q, I, O> {
     fn right(&self) -> Right {
         self.right
     }
+}
 
+impl<Q: Query, I: Body, O: Body> Typed for Operation<Q, I, O> {
     fn query(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
         Q::schema(generator)
     }
@@ -239,6 +245,9 @@ macro_rules! operations {
 
         /// All operations.
         pub static TABLE: &[&dyn Entry] = &[$(&$constant),*];
+
+        /// All operations with their types. A program that does not generate the document has none of this.
+        pub(crate) static TYPED: &[&dyn Typed] = &[$(&$constant),*];
     };
 }
 

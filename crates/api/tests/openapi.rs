@@ -13,8 +13,13 @@ fn the_document_is_fresh() {
     let fresh = serde_json::to_string_pretty(&api::openapi::document()).expect("JSON") + "\n";
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &fresh).expect("the document is written");
+        return;
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        api::openapi::text().expect("the embedded document") == found,
+        "the program has another document"
+    );
     assert!(found == fresh, "docs/openapi.json is stale: UPDATE_DOCS=1 cargo test -p api --test openapi");
 }
 

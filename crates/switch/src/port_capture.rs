@@ -163,6 +163,10 @@ impl<D: Driver> Driver for CapturedDriver<D> {
         Ok(received)
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.driver.is_ready()
+    }
+
     fn release(&mut self, batch: &Batch) {
         self.driver.release(batch);
     }

@@ -242,6 +242,9 @@ impl<F: Forward> SwitchRunner<F> {
     /// Receives one batch from a port and sends it to its destinations. Returns the number of frames received.
     fn visit(&mut self, port: PortId, clock: &mut Instant) -> usize {
         let Some(source) = running_slot(&mut self.slots, port) else { return 0 };
+        if !source.driver.is_ready() {
+            return 0;
+        }
         self.batch.leave_unread(self.switch.leaves_unread(port));
         match source.driver.receive_split(&mut self.batch) {
             Ok(Received { long, faulty }) => {

@@ -255,8 +255,11 @@ impl<F: Forward> Switch<F> {
     }
 
     /// Counts frames that were dropped outside the core.
+    #[inline]
     pub fn lost(&mut self, port: PortId, reason: Reason, frames: u64) {
-        if let Some(port) = self.port_mut(port) {
+        if frames > 0
+            && let Some(port) = self.port_mut(port)
+        {
             port.counters.drop(reason, frames);
         }
     }

@@ -226,8 +226,11 @@ async fn restart_fabric(
     answer(supervisor, move |supervisor| supervisor.restart_fabric(query.force)).await
 }
 
-async fn openapi() -> Json<serde_json::Value> {
-    Json(api::openapi::document())
+async fn openapi() -> Result<Response, ErrorResponse> {
+    let text = api::openapi::text().map_err(|error| {
+        ErrorResponse::new(ErrorCode::Internal, format!("this program is damaged: {error}"))
+    })?;
+    Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
 }
 
 async fn list_boxes(Extension(supervisor): SupervisorArg) -> JsonResult<Vec<BoxStatus>> {

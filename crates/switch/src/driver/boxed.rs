@@ -138,8 +138,10 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
 
     fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        batch.set_source(&self.origin);
         let count = self.port.available(batch.room() as u32)?.min(batch.room() as u32);
+        if count > 0 {
+            batch.set_source(&self.origin);
+        }
         for _ in 0..count {
             match self.port.take() {
                 Ok(Some(taken)) => {
@@ -168,6 +170,12 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
 
     fn accepts_split(&self) -> bool {
         true
+    }
+
+    #[inline]
+    fn is_ready(&mut self) -> bool {
+        // A fault is reported when frames are received.
+        !matches!(self.port.available(1), Ok(0))
     }
 
     /// Whether the ring to the box is more than three quarters full.

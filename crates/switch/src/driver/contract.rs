@@ -90,6 +90,11 @@ pub trait Driver: Send {
         self.receive(batch)
     }
 
+    /// Whether receiving may find frames. False where a look at memory shows that there are none.
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     /// Ends the use of the frames of the last [`receive_split`](Self::receive_split).
     fn release(&mut self, _: &Batch) {}
 
@@ -165,6 +170,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         (**self).receive_split(batch)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        (**self).is_ready()
     }
 
     fn release(&mut self, batch: &Batch) {

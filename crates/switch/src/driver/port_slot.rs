@@ -61,6 +61,10 @@ impl<Owner: Send> Driver for PortSlot<Owner> {
         self.lock().as_mut().map_or(Ok(Received::default()), |port| port.receive_split(batch))
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.lock().as_mut().is_some_and(Driver::is_ready)
+    }
+
     fn release(&mut self, batch: &Batch) {
         if let Some(port) = self.lock().as_mut() {
             port.release(batch);
