@@ -1,6 +1,6 @@
 //! Services and chains of steering switches.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -246,6 +246,9 @@ pub struct InstanceStatus {
     pub packets: u64,
     /// Answers that the switch overruled, because the service may not send there.
     pub overruled: u64,
+    /// The counters that a function publishes which attached itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// The state of a chain.
