@@ -46,22 +46,31 @@ fn port_name(instance: &BoxName, face: u8) -> Result<PortName, OperationError> {
     format!("{instance}.{face}").parse().map_err(|_| PortError::LongBoxName(instance.clone()).into())
 }
 
+/// Whether a name is that of an instance of a service that attached itself.
+fn is_attached(record: &SwitchRecord, service: &ServiceName, name: &BoxName) -> bool {
+    let instances = record.services.attached.get(service);
+    instances.is_some_and(|all| all.values().any(|there| there.name == *name))
+}
+
 /// Gives each service that functions attached themselves to these instances in place of those of the definition, and forgets
 /// instances of services that are gone or have changed. Returns the ports that are no longer needed.
 pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefinition) -> Vec<PortName> {
+    let attached = std::mem::take(&mut record.services.attached);
     let before = &record.services.definition;
-    let is_same = |name: &ServiceName| {
-        let in_both = [before, &*definition].map(|found| found.services.iter().find(|of| of.name == *name));
-        matches!(in_both, [Some(old), Some(new)] if old.faces == new.faces && old.destinations == new.destinations)
-    };
-    let mut gone = Vec::new();
-    let mut kept = BTreeMap::new();
-    for (name, instances) in std::mem::take(&mut record.services.attached) {
-        if is_same(&name) {
+    let (mut gone, mut kept) = (Vec::new(), BTreeMap::new());
+    for (name, instances) in attached {
+        let is_own = |name: &BoxName| instances.values().any(|there| there.name == *name);
+        let find = |all: &SteeringDefinition| all.services.iter().find(|of| of.name == name).cloned();
+        let (old, new) = (find(before), find(definition));
+        let is_same = |old: &ServiceDefinition, new: &ServiceDefinition| {
+            (old.faces, &old.destinations) == (new.faces, &new.destinations)
+                && new.instances.iter().all(|instance| is_own(&instance.name))
+        };
+        if old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| is_same(old, new)) {
             kept.insert(name, instances);
             continue;
         }
-        let faces = before.services.iter().find(|of| of.name == name).map(|of| of.faces).unwrap_or_default();
+        let faces = old.map(|of| of.faces).unwrap_or_default();
         let ports = instances.values().flat_map(|there| {
             faces.ports().filter_map(|face| port_name(&there.name, face).ok()).collect::<Vec<_>>()
         });
@@ -112,6 +121,10 @@ impl Network {
             return Err(PortError::Malformed("the faces of the service have changed").into());
         }
         let (record, _) = self.record_and_runner(&key.switch)?;
+        let is_own = |instance: &InstanceDefinition| is_attached(record, &key.service, &instance.name);
+        if !service.instances.iter().all(is_own) {
+            return Err(PortError::Malformed("the instances of the service are boxes").into());
+        }
         let taken = |number: &u16| {
             let there = record.services.attached.get(&key.service).and_then(|all| all.get(number));
             let name = format!("{}-{number}", key.service);
