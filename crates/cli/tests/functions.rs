@@ -253,6 +253,7 @@ fn what_a_service_of_functions_has_is_refused_elsewhere() {
     assert_eq!(instances(&daemon, "nf").len(), 0);
     // With the service, its socket goes, and its functions with it.
     let mut function = Function::join(&daemon, "forward", "nf", &[]);
+    daemon.check(&["port", "rm", "--force", "lan", "nf-1.0"], 2, &["that of the function nf-1"]);
     daemon.check(&["service", "rm", "--force", "nf"], 0, &[]);
     assert!(!folder(&daemon, "nf").exists());
     daemon.until(&["events"], "nf-1 left service nf: its service was removed or changed");

@@ -52,6 +52,8 @@ pub enum ServiceError {
     BoxSettings,
     /// A service of functions in containers is to be scaled or to get a configuration.
     Container(ServiceName),
+    /// A port is one of a function that joined a service.
+    PortOfFunction(PortName, BoxName),
     /// The daemon has no folder for the sockets of functions.
     NoFunctionFolder,
     /// The path of a socket would be too long.
@@ -130,6 +132,9 @@ impl fmt::Display for ServiceError {
                 f,
                 "the instances of service {name} are processes and containers that join it: start or stop them instead"
             ),
+            Self::PortOfFunction(port, name) => {
+                write!(f, "port {port} is that of the function {name}: stop the function, or remove its service")
+            }
             Self::NoFunctionFolder => {
                 f.write_str("this daemon has no folder for the sockets of functions: start it with a socket of its own")
             }
