@@ -20,7 +20,7 @@ use rustc_demangle::demangle;
 const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 50] = [
+const SOURCES: [&str; 51] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -71,6 +71,7 @@ const SOURCES: [&str; 50] = [
     "guest/memory",
     "guest/probe",
     "guest/runtime",
+    "sdk/c",
 ];
 
 /// What of it projects of functions do not need: the other images.
@@ -209,7 +210,8 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {
         return fs::read_dir(path)?.try_for_each(|entry| collect(&entry?.path(), files));
     }
-    let is_source = |extension: &OsStr| ["ld", "lock", "rs", "toml"].iter().any(|known| extension == *known);
+    let is_source =
+        |extension: &OsStr| ["c", "h", "ld", "lock", "rs", "toml"].iter().any(|known| extension == *known);
     if path.extension().is_some_and(is_source) {
         files.push(path.to_path_buf());
     }

@@ -8,6 +8,10 @@ mod support;
 pub mod agent;
 #[path = "../../crates/flow-table/tests/hostile/key.rs"]
 pub mod flow_key;
+#[path = "../../crates/fabric/tests/hostile/function.rs"]
+pub mod function;
+#[path = "../../crates/switch/tests/hostile/function.rs"]
+pub mod function_region;
 #[path = "../../crates/switch/tests/hostile/link.rs"]
 pub mod link;
 #[path = "../../crates/boundary/tests/hostile/mailbox.rs"]

@@ -48,6 +48,16 @@ pub enum ServiceError {
     DuplicateService(ServiceName),
     /// The stack defines a chain twice.
     DuplicateChain(ChainName),
+    /// A service of functions in containers has settings of boxes.
+    BoxSettings,
+    /// A service of functions in containers is to be scaled or to get a configuration.
+    Container(ServiceName),
+    /// A port is one of a function that joined a service.
+    PortOfFunction(PortName, BoxName),
+    /// The daemon has no folder for the sockets of functions.
+    NoFunctionFolder,
+    /// The path of a socket would be too long.
+    LongSocketPath(String),
     /// The stack defines a box that a service makes.
     InstanceInStack(BoxName),
 }
@@ -114,6 +124,25 @@ impl fmt::Display for ServiceError {
             ),
             Self::DuplicateService(name) => write!(f, "the stack has two services {name}"),
             Self::DuplicateChain(name) => write!(f, "the stack has two chains {name} at one switch"),
+            Self::BoxSettings => f.write_str(
+                "the instances of a container service are processes and containers that join it: leave out configuration, \
+                 files, image, ports and replicas",
+            ),
+            Self::Container(name) => write!(
+                f,
+                "the instances of service {name} are processes and containers that join it: start or stop them instead"
+            ),
+            Self::PortOfFunction(port, name) => {
+                write!(f, "port {port} is that of the function {name}: stop the function, or remove its service")
+            }
+            Self::NoFunctionFolder => {
+                f.write_str("this daemon has no folder for the sockets of functions: start it with a socket of its own")
+            }
+            Self::LongSocketPath(path) => write!(
+                f,
+                "the path {path} is too long for a socket: choose a shorter name, or start the daemon with a socket in \
+                 another folder"
+            ),
             Self::InstanceInStack(name) => {
                 write!(f, "the stack has a box {name}, which is an instance of a service: leave it out")
             }

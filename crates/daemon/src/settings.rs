@@ -28,6 +28,8 @@ pub struct Settings {
     pub fabric_per_owner: bool,
     /// The limits of each check of a configuration. A fabric bounds them ([`CheckLimits::bounded`]).
     pub check_limits: CheckLimits,
+    /// The folder for the sockets at which functions in other processes join services. `None`: there can be no such services.
+    pub function_folder: Option<PathBuf>,
     /// Maximum 4 KB pages of the store. `None`: as many as the disk holds.
     pub store_pages: Option<u32>,
 }
@@ -44,6 +46,7 @@ impl Settings {
             upgrade_helper: None,
             fabric_per_owner: false,
             check_limits: CheckLimits::default(),
+            function_folder: None,
             store_pages: None,
         }
     }

@@ -23,6 +23,7 @@ mod diagnostics;
 mod error;
 mod fair_lock;
 mod filter;
+mod functions;
 mod history;
 mod lifecycle;
 mod limits;

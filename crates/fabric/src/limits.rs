@@ -136,3 +136,18 @@ pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
 
 /// Threads that carry out orders. Each may wait for a box.
 pub(crate) const MAX_ORDER_THREADS: usize = 512;
+
+/// How long a function that attached itself may take no packet although some wait for it. Its flows would stand still.
+pub(crate) const MAX_FUNCTION_SILENCE: Duration = Duration::from_secs(2);
+
+/// The time between two looks at the functions that attached themselves.
+pub(crate) const FUNCTION_LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The time for a function to register after it has connected: connections that say nothing would use up the descriptors.
+pub(crate) const REGISTER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections at the socket of a service that have not registered.
+pub(crate) const MAX_UNREGISTERED: usize = 32;
+
+/// Messages of one function between two looks. Further ones are dropped and counted: they must not keep the others waiting.
+pub(crate) const MAX_FUNCTION_MESSAGES: u32 = 1024;

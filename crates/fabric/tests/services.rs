@@ -315,6 +315,7 @@ fn nothing_is_counted_at_the_start() {
         flows: 0,
         packets: 0,
         overruled: 0,
+        counters: Default::default(),
     };
     assert_eq!(state.services[0].1, [expected]);
     bed.0.ask(orders::End {}).unwrap();

@@ -89,6 +89,10 @@ pub enum EventKind {
     DrainTimeout,
     /// A service was removed.
     ServiceRemoved,
+    /// A function in a process or container attached itself to a service.
+    FunctionAttached,
+    /// Such a function left its service, or was taken out of it.
+    FunctionDetached,
     /// A chain of services was created.
     ChainCreated,
     /// A chain of services was changed.

@@ -1,6 +1,6 @@
 //! Services and chains of steering switches.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -150,6 +150,10 @@ pub struct CreateService {
     /// The number of instances.
     #[serde(default = "one")]
     pub replicas: u16,
+    /// Whether the instances are functions in containers and other processes, which join the service by themselves, instead of
+    /// boxes. The definition of an instance then has nothing but its owner.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub container: bool,
     /// What instances may send packets to, beside the next service of the chain.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub may_send_to: BTreeSet<Destination>,
@@ -222,8 +226,11 @@ pub struct ServiceStatus {
     pub created: Time,
     /// The ports through which the packets of chains pass.
     pub faces: Faces,
-    /// The number of instances that the definition asks for.
+    /// The number of instances that the definition asks for; 0 if functions join by themselves.
     pub replicas: u16,
+    /// The socket at which functions join, on the host of the daemon. Absent: the instances are boxes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<String>,
     /// What instances may send packets to.
     #[serde(default)]
     pub may_send_to: BTreeSet<Destination>,
@@ -246,6 +253,9 @@ pub struct InstanceStatus {
     pub packets: u64,
     /// Answers that the switch overruled, because the service may not send there.
     pub overruled: u64,
+    /// The counters that a function publishes which attached itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// The state of a chain.

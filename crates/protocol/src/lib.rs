@@ -4,6 +4,7 @@
 //! - A **fabric** is a process that holds boxes and moves packets.
 //! - The **launcher** keeps the privileges: it starts fabrics, and opens the devices that they use.
 //! - The **agent** of a fabric holds the sessions with OpenFlow controllers.
+//! - A **function** is a process that attaches itself to a service.
 //!
 //! Each pair of them talks over a [`Channel`]. The first message of a conversation is [`Hello`].
 //!
@@ -22,6 +23,7 @@ pub mod agent;
 pub mod channel;
 pub mod codec;
 pub mod fabric;
+pub mod function;
 mod hello;
 pub mod launcher;
 

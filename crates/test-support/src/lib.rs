@@ -41,6 +41,8 @@ pub enum Capability {
     HugePages,
     /// `systemd-analyze`, which judges units.
     Systemd,
+    /// `podman`, which can run a container from an image that it built.
+    Containers,
 }
 
 impl Capability {
@@ -53,6 +55,7 @@ impl Capability {
         Self::Processors,
         Self::HugePages,
         Self::Systemd,
+        Self::Containers,
     ];
 
     /// Its name in `CLICKBOX_REQUIRE`.
@@ -65,11 +68,12 @@ impl Capability {
             Self::Processors => "processors",
             Self::HugePages => "huge-pages",
             Self::Systemd => "systemd",
+            Self::Containers => "containers",
         }
     }
 
     /// Checks that the machine has it. Those that only an attempt can show ([`Self::Nested`], [`Self::Openapi`],
-    /// [`Self::HugePages`], [`Self::Systemd`]) count as present: the test that tries calls [`skip`].
+    /// [`Self::HugePages`], [`Self::Systemd`], [`Self::Containers`]) count as present: the test that tries calls [`skip`].
     fn check(self) -> Result<(), String> {
         match self {
             Self::Kvm => match OpenOptions::new().read(true).write(true).open("/dev/kvm") {
@@ -81,7 +85,7 @@ impl Capability {
                 Ok(count) if count.get() > 1 => Ok(()),
                 _ => Err("there is only one CPU".to_string()),
             },
-            Self::Nested | Self::Openapi | Self::HugePages | Self::Systemd => Ok(()),
+            Self::Nested | Self::Openapi | Self::HugePages | Self::Systemd | Self::Containers => Ok(()),
         }
     }
 }

@@ -78,6 +78,8 @@ pub(crate) enum CommandError {
     Starter(protocol::launcher::LauncherError),
     /// The file of tokens can't be used.
     Tokens(daemon::TokensError),
+    /// A service of functions in containers is to share the packet pool of its owner.
+    TrustPool,
     /// An owner can't be the name of a user.
     UserName(api::NameError),
     /// The launcher failed.
@@ -182,6 +184,7 @@ impl CommandError {
             | Self::NoDefaultSocket
             | Self::Folder { .. }
             | Self::Tokens(_)
+            | Self::TrustPool
             | Self::UserName(_)
             | Self::CapturePoint { .. }
             | Self::Port(_)
@@ -255,6 +258,9 @@ impl fmt::Display for CommandError {
             Self::Confine(error) => error.fmt(f),
             Self::Starter(error) => error.fmt(f),
             Self::Tokens(error) => error.fmt(f),
+            Self::TrustPool => f.write_str(
+                "--trust-pool is not supported: functions in containers get memory of their own, into which packets are copied",
+            ),
             Self::UserName(error) => error.fmt(f),
             Self::Launcher(error) => error.fmt(f),
             Self::FabricEnd(error) => error.fmt(f),
@@ -330,6 +336,7 @@ impl Error for CommandError {
             | Self::NoElement { .. }
             | Self::NoMatch { .. }
             | Self::NoClass { .. }
+            | Self::TrustPool
             | Self::Undocumented(_) => None,
         }
     }

@@ -59,6 +59,8 @@ pub(crate) enum StackError {
     Port(PortOptionsError),
     /// A box or a service, which is named with its kind, has no configuration.
     NoConfiguration(String),
+    /// A service that functions join, which is named with its kind, has a configuration.
+    ContainerConfiguration(String),
     /// A box or a service has files of both kinds.
     MixedFiles(String),
     /// A chain of services names no switch.
@@ -85,6 +87,12 @@ impl fmt::Display for StackError {
             Self::NoConfiguration(what) => {
                 let key = if what.starts_with("service") { "file" } else { "configuration" };
                 write!(f, "{what} needs {key} = \"FILE\", or text with the configuration itself")
+            }
+            Self::ContainerConfiguration(what) => {
+                write!(
+                    f,
+                    "{what} has container = true, so its functions join it: leave `file` and `text` out"
+                )
             }
             Self::NoSwitch(name) => write!(f, "chain {name} needs switch = \"NAME\""),
             Self::MixedFiles(what) => {
@@ -113,6 +121,7 @@ impl Error for StackError {
             Self::ExternalSettings(_)
             | Self::NoConfiguration(_)
             | Self::MixedFiles(_)
+            | Self::ContainerConfiguration(_)
             | Self::NoSwitch(_) => None,
             Self::Chain { cause, .. } => Some(cause),
         }

@@ -33,11 +33,17 @@ struct ServiceEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     faces: Faces,
-    replicas: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replicas: Option<u16>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    container: bool,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     may_send_to: BTreeSet<Destination>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<Owner>,
+    /// Functions that join have no definition.
     #[serde(flatten)]
-    instance: BoxEntry,
+    instance: Option<BoxEntry>,
 }
 
 #[derive(Serialize)]
@@ -197,10 +203,13 @@ fn service_entry(
     definition: CreateService,
     images: &BTreeMap<ImageDigest, String>,
 ) -> (ServiceName, ServiceEntry) {
-    let CreateService { name, switch, instance, faces, replicas, may_send_to } = definition;
+    let CreateService { name, switch, instance, faces, replicas, container, may_send_to } = definition;
     let (_, mut instance) = box_entry(instance, images);
-    let file = instance.configuration.take();
-    (name, ServiceEntry { switch, file, faces, replicas, may_send_to, instance })
+    let file = instance.configuration.take().filter(|_| !container);
+    let owner = container.then(|| instance.owner.clone());
+    let instance = (!container).then_some(instance);
+    let replicas = (!container).then_some(replicas);
+    (name, ServiceEntry { switch, file, faces, replicas, container, may_send_to, owner, instance })
 }
 
 fn port(port: AddPort) -> (PortName, PortEntry) {
@@ -374,6 +383,7 @@ mod tests {
                 instance: CreateBox { name: "ids".parse().expect("a name"), ..full.clone() },
                 faces: "in=2,out=0".parse().expect("faces"),
                 replicas: 3,
+                container: false,
                 may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),
             }],
             chains: vec![chain("lan"), chain("mgmt")],

@@ -120,6 +120,8 @@ struct ServiceSettings {
     faces: Faces,
     replicas: Option<u16>,
     #[serde(default)]
+    container: bool,
+    #[serde(default)]
     may_send_to: BTreeSet<Destination>,
 }
 
@@ -128,7 +130,7 @@ impl TryFrom<toml::Table> for ServiceEntry {
 
     fn try_from(mut table: toml::Table) -> Result<Self, toml::de::Error> {
         let mut own = toml::Table::new();
-        for key in ["switch", "faces", "replicas", "may_send_to"] {
+        for key in ["switch", "faces", "replicas", "container", "may_send_to"] {
             own.extend(table.remove(key).map(|value| (key.to_string(), value)));
         }
         if let Some(file) = table.remove("file") {
@@ -285,14 +287,15 @@ impl Entries {
         for (name, ServiceEntry { own, instance }) in self.service {
             let box_name = name.as_str().parse().map_err(StackError::Name)?;
             let (definition, text, image) =
-                instance.definition(&format!("service {name}"), box_name, &self.owner, folder)?;
+                instance.definition_of_service(own.container, &name, box_name, &self.owner, folder)?;
             service_images.extend(image.map(|image| (name.clone(), image)));
             stack.services.push(CreateService {
                 name,
                 switch: own.switch,
                 instance: definition,
                 faces: own.faces,
-                replicas: own.replicas.unwrap_or(1),
+                replicas: own.replicas.unwrap_or(u16::from(!own.container)),
+                container: own.container,
                 may_send_to: own.may_send_to,
             });
             texts.push(text);
@@ -314,6 +317,29 @@ impl Entries {
 
 impl BoxEntry {
     /// The definition of the box, the text of its configuration, and its image. `what` names it in messages.
+    /// The definition of the instances of a service. Functions that join it have no configuration.
+    fn definition_of_service(
+        mut self,
+        is_container: bool,
+        service: &ServiceName,
+        name: BoxName,
+        owner: &Owner,
+        folder: &Path,
+    ) -> Result<(CreateBox, SourceText, Option<Image>), StackError> {
+        let what = format!("service {service}");
+        if is_container {
+            if self.configuration.is_some() || self.text.is_some() {
+                return Err(StackError::ContainerConfiguration(what));
+            }
+            self.text = Some(String::new());
+        }
+        let (mut definition, text, image) = self.definition(&what, name, owner, folder)?;
+        if is_container {
+            definition.source = None;
+        }
+        Ok((definition, text, image))
+    }
+
     fn definition(
         self,
         what: &str,
@@ -506,7 +532,7 @@ mod tests {
         )
         .expect("a stack");
         let [service] = file.stack.services.as_slice() else { panic!("{:?}", file.stack.services) };
-        let CreateService { name, switch, instance, faces, replicas, may_send_to } = service;
+        let CreateService { name, switch, instance, faces, replicas, may_send_to, .. } = service;
         assert_eq!(
             (name.as_str(), switch.as_str(), faces.to_string().as_str(), *replicas),
             ("ids", "lan", "in=0,out=1", 2)

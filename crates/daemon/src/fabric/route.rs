@@ -6,8 +6,8 @@ use protocol::fabric::orders::{
     AddFlow, AddPort, AddSwitch, Addresses, AlterBox, Capture, CheckVacant, ControllerStates, DefineBox,
     DuplicateDevice, Files, Flows, ForgetBox, Install, KillBox, Log, OpenFile, Ports, ReadHandler,
     ReattachBox, Redefine, RemoveAddress, RemoveConfiguration, RemoveFlow, RemovePort, RemoveSwitch,
-    ReopenPort, ResumeBox, SetAddress, SetDefault, SetSteering, StartBox, Steering, StopBox, SuspendBox,
-    WriteHandler, Writes,
+    ReopenPort, ResumeBox, ServeFunctions, SetAddress, SetDefault, SetSteering, StartBox, Steering, StopBox,
+    SuspendBox, WriteHandler, Writes,
 };
 
 /// What an order is about.
@@ -44,7 +44,7 @@ routes!(
 );
 routes!(
     Switch, switch: RemoveSwitch, CheckVacant, AddPort, ReopenPort, DuplicateDevice, RemovePort, SetAddress, RemoveAddress, SetDefault,
-    Addresses, ControllerStates, AddFlow, RemoveFlow, Flows, SetSteering,
+    Addresses, ControllerStates, AddFlow, RemoveFlow, Flows, ServeFunctions, SetSteering,
     Steering, Ports,
 );
 

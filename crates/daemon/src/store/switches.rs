@@ -147,6 +147,7 @@ mod tests {
                         instance: CreateBox::new("ids".parse().unwrap(), ""),
                         faces: "in=0,out=1".parse().unwrap(),
                         replicas: 1,
+                        container: false,
                         may_send_to: ["port:tap0".parse().unwrap()].into(),
                     },
                     instances: vec![

@@ -13,6 +13,7 @@ mod drain;
 mod fabric_counter;
 mod fabrics;
 mod flows;
+mod function_sockets;
 mod handlers;
 mod hop_meter;
 mod image_table;

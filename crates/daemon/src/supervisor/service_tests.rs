@@ -26,6 +26,7 @@ fn service(name: &str, replicas: u16) -> CreateService {
         instance: CreateBox { memory: api::Size(1 << 20), ..process(name, "drop") },
         faces: "in=0,out=1".parse().unwrap(),
         replicas,
+        container: false,
         may_send_to: ["port:wan".parse().unwrap()].into(),
     }
 }
@@ -544,6 +545,7 @@ fn users_have_services_of_their_own() {
         .unwrap();
     let wanted = |name, replicas| CreateService {
         switch: theirs.clone(),
+        container: false,
         may_send_to: Default::default(),
         ..service(name, replicas)
     };

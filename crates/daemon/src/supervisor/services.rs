@@ -18,14 +18,24 @@ use api::{
     ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time, with_causes,
 };
 use protocol::fabric::{SteeringReply, orders};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The definition of a service with everything that follows from its switch, whose owner is given.
 pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<CreateService, ServiceError> {
-    let CreateService { name, switch, instance, faces, replicas, may_send_to } = &mut request;
-    if *replicas == 0 || *replicas > MAX_REPLICAS {
+    let CreateService { name, switch, instance, faces, replicas, container, .. } = &mut request;
+    if *container {
+        let alone = CreateBox {
+            name: instance.name.clone(),
+            owner: instance.owner.clone(),
+            ..CreateBox::new(instance.name.clone(), "")
+        };
+        if *instance != alone || *replicas > 1 {
+            return Err(ServiceError::BoxSettings);
+        }
+        *replicas = 0;
+    } else if *replicas == 0 || *replicas > MAX_REPLICAS {
         return Err(ServiceError::Replicas(*replicas));
     }
     let long = |_| ServiceError::LongName(name.clone());
@@ -38,6 +48,9 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
     } else if instance.owner != *owner {
         let (switch, of, wanted) = (switch.clone(), owner.clone(), instance.owner.clone());
         return Err(ServiceError::Owner { switch, of, wanted });
+    }
+    if *container {
+        return checked_destinations(request);
     }
     let count = usize::from(faces.port_count()).max(instance.ports.len());
     instance.ports.resize(count, PortRequest::default());
@@ -60,7 +73,11 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
             port.limits.transparent = true;
         }
     }
-    match may_send_to.len() {
+    checked_destinations(request)
+}
+
+fn checked_destinations(request: CreateService) -> Result<CreateService, ServiceError> {
+    match request.may_send_to.len() {
         count if count > MAX_DESTINATIONS => Err(ServiceError::Destinations(count)),
         _ => Ok(request),
     }
@@ -126,14 +143,20 @@ impl Supervisor {
             stored.instances.push(made);
         }
         self.change_steering(operation, &switch, |steering| steering.services.push(stored))?;
-        let count = instances(request.replicas);
-        let message = format!("service {name} was created at switch {switch} with {count}");
+        let count = match request.container {
+            true => "for functions that join it".into(),
+            false => format!("with {}", instances(request.replicas)),
+        };
+        let message = format!("service {name} was created at switch {switch} {count}");
         operation.note(EventKind::ServiceCreated, &name, message);
         Ok(())
     }
 
     /// Checks the configuration of a service once for all instances.
     pub(super) fn check_instance(&self, request: &CreateService) -> Result<(), OperationError> {
+        if request.container {
+            return Ok(());
+        }
         let instance = &request.instance;
         check_sizes(&instance.configuration, &instance.files)?;
         check_box(instance)?;
@@ -168,6 +191,15 @@ impl Supervisor {
     pub(super) fn port_names(&self, switch: &SwitchName) -> Result<BTreeSet<PortName>, OperationError> {
         let described = self.0.fabrics.ask(orders::Ports { switch: switch.clone() })?;
         Ok(described.into_iter().map(|found| found.port.name).collect())
+    }
+
+    /// A service whose instances are boxes.
+    fn refuse_container(&self, name: &ServiceName) -> Result<StoredService, OperationError> {
+        let (_, stored) = self.stored_service(name)?;
+        match stored.definition.container {
+            true => Err(ServiceError::Container(name.clone()).into()),
+            false => Ok(stored),
+        }
     }
 
     /// Creates an instance as a step of an operation.
@@ -218,7 +250,7 @@ impl Supervisor {
         name: &ServiceName,
         request: ScaleService,
     ) -> Result<ServiceStatus, OperationError> {
-        self.stored_service(name)?;
+        self.refuse_container(name)?;
         self.operate(Action::Change, name, &|| self.claims_to_scale(name, request.replicas), |operation| {
             self.scale(operation, name, request)?;
             Ok(())
@@ -287,7 +319,7 @@ impl Supervisor {
         name: &ServiceName,
         request: &Install,
     ) -> Result<ServiceStatus, OperationError> {
-        let (_, stored) = self.stored_service(name)?;
+        let stored = self.refuse_container(name)?;
         let result = self.check_reload(&stored, request).and_then(|()| {
             self.operate(Action::Change, name, &|| self.claims_of_service(name), |operation| {
                 self.reload(operation, name, request)
@@ -448,7 +480,7 @@ impl Supervisor {
                 continue;
             }
             let reply = self.steering_reply(&stored.definition.name)?;
-            found.extend(stored.steering.services.iter().map(|service| service_status(service, &reply)));
+            found.extend(stored.steering.services.iter().map(|service| self.service_status(service, &reply)));
         }
         found.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(found)
@@ -457,7 +489,14 @@ impl Supervisor {
     /// The state of a service.
     pub fn show_service(&self, name: &ServiceName) -> Result<ServiceStatus, OperationError> {
         let (switch, stored) = self.stored_service(name)?;
-        Ok(service_status(&stored, &self.steering_reply(&switch)?))
+        Ok(self.service_status(&stored, &self.steering_reply(&switch)?))
+    }
+
+    fn service_status(&self, stored: &StoredService, reply: &SteeringReply) -> ServiceStatus {
+        let sockets = &self.0.function_sockets;
+        let socket = if stored.definition.container { sockets.path(&stored.definition.name) } else { None };
+        let socket = socket.map(|path| path.display().to_string());
+        ServiceStatus { socket, ..service_status(stored, reply) }
     }
 }
 
@@ -503,6 +542,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
             flows: 0,
             packets: 0,
             overruled: 0,
+            counters: BTreeMap::new(),
         },
     };
     ServiceStatus {
@@ -514,7 +554,11 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
         faces: definition.faces,
         replicas: definition.replicas,
         may_send_to: definition.may_send_to.clone(),
-        instances: stored.instances.iter().map(instance).collect(),
+        socket: None,
+        instances: match definition.container {
+            true => found.to_vec(),
+            false => stored.instances.iter().map(instance).collect(),
+        },
     }
 }
 
@@ -529,6 +573,7 @@ mod tests {
             instance: CreateBox::new("x".parse().unwrap(), "drop"),
             faces: "in=2,out=0".parse().unwrap(),
             replicas: 2,
+            container: false,
             may_send_to: BTreeSet::new(),
         }
     }

@@ -196,6 +196,7 @@ impl Supervisor {
         let (text, files) = (instance.configuration.as_str(), instance.files.as_slice());
         let mut found = diff_box((&there.definition.instance, text, files), &wanted.instance);
         for (what, differs) in [
+            ("kind", there.definition.container != wanted.container),
             ("faces", there.definition.faces != wanted.faces),
             ("destinations", there.definition.may_send_to != wanted.may_send_to),
         ] {

@@ -2,6 +2,7 @@
 
 use super::claims::Claims;
 use super::fabric_counter::Counter;
+use super::function_sockets::FunctionSockets;
 use super::hop_meter::HopMeter;
 use super::image_table::ImageTable;
 use super::link_table::Links;
@@ -131,6 +132,8 @@ pub(super) struct SupervisorState {
     pub(super) hops: Mutex<HopMeter>,
     /// The objects that operations in progress use.
     pub(super) claims: Claims,
+    /// The sockets at which functions join services.
+    pub(super) function_sockets: FunctionSockets,
     /// Held while attachments change.
     change: Mutex<()>,
     /// Switch ports that are down, and why: their device could not be opened, or failed.
@@ -327,6 +330,7 @@ impl Supervisor {
             meter: Mutex::default(),
             hops: Mutex::default(),
             claims: Claims::default(),
+            function_sockets: FunctionSockets::new(settings.function_folder.clone()),
             change: Mutex::default(),
             output_folder: settings.store.as_deref().and_then(output_folder),
             store_file: settings.store.clone(),

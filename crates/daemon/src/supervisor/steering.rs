@@ -92,7 +92,8 @@ impl Supervisor {
     /// Gives the fabric the services and chains of a switch.
     fn order_steering(&self, stored: &StoredSwitch) -> Result<(), OperationError> {
         let (switch, steering) = (stored.definition.name.clone(), self.steering_definition(stored));
-        self.0.fabrics.set_steering(switch, steering)
+        self.0.fabrics.set_steering(switch, steering)?;
+        self.serve_functions(stored)
     }
 
     fn steering_definition(&self, stored: &StoredSwitch) -> SteeringDefinition {
@@ -125,6 +126,7 @@ impl Supervisor {
         if stored.definition.mode != SwitchMode::Steering || (is_empty && !is_adopted) {
             return;
         }
+        self.forget_function_sockets(&stored.definition.name);
         if let Err(failure) = self.order_steering(stored)
             && !is_empty
         {

@@ -6,6 +6,7 @@ use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, PortError};
 use crate::fabric::Devices;
+use crate::service_error::ServiceError;
 use crate::store::{Action, StoreChange, StoredFlows, StoredSteering, StoredSwitch};
 use api::Subject;
 use api::{
@@ -310,7 +311,11 @@ impl Supervisor {
         let described = self.0.fabrics.ask(orders::Ports { switch: name.clone() })?;
         let users = described.into_iter().filter_map(|found| user_of(&found.port.driver));
         let users = users.chain(self.boxes_at_proxies(name));
-        let users: BTreeSet<Subject> = users.filter(|user| *user != Subject::from(name)).collect();
+        // Functions that joined services are not boxes: they go with their services.
+        let is_function =
+            |user: &Subject| matches!(user, Subject::Box(name) if self.0.managed_box(name).is_err());
+        let users = users.filter(|user| *user != Subject::from(name) && !is_function(user));
+        let users: BTreeSet<Subject> = users.collect();
         Ok(users.into_iter().collect())
     }
 
@@ -512,7 +517,8 @@ impl Supervisor {
         if let PortDriver::Box { name, port: number } = &driver
             && !is_found
         {
-            let managed = self.0.managed_box(name)?;
+            let managed = self.0.managed_box(name);
+            let managed = managed.map_err(|_| ServiceError::PortOfFunction(port.clone(), name.clone()))?;
             let mut definition = managed.inner().definition.clone();
             if let Some(port) = definition.ports.get_mut(usize::from(*number)) {
                 port.attach = Attachment::Nothing;

@@ -7,6 +7,8 @@ mod check_slots;
 mod ended_flows;
 mod exit;
 mod exit_events;
+mod function_server;
+mod functions;
 mod measure;
 mod monitor;
 mod operations;

@@ -2,6 +2,7 @@
 
 use super::check_slots::CheckSlots;
 use super::exit_events::ExitEvents;
+use super::function_server::FunctionServer;
 use crate::Settings;
 use crate::boxes::{ManagedBox, OutputStore, SandboxFactory, Templates};
 use crate::error::OperationError;
@@ -88,6 +89,8 @@ pub(super) struct FabricState {
     pub(super) checks: CheckSlots,
     /// The files that boxes write.
     pub(super) output_store: OutputStore,
+    /// Accepts functions in other processes.
+    pub(super) functions: FunctionServer,
     pub(super) captures: Arc<AtomicUsize>,
     /// Packets that captures dropped because their readers were too slow.
     pub(super) capture_lost: Arc<AtomicU64>,
@@ -175,6 +178,7 @@ impl Drop for FabricState {
             }
         }
         self.exit_events.wake();
+        self.functions.wake();
     }
 }
 
@@ -197,6 +201,7 @@ impl Fabric {
             exit_events,
             checks: CheckSlots::new(MAX_QUICK_CHECKS, MAX_CHECKS, SLOW_CHECK),
             output_store: OutputStore::default(),
+            functions: FunctionServer::new()?,
             captures: Arc::default(),
             capture_lost: Arc::default(),
             events: History::new(HistoryLimits {
@@ -287,6 +292,7 @@ impl Fabric {
             }
         }
         self.0.exit_events.wake();
+        self.0.functions.wake();
     }
 
     /// Lets the fabric end with the daemon's connection.

@@ -40,7 +40,9 @@ impl Fabric {
 
     /// Removes a switch and its ports.
     pub(crate) fn remove_switch(&self, switch: SwitchName) -> Result<(), OperationError> {
-        self.0.switches.ask(move |network| network.remove_switch(&switch))?
+        let result = self.0.switches.ask(move |network| network.remove_switch(&switch))?;
+        self.0.functions.wake();
+        result
     }
 
     /// Checks that a port of this name can be added.
@@ -157,7 +159,10 @@ impl Fabric {
         switch: SwitchName,
         steering: SteeringDefinition,
     ) -> Result<(), OperationError> {
-        self.0.switches.ask(move |network| network.set_steering(&switch, steering))?
+        let result = self.0.switches.ask(move |network| network.set_steering(&switch, steering))?;
+        // Functions may have lost their service.
+        self.0.functions.wake();
+        result
     }
 
     /// The state of the services and chains of a steering switch.

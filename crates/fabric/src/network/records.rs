@@ -10,7 +10,7 @@ use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
-use switch::driver::{BoxPort, PortSlot};
+use switch::driver::{BoxPort, FunctionPort, PortSlot};
 use switch::{BoxPipe, Captures, Driver, PortId, PortKey, RingBooks};
 
 /// The host's end of a box's port, and what wakes the box.
@@ -78,6 +78,22 @@ pub(super) struct ServiceRecord {
     pub(super) chains: BTreeMap<ChainName, u16>,
     /// The slots of instances, by service.
     pub(super) slots: BTreeMap<ServiceName, BTreeMap<BoxName, u8>>,
+    /// Functions that attached themselves, by service.
+    pub(super) attached: BTreeMap<ServiceName, BTreeMap<u16, AttachedInstance>>,
+}
+
+/// An instance that attached itself.
+#[derive(Debug)]
+pub(super) struct AttachedInstance {
+    pub(super) name: BoxName,
+    /// The connection of its function; `None` if it went.
+    pub(super) connection: Option<u64>,
+    /// Its ports. It has none if it went.
+    pub(super) ports: Vec<FunctionPort>,
+    /// Packets that it had taken when it was last seen to take some, and when this was.
+    pub(super) progress: (u64, Instant),
+    /// The counters that its function publishes.
+    pub(super) counters: BTreeMap<String, u64>,
 }
 
 /// What the agent knows about a switch, and what it said about its controllers.

@@ -2,6 +2,7 @@
 
 use super::attach::Network;
 use super::flows::{malformed, port_key, steering};
+use super::functions::{counters, fill_in};
 use super::numbers::{chains_of_flows, number};
 use super::records::{ServiceRecord, SwitchRecord};
 use crate::error::{OperationError, PortError};
@@ -170,13 +171,14 @@ impl Network {
     pub(crate) fn set_steering(
         &mut self,
         switch: &SwitchName,
-        definition: SteeringDefinition,
+        mut definition: SteeringDefinition,
     ) -> Result<(), OperationError> {
         check(&definition)?;
         let (record, runner) = self.record_and_runner(switch)?;
         let steering = steering(switch, runner)?;
+        let gone = fill_in(record, &mut definition);
         let before = std::mem::replace(&mut record.services.definition, definition.clone());
-        match plan(record, &definition) {
+        let result = match plan(record, &definition) {
             Ok(plan) => {
                 steering.set_chains(&plan);
                 Ok(())
@@ -189,7 +191,9 @@ impl Network {
                 }
                 Err(error)
             }
-        }
+        };
+        self.drop_function_ports(switch, &gone);
+        result
     }
 
     /// The state of the services and chains of a steering switch.
@@ -213,6 +217,7 @@ fn instances(
     let Some(number) = record.services.get(&service.name) else { return Vec::new() };
     let found = steering.chains().instances(*number);
     let slots = record.slots.get(&service.name);
+    let attached = record.attached.get(&service.name);
     let status = |instance: &InstanceDefinition| {
         let slot = slots.and_then(|slots| slots.get(&instance.name))?;
         let found = found.iter().find(|found| found.slot == *slot)?;
@@ -223,6 +228,7 @@ fn instances(
             flows: found.flows,
             packets: found.packets,
             overruled: found.overruled,
+            counters: attached.and_then(|all| counters(all, &instance.name)).unwrap_or_default(),
         })
     };
     service.instances.iter().filter_map(status).collect()

@@ -252,7 +252,7 @@ impl Network {
         Ok(())
     }
 
-    fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), OperationError> {
+    pub(super) fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), OperationError> {
         self.check_vacant(switch, &new.definition.name)?;
         let (record, runner) = self.record_and_runner(switch)?;
         let captures = Captures::default();

@@ -6,7 +6,7 @@ use crate::limits::ROUNDS_PER_EXPIRY;
 use crate::processors::Processors;
 use sandbox::{EventFd, SystemError};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -52,10 +52,24 @@ impl SwitchThread {
         &self,
         command: impl FnOnce(&mut Network) -> T + Send + 'static,
     ) -> Result<T, OperationError> {
-        let (sender, result) = mpsc::channel();
+        // The result has a place of its own, because each type that a channel carries costs several kilobytes of code.
+        let result = Arc::new(Mutex::new(None));
+        let own = result.clone();
+        self.perform(Box::new(move |network| {
+            let result = command(network);
+            *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }))?;
+        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.take().ok_or(OperationError::Ending)
+    }
+
+    /// Runs a command in the thread, and waits.
+    fn perform(&self, command: Command) -> Result<(), OperationError> {
+        let (sender, done) = mpsc::channel();
         let command: Command = Box::new(move |network| {
-            // The caller may have given up.
-            let _ = sender.send(command(network));
+            command(network);
+            // The caller waits as long as the thread runs.
+            let _ = sender.send(());
         });
         self.commands
             .as_ref()
@@ -63,7 +77,7 @@ impl SwitchThread {
             .send(command)
             .map_err(|_| OperationError::Ending)?;
         self.wake_event.ring();
-        result.recv().map_err(|_| OperationError::Ending)
+        done.recv().map_err(|_| OperationError::Ending)
     }
 }
 

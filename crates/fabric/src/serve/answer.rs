@@ -2,6 +2,7 @@
 
 use crate::error::OperationError;
 use crate::lifecycle::{AccountFilter, Fabric, StartSettings};
+use crate::network::ServiceKey;
 use protocol::codec;
 use protocol::fabric::{Ask, EventPage, FabricError, Order};
 use serde_bytes::ByteBuf;
@@ -59,6 +60,10 @@ pub(super) fn answer(fabric: &Fabric, order: Order, descriptors: Vec<OwnedFd>) -
         Order::Flows(order) => done(&order, fabric.flows(order.switch.clone(), order.after, order.most)),
         Order::SetSteering(order) => {
             done(&order, fabric.set_steering(order.switch.clone(), order.steering.clone()))
+        }
+        Order::ServeFunctions(order) => {
+            let key = ServiceKey { switch: order.switch.clone(), service: order.service.clone() };
+            done(&order, fabric.serve_functions(key, &order.token, descriptors.into_iter().next()))
         }
         Order::Steering(order) => done(&order, fabric.steering(order.switch.clone())),
         Order::Addresses(order) => done(&order, fabric.addresses(order.switch.clone())),

@@ -30,7 +30,7 @@ struct World {
 static WORLD: OnceLock<World> = OnceLock::new();
 
 /// The smallest box image that a fabric accepts: no box is created from it.
-fn empty_image() -> Vec<u8> {
+pub(crate) fn empty_image() -> Vec<u8> {
     const HEADER: usize = 64;
     const ENTRY: usize = 56;
     let description =

@@ -1,8 +1,10 @@
-//! Hostile agents: the function here must survive every input. The fuzz target `agent` calls it too.
+//! Hostile agents and functions: what is called here must survive every input. The fuzz targets `agent` and `function` call it
+//! too.
 
 #![allow(unreachable_pub, reason = "the fuzz target uses these modules too")]
 
 mod agent;
+mod function;
 
 use std::path::Path;
 
@@ -121,4 +123,35 @@ fn a_fabric_survives_the_seeds() {
         "UPDATE_SEEDS=1 writes the seeds of this version"
     );
     seeds.iter().for_each(|(_, records)| agent::messages(records));
+}
+
+/// Random bytes, and right messages that were cut or changed, in any order.
+#[test]
+fn a_fabric_survives_any_messages_of_a_function() {
+    use protocol::function::{FromFunction, TOKEN_BYTES, VERSION};
+    let valid = [
+        FromFunction::Register { version: VERSION, slots: 0, token: [b'a'; TOKEN_BYTES] },
+        FromFunction::Counters(vec![("packets".into(), 7); 32]),
+        FromFunction::Message { destination: 0, payload: vec![1; 4096] },
+        FromFunction::Message { destination: 1, payload: Vec::new() },
+    ];
+    for seed in 1..=300 {
+        let mut random = Random::new(seed);
+        let mut input = vec![random.below(2) as u8];
+        for _ in 0..random.below(8) {
+            let mut message = valid[random.below(4) as usize].encode();
+            match random.below(3) {
+                0 => message.truncate(random.below(message.len() as u32 + 1) as usize),
+                1 => {
+                    let at = random.below(message.len().min(24) as u32) as usize;
+                    message[at] = random.below(256) as u8;
+                }
+                _ => {}
+            }
+            input.extend((message.len() as u16).to_be_bytes());
+            input.extend(message);
+        }
+        input.extend((0..random.below(40)).map(|_| random.below(256) as u8));
+        function::messages(&input);
+    }
 }

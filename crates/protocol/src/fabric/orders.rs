@@ -10,7 +10,7 @@ use crate::agent::ControllerState;
 use ::model::{
     AccountRow, AddPort as PortDefinition, AddressEntry, BoxName, CapturePoint, ConfigurationName, CreateBox,
     CreateSwitch, Diagnostic, FlowStatus, ImageDigest, MacAddr, PortName, PortRequest, RecordedWrite,
-    SwitchName,
+    ServiceName, SwitchName,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -204,6 +204,17 @@ orders! {
         switch: SwitchName,
         /// The services and chains.
         steering: SteeringDefinition,
+    } -> ();
+
+    /// Accepts functions in other processes as instances of a service, at a socket that comes with the order: it listens, and
+    /// keeps message boundaries. It takes the place of an earlier one.
+    ServeFunctions {
+        /// The switch.
+        switch: SwitchName,
+        /// The service.
+        service: ServiceName,
+        /// What functions have to know to be accepted.
+        token: ByteBuf,
     } -> ();
 
     /// The state of the services and chains of a steering switch.

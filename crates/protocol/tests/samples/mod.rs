@@ -241,9 +241,10 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             id: 3, flow: flow(), packets: 4, bytes: 300, age_seconds: 5, unused_seconds: 1
         }];
         SetSteering { switch: switch(), steering: steering() } => ();
+        ServeFunctions { switch: switch(), service: "ids".parse().expect("a name"), token: ByteBuf::from(vec![97; 32]) } => ();
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
-                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1
+                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1, counters: BTreeMap::new()
             }])],
             chains: vec![ChainStatus {
                 chain: steering().chains.remove(0),

@@ -3,17 +3,20 @@
 mod af_packet;
 mod boxed;
 mod contract;
+mod function;
 pub(crate) mod kernel;
 mod link;
 mod null;
 mod pcap;
 mod pipe;
 mod port_slot;
+mod sealed_memory;
 mod tap;
 
 pub use af_packet::AfPacket;
 pub use boxed::BoxPort;
 pub use contract::{Driver, DriverError, Received, Sent};
+pub use function::{FunctionEnds, FunctionError, FunctionPort};
 pub use link::{LinkError, LinkPort};
 pub use null::Null;
 pub use pcap::{PcapError, PcapPort, PcapReader, PcapWriter};

@@ -3,6 +3,7 @@
 
 #![allow(unreachable_pub, reason = "the fuzz targets use these modules too")]
 
+mod function;
 mod link;
 #[allow(dead_code, reason = "links have real memory")]
 #[path = "../../../boundary/tests/hostile/memory.rs"]
@@ -23,6 +24,11 @@ fn check(count: u64, survive: impl Fn(&[u8])) {
 #[test]
 fn a_link_survives_a_peer_that_writes_anything() {
     check(2_000, link::peer);
+}
+
+#[test]
+fn ports_survive_a_function_that_writes_anything() {
+    check(2_000, function::region);
 }
 
 /// Random bytes, which start as a frame of one of the types that are examined.

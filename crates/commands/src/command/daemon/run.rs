@@ -176,6 +176,7 @@ fn serve(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         ends_fabric: arguments.until_input_ends,
         upgrade_helper,
         fabric_per_owner: arguments.fabric_per_owner,
+        function_folder: socket.parent().map(|folder| folder.join("functions")),
         check_limits: CheckLimits {
             time: Duration::from_secs_f64(arguments.check_time),
             memory: arguments.check_memory.0,

@@ -29,7 +29,20 @@ pub(crate) enum FunctionError {
     Sources(io::Error),
     /// Cargo can't be started.
     Cargo(io::Error),
-    /// Cargo has failed, and said why.
+    /// The C compiler, `ar` or the function can't be started.
+    Compiler(io::Error),
+    /// The function has failed on its capture, with this text.
+    Run(String, ExitStatus),
+    /// The function does not print what the test expects.
+    Different {
+        /// The file with what it expects.
+        path: PathBuf,
+        /// Its text.
+        expected: String,
+        /// What was printed.
+        found: String,
+    },
+    /// A program has failed, and said why.
     Failed(&'static str, ExitStatus),
 }
 
@@ -51,6 +64,12 @@ impl FunctionError {
                 "keep clickbox.sources in the folder of the program; the build writes both there".into()
             }
             Self::Cargo(_) => "install Rust 1.93 or later".into(),
+            Self::Compiler(_) => {
+                "install a C compiler and binutils, or name the compiler in the variable CC".into()
+            }
+            Self::Different { path, .. } => {
+                format!("if the function is right, write what it prints to {}", path.display())
+            }
             _ => return None,
         })
     }
@@ -73,7 +92,12 @@ impl fmt::Display for FunctionError {
             Self::File(error) | Self::NoSources(error) => error.fmt(f),
             Self::Sources(_) => f.write_str("the sources of this program can't be unpacked"),
             Self::Cargo(_) => f.write_str("cargo can't be started"),
-            Self::Failed(what, status) => write!(f, "{what} failed: cargo ended with {status}"),
+            Self::Compiler(_) => f.write_str("the C compiler can't be started"),
+            Self::Run(text, status) => write!(f, "the function ended with {status} on its capture: {text}"),
+            Self::Different { expected, found, .. } => {
+                write!(f, "the test expects:\n{expected}and the function printed:\n{found}")
+            }
+            Self::Failed(what, status) => write!(f, "{what} failed: it ended with {status}"),
         }
     }
 }
@@ -84,7 +108,7 @@ impl Error for FunctionError {
             Self::Manifest(_, error) => Some(error),
             // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::File(error) | Self::NoSources(error) => error.source(),
-            Self::Sources(error) | Self::Cargo(error) => Some(error),
+            Self::Sources(error) | Self::Cargo(error) | Self::Compiler(error) => Some(error),
             _ => None,
         }
     }

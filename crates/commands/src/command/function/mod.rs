@@ -1,6 +1,7 @@
-//! `clickbox function`: projects of network functions in Rust.
+//! `clickbox function`: projects of network functions in Rust and C.
 
 mod build;
+mod c_project;
 mod dispatch;
 mod error;
 mod new;

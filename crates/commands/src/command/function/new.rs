@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::c_project;
 use super::error::FunctionError;
-use super::project::{FunctionName, SOURCES};
+use super::project::{FunctionName, SOURCES, is_rust};
 use super::sources;
 use crate::error::FileError;
 use crate::generate;
@@ -22,15 +23,20 @@ const CAPTURED_PACKETS: usize = 500;
 enum Language {
     /// Rust.
     Rust,
+    /// C.
+    C,
 }
 
-/// Make a project of a network function, with an example to change, its test on a capture, and its image.
+/// Make a project of a network function, with an example to change, and its test on a capture.
 ///
-/// It needs nothing but a Rust toolchain to be built and tested: the project has the sources of this program that it uses.
+/// It needs nothing but a Rust toolchain or a C compiler to be built and tested: the project has the sources of this program
+/// that it uses. A function in Rust becomes an image, which boxes run. One in C becomes a program, which joins a service that
+/// was created with --container.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox function new scrub --language rust")]
 pub(super) struct Arguments {
-    /// Name of the function: that of its crate, and of its class in capitals (rate-limit is RateLimit).
+    /// Name of the function: that of its crate or program. In Rust its class has the same in capitals (rate-limit is
+    /// RateLimit).
     name: String,
     /// Language of the function.
     #[arg(long, value_enum, default_value = "rust")]
@@ -38,7 +44,7 @@ pub(super) struct Arguments {
     /// Folder of the project, which must not exist [default: the name]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     folder: Option<PathBuf>,
-    /// Print JSON: {"function", "class", "folder"}.
+    /// Print JSON: {"function", "class", "folder"}. A function in C has no class.
     #[arg(long)]
     json: bool,
 }
@@ -57,36 +63,53 @@ const FILES: &[(&str, &str)] = &[
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, FunctionError> {
-    let Language::Rust = arguments.language;
     let name = FunctionName::new(&arguments.name)?;
     let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from(name.as_str()));
     if folder.exists() {
         return Err(FunctionError::Exists(folder));
     }
     let (class, word) = (name.class(), name.word());
-    for (path, text) in FILES {
+    let files = match arguments.language {
+        Language::Rust => FILES,
+        Language::C => c_project::FILES,
+    };
+    for (path, text) in files {
         let text = text.replace("{name}", name.as_str()).replace("{class}", &class);
         let text = text.replace("{word}", &word).replace("{crate_name}", &word);
-        write(&folder.join(path), text.as_bytes())?;
+        write(&folder.join(path.replace("{name}", name.as_str())), text.as_bytes())?;
     }
     write(&folder.join("tests/traffic.pcap"), &generate::capture(1, CAPTURED_PACKETS))?;
-    let lock = sources::lock_file()?;
-    for path in ["Cargo.lock", "image/Cargo.lock"] {
-        write(&folder.join(path), &lock)?;
-    }
-    sources::unpack(&folder.join(SOURCES))?;
-    let flags = fs::read(folder.join(SOURCES).join("guest/.cargo/config.toml"));
-    let flags = flags.map_err(FunctionError::Sources)?;
-    write(&folder.join("image/.cargo/config.toml"), &flags)?;
+    let (main, class) = match arguments.language {
+        Language::Rust => {
+            add_sources(&folder)?;
+            ("src/lib.rs".to_string(), Some(class))
+        }
+        Language::C => {
+            sources::unpack(&folder.join(SOURCES), |path| !is_rust(path))?;
+            (format!("{}.c", name.as_str()), None)
+        }
+    };
     if arguments.json {
         output::json(&json!({ "function": name.as_str(), "class": class, "folder": folder }));
     } else {
         let shown = folder.display();
         output::text(&format!(
-            "{shown} is made: change {shown}/src/lib.rs, then run `clickbox function test {shown}` and `clickbox function build {shown}`\n"
+            "{shown} is made: change {shown}/{main}, then run `clickbox function test {shown}` and `clickbox function build {shown}`\n"
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds what a project in Rust is built with.
+fn add_sources(folder: &Path) -> Result<(), FunctionError> {
+    let lock = sources::lock_file()?;
+    for path in ["Cargo.lock", "image/Cargo.lock"] {
+        write(&folder.join(path), &lock)?;
+    }
+    sources::unpack(&folder.join(SOURCES), is_rust)?;
+    let flags = fs::read(folder.join(SOURCES).join("guest/.cargo/config.toml"));
+    let flags = flags.map_err(FunctionError::Sources)?;
+    write(&folder.join("image/.cargo/config.toml"), &flags)
 }
 
 fn write(path: &Path, contents: &[u8]) -> Result<(), FunctionError> {

@@ -13,6 +13,9 @@ use crate::error::FileError;
 /// The folder of a project with the sources that it is built with.
 pub(super) const SOURCES: &str = "clickbox";
 
+/// The place of the library for functions in C among the sources.
+pub(super) const LIBRARY: &str = "sdk/c";
+
 /// The most characters of a name: with a prefix and a reason it is the name of a drop reason.
 const MAX_NAME: usize = 40;
 
@@ -139,6 +142,11 @@ impl FunctionName {
     }
 }
 
+/// Whether a source is one that projects in Rust need.
+pub(super) fn is_rust(path: &str) -> bool {
+    !path.starts_with(LIBRARY)
+}
+
 /// What of `Cargo.toml` is read.
 #[derive(Deserialize)]
 struct Manifest {
@@ -173,7 +181,7 @@ impl Project {
             toml::from_str(&text).map_err(|error| FunctionError::Manifest(manifest.clone(), error))?;
         if !sources::is_current(&sources)? {
             eprintln!("the sources in {} are replaced by those of this program", sources.display());
-            sources::unpack(&sources)?;
+            sources::unpack(&sources, is_rust)?;
         }
         Ok(Project { folder, name: package.name })
     }

@@ -33,16 +33,16 @@ pub(super) fn is_current(folder: &Path) -> Result<bool, FunctionError> {
     Ok(fs::read_to_string(folder.join(VERSION_FILE)).is_ok_and(|found| found == expected))
 }
 
-/// Writes the sources into a folder, in place of earlier ones. Files that are as they should be are not touched, so that
+/// Writes the sources whose paths are needed into a folder, in place of earlier ones. Files that are as they should be are not touched, so that
 /// cargo builds only what has changed.
-pub(super) fn unpack(folder: &Path) -> Result<(), FunctionError> {
+pub(super) fn unpack(folder: &Path, is_needed: impl Fn(&str) -> bool) -> Result<(), FunctionError> {
     let archive = archive()?;
     let files = read(&archive).map_err(FunctionError::Sources)?;
     let failed = |path: &Path| {
         let path = path.to_path_buf();
         move |error| FunctionError::File(FileError::new(&path, error))
     };
-    for (path, contents) in &files {
+    for (path, contents) in files.iter().filter(|(path, _)| is_needed(path)) {
         let path = folder.join(path);
         if fs::read(&path).is_ok_and(|found| found == *contents) {
             continue;

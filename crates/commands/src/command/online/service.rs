@@ -34,7 +34,7 @@ enum ServiceCommand {
     /// The instances are boxes with the names NAME-1, NAME-2 and so on. The configuration is checked first; if it has
     /// errors, or one instance can't be created, there is none. The ports that --faces names are attached to the switch.
     #[command(
-        after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service create ids ids.click --may-send-to quarantine,port:wan"
+        after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service create ids ids.click --may-send-to quarantine,port:wan\n          clickbox service create nf --container"
     )]
     Create(Box<Create>),
     /// Change the number of instances of a service.
@@ -68,11 +68,18 @@ struct Create {
     /// Name of the service.
     name: ServiceName,
     /// Configuration file, or `-` for standard input. Without it, the image's own configuration.
-    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, required_unless_present = "image")]
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, required_unless_present_any = ["image", "container"])]
     configuration: Option<String>,
     /// Image that the instances run in place of the built-in one: a file, or the digest of an image that another box runs.
     #[arg(long, value_name = "FILE|DIGEST", value_hint = clap::ValueHint::FilePath)]
     image: Option<String>,
+    /// Let functions in containers and other processes join the service at a socket, in place of boxes. The command prints the
+    /// socket. Its folder has the token that they need; mount the folder into a container.
+    #[arg(long, conflicts_with_all = ["configuration", "image", "replicas", "attach", "sandbox", "memory", "ring"])]
+    container: bool,
+    /// Join the packet pool of the owner, to pass packets without copying. Not supported: a mapping can't be revoked.
+    #[arg(long, requires = "container")]
+    trust_pool: bool,
     /// Steering switch of the service. Default: the only one.
     #[arg(long, value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     switch: Option<SwitchName>,
@@ -245,6 +252,12 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
 }
 
 fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandError> {
+    if create.trust_pool {
+        return Err(CommandError::TrustPool);
+    }
+    if create.container {
+        return create_for_functions(create);
+    }
     let files = create.options.files();
     let bundle = match &create.configuration {
         Some(path) => ConfigBundle::read(path, Path::new(""), &files)?,
@@ -260,6 +273,7 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
         instance: api::CreateBox { ports: create.attach.clone(), ..create.options.apply(instance) },
         faces: create.faces,
         replicas: create.replicas,
+        container: false,
         may_send_to: create.may_send_to.iter().cloned().collect(),
     };
     texts.push(bundle.text);
@@ -271,10 +285,32 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
     Ok(())
 }
 
+/// Creates a service whose instances join by themselves.
+fn create_for_functions(create: &Create) -> Result<(), CommandError> {
+    let client = create.daemon.client()?;
+    let name = create.name.as_str().parse().map_err(CommandError::UserName)?;
+    let request = CreateService {
+        name: create.name.clone(),
+        switch: online::chosen_switch(&client, create.switch.as_ref())?,
+        instance: create.options.apply(api::CreateBox::new(name, "")),
+        faces: create.faces,
+        replicas: 0,
+        container: true,
+        may_send_to: create.may_send_to.iter().cloned().collect(),
+    };
+    let status = client.send(&operation::CREATE_SERVICE, &[], &request)?;
+    report(&status, create.json);
+    Ok(())
+}
+
 /// Prints a service after a change.
 fn report(status: &ServiceStatus, is_json: bool) {
     if is_json {
         return output::json(status);
+    }
+    if let Some(socket) = &status.socket {
+        let (name, switch) = (&status.name, &status.switch);
+        return output::text(&format!("{name} accepts functions for switch {switch} at {socket}\n"));
     }
     let draining = status.instances.iter().filter(|instance| instance.draining).count() as u64;
     let rest = if draining > 0 { format!(", and {draining} that drain") } else { String::new() };
@@ -297,14 +333,29 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
     }
     line("created", format!("{} ({} ago)", status.created, online::ago(status.created)));
     line("faces", status.faces.to_string());
-    line("replicas", status.replicas.to_string());
+    match &status.socket {
+        Some(socket) => line("socket", socket.clone()),
+        None => line("replicas", status.replicas.to_string()),
+    }
     if !status.may_send_to.is_empty() {
         let names: Vec<String> = status.may_send_to.iter().map(ToString::to_string).collect();
         line("may send to", names.join(", "));
     }
     output::text(&(text + "\n"));
     let rows = status.instances.iter().map(instance_row).collect();
-    online::print(&Table { columns: INSTANCES, rows }, "the service has no instances");
+    let none = match status.socket {
+        Some(_) => {
+            "no function has joined the service: start one with the socket, or a container with its folder"
+        }
+        None => "the service has no instances",
+    };
+    online::print(&Table { columns: INSTANCES, rows }, none);
+    let mut text = String::new();
+    for instance in status.instances.iter().filter(|instance| !instance.counters.is_empty()) {
+        let counters = instance.counters.iter().map(|(name, value)| format!("{name} {}", grouped(*value)));
+        text += &format!("\n{}: {}\n", instance.name, counters.collect::<Vec<_>>().join(", "));
+    }
+    output::text(&text);
 }
 
 fn instance_row(instance: &InstanceStatus) -> Vec<String> {
@@ -328,7 +379,7 @@ fn row(status: &ServiceStatus) -> Vec<String> {
     vec![
         status.name.to_string(),
         status.switch.to_string(),
-        status.replicas.to_string(),
+        if status.socket.is_some() { "-".into() } else { status.replicas.to_string() },
         number(|instance| instance.up),
         number(|instance| instance.draining),
         sum(|instance| instance.flows),

@@ -5,11 +5,12 @@
 
 use super::error::LinkError;
 use crate::driver::kernel::check;
+use crate::driver::sealed_memory::{self, SEALS};
 use boundary::limits::BUFFER_SIZE;
 use boundary::{Consumer, Mapped, Producer, Slots};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
 /// The slots of each ring. A side that is busy for a millisecond misses no frame at a million frames per second.
@@ -24,9 +25,6 @@ const RING: usize = SLOTS.bytes().next_multiple_of(4096);
 const DIRECTION: usize = RING + SLOTS.count() as usize * BUFFER_SIZE;
 /// Bytes of the memory file.
 pub(super) const SIZE: usize = 2 * DIRECTION;
-
-/// With these seals the file keeps its length. Both sides may write to it.
-const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// The end of a direction at which frames are written.
 #[derive(Debug)]
@@ -55,28 +53,7 @@ unsafe impl Send for LinkMemory {}
 
 /// Creates the memory file of a new link, all zeros and sealed.
 pub(super) fn create() -> Result<OwnedFd, LinkError> {
-    // Kernels before 6.3 do not know MFD_NOEXEC_SEAL, and some hosts require it.
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    let open = |flags| {
-        // SAFETY: the name is a string that ends with a zero byte.
-        match unsafe { libc::memfd_create(c"link".as_ptr(), flags) } {
-            descriptor if descriptor >= 0 => {
-                // SAFETY: the call returned this descriptor, and nothing else owns it.
-                Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
-    };
-    let file = match open(flags | libc::MFD_NOEXEC_SEAL) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(flags)?,
-        other => other?,
-    };
-    // SAFETY: these calls change the length and the seals of the file.
-    unsafe {
-        check(libc::ftruncate(file.as_raw_fd(), SIZE as libc::off_t) as isize)?;
-        check(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) as isize)?;
-    }
-    Ok(file)
+    Ok(sealed_memory::create(c"link", SIZE)?)
 }
 
 impl LinkMemory {

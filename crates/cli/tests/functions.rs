@@ -1,0 +1,553 @@
+//! Functions in C: the library, its examples, projects, and processes and containers that join services.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use support::Daemon;
+use support::planes::Planes;
+use test_support::{Capability, require, skip};
+
+const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/c");
+const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
+
+/// Sends UDP packets of 32 flows when it is told to.
+const SOURCE: &str = "
+    s :: RatedSource(LENGTH 18, RATE 20000, LIMIT 0, ACTIVE false) -> UDPIPEncap(10.0.0.1, 1000, 10.9.0.1, 53)
+    -> SetRandIPAddress(10.0.0.0/27) -> StoreIPAddress(src) -> SetIPChecksum -> SetUDPChecksum
+    -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> sent :: Counter -> ToDevice(0); FromDevice(0) -> Discard;\n";
+const SINK: &str = "FromDevice(0) -> got :: Counter -> Discard;\n";
+
+/// Waits until `done` returns true.
+fn wait(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(40), "timed out while waiting until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// The folder with the library and all examples, statically linked. They are built once, with all warnings as errors.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("functions-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let strict = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+        let library = folder.join("libclickbox.a");
+        let mut archive = Command::new("ar");
+        archive.arg("rcs").arg(&library);
+        for name in ["clickbox", "capture", "flows", "run"] {
+            let (source, object) = (format!("{SDK}/{name}.c"), folder.join(format!("{name}.o")));
+            succeed(Command::new("cc").args(strict).args(["-c", &source, "-o"]).arg(&object));
+            archive.arg(object);
+        }
+        succeed(&mut archive);
+        for name in EXAMPLES {
+            let source = format!("{SDK}/examples/{name}.c");
+            let program = folder.join(name);
+            let mut command = Command::new("cc");
+            command.args(strict).args(["-static", "-I", SDK, &source]).arg(&library).arg("-o").arg(program);
+            succeed(&mut command);
+        }
+        folder
+    })
+}
+
+const EXAMPLES: [&str; 8] = ["forward", "bridge", "monitor", "firewall", "scan", "flows", "bucket", "load"];
+
+/// A function that runs. It is killed on drop.
+struct Function(Child);
+
+impl Function {
+    /// Starts a program with the folder of a service, and waits until it is an instance.
+    fn join(daemon: &Daemon, program: &str, service: &str, variables: &[(&str, &str)]) -> Self {
+        let before = ups(daemon, service);
+        let child = Command::new(built().join(program))
+            .arg(folder(daemon, service))
+            .envs(variables.iter().copied())
+            .stderr(Stdio::null())
+            .spawn();
+        let function = Self(child.expect("the function starts"));
+        wait("the function joins", || ups(daemon, service) > before);
+        function
+    }
+
+    fn kill(mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn folder(daemon: &Daemon, service: &str) -> PathBuf {
+    daemon.folder.join("functions").join(service)
+}
+
+fn instances(daemon: &Daemon, service: &str) -> Vec<serde_json::Value> {
+    daemon.json(&["service", "show", service])["instances"].as_array().expect("a list").clone()
+}
+
+fn ups(daemon: &Daemon, service: &str) -> usize {
+    instances(daemon, service).iter().filter(|instance| instance["up"] == true).count()
+}
+
+/// A counter that an instance publishes.
+fn published(daemon: &Daemon, service: &str, instance: usize, name: &str) -> Option<u64> {
+    instances(daemon, service)[instance]["counters"][name].as_u64()
+}
+
+fn count(daemon: &Daemon, handler: &str) -> u64 {
+    let (code, text) = daemon.run(&["read", handler]);
+    text.trim().parse().unwrap_or_else(|_| panic!("{handler}: {code} {text}"))
+}
+
+/// Adds a source and a sink to a switch `lan`.
+fn add_boxes(daemon: &Daemon) {
+    daemon.check(&["switch", "create", "lan", "--mode", "steering"], 0, &[]);
+    for (name, text, attach) in [("source", SOURCE, "lan,transparent"), ("sink", SINK, "lan")] {
+        let path = daemon.file(&format!("{name}.click"), text);
+        let words = ["create", name, &path, "--sandbox", "process", "--ring", "2048", "--attach", attach];
+        daemon.check(&words, 0, &[]);
+    }
+}
+
+fn send(daemon: &Daemon, packets: u64) {
+    let limit = (count(daemon, "source/sent.count") + packets).to_string();
+    daemon.check(&["write", "source/s.limit", &limit], 0, &[]);
+    daemon.check(&["write", "source/s.active", "true"], 0, &[]);
+}
+
+/// A daemon with a source, a sink, and a chain through a service of functions with these options.
+fn daemon(name: &str, options: &[&str]) -> Daemon {
+    let daemon = Daemon::start(name);
+    add_boxes(&daemon);
+    let create = [&["service", "create", "nf", "--container"], options].concat();
+    daemon.check(&create, 0, &["nf accepts functions for switch lan at ", "/functions/nf/socket"]);
+    daemon.check(&["chain", "create", "web", "nf", "--from", "lan.source.0", "--to", "sink.0"], 0, &[]);
+    daemon
+}
+
+/// Packets that the switch took from a port, sent to it, and lost there.
+fn port(daemon: &Daemon, name: &str) -> (u64, u64, serde_json::Value) {
+    let switch = daemon.json(&["switch", "show", "lan"]);
+    let ports = switch["port_list"].as_array().expect("the ports");
+    let found =
+        ports.iter().find(|found| found["name"] == name).unwrap_or_else(|| panic!("{name}: {switch}"));
+    let counters = |key: &str| found["traffic"][key].as_u64().unwrap_or_else(|| panic!("{key}: {found}"));
+    (counters("received_packets"), counters("sent_packets"), found["drops"].clone())
+}
+
+#[test]
+fn functions_in_c_pass_the_packets_of_a_chain() {
+    let daemon = daemon("functions", &["--faces", "in=0,out=1"]);
+    daemon.check(&["service", "show", "nf"], 0, &["faces           in=0,out=1", "no function has joined"]);
+    let (first, second) =
+        (Function::join(&daemon, "bridge", "nf", &[]), Function::join(&daemon, "forward", "nf", &[]));
+    send(&daemon, 2000);
+    wait("all packets arrive", || count(&daemon, "sink/got.count") == 2000);
+    let packets: Vec<u64> =
+        instances(&daemon, "nf").iter().filter_map(|one| one["packets"].as_u64()).collect();
+    assert!(packets.len() == 2 && packets.iter().sum::<u64>() == 2000, "{packets:?}");
+    assert!(packets.iter().all(|count| *count > 400), "{packets:?}");
+    for (name, count) in ["nf-1", "nf-2"].into_iter().zip(&packets) {
+        assert_eq!(port(&daemon, &format!("{name}.0")), (0, *count, serde_json::json!({})));
+        assert_eq!(port(&daemon, &format!("{name}.1")), (*count, 0, serde_json::json!({})));
+    }
+    daemon.check(&["service", "ls"], 0, &["nf", "2,000"]);
+    wait("counters are shown", || published(&daemon, "nf", 0, "learned") == Some(1));
+    daemon.check(&["show", "service/nf"], 0, &["nf-1: filtered 0, learned 1"]);
+    daemon.check(&["show", "chain/web"], 0, &["nf", "2,000", "left sink.0: 2,000 packets"]);
+
+    // One is killed: its flows continue, and the next one takes its place.
+    first.kill();
+    wait("the switch knows", || ups(&daemon, "nf") == 1);
+    send(&daemon, 1000);
+    wait("all packets arrive", || count(&daemon, "sink/got.count") == 3000);
+    let third = Function::join(&daemon, "forward", "nf", &[]);
+    assert_eq!((instances(&daemon, "nf").len(), ups(&daemon, "nf")), (2, 2));
+    daemon.check(
+        &["events"],
+        0,
+        &["joined service nf as nf-1", "nf-1 left service nf: its process ended or left"],
+    );
+
+    // Killed and started without a pause while packets pass: what is lost is counted.
+    send(&daemon, 4000);
+    third.kill();
+    drop(second);
+    let _last = Function::join(&daemon, "forward", "nf", &[]);
+    wait("the source has sent all", || count(&daemon, "source/sent.count") == 7000);
+    let lost = |name: &str| {
+        let drops = port(&daemon, name).2;
+        drops.as_object().expect("drops").values().filter_map(serde_json::Value::as_u64).sum::<u64>()
+    };
+    // Functions that are killed with packets in hand take these with them. What waited in their rings is lost as `down`.
+    let lost_with = || -> u64 { ["nf-1.0", "nf-1.1", "nf-2.0", "nf-2.1"].into_iter().map(lost).sum() };
+    let in_hand = || {
+        let [to, back] =
+            [0, 1].map(|face| ["nf-1", "nf-2"].map(|name| port(&daemon, &format!("{name}.{face}"))));
+        let (to, back) = (to[0].1 + to[1].1, back[0].0 + back[1].0);
+        to.saturating_sub(back + lost_with())
+    };
+    let all = || count(&daemon, "sink/got.count") + lost("source.0") + lost_with() + in_hand();
+    let start = Instant::now();
+    while all() != 7000 {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{} of 7000: {}",
+            all(),
+            daemon.json(&["switch", "show", "lan"])
+        );
+    }
+    assert!(in_hand() <= 128, "two batches at most: {}", in_hand());
+    daemon.check(&["account"], 0, &[]);
+}
+
+#[test]
+fn what_a_service_of_functions_has_is_refused_elsewhere() {
+    let daemon = daemon("function-rules", &["--may-send-to", "port:sink.0"]);
+    daemon.check(&["service", "scale", "nf", "2"], 2, &["join it", "start or stop them instead"]);
+    let path = daemon.file("x.click", SINK);
+    daemon.check(&["service", "reload", "nf", &path], 2, &["start or stop them instead"]);
+    daemon.check(&["service", "create", "x", &path, "--container"], 2, &["cannot be used with"]);
+    daemon.check(
+        &["service", "create", "x", "--container", "--trust-pool"],
+        2,
+        &["--trust-pool is not supported"],
+    );
+    let long = format!("x{}", "y".repeat(55));
+    let (code, text) = daemon.run(&["service", "create", &long, "--container"]);
+    assert!(code == 2 && text.contains("too long"), "{code} {text}");
+    daemon.check(&["service", "ls"], 0, &["nf"]);
+    assert!(!folder(&daemon, &long).join("socket").exists());
+    // A wrong token, and what is no socket.
+    let other = daemon.folder.join("other");
+    fs::create_dir_all(&other).expect("a folder");
+    fs::write(other.join("token"), "0".repeat(32)).expect("a token");
+    std::os::unix::fs::symlink(folder(&daemon, "nf").join("socket"), other.join("socket")).expect("a link");
+    let fails = |path: &Path, text: &str| {
+        let output = Command::new(built().join("forward")).arg(path).output().expect("it starts");
+        let found = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && found.contains(text), "{found}");
+    };
+    fails(&other, "the token is not that of the service");
+    fails(&daemon.folder.join("nothing"), "No such file");
+    assert_eq!(instances(&daemon, "nf").len(), 0);
+    // With the service, its socket goes, and its functions with it.
+    let mut function = Function::join(&daemon, "forward", "nf", &[]);
+    daemon.check(&["port", "rm", "--force", "lan", "nf-1.0"], 2, &["that of the function nf-1"]);
+    daemon.check(&["service", "rm", "--force", "nf"], 0, &[]);
+    assert!(!folder(&daemon, "nf").exists());
+    daemon.until(&["events"], "nf-1 left service nf: its service was removed or changed");
+    assert!(function.0.try_wait().expect("its state").is_none(), "it tries to join again");
+    daemon.check(&["service", "create", "nf", "--container"], 0, &[]);
+    wait("it has joined again", || ups(&daemon, "nf") == 1);
+}
+
+/// Functions and fabrics go on without a daemon, and functions join the fabric that follows one which ended.
+#[test]
+fn functions_survive_daemons_and_join_again() {
+    let planes = Planes::new("functions");
+    let mut daemon = planes.start();
+    planes.check(&["switch", "create", "lan", "--mode", "steering"], 0, &[]);
+    for (name, text, attach) in [("source", SOURCE, "lan,transparent"), ("sink", SINK, "lan")] {
+        let path = planes.file(&format!("{name}.click"), text);
+        let words = ["create", name, &path, "--sandbox", "process", "--ring", "2048", "--attach", attach];
+        planes.check(&words, 0, &[]);
+    }
+    planes.check(&["service", "create", "nf", "--container"], 0, &[]);
+    planes.check(&["chain", "create", "web", "nf", "--from", "lan.source.0", "--to", "sink.0"], 0, &[]);
+    let folder = planes.folder.join("functions/nf");
+    let start = || {
+        let child = Command::new(built().join("forward")).arg(&folder).stderr(Stdio::null()).spawn();
+        Function(child.expect("the function starts"))
+    };
+    let ups = || {
+        let (code, text) = planes.run(&["service", "show", "nf", "--json"]);
+        if code == 0 { text.matches("\"up\": true").count() } else { 0 }
+    };
+    let send = |packets: u64| {
+        let limit = (planes.number("source/sent.count") + packets).to_string();
+        planes.check(&["write", "source/s.limit", &limit], 0, &[]);
+        planes.check(&["write", "source/s.active", "true"], 0, &[]);
+    };
+    let _function = start();
+    wait("it joins", || ups() == 1);
+    let token = fs::read(folder.join("token")).expect("the token");
+    daemon.kill().expect("it runs");
+    daemon.wait().expect("it ends");
+    // Without a daemon, functions join too.
+    let second = start();
+    let mut daemon = planes.start();
+    wait("the next daemon sees both", || ups() == 2);
+    assert_eq!(fs::read(folder.join("token")).expect("the token"), token);
+    send(500);
+    wait("all packets arrive", || planes.number("sink/got.count") == 500);
+    second.kill();
+    // The fabric ends: what is left joins the next one.
+    let fabric = planes.fabric().expect("a fabric").to_string();
+    succeed(Command::new("kill").args(["-9", &fabric]));
+    wait("it joins the next fabric", || {
+        planes.fabric().is_some_and(|next| next.to_string() != fabric) && ups() == 1
+    });
+    planes.check(&["ps"], 0, &["running"]);
+    send(500);
+    wait("all packets arrive", || planes.number("sink/got.count") == 500);
+    planes.check(&["daemon", "stop", "--all"], 0, &[]);
+    daemon.wait().expect("it ends");
+}
+
+/// What an example prints for the capture.
+fn offline(example: &str, variables: &[(&str, &str)]) -> BTreeMap<String, u64> {
+    let written = built().join(format!("{example}.pcap"));
+    let mut command = Command::new(built().join(example));
+    let output =
+        succeed(command.args(["--read", CAPTURE, "--write"]).arg(&written).envs(variables.iter().copied()));
+    let text = String::from_utf8(output.stdout).expect("a text");
+    let counters = text.lines().filter_map(|line| line.split_once(' '));
+    counters.filter_map(|(name, value)| Some((name.to_string(), value.parse().ok()?))).collect()
+}
+
+/// Packets in a capture.
+fn packets(path: &Path) -> u64 {
+    let bytes = fs::read(path).expect("a capture");
+    let (mut at, mut count) = (24, 0);
+    while let Some(length) = bytes.get(at + 8..at + 12) {
+        at += 16 + u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+        count += 1;
+    }
+    assert_eq!(at, bytes.len());
+    count
+}
+
+/// Each example on the same capture: all of its counters, and the number of packets that it lets pass.
+#[test]
+fn the_examples_do_what_they_say() {
+    let library = fs::metadata(built().join("libclickbox.a")).expect("the library").len();
+    assert!(library < 100_000, "{library} bytes");
+    for name in EXAMPLES {
+        let text = fs::read_to_string(format!("{SDK}/examples/{name}.c")).expect("the source");
+        assert!(text.lines().count() < 200, "{name}");
+    }
+    let (rules, patterns) = (built().join("rules"), built().join("patterns"));
+    fs::write(&rules, "# comment\n10.0.0.0/8 drop\n10.1.0.0/16 allow\n0.0.0.0/0 allow\n").expect("the rules");
+    fs::write(&patterns, "HTTP\nTTP/9\n").expect("the patterns");
+    let rules = [("RULES", rules.to_str().expect("a plain path"))];
+    let patterns = [("PATTERNS", patterns.to_str().expect("a plain path"))];
+    let cases: [(&str, &[(&str, &str)]); 7] = [
+        ("forward", &[]),
+        ("bridge", &[]),
+        ("monitor", &[]),
+        ("firewall", &rules),
+        ("scan", &patterns),
+        ("flows", &[("IDLE", "1")]),
+        ("bucket", &[("RATE", "1000000")]),
+    ];
+    let mut found = String::new();
+    for (name, variables) in cases {
+        let counters = offline(name, variables);
+        found += &format!("{name} {counters:?} {}\n", packets(&built().join(format!("{name}.pcap"))));
+    }
+    assert_eq!(found, include_str!("functions.txt"));
+}
+
+/// The library's own tests, with checks of each access to memory.
+#[test]
+fn the_library_reads_no_byte_that_is_not_there() {
+    let program = built().join("library-tests");
+    let mut command = Command::new("cc");
+    command.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+    command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover", "-o"]).arg(&program);
+    let sources = ["tests/library", "clickbox", "capture", "flows", "run"];
+    succeed(command.args(sources.map(|name| format!("{SDK}/{name}.c"))));
+    succeed(&mut Command::new(program));
+}
+
+/// The load generator sends through another service, and gets all of its packets back.
+#[test]
+fn the_load_generator_measures_what_comes_back() {
+    let daemon = daemon("load", &[]);
+    daemon.check(&["service", "create", "load", "--container", "--may-send-to", "nf"], 0, &[]);
+    daemon.check(&["chain", "create", "back", "load", "--to", "sink.0"], 0, &[]);
+    daemon.check(&["flow", "add", "lan", "--match", "udp dst port 9", "--chain", "back"], 0, &[]);
+    let _function = Function::join(&daemon, "forward", "nf", &[]);
+    let mut command = Command::new(built().join("load"));
+    command.arg(folder(&daemon, "load")).envs([("TO", "nf"), ("COUNT", "5000"), ("RATE", "20000")]);
+    let output = String::from_utf8(succeed(&mut command).stdout).expect("a text");
+    assert!(output.starts_with("sent 5000 received 5000 mean_us "), "{output}");
+    command.env("TO", "port:sink.0");
+    let output = command.output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && text.contains("may not send to port:sink.0"), "{text}");
+}
+
+/// A project in C is made, built and tested; its test can fail.
+#[test]
+fn a_project_in_c_passes_its_test() {
+    let folder = built().join("rate-limit");
+    let shown = folder.to_str().expect("a plain path").to_string();
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_clickbox")).args(words).output().expect("it ends");
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        (output.status.code().unwrap_or(-1), text.into_owned())
+    };
+    let begin = Instant::now();
+    let (code, text) = run(&["function", "new", "rate-limit", "--language", "c", &shown]);
+    assert!(code == 0 && text.contains("rate-limit.c"), "{text}");
+    assert!(matches!(run(&["function", "test", &shown]), (0, text) if text == "the test passed\n"));
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    let (code, text) = run(&["function", "build", &shown, "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(code == 0 && made["bytes"].as_u64() > Some(10_000), "{text}");
+    assert_eq!(packets(&folder.join("build/written.pcap")), 500);
+    fs::write(folder.join("tests/expected"), "passed 499\n").expect("a file");
+    let (code, text) = run(&["function", "test", &shown]);
+    assert!(
+        code != 0 && text.contains("passed 499") && text.contains("if the function is right"),
+        "{code} {text}"
+    );
+    fs::write(folder.join("rate-limit.c"), "int main(void) { return 0 }\n").expect("a file");
+    let (code, text) = run(&["function", "build", &shown]);
+    assert!(code != 0 && text.contains("the build of the function failed"), "{code} {text}");
+    let (code, text) = run(&["function", "new", "x", "--language", "c", &shown]);
+    assert!(code != 0 && text.contains("exists already"), "{code} {text}");
+}
+
+/// A stack file has services of functions; what is exported is the same.
+#[test]
+fn stack_files_have_services_of_functions() {
+    let daemon = Daemon::start("function-stacks");
+    let stack = "
+        [switches.lan]
+        mode = \"steering\"
+        ports = { a.driver = \"null\", b.driver = \"null\" }
+        [service.nf]
+        switch = \"lan\"
+        container = true
+        faces = \"in=0,out=1\"
+        may_send_to = [\"port:b\"]
+        [chain.web]
+        switch = \"lan\"
+        services = [\"nf\"]
+        from = \"a\"
+        to = \"b\"
+        both_ways = true\n";
+    let path = daemon.file("edge.toml", stack);
+    daemon.check(&["up", &path], 0, &[]);
+    let function = Function::join(&daemon, "forward", "nf", &[]);
+    daemon.check(&["up", &path], 0, &["nothing"]);
+    assert_eq!(ups(&daemon, "nf"), 1);
+    let exported =
+        daemon.check(&["export", "edge"], 0, &["[service.nf]", "container = true", "in=0,out=1", "port:b"]);
+    assert!(!exported.contains("memory"), "{exported}");
+    let again = daemon.file("edge.toml", &exported);
+    daemon.check(&["up", &again], 0, &["nothing"]);
+    // Other destinations: the function joins again.
+    daemon.check(
+        &["up", &daemon.file("edge.toml", &stack.replace("port:b\"]", "port:a\"]"))],
+        0,
+        &["service/nf"],
+    );
+    wait("it joins again", || ups(&daemon, "nf") == 1);
+    let wrong = stack.replace("container = true", "container = true\nfile = \"x.click\"");
+    daemon.check(&["up", &daemon.file("wrong.toml", &wrong)], 2, &["leave `file` and `text` out"]);
+    daemon.check(&["down", "edge"], 0, &[]);
+    assert!(!folder(&daemon, "nf").exists());
+    drop(function);
+}
+
+/// A function that sees nothing of the host but its program and the folder of its service: in mount, process, network, IPC, name
+/// and user namespaces of its own.
+#[test]
+fn a_function_runs_in_namespaces_of_its_own() {
+    if !require(Capability::Root) {
+        return;
+    }
+    let daemon = daemon("function-namespaces", &[]);
+    let root = daemon.folder.join("root");
+    fs::create_dir_all(root.join("function")).expect("a folder");
+    fs::copy(built().join("forward"), root.join("nf")).expect("the program");
+    let (root, own) = (root.to_str().expect("a plain path"), folder(&daemon, "nf"));
+    let script = format!("mount --bind {} {root}/function && exec chroot {root} /nf", own.display());
+    let child = Command::new("unshare")
+        .args([
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--net",
+            "--ipc",
+            "--uts",
+        ])
+        .args(["sh", "-c", &script])
+        .stderr(Stdio::inherit())
+        .spawn();
+    let function = Function(child.expect("unshare starts"));
+    wait("it joins", || ups(&daemon, "nf") == 1);
+    send(&daemon, 1000);
+    wait("all packets arrive", || count(&daemon, "sink/got.count") == 1000);
+    assert_eq!(port(&daemon, "nf-1.0"), (1000, 1000, serde_json::json!({})));
+    function.kill();
+    wait("it is gone", || ups(&daemon, "nf") == 0);
+}
+
+/// The same with podman: an image from nothing but the program, as `clickbox function new` describes it.
+#[test]
+fn a_function_runs_in_a_container() {
+    let daemon = daemon("function-container", &[]);
+    let image = daemon.folder.join("image");
+    fs::create_dir_all(&image).expect("a folder");
+    fs::copy(built().join("forward"), image.join("nf")).expect("the program");
+    fs::write(image.join("Containerfile"), "FROM scratch\nCOPY nf /nf\nENTRYPOINT [\"/nf\"]\n")
+        .expect("a file");
+    let name = format!("clickbox-test-{}", std::process::id());
+    let build = Command::new("podman").args(["build", "-q", "-t", &name]).arg(&image).output();
+    match build {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return skip(Capability::Containers, String::from_utf8_lossy(&output.stderr)),
+        Err(error) => return skip(Capability::Containers, error),
+    }
+    let volume = format!("{}:/function", folder(&daemon, "nf").display());
+    let mut command = Command::new("podman");
+    command.args(["run", "--rm", "--network=none", "--name", &name, "-v", &volume]);
+    // Limits that a container may set in a container.
+    command.args(["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096", "--runtime=runc"]);
+    let child = command.arg(&name).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut function = Function(child.expect("podman starts"));
+    let begin = Instant::now();
+    while ups(&daemon, "nf") == 0 {
+        if function.0.try_wait().expect("its state").is_some() || begin.elapsed() > Duration::from_secs(20) {
+            let _ = Command::new("podman").args(["rm", "-f", &name]).output();
+            return skip(Capability::Containers, "podman does not run the container");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    send(&daemon, 1000);
+    wait("all packets arrive", || count(&daemon, "sink/got.count") == 1000);
+    assert_eq!(port(&daemon, "nf-1.0"), (1000, 1000, serde_json::json!({})));
+    // podman passes the signal on, and the function leaves.
+    succeed(Command::new("podman").args(["stop", "--time", "5", &name]));
+    wait("it is gone", || ups(&daemon, "nf") == 0);
+    daemon.until(&["events"], "nf-1 left service nf: its process ended or left");
+    let _ = Command::new("podman").args(["rmi", "-f", &name]).output();
+}

@@ -1,0 +1,314 @@
+//! The thread that accepts functions in processes and containers at the sockets of their services, and watches them.
+
+use super::state::{Fabric, FabricState};
+use crate::error::{OperationError, PortError};
+use crate::functions::{Attached, Connection, Listener, Received, Sending};
+use crate::limits::{FUNCTION_LOOK_INTERVAL, MAX_FUNCTION_MESSAGES, MAX_UNREGISTERED, REGISTER_TIMEOUT};
+use crate::network::{FunctionFault, ServiceKey};
+use boundary::Slots;
+use model::{Destination, EventKind, escape};
+use protocol::function::{FromFunction, RefusedReason, ToFunction, VERSION, Welcome};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sandbox::EventFd;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+use switch::driver::FunctionPort;
+
+/// The slots of a function's rings, unless it asks for another number.
+const DEFAULT_SLOTS: u32 = 512;
+
+impl Fabric {
+    /// Accepts functions for a service at a socket that the daemon has bound, in place of the socket before. Functions that are
+    /// there stay.
+    pub(crate) fn serve_functions(
+        &self,
+        key: ServiceKey,
+        token: &[u8],
+        socket: Option<OwnedFd>,
+    ) -> Result<(), OperationError> {
+        let socket = socket.ok_or(PortError::NoDevice)?;
+        let listener = Listener::new(socket, token).map_err(|error| PortError::Device(error.into()))?;
+        let of = key.clone();
+        self.network(move |network| network.attached_service(&of).map(drop))??;
+        let mut sockets = self.0.functions.sockets();
+        if !sockets.is_served {
+            let (state, wake) = (Arc::downgrade(&self.0), self.0.functions.wake.clone());
+            let run = move || Watch { state, wake, connections: BTreeMap::new(), next: 1 }.run();
+            let thread = std::thread::Builder::new().name("functions".into()).spawn(run);
+            thread.map_err(|error| OperationError::system("start the thread of functions", error))?;
+            sockets.is_served = true;
+        }
+        sockets.listeners.insert(key, Arc::new(listener));
+        self.0.functions.wake();
+        Ok(())
+    }
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+enum End {
+    /// The function has closed it.
+    Closed,
+    /// The function is refused, and learns why.
+    Refused(RefusedReason),
+    /// The function cannot stay.
+    Fault(FunctionFault),
+    /// The service is gone, or has changed.
+    Retired,
+}
+
+/// The state of the thread.
+struct Watch {
+    state: Weak<FabricState>,
+    wake: Arc<EventFd>,
+    connections: BTreeMap<u64, (ServiceKey, Connection)>,
+    /// The number of the next connection.
+    next: u64,
+}
+
+impl Watch {
+    /// Serves until the fabric is gone.
+    fn run(mut self) {
+        let mut looked = Instant::now();
+        loop {
+            let Some(state) = self.state.upgrade() else { return };
+            let listeners = state.functions.sockets().listeners.clone();
+            drop(state);
+            let (is_woken, ready, accepting) = self.wait(&listeners);
+            let Some(state) = self.state.upgrade() else { return };
+            if state.is_ending() {
+                return;
+            }
+            let fabric = Fabric(state);
+            if is_woken {
+                self.wake.rang();
+                self.retire_listeners(&fabric);
+            }
+            for key in accepting {
+                if let Some(listener) = listeners.get(&key) {
+                    self.accept(&key, listener);
+                }
+            }
+            for number in ready {
+                self.read(&fabric, &listeners, number);
+            }
+            if is_woken || looked.elapsed() >= FUNCTION_LOOK_INTERVAL {
+                looked = Instant::now();
+                self.look(&fabric, looked);
+            }
+        }
+    }
+
+    /// Waits until something is to do. Returns whether the thread was woken, the connections that are readable, and the
+    /// services at whose sockets functions wait.
+    fn wait(&self, listeners: &BTreeMap<ServiceKey, Arc<Listener>>) -> (bool, Vec<u64>, Vec<ServiceKey>) {
+        let readable = |connection: &Connection| match connection.budget {
+            0 => PollFlags::empty(),
+            _ => PollFlags::IN,
+        };
+        let mut polls = vec![PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN)];
+        polls.extend(listeners.values().map(|there| PollFd::from_borrowed_fd(there.as_fd(), PollFlags::IN)));
+        let of_connections = self.connections.values();
+        polls.extend(
+            of_connections.map(|(_, there)| PollFd::from_borrowed_fd(there.as_fd(), readable(there))),
+        );
+        let interval = Timespec::try_from(FUNCTION_LOOK_INTERVAL).unwrap_or_default();
+        // An idle fabric without functions sleeps.
+        let timeout = (!self.connections.is_empty()).then_some(interval);
+        if poll(&mut polls, timeout.as_ref()).is_err() {
+            return (false, Vec::new(), Vec::new());
+        }
+        let mut ready = polls.iter().map(|poll| !poll.revents().is_empty());
+        let is_woken = ready.next().unwrap_or(false);
+        let accepting: Vec<_> =
+            listeners.keys().zip(ready.by_ref()).filter(|(_, is_ready)| *is_ready).collect();
+        let accepting = accepting.into_iter().map(|(key, _)| key.clone()).collect();
+        let connections = self.connections.keys().zip(ready).filter(|(_, is_ready)| *is_ready);
+        (is_woken, connections.map(|(number, _)| *number).collect(), accepting)
+    }
+
+    /// Forgets the sockets of services that are gone.
+    fn retire_listeners(&self, fabric: &Fabric) {
+        let keys: Vec<_> = fabric.0.functions.sockets().listeners.keys().cloned().collect();
+        for key in keys {
+            let of = key.clone();
+            if matches!(fabric.network(move |network| network.attached_service(&of).map(drop)), Ok(Err(_))) {
+                fabric.0.functions.sockets().listeners.remove(&key);
+            }
+        }
+    }
+
+    fn accept(&mut self, key: &ServiceKey, listener: &Listener) {
+        for _ in 0..MAX_UNREGISTERED {
+            let Some(connection) = listener.accept() else { return };
+            let unregistered =
+                self.connections.values().filter(|(of, there)| of == key && there.attached.is_none());
+            // One that is too many is closed.
+            if unregistered.count() < MAX_UNREGISTERED {
+                self.connections.insert(self.next, (key.clone(), connection));
+                self.next += 1;
+            }
+        }
+    }
+
+    /// Reads what a function has sent.
+    fn read(&mut self, fabric: &Fabric, listeners: &BTreeMap<ServiceKey, Arc<Listener>>, number: u64) {
+        loop {
+            let Some((key, connection)) = self.connections.get_mut(&number) else { return };
+            let end = match (connection.receive(), &connection.attached) {
+                (Received::Nothing, _) => return,
+                (Received::Closed, _) => Some(End::Closed),
+                (Received::Malformed, _) => Some(End::Refused(RefusedReason::Malformed)),
+                (Received::Message(FromFunction::Register { version, slots, token }), None) => {
+                    match listeners.get(key) {
+                        _ if version != VERSION => Some(End::Refused(RefusedReason::Version)),
+                        Some(listener) if listener.is_token(&token) => {
+                            register(fabric, key, number, connection, slots).err().map(End::Refused)
+                        }
+                        _ => Some(End::Refused(RefusedReason::Token)),
+                    }
+                }
+                (Received::Message(FromFunction::Counters(counters)), Some(_)) => {
+                    let key = key.clone();
+                    // If the fabric ends, so does this thread.
+                    let _ =
+                        fabric.network(move |network| network.set_function_counters(&key, number, counters));
+                    None
+                }
+                (Received::Message(FromFunction::Message { destination, payload }), Some(_)) => {
+                    self.pass_on(number, destination, payload);
+                    None
+                }
+                // It registers twice, or something else comes first.
+                (Received::Message(_), _) => Some(End::Refused(RefusedReason::Malformed)),
+            };
+            if let Some(end) = end {
+                return self.end(fabric, number, &end);
+            }
+            if self.connections.get(&number).is_none_or(|(_, there)| there.budget == 0) {
+                return;
+            }
+        }
+    }
+
+    /// Passes bytes on to all functions of a service that this one may send to.
+    fn pass_on(&mut self, number: u64, destination: u16, payload: Vec<u8>) {
+        let Some((key, sender)) = self.connections.get(&number) else { return };
+        let of = sender.attached.as_ref();
+        let to = match of.and_then(|attached| attached.destinations.get(usize::from(destination))) {
+            Some(Destination::Service(service)) => Some(service.clone()),
+            _ => None,
+        };
+        let message = ToFunction::Message { from: key.service.clone(), payload };
+        let is_receiver = |(of, there): &&(ServiceKey, Connection)| {
+            of.switch == key.switch && Some(&of.service) == to.as_ref() && there.attached.is_some()
+        };
+        let receivers = self.connections.values().filter(is_receiver);
+        let (mut reached, mut lost) = (0u64, 0u64);
+        for (_, receiver) in receivers {
+            match receiver.send(&message, &[]) {
+                Sending::Done => reached += 1,
+                Sending::Lost => lost += 1,
+            }
+        }
+        if reached == 0 {
+            lost = lost.max(1);
+        }
+        if let Some((_, Connection { attached: Some(attached), .. })) = self.connections.get_mut(&number) {
+            attached.lost_messages += lost;
+        }
+    }
+
+    /// Ends the connections of functions that cannot stay, and of those that did not register.
+    fn look(&mut self, fabric: &Fabric, now: Instant) {
+        let Ok(found) = fabric.network(move |network| network.look_at_functions(now)) else { return };
+        let mut ends = Vec::new();
+        for (number, (_, connection)) in &mut self.connections {
+            connection.budget = MAX_FUNCTION_MESSAGES;
+            let end = match (&connection.attached, found.get(number)) {
+                (None, _) if now.saturating_duration_since(connection.since) >= REGISTER_TIMEOUT => {
+                    Some(End::Refused(RefusedReason::Late))
+                }
+                (None, _) | (Some(_), Some(None)) => None,
+                (Some(_), Some(Some(fault))) => Some(End::Fault(fault.clone())),
+                (Some(_), None) => Some(End::Retired),
+            };
+            ends.extend(end.map(|end| (*number, end)));
+        }
+        for (number, end) in ends {
+            self.end(fabric, number, &end);
+        }
+    }
+
+    fn end(&mut self, fabric: &Fabric, number: u64, end: &End) {
+        let Some((key, connection)) = self.connections.remove(&number) else { return };
+        if let End::Refused(reason) = end {
+            connection.send(&ToFunction::Refused(*reason), &[]);
+        }
+        let Some(Attached { instance, lost_messages, .. }) = connection.attached else { return };
+        let of = key.clone();
+        let lost = fabric.network(move |network| network.detach_function(&of, number)).unwrap_or(0);
+        let why = match end {
+            End::Closed => "its process ended or left".into(),
+            End::Refused(_) => "it sent something that is no message".into(),
+            End::Fault(FunctionFault::Silent) => {
+                "it took no packets for 2 s although some waited, and was taken out".into()
+            }
+            End::Fault(FunctionFault::Violation(text)) => escape::line(text.as_bytes()),
+            End::Fault(FunctionFault::Doorbell) => "it closed its doorbell".into(),
+            End::Retired => "its service was removed or changed".into(),
+        };
+        let mut message = format!("function {instance} left service {}: {why}", key.service);
+        for (count, what) in [(lost, "packets"), (lost_messages, "messages")] {
+            if count > 0 {
+                message += &format!("; {count} {what} were lost");
+            }
+        }
+        fabric.0.note(EventKind::FunctionDetached, &key.service, message);
+    }
+}
+
+/// Makes a function an instance, and tells it so.
+fn register(
+    fabric: &Fabric,
+    key: &ServiceKey,
+    number: u64,
+    connection: &mut Connection,
+    slots: u16,
+) -> Result<(), RefusedReason> {
+    let slots = if slots == 0 { DEFAULT_SLOTS } else { slots.into() };
+    let slots = Slots::new(slots).map_err(|_| RefusedReason::Malformed)?;
+    let unavailable = RefusedReason::Unavailable;
+    let of = key.clone();
+    let service = fabric.network(move |network| network.attached_service(&of));
+    let service = service.ok().and_then(Result::ok).ok_or(unavailable)?;
+    let made = FunctionPort::create(service.faces.ports().count(), slots);
+    let (ports, ends) = made.map_err(|_| unavailable)?;
+    let of = key.clone();
+    let instance = fabric.network(move |network| network.attach_function(&of, number, ports));
+    let instance = instance.ok().and_then(Result::ok).ok_or(unavailable)?.ok_or(RefusedReason::Full)?;
+    let first = ends.layout.ports.first();
+    let (buffers, buffers_size) = first.map_or((0, 0), |port| (port.buffers, port.buffers_size));
+    let place = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
+    let welcome = Welcome {
+        instance: instance.clone(),
+        service: key.service.clone(),
+        slots: slots.count() as u16,
+        region: ends.layout.size as u64,
+        buffers: buffers as u64,
+        buffer_count: place(buffers_size / boundary::limits::BUFFER_SIZE),
+        faces: ends.layout.ports.iter().map(|port| [port.receive, port.transmit].map(place)).collect(),
+        destinations: service.destinations.clone(),
+    };
+    let descriptors = [ends.memory.as_fd(), ends.doorbell.as_fd()];
+    connection.attached =
+        Some(Attached { instance: instance.clone(), destinations: service.destinations, lost_messages: 0 });
+    // If it is gone already, reading says so.
+    connection.send(&ToFunction::Welcome(welcome), &descriptors);
+    let process = connection.process().map_or_else(String::new, |process| format!(" (process {process})"));
+    let message = format!("a function{process} joined service {} as {instance}", key.service);
+    fabric.0.note(EventKind::FunctionAttached, &key.service, message);
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Any bytes as the messages of functions that join a service: the fabric answers or closes the connection, and goes on.
+
+use crate::agent::empty_image;
+use fabric::{Fabric, Settings, serve};
+use model::{CreateSwitch, SwitchMode, SwitchName};
+use protocol::fabric::{Client, ServiceDefinition, SteeringDefinition, orders};
+use protocol::function::{FromFunction, TOKEN_BYTES, ToFunction, VERSION};
+use protocol::{Channel, StoreIdentity};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen,
+    recv, send, socket_with,
+};
+use sandbox::{HostSettings, KvmDevice};
+use serde_bytes::ByteBuf;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+const STORE: StoreIdentity = [8; 16];
+const TOKEN: [u8; TOKEN_BYTES] = [b'a'; TOKEN_BYTES];
+
+/// A fabric without boxes, with a service that functions join.
+struct World {
+    client: Arc<Client>,
+    address: SocketAddrUnix,
+}
+
+/// The same for all inputs: starting one takes longer than most of them.
+static WORLD: OnceLock<World> = OnceLock::new();
+
+fn socket() -> OwnedFd {
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("a socket")
+}
+
+fn world() -> World {
+    let host = HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() };
+    let settings = Settings { image: Vec::leak(empty_image()), workers: 1, shares_processors: false };
+    let fabric = Fabric::start(&settings, host, STORE).expect("a fabric");
+    let (near, far) = Channel::pair().expect("a channel");
+    thread::spawn(move || serve(&fabric, &Arc::new(far)));
+    let (client, reader) = Client::connect(near, STORE).expect("a client");
+    thread::spawn(move || reader.run(|_| {}));
+    let switch: SwitchName = "lan".parse().expect("a name");
+    let definition = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(switch.clone()) };
+    client.ask(orders::AddSwitch { definition }).expect("a switch");
+    let name = |text: &str| text.parse().expect("a name");
+    let service = ServiceDefinition {
+        name: name("nf"),
+        faces: "in=0,out=1".parse().expect("faces"),
+        destinations: vec!["nf".parse().expect("a destination"), "port:x".parse().expect("a destination")],
+        instances: Vec::new(),
+    };
+    let steering = SteeringDefinition { services: vec![service], chains: Vec::new() };
+    client.ask(orders::SetSteering { switch: switch.clone(), steering }).expect("a service");
+    // A name that is in no folder.
+    let address =
+        SocketAddrUnix::new_abstract_name(format!("clickbox-hostile-{}", std::process::id()).as_bytes());
+    let (address, listener) = (address.expect("a name"), socket());
+    bind(&listener, &address).expect("a free name");
+    listen(&listener, 128).expect("a socket");
+    let order = orders::ServeFunctions { switch, service: name("nf"), token: ByteBuf::from(TOKEN.to_vec()) };
+    client.ask_with(order, &[listener.as_fd()]).expect("a listener");
+    World { client, address }
+}
+
+/// Sends messages as a function, the first of which may be a right registration: each begins with its length in two bytes.
+pub fn messages(data: &[u8]) {
+    let world = WORLD.get_or_init(world);
+    let (Some((how, mut data)), function) = (data.split_first(), socket()) else { return };
+    connect(&function, &world.address).expect("a fabric");
+    let mut buffer = [0; 65_536];
+    if how & 1 == 1 {
+        let register = FromFunction::Register { version: VERSION, slots: 64, token: TOKEN };
+        send(&function, &register.encode(), SendFlags::NOSIGNAL).expect("a fabric");
+        let (_, length) = recv(&function, &mut buffer[..], RecvFlags::empty()).expect("an answer");
+        // There are as many as a service may have, until those of earlier inputs are gone.
+        let answer = ToFunction::decode(&buffer[..length]).expect("a message");
+        assert!(matches!(answer, ToFunction::Welcome(_) | ToFunction::Refused(_)));
+    }
+    while let Some((length, rest)) = data.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
+        let (message, after) = rest.split_at(length);
+        data = after;
+        if send(&function, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_err() {
+            break;
+        }
+    }
+    while let Ok((_, 1..)) = recv(&function, &mut buffer[..], RecvFlags::DONTWAIT) {}
+    drop(function);
+    world.client.ask(orders::Ping {}).expect("the fabric goes on");
+}

@@ -1,0 +1,267 @@
+/* flows.c: headers of packets, and tables of flows. */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define IPV4 0x0800
+#define IPV6 0x86dd
+#define MAX_TAGS 4
+#define MAX_EXTENSIONS 16
+#define TCP 6
+#define UDP 17
+#define SCTP 132
+
+static unsigned big16(const uint8_t *at)
+{
+    return (unsigned)at[0] << 8 | at[1];
+}
+
+static int is_extension(unsigned protocol)
+{
+    return protocol == 0 || protocol == 43 || protocol == 44 || protocol == 51 || protocol == 60;
+}
+
+/* Finds the transport header of IPv6. Returns its offset, or 0 in a later fragment, or if it is cut off. */
+static uint32_t skip_extensions(const uint8_t *bytes, uint32_t at, uint32_t end, uint8_t *protocol)
+{
+    for (int count = 0; count < MAX_EXTENSIONS && is_extension(*protocol); count++) {
+        if (at + 8 > end)
+            return 0;
+        unsigned kind = *protocol, size = kind == 44 ? 8 : kind == 51 ? (bytes[at + 1] + 2u) * 4 : (bytes[at + 1] + 1u) * 8;
+        *protocol = bytes[at];
+        if (kind == 44 && (big16(bytes + at + 2) & 0xfff8))
+            return 0;
+        at += size;
+    }
+    return at <= end ? at : 0;
+}
+
+int clickbox_headers(const struct clickbox_packet *packet, struct clickbox_headers *headers)
+{
+    uint8_t *bytes = packet->data;
+    uint32_t at = 14, end = packet->length, transport;
+    memset(headers, 0, sizeof *headers);
+    if (end < at)
+        return -1;
+    unsigned type = big16(bytes + 12);
+    for (int tags = 0; tags < MAX_TAGS && (type == 0x8100 || type == 0x88a8); tags++) {
+        if (at + 4 > end)
+            return -1;
+        type = big16(bytes + at + 2);
+        at += 4;
+    }
+    headers->ether_type = (uint16_t)type;
+    if (type == IPV4 && at + 20 <= end && bytes[at] >> 4 == 4) {
+        uint32_t size = (bytes[at] & 15u) * 4, total = big16(bytes + at + 2);
+        if (size < 20 || at + size > end || total < size)
+            return -1;
+        /* What follows the packet is padding. */
+        end = at + total < end ? at + total : end;
+        headers->protocol = bytes[at + 9];
+        transport = big16(bytes + at + 6) & 0x1fff ? 0 : at + size;
+        headers->version = 4;
+    } else if (type == IPV6 && at + 40 <= end && bytes[at] >> 4 == 6) {
+        uint32_t total = 40 + big16(bytes + at + 4);
+        end = at + total < end ? at + total : end;
+        headers->protocol = bytes[at + 6];
+        transport = skip_extensions(bytes, at + 40, end, &headers->protocol);
+        headers->version = 6;
+    } else {
+        return -1;
+    }
+    headers->ip = bytes + at;
+    if (transport == 0 || transport >= end)
+        return 0;
+    headers->transport = bytes + transport;
+    uint32_t size = 0;
+    if (headers->protocol == TCP && transport + 20 <= end)
+        size = (bytes[transport + 12] >> 4) * 4u;
+    else if (headers->protocol == UDP && transport + 8 <= end)
+        size = 8;
+    else if (headers->protocol != SCTP || transport + 12 > end)
+        return 0;
+    headers->source_port = (uint16_t)big16(bytes + transport);
+    headers->destination_port = (uint16_t)big16(bytes + transport + 2);
+    if (size >= 8 && transport + size <= end) {
+        headers->payload = bytes + transport + size;
+        headers->payload_length = end - transport - size;
+    }
+    return 0;
+}
+
+int clickbox_flow(const struct clickbox_packet *packet, struct clickbox_flow *flow)
+{
+    struct clickbox_headers headers;
+    if (clickbox_headers(packet, &headers) < 0)
+        return -1;
+    memset(flow, 0, sizeof *flow);
+    flow->version = headers.version;
+    flow->protocol = headers.protocol;
+    size_t size = headers.version == 4 ? 4 : 16, source = headers.version == 4 ? 12 : 8;
+    int order = memcmp(headers.ip + source, headers.ip + source + size, size);
+    int reverse = order > 0 || (order == 0 && headers.source_port > headers.destination_port);
+    memcpy(flow->address[reverse], headers.ip + source, size);
+    memcpy(flow->address[!reverse], headers.ip + source + size, size);
+    flow->port[reverse] = headers.source_port;
+    flow->port[!reverse] = headers.destination_port;
+    return reverse ? 2 : 1;
+}
+
+/* ---- Tables ---- */
+
+#define NONE UINT32_MAX
+
+/* An entry: the flow, its neighbours, and the state behind it. */
+struct entry {
+    struct clickbox_flow flow;
+    uint32_t next;           /* In its chain, or in the list of free ones. */
+    uint32_t older, younger; /* In the order of the last use. */
+    uint64_t used;
+};
+
+struct clickbox_flows {
+    uint8_t *entries;
+    uint32_t *chains;
+    size_t entry_size, bytes, capacity, count;
+    uint32_t mask, oldest, youngest, free;
+    uint64_t idle, secret;
+    void (*forget)(const struct clickbox_flow *, void *, void *);
+    void *state;
+};
+
+static struct entry *entry_at(const struct clickbox_flows *flows, uint32_t number)
+{
+    return (struct entry *)(flows->entries + number * flows->entry_size);
+}
+
+/* The secret makes it hard to find flows that share a chain. */
+static uint32_t chain_of(const struct clickbox_flows *flows, const struct clickbox_flow *flow)
+{
+    uint64_t words[sizeof *flow / 8], hash = flows->secret;
+    memcpy(words, flow, sizeof words);
+    for (size_t at = 0; at < sizeof words / 8; at++) {
+        hash = (hash ^ words[at]) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 29;
+    }
+    return (uint32_t)(hash >> 32) & flows->mask;
+}
+
+struct clickbox_flows *clickbox_flows_new(size_t count, size_t bytes, uint64_t idle_ns,
+                                          void (*forget)(const struct clickbox_flow *, void *, void *), void *state)
+{
+    struct clickbox_flows *flows = calloc(1, sizeof *flows);
+    uint32_t chains = 64;
+    if (!flows || count == 0 || count > 1u << 28) {
+        free(flows);
+        clickbox_set_error("a table has 1 to 268,435,456 flows");
+        return NULL;
+    }
+    while (chains < count)
+        chains *= 2;
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    *flows = (struct clickbox_flows){.bytes = bytes, .capacity = count, .mask = chains - 1, .oldest = NONE, .youngest = NONE,
+                                     .idle = idle_ns, .forget = forget, .state = state};
+    flows->secret = ((uint64_t)time.tv_nsec << 32 ^ (uint64_t)time.tv_sec ^ (uintptr_t)flows) * 0xff51afd7ed558ccdull;
+    flows->entry_size = (sizeof(struct entry) + bytes + 15) / 16 * 16;
+    flows->entries = calloc(count, flows->entry_size);
+    flows->chains = malloc(chains * sizeof *flows->chains);
+    if (!flows->entries || !flows->chains) {
+        free(flows->entries);
+        free(flows->chains);
+        free(flows);
+        clickbox_set_error("no memory is left");
+        return NULL;
+    }
+    for (uint32_t at = 0; at < chains; at++)
+        flows->chains[at] = NONE;
+    for (uint32_t at = 0; at < count; at++)
+        entry_at(flows, at)->next = at + 1 < count ? at + 1 : NONE;
+    return flows;
+}
+
+static void unlink_age(struct clickbox_flows *flows, struct entry *entry)
+{
+    *(entry->older == NONE ? &flows->oldest : &entry_at(flows, entry->older)->younger) = entry->younger;
+    *(entry->younger == NONE ? &flows->youngest : &entry_at(flows, entry->younger)->older) = entry->older;
+}
+
+static void link_youngest(struct clickbox_flows *flows, uint32_t number)
+{
+    struct entry *entry = entry_at(flows, number);
+    entry->older = flows->youngest;
+    entry->younger = NONE;
+    *(flows->youngest == NONE ? &flows->oldest : &entry_at(flows, flows->youngest)->younger) = number;
+    flows->youngest = number;
+}
+
+static void forget_oldest(struct clickbox_flows *flows)
+{
+    uint32_t number = flows->oldest;
+    struct entry *entry = entry_at(flows, number);
+    uint32_t *place = &flows->chains[chain_of(flows, &entry->flow)];
+    while (*place != number)
+        place = &entry_at(flows, *place)->next;
+    *place = entry->next;
+    unlink_age(flows, entry);
+    if (flows->forget)
+        flows->forget(&entry->flow, entry + 1, flows->state);
+    entry->next = flows->free;
+    flows->free = number;
+    flows->count--;
+}
+
+static void forget_idle(struct clickbox_flows *flows, uint64_t now)
+{
+    while (flows->oldest != NONE && flows->idle && now > entry_at(flows, flows->oldest)->used &&
+           now - entry_at(flows, flows->oldest)->used >= flows->idle)
+        forget_oldest(flows);
+}
+
+void *clickbox_flow_state(struct clickbox_flows *flows, const struct clickbox_flow *flow, uint64_t now, int *is_new)
+{
+    forget_idle(flows, now);
+    uint32_t number = flows->chains[chain_of(flows, flow)];
+    while (number != NONE && memcmp(&entry_at(flows, number)->flow, flow, sizeof *flow) != 0)
+        number = entry_at(flows, number)->next;
+    if (is_new)
+        *is_new = number == NONE;
+    if (number == NONE) {
+        if (flows->count == flows->capacity)
+            forget_oldest(flows);
+        number = flows->free;
+        struct entry *entry = entry_at(flows, number);
+        flows->free = entry->next;
+        memset(entry, 0, flows->entry_size);
+        entry->flow = *flow;
+        uint32_t *chain = &flows->chains[chain_of(flows, flow)];
+        entry->next = *chain;
+        *chain = number;
+        flows->count++;
+    } else {
+        unlink_age(flows, entry_at(flows, number));
+    }
+    link_youngest(flows, number);
+    entry_at(flows, number)->used = now;
+    return entry_at(flows, number) + 1;
+}
+
+size_t clickbox_flow_count(struct clickbox_flows *flows, uint64_t now)
+{
+    forget_idle(flows, now);
+    return flows->count;
+}
+
+void clickbox_flows_free(struct clickbox_flows *flows)
+{
+    if (!flows)
+        return;
+    while (flows->oldest != NONE)
+        forget_oldest(flows);
+    free(flows->entries);
+    free(flows->chains);
+    free(flows);
+}

@@ -1,0 +1,75 @@
+/* internal.h: what the files of the library share. */
+#ifndef CLICKBOX_INTERNAL_H
+#define CLICKBOX_INTERNAL_H
+
+#include "clickbox.h"
+
+#include <stdio.h>
+
+#define MAX_FACES 2
+#define MAX_DESTINATIONS 64
+#define MAX_COUNTERS 32
+#define NAME_SIZE 64
+#define COUNTER_NAME_SIZE 24
+#define MESSAGE_SIZE 8192
+#define WAITING_MESSAGES 64
+#define NO_BUFFER UINT32_MAX
+
+/* One direction at one face. Indices count slots ever written or taken; they wrap. */
+struct ring {
+    uint8_t *start;
+    uint32_t position; /* Of this side: the next slot to take, or to write. */
+    uint32_t seen;     /* The last known index of the other side. */
+    uint32_t shown;    /* The index of this side that the other one knows. */
+    uint32_t borrowed; /* In a transmit ring: buffers of the slots before it were taken. */
+};
+
+struct counter {
+    char name[COUNTER_NAME_SIZE];
+    uint64_t value;
+};
+
+struct message {
+    char from[NAME_SIZE];
+    size_t length;
+    uint8_t bytes[CLICKBOX_MESSAGE_SIZE];
+};
+
+struct clickbox {
+    /* The connection, and the doorbell. */
+    int control, doorbell;
+    uint8_t *region;
+    size_t region_size;
+    uint8_t *buffers;
+    uint32_t buffer_count, slots;
+    unsigned faces, destinations;
+    struct ring receive[MAX_FACES], transmit[MAX_FACES];
+    /* Buffers that are in no ring. */
+    uint32_t *spare;
+    uint32_t spares;
+    char name[NAME_SIZE], service[NAME_SIZE];
+    /* As in answers: `NAME` or `port:NAME`. */
+    char destination[MAX_DESTINATIONS][NAME_SIZE + 8];
+    uint32_t spin_us;
+    uint64_t now, published, looked;
+    int gone;
+    volatile int stopped;
+    struct counter counter[MAX_COUNTERS];
+    unsigned counters;
+    uint64_t nowhere;
+    struct message *messages;
+    unsigned first_message, message_count;
+    /* Captures. */
+    FILE *in, *out;
+    int swapped, nanoseconds, finished;
+    uint64_t capture_time;
+};
+
+void clickbox_set_error(const char *format, ...);
+uint64_t clickbox_clock(void);
+
+/* Capture.c */
+int clickbox_read_capture(struct clickbox *box, struct clickbox_packet *packets, unsigned most);
+int clickbox_write_capture(struct clickbox *box, const struct clickbox_packet *packet);
+
+#endif
