@@ -109,6 +109,7 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
             number: record.services.services.get(name).copied().unwrap_or_default(),
             instances: Vec::new(),
             destinations: Vec::new(),
+            translation: None,
         };
         for InstanceDefinition { name, draining } in instances {
             let inner = box_port(record, name, faces.inner)?;
@@ -117,6 +118,7 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
                 slot: slots.get(name).copied().unwrap_or_default(),
                 ports: [inner, outer.unwrap_or(inner)],
                 is_draining: *draining,
+                range: None,
             });
         }
         for destination in destinations {
