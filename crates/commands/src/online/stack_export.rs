@@ -6,7 +6,7 @@ use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
     CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
     Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
-    SwitchMode, SwitchName, Value, Weight,
+    SwitchMode, SwitchName, Translation, Value, Weight,
 };
 use serde::Serialize;
 
@@ -36,6 +36,8 @@ struct ServiceEntry {
     replicas: u16,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     may_send_to: BTreeSet<Destination>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    translation: Option<Translation>,
     #[serde(flatten)]
     instance: BoxEntry,
 }
@@ -197,10 +199,10 @@ fn service_entry(
     definition: CreateService,
     images: &BTreeMap<ImageDigest, String>,
 ) -> (ServiceName, ServiceEntry) {
-    let CreateService { name, switch, instance, faces, replicas, may_send_to } = definition;
+    let CreateService { name, switch, instance, faces, replicas, may_send_to, translation } = definition;
     let (_, mut instance) = box_entry(instance, images);
     let file = instance.configuration.take();
-    (name, ServiceEntry { switch, file, faces, replicas, may_send_to, instance })
+    (name, ServiceEntry { switch, file, faces, replicas, may_send_to, translation, instance })
 }
 
 fn port(port: AddPort) -> (PortName, PortEntry) {
@@ -375,6 +377,13 @@ mod tests {
                 faces: "in=2,out=0".parse().expect("faces"),
                 replicas: 3,
                 may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),
+                translation: Some(Translation {
+                    ranges: ["203.0.113.1:1024-65535", "203.0.113.2"]
+                        .map(|text| text.parse().expect("a range"))
+                        .to_vec(),
+                    slices: 4,
+                    mappings: vec!["tcp 203.0.113.3:80 -> 10.0.0.5:8080".parse().expect("a mapping")],
+                }),
             }],
             chains: vec![chain("lan"), chain("mgmt")],
         };

@@ -73,6 +73,7 @@ impl StandIn {
                 flows: state.flows.get(&instance.name).copied().unwrap_or(0),
                 packets: 0,
                 overruled: 0,
+                translation: None,
                 name: instance.name,
             });
             (service.name, instances.collect())

@@ -148,6 +148,7 @@ mod tests {
                         faces: "in=0,out=1".parse().unwrap(),
                         replicas: 1,
                         may_send_to: ["port:tap0".parse().unwrap()].into(),
+                        translation: None,
                     },
                     instances: vec![
                         StoredInstance { number: 1, name: "ids-1".parse().unwrap(), drain_until: None },

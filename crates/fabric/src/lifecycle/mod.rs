@@ -9,6 +9,7 @@ mod exit;
 mod exit_events;
 mod measure;
 mod monitor;
+mod of_service;
 mod operations;
 mod prepare;
 mod report;
