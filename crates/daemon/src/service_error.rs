@@ -2,7 +2,7 @@
 
 use api::{
     BoxName, ChainName, Destination, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName,
-    ServiceName, SwitchName,
+    ServiceName, SwitchName, TranslationError,
 };
 use std::fmt;
 
@@ -30,6 +30,10 @@ pub enum ServiceError {
     Pipe(u8),
     /// There are too many destinations.
     Destinations(usize),
+    /// A translator has only one face.
+    OneFace,
+    /// What the service translates addresses to is impossible.
+    Translation(TranslationError),
     /// Instances may send to a service that the switch does not have, or to a port.
     NoDestination(SwitchName, Destination),
     /// A chain has no services, or too many.
@@ -94,6 +98,10 @@ impl fmt::Display for ServiceError {
             Self::Destinations(count) => {
                 write!(f, "{count} destinations: a service has at most {MAX_DESTINATIONS}")
             }
+            Self::OneFace => f.write_str(
+                "a service that translates addresses has an inside and an outside: name both faces, as in `in=0,out=1`",
+            ),
+            Self::Translation(error) => error.fmt(f),
             Self::NoDestination(switch, Destination::Service(name)) => write!(
                 f,
                 "switch {switch} has no service {name}, which the instances may send packets to: create it first"

@@ -45,6 +45,8 @@ pub(crate) fn with_options<R>(
     let mut options = click_lang::Options::new(file, &is_class);
     options.class_names = &names;
     options.reader = Some(&reader);
+    let parameters = context.parameters.borrow();
+    options.parameters = &parameters;
     run(&options)
 }
 

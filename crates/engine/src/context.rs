@@ -29,6 +29,8 @@ pub(crate) struct BoxContext {
     pub(crate) events: RefCell<Events>,
     /// What configurations may send packets to, if the box is an instance of a service.
     pub(crate) destinations: RefCell<Vec<String>>,
+    /// Variables of configurations that the host defines.
+    pub(crate) parameters: RefCell<Vec<(String, String)>>,
     /// The packets of all configurations.
     pub(crate) pool: Pool,
     /// Four random words, and the number of seeds derived from them.
@@ -67,6 +69,7 @@ impl BoxContext {
             files: RefCell::default(),
             events: RefCell::new(events),
             destinations: RefCell::default(),
+            parameters: RefCell::default(),
             pool: Pool::new(packets),
             seeds: Cell::new((info.seeds, 0)),
             quota: Quota::new(status),

@@ -114,6 +114,12 @@ impl Engine {
                 *self.context.destinations.borrow_mut() = names.lines().map(String::from).collect();
                 Ok(Vec::new())
             }
+            Request::Parameters { values } => {
+                let values = values.lines().filter_map(|line| line.split_once('='));
+                let values = values.map(|(name, value)| (name.into(), value.into()));
+                *self.context.parameters.borrow_mut() = values.collect();
+                Ok(Vec::new())
+            }
             Request::Remove { name } => {
                 let index = self.configurations.iter().position(|it| it.name == name);
                 let index = index.ok_or_else(|| RequestError::NoConfiguration(name.into()))?;

@@ -46,6 +46,7 @@ fn service(name: &str, faces: &str, destinations: &[&str]) -> ServiceDefinition 
         faces: faces.parse().unwrap(),
         destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
         instances: Vec::new(),
+        translation: None,
     }
 }
 
@@ -107,6 +108,7 @@ impl TestBed {
             text: text.into(),
             files: Vec::new(),
             destinations: Vec::new(),
+            parameters: Vec::new(),
         };
         let order = orders::StartBox {
             name: name.parse().unwrap(),

@@ -49,6 +49,7 @@ fn configuration(text: &str) -> Configuration {
         text: text.into(),
         files: Vec::new(),
         destinations: Vec::new(),
+        parameters: Vec::new(),
     }
 }
 

@@ -74,6 +74,7 @@ fn start_box(client: &Client, at: &str, text: &str) {
         text: text.into(),
         files: Vec::new(),
         destinations: Vec::new(),
+        parameters: Vec::new(),
     };
     let (configurations, writes) = (vec![configuration], Vec::new());
     let order =

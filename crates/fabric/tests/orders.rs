@@ -173,6 +173,7 @@ fn any_configuration(random: &mut Random) -> Configuration {
         text: texts[random.below(4) as usize].into(),
         files: Vec::new(),
         destinations: Vec::new(),
+        parameters: Vec::new(),
     }
 }
 

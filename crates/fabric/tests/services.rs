@@ -1,20 +1,10 @@
 //! Services and chains on a fabric, with boxes that run configurations.
 
-use fabric::{Fabric, Settings, serve};
-use model::{
-    Attachment, BoxName, ConfigurationName, CreateBox, CreateChain, CreateSwitch, HopTraffic, InstanceStatus,
-    Limits, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
-};
-use protocol::Channel;
-use protocol::fabric::{
-    Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
-    SteeringDefinition, SteeringReply, orders,
-};
-use sandbox::{HostSettings, KvmDevice};
-use serde_bytes::ByteBuf;
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+mod support;
+
+use model::{BoxName, CreateChain, CreateSwitch, HopTraffic, InstanceStatus, SwitchName};
+use protocol::fabric::{FabricError, ServiceDefinition, SteeringDefinition, SteeringReply, orders};
+use support::{TestBed, chain, lan, service};
 
 /// A source of UDP packets of 32 flows, as many as the handler `limit` says.
 const SOURCE: &str = "
@@ -31,144 +21,6 @@ const IDS: &str = "
     FromDevice(0) -> c :: Counter -> k :: Classifier(26/0a000003, -);
     k[0] -> bad :: Counter -> ToService(quarantine); k[1] -> ToNext;";
 const QUARANTINE: &str = "FromDevice(0) -> got :: Counter -> Discard;";
-
-struct TestBed(Arc<Client>);
-
-fn lan() -> SwitchName {
-    "lan".parse().unwrap()
-}
-
-impl TestBed {
-    fn new() -> Self {
-        let fabric = Fabric::start(
-            &Settings { image: image::CLICKBOX, workers: 1, shares_processors: false },
-            HostSettings { kvm: KvmDevice::Given(None), ..HostSettings::default() },
-            [7; 16],
-        )
-        .unwrap();
-        let (near, far) = Channel::pair().unwrap();
-        thread::spawn(move || serve(&fabric, &Arc::new(far)));
-        let (client, reader) = Client::connect(near, [7; 16]).unwrap();
-        thread::spawn(move || reader.run(|_| {}));
-        let definition = CreateSwitch { mode: SwitchMode::Steering, ..CreateSwitch::new(lan()) };
-        client.ask(orders::AddSwitch { definition }).unwrap();
-        Self(client)
-    }
-
-    fn define(&self, name: &str, ports: u8) {
-        let port = PortRequest {
-            attach: Attachment::Switch(lan()),
-            limits: Limits { transparent: true, ..Limits::default() },
-            ..PortRequest::default()
-        };
-        let ports = (0..ports).map(|number| PortRequest {
-            mac: Some(model::MacAddr::new([
-                2,
-                1,
-                name.len() as u8,
-                name.as_bytes()[0],
-                number,
-                name.as_bytes()[name.len() - 1],
-            ])),
-            ..port.clone()
-        });
-        let definition = CreateBox {
-            sandbox: Sandbox::Process,
-            memory: Size(4 << 20),
-            // More slots than packets are sent at once.
-            ring: Ring::try_from(2048).unwrap(),
-            ports: ports.collect(),
-            ..CreateBox::new(name.parse().unwrap(), "")
-        };
-        self.0.ask(orders::DefineBox { definition, stopped: false, prepare: false }).unwrap();
-    }
-
-    fn start(&self, name: &str, text: &str, destinations: &[&str]) -> Result<(), FabricError> {
-        let configuration = Configuration {
-            name: ConfigurationName::main(),
-            version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
-            text: text.into(),
-            files: Vec::new(),
-            destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
-        };
-        let order = orders::StartBox {
-            name: name.parse().unwrap(),
-            configurations: vec![configuration],
-            restore: false,
-            writes: Vec::new(),
-            replay: false,
-            has_equals: false,
-        };
-        self.0.ask(order).map(drop)
-    }
-
-    fn run(&self, name: &str, ports: u8, text: &str, destinations: &[&str]) {
-        self.define(name, ports);
-        self.start(name, text, destinations).unwrap();
-    }
-
-    fn read(&self, name: &str, handler: &str) -> u64 {
-        let order = orders::ReadHandler {
-            name: name.parse().unwrap(),
-            configuration: ConfigurationName::main(),
-            handler: handler.into(),
-            argument: ByteBuf::new(),
-            timeout_ms: 5000,
-        };
-        String::from_utf8(self.0.ask(order).unwrap().into_vec()).unwrap().trim().parse().unwrap()
-    }
-
-    fn send(&self, packets: u64) {
-        let limit = self.read("source", "s.count") + packets;
-        for (handler, value) in [("s.limit", limit.to_string()), ("s.active", "true".into())] {
-            let order = orders::WriteHandler {
-                name: "source".parse().unwrap(),
-                configuration: ConfigurationName::main(),
-                handler: handler.into(),
-                value: ByteBuf::from(value.into_bytes()),
-            };
-            self.0.ask(order).unwrap();
-        }
-    }
-
-    fn steer(&self, services: Vec<ServiceDefinition>, chains: Vec<CreateChain>) -> Result<(), FabricError> {
-        let steering = SteeringDefinition { services, chains };
-        self.0.ask(orders::SetSteering { switch: lan(), steering })
-    }
-
-    fn state(&self) -> SteeringReply {
-        self.0.ask(orders::Steering { switch: lan() }).unwrap()
-    }
-
-    fn until(&self, what: &str, done: impl Fn(&Self) -> bool) {
-        let begin = Instant::now();
-        while !done(self) {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{what}: {:?}", self.state());
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-fn service(name: &str, faces: &str, instances: &[&str], destinations: &[&str]) -> ServiceDefinition {
-    let instance = |name: &&str| InstanceDefinition { name: name.parse().unwrap(), draining: false };
-    ServiceDefinition {
-        name: name.parse().unwrap(),
-        faces: faces.parse().unwrap(),
-        destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
-        instances: instances.iter().map(instance).collect(),
-    }
-}
-
-fn chain(services: &[&str]) -> CreateChain {
-    CreateChain {
-        name: "web".parse().unwrap(),
-        switch: lan(),
-        services: services.iter().map(|name| name.parse().unwrap()).collect(),
-        from: Some("source.0".parse().unwrap()),
-        to: "sink.0".parse().unwrap(),
-        both_ways: true,
-    }
-}
 
 /// Packets pass a firewall and one of two intrusion detection systems, which divert some, and come back the same way.
 #[test]
@@ -316,6 +168,7 @@ fn nothing_is_counted_at_the_start() {
         packets: 0,
         overruled: 0,
         counters: Default::default(),
+        translation: None,
     };
     assert_eq!(state.services[0].1, [expected]);
     bed.0.ask(orders::End {}).unwrap();

@@ -100,8 +100,8 @@ impl Key {
         None
     }
 
-    /// Whether match fields may lie beyond these first bytes of a frame. If not, [`Key::read`] gives the same key for them
-    /// as for the whole frame.
+    /// Whether match fields, or the packet that an ICMP error quotes, may lie beyond these first bytes of a frame. If not,
+    /// [`Key::read`] and [`Key::flow_tuple`] give the same for them as for the whole frame.
     ///
     /// 64 bytes suffice for TCP, UDP and SCTP over IPv4 and IPv6 with a VLAN tag, and for ARP and MPLS.
     #[must_use]
@@ -123,7 +123,14 @@ impl Key {
         }
         // The network header, and the first four bytes of the transport header.
         let needed = match eth_type {
-            0x0800 => 4 + rest.first().map_or(20, |first| usize::from(first & 15) * 4).max(20),
+            0x0800 => {
+                let header = rest.first().map_or(20, |first| usize::from(first & 15) * 4).max(20);
+                match (rest.get(9), rest.get(header)) {
+                    (Some(&protocol::ICMP), Some(kind)) if is_error(true, *kind) => usize::MAX,
+                    (Some(&protocol::ICMP), _) => header + 8,
+                    _ => header + 4,
+                }
+            }
             0x86dd => match rest.get(6) {
                 Some(&(protocol::TCP | protocol::UDP | protocol::SCTP)) => 44,
                 // Behind extension headers or a neighbour message, it could be anywhere.
@@ -272,6 +279,11 @@ impl Key {
 
 /// Bytes of a service tag of provider backbone bridging, and of the Ethernet header after it.
 pub(crate) const PBB_HEADER: usize = 18;
+
+/// Whether an ICMP message of this type quotes a packet that it is about.
+pub(crate) fn is_error(is_ip4: bool, kind: u8) -> bool {
+    if is_ip4 { matches!(kind, 3 | 4 | 5 | 11 | 12) } else { matches!(kind, 1..=4) }
+}
 
 /// Whether an Ethernet type is that of a VLAN tag.
 #[inline(always)]

@@ -32,6 +32,7 @@ mod exact;
 mod extension_headers;
 mod extract;
 mod field;
+mod flow_tuple;
 mod fragments;
 mod group;
 mod key;
@@ -55,6 +56,7 @@ pub use change::{
 pub use extract::{Arrival, Fragment, Ingress};
 pub use field::Field;
 pub use flow::Seed;
+pub use flow_tuple::{FlowEnd, FlowTuple};
 pub use fragments::{FragmentCounters, Fragments};
 pub use group::{Bucket, Group, GroupContext, GroupCounters, GroupError, GroupType, Groups, MAX_GROUPS};
 pub use key::Key;

@@ -35,6 +35,7 @@ mod switches;
 mod text;
 mod time;
 mod traffic;
+mod translation;
 mod user;
 mod value;
 
@@ -86,5 +87,10 @@ pub use switches::{
 };
 pub use time::{Time, TimeError};
 pub use traffic::{Rates, Traffic};
+pub use translation::{
+    AddressRange, AddressRangeError, DEFAULT_SLICES, MAX_STATIC_MAPPINGS, MAX_TRANSLATED_RANGES, MappedEnd,
+    MappedProtocol, RefusedTuples, StaticMapping, StaticMappingError, TRANSLATE_ADDRESS, TRANSLATE_PORTS,
+    Translation, TranslationError, TranslationStatus,
+};
 pub use user::{Quota, Right, RightError};
 pub use value::Value;

@@ -11,6 +11,7 @@ use crate::boxes::CreateBox;
 use crate::name::{BoxName, ChainName, NameError, Owner, PortName, ServiceName, StackName, SwitchName};
 use crate::text::as_text;
 use crate::time::Time;
+use crate::translation::{Translation, TranslationStatus};
 
 /// Instances of one service, including those that are drained.
 pub const MAX_REPLICAS: u16 = 128;
@@ -157,6 +158,9 @@ pub struct CreateService {
     /// What instances may send packets to, beside the next service of the chain.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub may_send_to: BTreeSet<Destination>,
+    /// What the service translates addresses to. Absent: it is no translator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<Translation>,
 }
 
 fn one() -> u16 {
@@ -234,6 +238,9 @@ pub struct ServiceStatus {
     /// What instances may send packets to.
     #[serde(default)]
     pub may_send_to: BTreeSet<Destination>,
+    /// What the service translates addresses to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<Translation>,
     /// The instances, in the order of their numbers.
     pub instances: Vec<InstanceStatus>,
 }
@@ -256,6 +263,9 @@ pub struct InstanceStatus {
     /// The counters that a function publishes which attached itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
+    /// What is known of it as an instance of a translator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationStatus>,
 }
 
 /// The state of a chain.

@@ -339,4 +339,10 @@ reasons! {
     CONGESTED "congested":
         "A service of the frame's chain had too many frames waiting, so the frame was dropped before it entered the chain.",
         "Raise the number of instances of the slowest service, or the number of slots of their rings.";
+    OUT_OF_RANGE "out_of_range":
+        "A translator sent the frame from an address and port outside of its range.",
+        "Use $TRANSLATE_ADDRESS and $TRANSLATE_PORTS in the configuration, or declare a static mapping.";
+    FLOW_TAKEN "flow_taken":
+        "A translator sent the frame with the addresses and ports of a flow of another instance.",
+        "Have the configuration translate only what it receives, or look for a hostile instance.";
 }

@@ -42,14 +42,15 @@ pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};
 pub use flow_table::{
-    CacheCapacity, CacheCounters, Field, FragmentCounters, Match, MatchError, RemovalReason, TableCounters,
+    CacheCapacity, CacheCounters, Field, FlowEnd, FragmentCounters, Match, MatchError, RemovalReason,
+    TableCounters,
 };
 pub use forward::{
     ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision, DestinationPlan,
     EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode, FrameHead,
     HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS, MAX_HOPS,
-    MAX_SLOTS, Outcome, PacketOutStep, PacketReason, PortKey, ServicePlan, StaticTable, Steering,
-    SteeringSettings, TableError, Target,
+    MAX_SLOTS, MappingPlan, Outcome, PacketOutStep, PacketReason, PortKey, RangePlan, RefusedTuples,
+    ServicePlan, StaticTable, Steering, SteeringSettings, TableError, Target, TranslationPlan,
 };
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use made::MadeFrames;

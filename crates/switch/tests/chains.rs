@@ -52,7 +52,12 @@ impl TestBed {
             assert!(bed.steering.set_port_key(port, key(port)));
         }
         for (number, instances) in (0..).zip(services) {
-            bed.plan.services.push(ServicePlan { number, instances: Vec::new(), destinations: Vec::new() });
+            bed.plan.services.push(ServicePlan {
+                number,
+                instances: Vec::new(),
+                destinations: Vec::new(),
+                translation: None,
+            });
             (0..*instances).for_each(|slot| bed.add_instance(number, slot));
         }
         bed.plan.chains = chains;
@@ -70,7 +75,7 @@ impl TestBed {
             assert!(self.steering.set_port_key(port, key(port)));
             self.steering.resume_port(port);
         }
-        let instance = InstancePlan { slot, ports: ports.map(key), is_draining: false };
+        let instance = InstancePlan { slot, ports: ports.map(key), is_draining: false, range: None };
         self.plan.services[usize::from(service)].instances.push(instance);
     }
 

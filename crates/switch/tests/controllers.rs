@@ -408,8 +408,9 @@ fn controllers_send_frames() {
 #[test]
 fn controllers_send_frames_into_chains() {
     let mut bench = Bench::connected(FailMode::Secure);
-    let instance = InstancePlan { slot: 0, ports: [PortKey(3); 2], is_draining: false };
-    let service = ServicePlan { number: 0, instances: vec![instance], destinations: Vec::new() };
+    let instance = InstancePlan { slot: 0, ports: [PortKey(3); 2], is_draining: false, range: None };
+    let service =
+        ServicePlan { number: 0, instances: vec![instance], destinations: Vec::new(), translation: None };
     let chain = ChainPlan { number: 0, services: vec![0], from: None, to: PortKey(4), both_ways: false };
     bench.steering().set_chains(&ChainsPlan { services: vec![service], chains: vec![chain] });
     bench.add(&entry(5, destination(1), &[out(1), Action::Output(Output::Chain(0))]));

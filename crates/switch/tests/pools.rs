@@ -290,8 +290,8 @@ fn functions_pass_frames_on_unread() {
                 switch.switch().resume_port(port);
                 key(port)
             });
-            let instances = vec![InstancePlan { slot: 0, ports, is_draining: false }];
-            plan.services.push(ServicePlan { number, instances, destinations: Vec::new() });
+            let instances = vec![InstancePlan { slot: 0, ports, is_draining: false, range: None }];
+            plan.services.push(ServicePlan { number, instances, destinations: Vec::new(), translation: None });
         }
         plan.chains = vec![ChainPlan {
             number: 0,

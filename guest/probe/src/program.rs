@@ -248,7 +248,7 @@ impl Program {
                 }
                 Ok(Vec::new())
             }
-            Request::Destinations { .. } => Ok(Vec::new()),
+            Request::Destinations { .. } | Request::Parameters { .. } => Ok(Vec::new()),
             Request::Remove { .. } => {
                 self.command = Command::Drop;
                 Ok(Vec::new())

@@ -206,8 +206,13 @@ impl Steered {
                 runner.switch().forward_mut().set_port_key(id, *key);
                 runner.switch().resume_port(id);
             }
-            let instance = InstancePlan { slot: 0, ports: keys, is_draining: false };
-            plan.services.push(ServicePlan { number, instances: vec![instance], destinations: Vec::new() });
+            let instance = InstancePlan { slot: 0, ports: keys, is_draining: false, range: None };
+            plan.services.push(ServicePlan {
+                number,
+                instances: vec![instance],
+                destinations: Vec::new(),
+                translation: None,
+            });
             boxes.push(sandbox);
         }
         let from = (by == Lookup::Default).then_some(SOURCE);

@@ -44,6 +44,8 @@ pub enum MessageKind {
     Rewrite = 10,
     /// Request: know what packets may be sent to.
     Destinations = 11,
+    /// Request: give variables a value.
+    Parameters = 12,
     /// Reply: done, with the result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -61,7 +63,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -73,6 +75,7 @@ impl MessageKind {
         Self::Prepared,
         Self::Rewrite,
         Self::Destinations,
+        Self::Parameters,
         Self::Done,
         Self::Failed,
         Self::Missing,

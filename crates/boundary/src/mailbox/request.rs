@@ -22,6 +22,12 @@ pub enum Request<'a> {
         /// The names, each on a line of its own: that of a service, or `port:` and that of a port.
         names: &'a str,
     },
+    /// Gives variables a value, for configurations that are installed, checked or rewritten from now on. It overrides the
+    /// texts' own definitions.
+    Parameters {
+        /// Each on a line of its own: the name without `$`, `=`, and the value.
+        values: &'a str,
+    },
     /// Removes a configuration.
     Remove {
         /// Its name.
@@ -97,6 +103,10 @@ impl<'a> Request<'a> {
                 fields.bytes(names.as_bytes());
                 MessageKind::Destinations
             }
+            Self::Parameters { values } => {
+                fields.bytes(values.as_bytes());
+                MessageKind::Parameters
+            }
             Self::Remove { name } => {
                 fields.bytes(name.as_bytes());
                 MessageKind::Remove
@@ -137,6 +147,7 @@ impl<'a> Request<'a> {
         let request = match message.kind {
             MessageKind::Install => Self::Install { name: fields.text()?, configuration: fields.text()? },
             MessageKind::Destinations => Self::Destinations { names: fields.text()? },
+            MessageKind::Parameters => Self::Parameters { values: fields.text()? },
             MessageKind::Remove => Self::Remove { name: fields.text()? },
             MessageKind::Read => {
                 Self::Read { name: fields.text()?, handler: fields.text()?, argument: fields.bytes()? }

@@ -76,6 +76,7 @@ fn requests_replies_and_events_survive_the_trip() {
     for request in [
         Request::Install { name: "", configuration: "Idle -> Discard;" },
         Request::Destinations { names: "ids\nport:wan" },
+        Request::Parameters { values: "PORTS=1-2\nA=b" },
         Request::Remove { name },
         Request::Read { name, handler, argument: b"" },
         Request::Write { name, handler, value: &[0, 255] },

@@ -6,7 +6,7 @@ use api::{
     AddFlow, AddPort, BoundAddresses, BoxName, CapturePoint, ControllerAddress, Cores, CreateBox,
     CreateChain, CreateService, CreateSwitch, Destination, Device, Faces, FailMode, ImageDigest, MacAddr,
     Owner, PortDriver, PortName, PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName,
-    SwitchMode, SwitchName, Value, Weight,
+    SwitchMode, SwitchName, Translation, Value, Weight,
 };
 use serde::Serialize;
 
@@ -39,6 +39,8 @@ struct ServiceEntry {
     container: bool,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     may_send_to: BTreeSet<Destination>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    translation: Option<Translation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<Owner>,
     /// Functions that join have no definition.
@@ -203,13 +205,16 @@ fn service_entry(
     definition: CreateService,
     images: &BTreeMap<ImageDigest, String>,
 ) -> (ServiceName, ServiceEntry) {
-    let CreateService { name, switch, instance, faces, replicas, container, may_send_to } = definition;
+    let CreateService { name, switch, instance, faces, replicas, container, may_send_to, translation } =
+        definition;
     let (_, mut instance) = box_entry(instance, images);
     let file = instance.configuration.take().filter(|_| !container);
     let owner = container.then(|| instance.owner.clone());
     let instance = (!container).then_some(instance);
     let replicas = (!container).then_some(replicas);
-    (name, ServiceEntry { switch, file, faces, replicas, container, may_send_to, owner, instance })
+    let entry =
+        ServiceEntry { switch, file, faces, replicas, container, may_send_to, translation, owner, instance };
+    (name, entry)
 }
 
 fn port(port: AddPort) -> (PortName, PortEntry) {
@@ -385,6 +390,13 @@ mod tests {
                 replicas: 3,
                 container: false,
                 may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),
+                translation: Some(Translation {
+                    ranges: ["203.0.113.1:1024-65535", "203.0.113.2"]
+                        .map(|text| text.parse().expect("a range"))
+                        .to_vec(),
+                    slices: 4,
+                    mappings: vec!["tcp 203.0.113.3:80 -> 10.0.0.5:8080".parse().expect("a mapping")],
+                }),
             }],
             chains: vec![chain("lan"), chain("mgmt")],
         };

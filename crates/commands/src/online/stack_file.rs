@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use api::{
     AddFlow, Attachment, BoxName, ControllerAddress, Cores, CreateBox, CreateChain, CreateService,
     CreateSwitch, Destination, ExternalSwitch, Faces, FailMode, ImageSource, Owner, PipeName, PortName,
-    PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName, SwitchMode, SwitchName, Value,
-    Weight,
+    PortRequest, Restart, Ring, Sandbox, ServiceName, Size, Stack, StackName, SwitchMode, SwitchName,
+    Translation, Value, Weight,
 };
 use serde::Deserialize;
 
@@ -123,6 +123,7 @@ struct ServiceSettings {
     container: bool,
     #[serde(default)]
     may_send_to: BTreeSet<Destination>,
+    translation: Option<Translation>,
 }
 
 impl TryFrom<toml::Table> for ServiceEntry {
@@ -130,7 +131,7 @@ impl TryFrom<toml::Table> for ServiceEntry {
 
     fn try_from(mut table: toml::Table) -> Result<Self, toml::de::Error> {
         let mut own = toml::Table::new();
-        for key in ["switch", "faces", "replicas", "container", "may_send_to"] {
+        for key in ["switch", "faces", "replicas", "container", "may_send_to", "translation"] {
             own.extend(table.remove(key).map(|value| (key.to_string(), value)));
         }
         if let Some(file) = table.remove("file") {
@@ -297,6 +298,7 @@ impl Entries {
                 replicas: own.replicas.unwrap_or(u16::from(!own.container)),
                 container: own.container,
                 may_send_to: own.may_send_to,
+                translation: own.translation,
             });
             texts.push(text);
         }
@@ -519,6 +521,9 @@ mod tests {
             may_send_to = ["quarantine", "port:wan"]
             memory = "16M"
             attach = ["-", "-", "lan"]
+            [service.ids.translation]
+            ranges = ["203.0.113.1:1024-65535", "203.0.113.2:1024-65535"]
+            mappings = ["tcp 203.0.113.1:80 -> 10.0.0.5:8080"]
             [chain.web]
             switch = "lan"
             services = ["ids"]
@@ -532,12 +537,16 @@ mod tests {
         )
         .expect("a stack");
         let [service] = file.stack.services.as_slice() else { panic!("{:?}", file.stack.services) };
-        let CreateService { name, switch, instance, faces, replicas, may_send_to, .. } = service;
+        let CreateService { name, switch, instance, faces, replicas, may_send_to, translation, .. } = service;
         assert_eq!(
             (name.as_str(), switch.as_str(), faces.to_string().as_str(), *replicas),
             ("ids", "lan", "in=0,out=1", 2)
         );
         assert_eq!(may_send_to.len(), 2);
+        let translation = translation.as_ref().expect("a translator");
+        let mappings: Vec<_> = translation.mappings.iter().map(ToString::to_string).collect();
+        assert_eq!((translation.ranges.len(), translation.slices), (2, 16));
+        assert_eq!(mappings, ["tcp 203.0.113.1:80 -> 10.0.0.5:8080"]);
         assert_eq!(
             (instance.memory, instance.ports.len(), instance.owner.as_str()),
             (Size(16 << 20), 3, "alice")
@@ -578,6 +587,10 @@ mod tests {
             ("[service.ids]\nswitch = \"lan\"", "service ids needs"),
             ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfices = 1", "fices"),
             ("[service.ids]\nswitch = \"lan\"\nfile = \"a.click\"\nfaces = \"in=16\"", "0 to 15"),
+            (
+                "[service.x]\nswitch = \"lan\"\nfile = \"a.click\"\ntranslation = { ranges = [\"1\"] }",
+                "ADDRESS:FIRST",
+            ),
             ("[chain.web]\nservices = []\nto = \"wan\"", "chain web needs switch"),
             ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is not a valid name"),
             ("chains = [[\"a\", \"b\"]]", "chain 1: two switches are adjacent; join them by a port"),

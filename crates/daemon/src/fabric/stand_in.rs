@@ -74,6 +74,7 @@ impl StandIn {
                 packets: 0,
                 overruled: 0,
                 counters: BTreeMap::new(),
+                translation: None,
                 name: instance.name,
             });
             (service.name, instances.collect())

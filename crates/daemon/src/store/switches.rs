@@ -149,6 +149,7 @@ mod tests {
                         replicas: 1,
                         container: false,
                         may_send_to: ["port:tap0".parse().unwrap()].into(),
+                        translation: None,
                     },
                     instances: vec![
                         StoredInstance { number: 1, name: "ids-1".parse().unwrap(), drain_until: None },

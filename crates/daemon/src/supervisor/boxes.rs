@@ -2,7 +2,7 @@
 
 use super::claims::Claim;
 use super::lifecycle::Boot;
-use super::managed_box::{InstanceOf, ManagedBox, load_box};
+use super::managed_box::{InstanceOf, Known, ManagedBox, load_box};
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
@@ -107,7 +107,7 @@ impl Supervisor {
         operation.undo_by(move |supervisor| supervisor.unmake_box(&made));
         let checked = match is_checked {
             true => None,
-            false => Some(self.begin_check_for(&request, &[], &text, &files)?),
+            false => Some(self.begin_check_for(&request, Known::default(), &text, &files)?),
         };
         // Meanwhile its sandbox is created. It is started when the check has accepted the configuration.
         let attached =

@@ -1,12 +1,13 @@
 //! Checks configurations, each in a box of its own that is then discarded.
 
 use super::lifecycle::with_source;
+use super::managed_box::Known;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
 use crate::fabric::PendingOrder;
 use api::{
-    Check, CheckReply, ConfigurationName, CreateBox, Destination, Diagnostic, File, ImageDigest, Owner,
-    Severity, Size, Time,
+    Check, CheckReply, ConfigurationName, CreateBox, Diagnostic, File, ImageDigest, Owner, Severity, Size,
+    Time,
 };
 use protocol::fabric::{CheckLimit, CheckOutcome, Configuration, ConfigurationVersion, orders};
 
@@ -28,7 +29,7 @@ impl Supervisor {
         let source = request.source.as_deref();
         let diagnostics = self.check_in_box(
             &Owner::default(),
-            (None, &[]),
+            (None, Known::default()),
             (&request.configuration, &request.files),
             ports,
             source,
@@ -36,16 +37,15 @@ impl Supervisor {
         Ok(CheckReply { diagnostics })
     }
 
-    /// Checks the configuration of a box, which may send packets to these destinations, and returns an error if it has
-    /// errors.
+    /// Checks the configuration of a box, and returns an error if it has errors.
     pub(super) fn check_for(
         &self,
         definition: &CreateBox,
-        destinations: &[Destination],
+        known: Known,
         text: &str,
         files: &[File],
     ) -> Result<(), OperationError> {
-        self.finish_check(self.begin_check_for(definition, destinations, text, files)?)
+        self.finish_check(self.begin_check_for(definition, known, text, files)?)
     }
 
     /// Begins the check of the configuration of a box, as by [`check_for`](Self::check_for).
@@ -53,12 +53,12 @@ impl Supervisor {
     pub(super) fn begin_check_for(
         &self,
         definition: &CreateBox,
-        destinations: &[Destination],
+        known: Known,
         text: &str,
         files: &[File],
     ) -> Result<BegunCheck, OperationError> {
         let (ports, source) = (definition.ports.len(), definition.source.clone());
-        let known = (definition.image_digest(), destinations);
+        let known = (definition.image_digest(), known);
         let order = self.begin_check(&definition.owner, known, (text, files), ports)?;
         Ok(BegunCheck { order, source })
     }
@@ -79,7 +79,7 @@ impl Supervisor {
     fn check_in_box(
         &self,
         owner: &Owner,
-        known: (Option<&ImageDigest>, &[Destination]),
+        known: (Option<&ImageDigest>, Known),
         configuration: (&str, &[File]),
         ports: usize,
         source: Option<&str>,
@@ -90,7 +90,7 @@ impl Supervisor {
     fn begin_check(
         &self,
         owner: &Owner,
-        (image, destinations): (Option<&ImageDigest>, &[Destination]),
+        (image, known): (Option<&ImageDigest>, Known),
         (text, files): (&str, &[File]),
         ports: usize,
     ) -> Result<PendingOrder<orders::Check>, OperationError> {
@@ -99,7 +99,8 @@ impl Supervisor {
             version: ConfigurationVersion { installed: Time::now(), swaps: 0 },
             text: text.into(),
             files: files.to_vec(),
-            destinations: destinations.to_vec(),
+            destinations: known.destinations.to_vec(),
+            parameters: known.parameters.to_vec(),
         };
         let ports = u8::try_from(ports).unwrap_or(u8::MAX);
         let order =

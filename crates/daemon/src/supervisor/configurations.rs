@@ -3,7 +3,7 @@
 use super::boxes::refuse_instance;
 use super::claims::Claim;
 use super::lifecycle::{in_source, lock_for_change, version, with_source};
-use super::managed_box::ManagedBox;
+use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
@@ -58,7 +58,7 @@ impl Supervisor {
         refuse_instance(&managed)?;
         let mut definition = managed.inner().definition.clone();
         definition.source = request.source.clone();
-        self.check_for(&definition, &[], &request.configuration, &request.files)?;
+        self.check_for(&definition, Known::default(), &request.configuration, &request.files)?;
         self.operate(Action::Change, name, &|| vec![Claim::change(name)], |operation| {
             self.swap(operation, &managed, configuration, request)
         })
@@ -129,6 +129,7 @@ impl Supervisor {
             text: stored.text.clone(),
             files: files.to_vec(),
             destinations: managed.destinations(),
+            parameters: managed.parameters(),
         };
         let name = managed.name.clone();
         let source = stored.source.as_deref();

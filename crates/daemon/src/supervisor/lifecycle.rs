@@ -83,7 +83,7 @@ impl Supervisor {
 
     /// A box's stored configurations, as the fabric gets them.
     fn configurations_of(&self, managed: &ManagedBox) -> Result<Vec<Configuration>, OperationError> {
-        let (name, destinations) = (&managed.name, managed.destinations());
+        let (name, destinations, parameters) = (&managed.name, managed.destinations(), managed.parameters());
         let store = self.0.store();
         let with_files = |stored: StoredConfiguration| {
             let files = store.files(name, stored.id)?;
@@ -93,6 +93,7 @@ impl Supervisor {
                 text: stored.text,
                 files,
                 destinations: destinations.clone(),
+                parameters: parameters.clone(),
             })
         };
         store.configurations(name)?.into_iter().map(with_files).collect()

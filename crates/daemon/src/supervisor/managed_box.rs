@@ -25,6 +25,17 @@ pub(crate) struct InstanceOf {
     pub(crate) service: ServiceName,
     /// What its instances may send packets to, in the order in which their configurations know it.
     pub(crate) destinations: Vec<Destination>,
+    /// The variables that are defined for it.
+    pub(crate) parameters: Vec<(String, String)>,
+}
+
+/// What a configuration knows as that of an instance of a service.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known<'a> {
+    /// What it may send packets to.
+    pub(super) destinations: &'a [Destination],
+    /// The variables that are defined for it.
+    pub(super) parameters: &'a [(String, String)],
 }
 
 /// The mutable part.
@@ -67,6 +78,11 @@ impl ManagedBox {
     /// What its configurations may send packets to. Empty unless it is an instance of a service.
     pub(crate) fn destinations(&self) -> Vec<Destination> {
         self.inner().service.as_ref().map_or(Vec::new(), |of| of.destinations.clone())
+    }
+
+    /// The variables that are defined for its configurations. None unless it is an instance of a translator.
+    pub(crate) fn parameters(&self) -> Vec<(String, String)> {
+        self.inner().service.as_ref().map_or(Vec::new(), |of| of.parameters.clone())
     }
 
     /// The mutable part. The lock is held briefly, and no other lock is taken while it is held.

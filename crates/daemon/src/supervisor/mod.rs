@@ -50,6 +50,8 @@ mod streams;
 mod switches;
 #[cfg(test)]
 mod test_bed;
+#[cfg(test)]
+mod translator_tests;
 mod upgrade;
 mod writes;
 

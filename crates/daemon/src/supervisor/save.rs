@@ -3,7 +3,7 @@
 use super::boxes::refuse_instance;
 use super::claims::Claim;
 use super::lifecycle::{lock_for_change, version};
-use super::managed_box::ManagedBox;
+use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
@@ -118,6 +118,7 @@ impl Supervisor {
             text: before.text.clone(),
             files: files.to_vec(),
             destinations: managed.destinations(),
+            parameters: managed.parameters(),
         };
         let changes = elements.values().cloned().collect();
         let (owner, image) = {
@@ -152,7 +153,7 @@ impl Supervisor {
         super::boxes::check_sizes(&plan.text, &[])?;
         let mut definition = managed.inner().definition.clone();
         definition.source = before.source.clone();
-        self.check_for(&definition, &[], &plan.text, &files)?;
+        self.check_for(&definition, Known::default(), &plan.text, &files)?;
         let stored = StoredConfiguration {
             id: 0,
             installed: Time::now(),
@@ -198,6 +199,7 @@ impl Supervisor {
             text: stored.text.clone(),
             files: files.to_vec(),
             destinations: Vec::new(),
+            parameters: Vec::new(),
         };
         self.0.fabrics.ask(orders::Redefine { name: name.clone(), configuration, writes })
     }

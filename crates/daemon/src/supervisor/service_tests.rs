@@ -28,6 +28,7 @@ fn service(name: &str, replicas: u16) -> CreateService {
         replicas,
         container: false,
         may_send_to: ["port:wan".parse().unwrap()].into(),
+        translation: None,
     }
 }
 

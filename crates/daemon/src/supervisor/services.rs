@@ -5,17 +5,18 @@
 
 use super::boxes::{Making, check_box, check_sizes, relied_on};
 use super::claims::Claim;
-use super::managed_box::ManagedBox;
+use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
-use super::steering::instance_of;
+use super::steering::{instance_of, range_of};
 use crate::error::OperationError;
 use crate::service_error::ServiceError;
 use crate::store::{Action, StoredChain, StoredInstance, StoredService, StoredSwitch};
 use api::{
-    Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateService, Destination, EventKind,
-    Install, InstanceStatus, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName, PortRequest, ScaleService,
-    ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time, with_causes,
+    AddressRange, Attachment, BoxName, ChainName, ConfigurationName, CreateBox, CreateService, Destination,
+    EventKind, Install, InstanceStatus, MAX_DESTINATIONS, MAX_REPLICAS, Owner, PortName, PortRequest,
+    ScaleService, ServiceName, ServiceStatus, StackName, Subject, SwitchName, Time, TranslationStatus,
+    with_causes,
 };
 use protocol::fabric::{SteeringReply, orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,14 +25,14 @@ use std::time::Duration;
 
 /// The definition of a service with everything that follows from its switch, whose owner is given.
 pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<CreateService, ServiceError> {
-    let CreateService { name, switch, instance, faces, replicas, container, .. } = &mut request;
+    let CreateService { name, switch, instance, faces, replicas, container, translation, .. } = &mut request;
     if *container {
         let alone = CreateBox {
             name: instance.name.clone(),
             owner: instance.owner.clone(),
             ..CreateBox::new(instance.name.clone(), "")
         };
-        if *instance != alone || *replicas > 1 {
+        if *instance != alone || *replicas > 1 || translation.is_some() {
             return Err(ServiceError::BoxSettings);
         }
         *replicas = 0;
@@ -72,6 +73,12 @@ pub(super) fn completed(mut request: CreateService, owner: &Owner) -> Result<Cre
             // Packets of others pass it.
             port.limits.transparent = true;
         }
+    }
+    if let Some(translation) = translation {
+        if faces.outer.is_none() {
+            return Err(ServiceError::OneFace);
+        }
+        translation.check(*replicas).map_err(ServiceError::Translation)?;
     }
     checked_destinations(request)
 }
@@ -162,7 +169,10 @@ impl Supervisor {
         check_box(instance)?;
         self.fabric_of(&instance.owner)?;
         let destinations: Vec<Destination> = request.may_send_to.iter().cloned().collect();
-        self.check_for(instance, &destinations, &instance.configuration, &instance.files)
+        // The others differ only in the values.
+        let parameters = range_of(request, 1).map(AddressRange::parameters).unwrap_or_default();
+        let known = Known { destinations: &destinations, parameters: &parameters };
+        self.check_for(instance, known, &instance.configuration, &instance.files)
     }
 
     /// Returns an error if instances may send to something that their switch does not have. `new`: services that it is about to
@@ -214,8 +224,11 @@ impl Supervisor {
         let name = CreateService::instance_name(service, number)
             .map_err(|_| ServiceError::LongName(service.clone()))?;
         let wanted = CreateBox { name: name.clone(), ..instance.clone() };
-        let making =
-            Making { stack: stored.stack.clone(), writes: Vec::new(), service: Some(instance_of(stored)) };
+        let making = Making {
+            stack: stored.stack.clone(),
+            writes: Vec::new(),
+            service: Some(instance_of(stored, number)),
+        };
         self.make_box(operation, wanted, making)?;
         Ok(StoredInstance { number, name, drain_until: None })
     }
@@ -280,6 +293,9 @@ impl Supervisor {
             return Err(ServiceError::Replicas(replicas).into());
         }
         let (switch, stored) = self.stored_service(name)?;
+        if let Some(translation) = &stored.definition.translation {
+            translation.check(replicas).map_err(ServiceError::Translation)?;
+        }
         let before = stored.definition.replicas;
         let is_missing = |number: &u16| !stored.instances.iter().any(|there| there.number == *number);
         let missing: Vec<u16> = (1..=replicas).filter(is_missing).collect();
@@ -533,17 +549,25 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
     let definition = &stored.definition;
     let found = reply.services.iter().find(|(name, _)| *name == definition.name);
     let found = found.map_or(&[][..], |(_, instances)| instances);
-    let instance = |there: &StoredInstance| match found.iter().find(|status| status.name == there.name) {
-        Some(status) => InstanceStatus { draining: there.drain_until.is_some(), ..status.clone() },
-        None => InstanceStatus {
+    let instance = |there: &StoredInstance| {
+        let range = range_of(definition, there.number);
+        let unused = range.map(|range| TranslationStatus { range, learnt: 0, refused: Default::default() });
+        let known = found.iter().find(|status| status.name == there.name).cloned();
+        let status = known.unwrap_or_else(|| InstanceStatus {
             name: there.name.clone(),
             up: false,
-            draining: there.drain_until.is_some(),
+            draining: false,
             flows: 0,
             packets: 0,
             overruled: 0,
+            translation: None,
             counters: BTreeMap::new(),
-        },
+        });
+        InstanceStatus {
+            draining: there.drain_until.is_some(),
+            translation: status.translation.or(unused),
+            ..status
+        }
     };
     ServiceStatus {
         name: definition.name.clone(),
@@ -554,6 +578,7 @@ fn service_status(stored: &StoredService, reply: &SteeringReply) -> ServiceStatu
         faces: definition.faces,
         replicas: definition.replicas,
         may_send_to: definition.may_send_to.clone(),
+        translation: definition.translation.clone(),
         socket: None,
         instances: match definition.container {
             true => found.to_vec(),
@@ -575,6 +600,7 @@ mod tests {
             replicas: 2,
             container: false,
             may_send_to: BTreeSet::new(),
+            translation: None,
         }
     }
 

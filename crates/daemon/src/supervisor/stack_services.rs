@@ -12,8 +12,8 @@ use crate::error::OperationError;
 use crate::service_error::ServiceError;
 use crate::store::{StoreChange, StoredChain, StoredService, StoredSwitch};
 use api::{
-    ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ScaleService, ServiceName, Stack,
-    StackName, Subject, SwitchMode, SwitchName, Time,
+    AddressRange, ChangeAction, CreateChain, CreateService, EventKind, Install, Owner, ScaleService,
+    ServiceName, Stack, StackName, Subject, SwitchMode, SwitchName, Time,
 };
 use protocol::fabric::FabricError;
 use std::collections::BTreeSet;
@@ -199,11 +199,16 @@ impl Supervisor {
             ("kind", there.definition.container != wanted.container),
             ("faces", there.definition.faces != wanted.faces),
             ("destinations", there.definition.may_send_to != wanted.may_send_to),
+            ("addresses", ranges(&there.definition) != ranges(&wanted)),
         ] {
             if differs {
                 found.replace = true;
                 found.differences.push(what.into());
             }
+        }
+        if !found.replace && there.definition.translation != wanted.translation {
+            found.change = true;
+            found.differences.push("static mappings".into());
         }
         let (before, after) = (there.definition.replicas, wanted.replicas);
         if before != after {
@@ -310,8 +315,10 @@ impl Supervisor {
                     self.alter(operation, &managed, &wanted.instance)?;
                 }
                 let replicas = stored.definition.replicas;
-                self.put_service(operation, &switch, &wanted.name.clone(), |stored| {
-                    stored.definition = without_texts(CreateService { replicas, ..*wanted });
+                self.change_steering(operation, &switch, |steering| {
+                    if let Some(stored) = steering.service_mut(&wanted.name) {
+                        stored.definition = without_texts(CreateService { replicas, ..*wanted });
+                    }
                 })
             }
             SteeringStep::Reload(name, install) => self.reload(operation, &name, &install),
@@ -440,6 +447,11 @@ impl Supervisor {
         }
         Ok((services, chains))
     }
+}
+
+/// The addresses of a translator, and the slices that they are divided into.
+fn ranges(service: &CreateService) -> Option<(&[AddressRange], u16)> {
+    service.translation.as_ref().map(|translation| (translation.ranges.as_slice(), translation.slices))
 }
 
 /// The differences between a chain and its definition in a stack.

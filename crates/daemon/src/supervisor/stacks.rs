@@ -4,7 +4,7 @@ use super::boxes::{Making, relied_on};
 use super::claims::Claim;
 use super::diff::{diff_box, diff_flows, diff_ports, diff_switch};
 use super::flows::{FlowChanges, check_flows};
-use super::managed_box::ManagedBox;
+use super::managed_box::{Known, ManagedBox};
 use super::operation::Operation;
 use super::state::Supervisor;
 use super::steering_step::SteeringStep;
@@ -495,12 +495,12 @@ impl Supervisor {
         for step in &plan.steps {
             match step {
                 StackStep::MakeBox(wanted) => {
-                    self.check_for(wanted, &[], &wanted.configuration, &wanted.files)?
+                    self.check_for(wanted, Known::default(), &wanted.configuration, &wanted.files)?
                 }
                 StackStep::Reload(managed, install) => {
                     let mut definition = managed.inner().definition.clone();
                     definition.source = install.source.clone();
-                    self.check_for(&definition, &[], &install.configuration, &install.files)?;
+                    self.check_for(&definition, Known::default(), &install.configuration, &install.files)?;
                 }
                 StackStep::Steering(step) => self.check_steering_step(step)?,
                 _ => {}

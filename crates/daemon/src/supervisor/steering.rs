@@ -6,19 +6,28 @@ use super::operation::Operation;
 use super::state::Supervisor;
 use crate::error::OperationError;
 use crate::store::{StoreChange, StoredService, StoredSteering, StoredSwitch};
-use api::{Destination, EventKind, ServiceName, SwitchMode, SwitchName, with_causes};
+use api::{
+    AddressRange, CreateService, Destination, EventKind, ServiceName, SwitchMode, SwitchName, with_causes,
+};
 use protocol::fabric::{
     FabricError, InstanceDefinition, ServiceDefinition, SteeringDefinition, SteeringReply,
+    TranslationDefinition,
 };
 use std::sync::Arc;
 
-/// What the instances of a service know of it.
-pub(super) fn instance_of(stored: &StoredService) -> Arc<InstanceOf> {
+/// What an instance of a service knows of it. Numbers begin with one.
+pub(super) fn instance_of(stored: &StoredService, number: u16) -> Arc<InstanceOf> {
     let definition = &stored.definition;
     Arc::new(InstanceOf {
         service: definition.name.clone(),
         destinations: definition.may_send_to.iter().cloned().collect(),
+        parameters: range_of(definition, number).map(AddressRange::parameters).unwrap_or_default(),
     })
+}
+
+/// What an instance translates addresses to, if its service is a translator. Numbers begin with one.
+pub(super) fn range_of(definition: &CreateService, number: u16) -> Option<AddressRange> {
+    definition.translation.as_ref()?.slice(number)
 }
 
 impl Supervisor {
@@ -110,8 +119,14 @@ impl Supervisor {
                 .map(|instance| InstanceDefinition {
                     name: instance.name.clone(),
                     draining: instance.drain_until.is_some(),
+                    range: range_of(&stored.definition, instance.number),
                 })
                 .collect(),
+            translation: stored
+                .definition
+                .translation
+                .as_ref()
+                .map(|translation| TranslationDefinition { mappings: translation.mappings.clone() }),
         };
         SteeringDefinition {
             services: stored.steering.services.iter().map(service).collect(),
@@ -143,11 +158,10 @@ impl Supervisor {
     pub(super) fn mark_instances(&self, stored: &StoredSwitch) {
         for service in &stored.steering.services {
             self.0.journal.owners.set(&service.definition.name, service.definition.instance.owner.clone());
-            let of = instance_of(service);
             for instance in &service.instances {
                 // The store may have set it aside.
                 if let Ok(managed) = self.0.managed_box(&instance.name) {
-                    managed.inner().service = Some(of.clone());
+                    managed.inner().service = Some(instance_of(service, instance.number));
                 }
             }
         }

@@ -25,8 +25,8 @@ pub(crate) struct TemplateKey {
     configurations: Vec<Installed>,
 }
 
-/// What a configuration installs: its name, its text, its files, and what it may send packets to.
-type Installed = (ConfigurationName, String, Vec<File>, Vec<Destination>);
+/// What a configuration installs: its name, its text, its files, what it may send packets to, and its variables.
+type Installed = (ConfigurationName, String, Vec<File>, Vec<Destination>, Vec<(String, String)>);
 
 impl TemplateKey {
     /// The template key of a box. `None` if it is too large to keep, or if such boxes cannot be copied.
@@ -47,8 +47,8 @@ impl TemplateKey {
         }
         // A configuration's version makes no difference to a box.
         let part = |configuration: &Arc<Configuration>| {
-            let Configuration { name, text, files, destinations, .. } = &**configuration;
-            (name.clone(), text.clone(), files.clone(), destinations.clone())
+            let Configuration { name, text, files, destinations, parameters, .. } = &**configuration;
+            (name.clone(), text.clone(), files.clone(), destinations.clone(), parameters.clone())
         };
         Some(Self {
             image: definition.image_digest().copied(),
@@ -199,6 +199,7 @@ mod tests {
             text: text.into(),
             files: Vec::new(),
             destinations: Vec::new(),
+            parameters: Vec::new(),
         })
     }
 

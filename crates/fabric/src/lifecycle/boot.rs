@@ -1,5 +1,6 @@
 //! Creates and starts boxes, and installs their configurations.
 
+use super::of_service::OfService;
 use super::state::Fabric;
 use super::writes::RefusedWrites;
 use crate::boxes::{ExitStatus, Instance, ManagedBox, Phase, Share, StartMode, TemplateKey, in_box, report};
@@ -215,18 +216,6 @@ impl Fabric {
         Ok((installed, refused))
     }
 
-    /// Tells a box what the configuration may send packets to.
-    fn tell_destinations(
-        &self,
-        managed: &ManagedBox,
-        instance: &Instance,
-        configuration: &Configuration,
-    ) -> Result<(), OperationError> {
-        let Some(names) = destinations(configuration) else { return Ok(()) };
-        let told = instance.call(&Request::Destinations { names: &names }, INSTALL_TIMEOUT);
-        told.map(drop).map_err(|error| OperationError::call(&managed.name, error, INSTALL_TIMEOUT))
-    }
-
     /// Sends files to a box and installs a configuration. The writes to it among `writes` are executed before its first
     /// packet. Returns its warnings, and the writes that it refused.
     pub(super) fn install_now(
@@ -248,7 +237,10 @@ impl Fabric {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
             instance.call(&request, INSTALL_TIMEOUT).map_err(failed)?;
         }
-        self.tell_destinations(managed, instance, configuration)?;
+        let of_service = OfService::new(configuration);
+        for request in of_service.requests() {
+            instance.call(&request, INSTALL_TIMEOUT).map_err(failed)?;
+        }
         let request = Request::Install { name, configuration: &configuration.text };
         match instance.call(&request, INSTALL_TIMEOUT) {
             Ok(reply) => {
@@ -264,12 +256,6 @@ impl Fabric {
             Err(error) => Err(failed(error)),
         }
     }
-}
-
-/// What a configuration may send packets to, as a box reads it; `None` if its box is no instance of a service.
-pub(super) fn destinations(configuration: &Configuration) -> Option<String> {
-    let names: Vec<String> = configuration.destinations.iter().map(ToString::to_string).collect();
-    (!names.is_empty()).then(|| names.join("\n"))
 }
 
 /// The error for a box that crashed while it was started.

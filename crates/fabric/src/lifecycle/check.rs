@@ -1,5 +1,6 @@
 //! Checks configurations, each in a box of its own that is then discarded.
 
+use super::of_service::OfService;
 use super::state::Fabric;
 use crate::boxes::report;
 use crate::diagnostics::{diagnostics, remarks};
@@ -49,8 +50,9 @@ impl Checker {
         self.sandbox.call(request, left)
     }
 
-    /// Gives the box the files of a configuration.
+    /// Gives the box the files of a configuration, and what it knows as an instance of a service.
     fn ship(&mut self, configuration: &Configuration) -> Result<(), CallError> {
+        OfService::new(configuration).requests().try_for_each(|request| self.call(&request).map(drop))?;
         configuration.files.iter().try_for_each(|file| {
             self.call(&Request::File { name: &file.name, contents: &file.contents.0 }).map(drop)
         })

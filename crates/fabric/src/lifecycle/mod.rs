@@ -11,6 +11,7 @@ mod function_server;
 mod functions;
 mod measure;
 mod monitor;
+mod of_service;
 mod operations;
 mod prepare;
 mod report;

@@ -1,6 +1,6 @@
 //! Creates templates: snapshots from which equal boxes start.
 
-use super::boot::destinations;
+use super::of_service::OfService;
 use super::state::Fabric;
 use crate::boxes::{Template, TemplateKey, in_box};
 use crate::limits::{CALL_TIMEOUT, MAX_TEMPLATE_BYTES, TEMPLATE_TIMEOUT};
@@ -43,8 +43,8 @@ impl Fabric {
                 let request = Request::File { name: &file.name, contents: &file.contents.0 };
                 instance.call(&request, CALL_TIMEOUT).ok()?;
             }
-            if let Some(names) = destinations(configuration) {
-                instance.call(&Request::Destinations { names: &names }, CALL_TIMEOUT).ok()?;
+            for request in OfService::new(configuration).requests() {
+                instance.call(&request, CALL_TIMEOUT).ok()?;
             }
             let (name, configuration) = (in_box(&configuration.name), configuration.text.as_str());
             let request = Request::Install { name, configuration };

@@ -79,8 +79,11 @@ pub(super) fn fill_in(record: &mut SwitchRecord, definition: &mut SteeringDefini
     record.services.attached = kept;
     for service in &mut definition.services {
         if let Some(instances) = record.services.attached.get(&service.name) {
-            let instance =
-                |there: &AttachedInstance| InstanceDefinition { name: there.name.clone(), draining: false };
+            let instance = |there: &AttachedInstance| InstanceDefinition {
+                name: there.name.clone(),
+                draining: false,
+                range: None,
+            };
             service.instances = instances.values().map(instance).collect();
         }
     }

@@ -7,15 +7,20 @@ use super::numbers::{chains_of_flows, number};
 use super::records::{ServiceRecord, SwitchRecord};
 use crate::error::{OperationError, PortError};
 use crate::limits::{MAX_CHAINS, MAX_SERVICES};
+use ::protocol::fabric::{
+    InstanceDefinition, ServiceDefinition, SteeringDefinition, SteeringReply, TranslationDefinition,
+};
 use flow_table::Output;
 use model::{
-    BoxName, ChainName, ChainStatus, CreateChain, Destination, HopStatus, HopTraffic, InstanceStatus,
-    MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ServiceName, SwitchName,
+    AddressRange, BoxName, ChainName, ChainStatus, CreateChain, Destination, HopStatus, HopTraffic,
+    InstanceStatus, MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, MAX_STATIC_MAPPINGS, MappedEnd,
+    MappedProtocol, RefusedTuples, ServiceName, StaticMapping, SwitchName, TranslationStatus,
 };
-use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition, SteeringReply};
+use packet::protocol;
 use std::collections::BTreeSet;
 use switch::{
-    ChainPlan, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, PortKey, ServicePlan, Steering,
+    ChainPlan, ChainsPlan, DestinationPlan, FlowEnd, HopCounters, InstancePlan, MappingPlan, PortKey,
+    RangePlan, ServicePlan, Steering, TranslationPlan,
 };
 
 impl ServiceRecord {
@@ -49,7 +54,7 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
         return Err(malformed("a service or a chain is defined twice"));
     }
     let mut boxes = BTreeSet::new();
-    for ServiceDefinition { destinations, instances, .. } in services {
+    for ServiceDefinition { destinations, instances, faces, translation, .. } in services {
         if instances.len() > usize::from(MAX_REPLICAS) {
             return Err(OperationError::Limit("instances of the service", MAX_REPLICAS.into()));
         }
@@ -58,6 +63,17 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
         }
         if !instances.iter().all(|instance| boxes.insert(&instance.name)) {
             return Err(malformed("a box is an instance twice"));
+        }
+        if let Some(TranslationDefinition { mappings }) = translation {
+            if faces.outer.is_none() {
+                return Err(malformed("a translator has no outside"));
+            }
+            if mappings.len() > MAX_STATIC_MAPPINGS {
+                return Err(OperationError::Limit("static mappings of the service", MAX_STATIC_MAPPINGS));
+            }
+            if !are_disjoint(instances.iter().filter_map(|instance| instance.range)) {
+                return Err(malformed("two instances translate to the same addresses and ports"));
+            }
         }
         let known = |destination: &Destination| match destination {
             Destination::Service(name) => names.contains(name),
@@ -84,6 +100,26 @@ fn check(definition: &SteeringDefinition) -> Result<(), OperationError> {
     Ok(())
 }
 
+/// Whether no two ranges have a port in common.
+fn are_disjoint(ranges: impl Iterator<Item = AddressRange>) -> bool {
+    let mut ranges: Vec<AddressRange> = ranges.collect();
+    ranges.sort_unstable();
+    ranges.windows(2).all(|pair| pair[0].address != pair[1].address || pair[0].last < pair[1].first)
+}
+
+fn translation_plan(translation: &TranslationDefinition) -> TranslationPlan {
+    let end = |end: MappedEnd| FlowEnd { address: end.address.to_bits(), port: end.port.unwrap_or(0) };
+    let mapping = |mapping: &StaticMapping| MappingPlan {
+        protocol: mapping.protocol.map(|protocol| match protocol {
+            MappedProtocol::Tcp => protocol::TCP,
+            MappedProtocol::Udp => protocol::UDP,
+        }),
+        outside: end(mapping.outside),
+        inside: end(mapping.inside),
+    };
+    TranslationPlan { mappings: translation.mappings.iter().map(mapping).collect() }
+}
+
 /// The port at a switch of a port of a box.
 fn box_port(record: &mut SwitchRecord, name: &BoxName, port: u8) -> Result<PortKey, OperationError> {
     let port = format!("{name}.{port}").parse().map_err(|_| PortError::LongBoxName(name.clone()))?;
@@ -99,7 +135,7 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
     number(&mut record.services.chains, &chains, MAX_CHAINS)?;
     record.services.slots.retain(|name, _| services.contains(name));
     let mut plan = ChainsPlan::default();
-    for ServiceDefinition { name, faces, destinations, instances } in &definition.services {
+    for ServiceDefinition { name, faces, destinations, instances, translation } in &definition.services {
         let slots = record.services.slots.entry(name.clone()).or_default();
         let mut numbers = slots.iter().map(|(name, slot)| (name.clone(), u16::from(*slot))).collect();
         let wanted = instances.iter().map(|instance| instance.name.clone()).collect();
@@ -110,14 +146,20 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
             number: record.services.services.get(name).copied().unwrap_or_default(),
             instances: Vec::new(),
             destinations: Vec::new(),
+            translation: translation.as_ref().map(translation_plan),
         };
-        for InstanceDefinition { name, draining } in instances {
+        for InstanceDefinition { name, draining, range } in instances {
             let inner = box_port(record, name, faces.inner)?;
             let outer = faces.outer.map(|port| box_port(record, name, port)).transpose()?;
             service.instances.push(InstancePlan {
                 slot: slots.get(name).copied().unwrap_or_default(),
                 ports: [inner, outer.unwrap_or(inner)],
                 is_draining: *draining,
+                range: range.map(|AddressRange { address, first, last }| RangePlan {
+                    address: address.to_bits(),
+                    first,
+                    last,
+                }),
             });
         }
         for destination in destinations {
@@ -229,6 +271,15 @@ fn instances(
             packets: found.packets,
             overruled: found.overruled,
             counters: attached.and_then(|all| counters(all, &instance.name)).unwrap_or_default(),
+            translation: instance.range.map(|range| TranslationStatus {
+                range,
+                learnt: found.learnt as u64,
+                refused: RefusedTuples {
+                    out_of_range: found.refused.out_of_range,
+                    taken: found.refused.taken,
+                    no_room: found.refused.no_room,
+                },
+            }),
         })
     };
     service.instances.iter().filter_map(status).collect()

@@ -49,6 +49,7 @@ fn world() -> World {
         faces: "in=0,out=1".parse().expect("faces"),
         destinations: vec!["nf".parse().expect("a destination"), "port:x".parse().expect("a destination")],
         instances: Vec::new(),
+        translation: None,
     };
     let steering = SteeringDefinition { services: vec![service], chains: Vec::new() };
     client.ask(orders::SetSteering { switch: switch.clone(), steering }).expect("a service");

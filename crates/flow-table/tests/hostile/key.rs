@@ -21,6 +21,7 @@ pub fn frame(bytes: &[u8]) {
     for cut in [least, cut].into_iter().flatten() {
         let of_head = Key::extract(&bytes[..cut], &ingress);
         assert_eq!(of_head, (key, fragment), "the first {cut} bytes");
+        assert_eq!(of_head.0.flow_tuple(&bytes[..cut], 9), key.flow_tuple(bytes, 9), "the first {cut} bytes");
     }
     is_matched(&key);
     assert_eq!(fragment.is_some(), key.get(Field::IpFragment).is_some_and(|bits| bits != 0));

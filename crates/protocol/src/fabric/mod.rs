@@ -16,7 +16,7 @@ pub use model::{
     ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricFacts, FieldMatch, FileStatus,
     FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory, PortStats,
     ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition, SteeringReply,
-    SwitchInventory, TrafficSnapshot, WritesReply,
+    SwitchInventory, TrafficSnapshot, TranslationDefinition, WritesReply,
 };
 pub use orders::{Ask, Order};
 

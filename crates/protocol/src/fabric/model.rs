@@ -1,10 +1,10 @@
 //! The contents of orders and answers.
 
 use ::model::{
-    AddFlow, AddPort, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport, CreateBox,
-    CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest, InstanceStatus,
-    Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite, ServiceName,
-    SteeringStatus, SwitchName, Time, Traffic,
+    AddFlow, AddPort, AddressRange, Attachment, BoxName, ChainStatus, ConfigurationName, CrashReport,
+    CreateBox, CreateChain, CreateSwitch, Destination, Diagnostic, Event, Faces, File, ImageDigest,
+    InstanceStatus, Isolation, LogLine, MacAddr, PacketAccount, PacketPlaces, PortName, RecordedWrite,
+    ServiceName, StaticMapping, SteeringStatus, SwitchName, Time, Traffic,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +34,9 @@ pub struct Configuration {
     /// What it may send packets to, if its box is an instance of a service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub destinations: Vec<Destination>,
+    /// Variables that its box defines, without `$`, and their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<(String, String)>,
 }
 
 /// A configuration that is installed in a box.
@@ -245,6 +248,16 @@ pub struct ServiceDefinition {
     pub destinations: Vec<Destination>,
     /// Its instances: boxes whose ports at the faces are attached to the switch.
     pub instances: Vec<InstanceDefinition>,
+    /// Set if it is a translator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationDefinition>,
+}
+
+/// What a service translates addresses to, beside the ranges of its instances.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranslationDefinition {
+    /// Packets from outside that all go to one instance.
+    pub mappings: Vec<StaticMapping>,
 }
 
 /// An instance of a service.
@@ -254,6 +267,9 @@ pub struct InstanceDefinition {
     pub name: BoxName,
     /// Whether it gets no new flows, because it will be removed.
     pub draining: bool,
+    /// What it translates addresses to, if its service is a translator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<AddressRange>,
 }
 
 /// The services and chains of a steering switch.

@@ -4,14 +4,15 @@ use model::{
     AccountRow, AddFlow, AddPort, AddressEntry, AddressKind, BoxName, ChainStatus, ConfigurationName,
     CrashReport, CreateBox, CreateChain, CreateSwitch, Diagnostic, Event, EventKind, File, FlowOutput,
     FlowStatus, HopStatus, HopTraffic, ImageDigest, InstanceStatus, Isolation, Limits, LogLine, MacAddr,
-    PortDriver, PortName, PortRequest, Sandbox, Severity, SteeringStatus, SwitchName, Time, Value,
+    PortDriver, PortName, PortRequest, RefusedTuples, Sandbox, Severity, SteeringStatus, SwitchName, Time,
+    TranslationStatus, Value,
 };
 use protocol::fabric::{
     Ask, Asked, BoxInventory, BoxRuntime, BoxStats, CheckLimits, CheckOutcome, Configuration,
     ConfigurationState, ConfigurationVersion, Counters, EventPage, FabricError, FabricFacts, FieldMatch,
     FileStatus, FlowDefinition, InstanceDefinition, InventoryReply, LinkEnd, LogPage, Phase, PortInventory,
     PortStats, ResourceUsage, RewriteReply, SandboxKind, ServiceDefinition, Started, SteeringDefinition,
-    SteeringReply, SwitchInventory, TrafficSnapshot, WritesReply, orders,
+    SteeringReply, SwitchInventory, TrafficSnapshot, TranslationDefinition, WritesReply, orders,
 };
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -76,7 +77,14 @@ fn steering() -> SteeringDefinition {
             name: "ids".parse().expect("a name"),
             faces: "in=0,out=1".parse().expect("faces"),
             destinations: configuration().destinations,
-            instances: vec![InstanceDefinition { name: name(), draining: true }],
+            instances: vec![InstanceDefinition {
+                name: name(),
+                draining: true,
+                range: Some("203.0.113.1:1024-2047".parse().expect("a range")),
+            }],
+            translation: Some(TranslationDefinition {
+                mappings: vec!["tcp 203.0.113.1:80 -> 10.0.0.5:8080".parse().expect("a mapping")],
+            }),
         }],
         chains: vec![CreateChain {
             name: "web".parse().expect("a name"),
@@ -104,6 +112,7 @@ fn configuration() -> Configuration {
         text: "Idle -> Discard;".into(),
         files: vec![File { name: "routes".into(), contents: Value(vec![1, 255]) }],
         destinations: ["ids", "port:wan"].map(|text| text.parse().expect("a destination")).to_vec(),
+        parameters: vec![("PORTS".into(), "1024-2047".into())],
     }
 }
 
@@ -244,7 +253,12 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         ServeFunctions { switch: switch(), service: "ids".parse().expect("a name"), token: ByteBuf::from(vec![97; 32]) } => ();
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
-                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1, counters: BTreeMap::new()
+                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1, counters: BTreeMap::new(),
+                translation: Some(TranslationStatus {
+                    range: "203.0.113.1:1024-2047".parse().expect("a range"),
+                    learnt: 5,
+                    refused: RefusedTuples { out_of_range: 1, taken: 2, no_room: 3 },
+                }),
             }])],
             chains: vec![ChainStatus {
                 chain: steering().chains.remove(0),

@@ -13,7 +13,7 @@ mod steering;
 
 pub use chains::{
     ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, InstanceStatus,
-    MAX_HOPS, MAX_SLOTS, ServicePlan,
+    MAX_HOPS, MAX_SLOTS, MappingPlan, RangePlan, RefusedTuples, ServicePlan, TranslationPlan,
 };
 pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};

@@ -85,13 +85,13 @@ impl Outputs<'_> {
     fn steer(&mut self, output: Output, frame: &[u8]) {
         let ingress =
             Ingress { port: self.in_port.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
-        let hash = Key::extract(frame, &ingress).0.flow_hash(self.flow_seed);
+        let flow = Key::extract(frame, &ingress).0.flow_tuple(frame, self.flow_seed);
         let step = match output {
             Output::Chain(chain) => {
-                self.chains.enter_chain(chain as u16, hash, self.in_port, frame.len(), self.now)
+                self.chains.enter_chain(chain as u16, &flow, self.in_port, frame.len(), self.now)
             }
             Output::Service(service) => {
-                self.chains.enter_service(service as u16, hash, frame.len(), self.now)
+                self.chains.enter_service(service as u16, &flow, frame.len(), self.now)
             }
             _ => Step::LookUp,
         };
@@ -105,7 +105,7 @@ impl Outputs<'_> {
                 None => self.lose(Reason::NO_ROUTE),
             },
             Step::Lose(reason) => self.lose(reason),
-            Step::LookUp | Step::Service(_) => self.lose(Reason::FLOW_MISS),
+            Step::LookUp | Step::Service(_) | Step::Leave(_) => self.lose(Reason::FLOW_MISS),
         }
     }
 

@@ -16,8 +16,9 @@ use crate::batch::{FrameMark, UnreadFrame};
 use crate::port::PortId;
 use boundary::Answer;
 use flow_table::{
-    Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FragmentCounters,
-    Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline, RemovalReason, Seed,
+    Action, Arrival, CacheCapacity, CacheCounters, Change, Command, Field, FlowCache, FlowTuple,
+    FragmentCounters, Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline,
+    RemovalReason, Seed,
 };
 use packet::MacAddr;
 use std::collections::hash_map::Entry;
@@ -379,8 +380,7 @@ impl Steering {
 struct Entering {
     /// Its place in the batch.
     at: usize,
-    /// The hash of its flow.
-    hash: u64,
+    flow: FlowTuple,
     into: EntryTarget,
 }
 
@@ -404,7 +404,7 @@ fn decided(step: Step, ports: &[Option<PortId>]) -> Decision {
             None => Decision::Drop,
         },
         Step::Lose(reason) => Decision::Lose(reason),
-        Step::LookUp | Step::Service(_) => Decision::FlowMiss,
+        Step::LookUp | Step::Service(_) | Step::Leave(_) => Decision::FlowMiss,
     }
 }
 
@@ -425,7 +425,7 @@ impl Steering {
         let mut count = 0;
         for ((at, frame), decision) in (0..).zip(heads).zip(decisions.iter_mut()) {
             let step = chains.follow(role, frame.mark, frame.length, now);
-            if !matches!(step, Step::LookUp | Step::Service(_)) {
+            if !matches!(step, Step::LookUp | Step::Service(_) | Step::Leave(_)) {
                 *decision = decided(step, ports);
                 continue;
             }
@@ -435,9 +435,19 @@ impl Steering {
             if let Some(fragment) = arrival.key.read(frame.head, ingress) {
                 fragments.resolve(&mut arrival.key, fragment, time);
             }
-            if let Step::Service(service) = step {
-                let hash = arrival.key.flow_hash(*flow_seed);
-                *decision = decided(chains.enter_service(service, hash, frame.length, now), ports);
+            let step = match step {
+                Step::Service(service) => {
+                    let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
+                    chains.enter_service(service, &flow, frame.length, now)
+                }
+                Step::Leave(identity) => {
+                    let flow = arrival.key.flow_tuple(frame.head, *flow_seed);
+                    chains.leave(role, identity, &flow, frame.length, now)
+                }
+                step => step,
+            };
+            if step != Step::LookUp {
+                *decision = decided(step, ports);
                 continue;
             }
             arrival.length = frame.length as u32;
@@ -549,12 +559,12 @@ impl Forward for Steering {
             let port = |key: u32| ports.get(key as usize).copied().flatten();
             let Some(path) = pipeline.path(*id) else { continue };
             let mut enter = |into: EntryTarget| {
-                let hash = arrival.key.flow_hash(self.flow_seed);
+                let flow = arrival.key.flow_tuple(frame.head, self.flow_seed);
                 if let EntryTarget::Chain(chain) = into {
-                    chains.prefetch_chain(chain, hash);
+                    chains.prefetch_chain(chain, flow.hash);
                 }
                 if let Some(entry) = entering.get_mut(entering_count) {
-                    *entry = Entering { at, hash, into };
+                    *entry = Entering { at, flow, into };
                     entering_count += 1;
                 }
                 // Decided below, when the prefetched memory is there.
@@ -584,13 +594,14 @@ impl Forward for Steering {
                 }
             };
         }
-        for Entering { at, hash, into } in entering.iter().take(entering_count).copied() {
+        for Entering { at, flow, into } in entering.iter().take(entering_count) {
+            let at = *at;
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let step = match (into, role) {
-                (EntryTarget::Chain(chain), _) => chains.enter_chain(chain, hash, key, frame.length, now),
-                (EntryTarget::Service(service), _) => chains.enter_service(service, hash, frame.length, now),
+                (EntryTarget::Chain(chain), _) => chains.enter_chain(*chain, flow, key, frame.length, now),
+                (EntryTarget::Service(service), _) => chains.enter_service(*service, flow, frame.length, now),
                 (EntryTarget::Home, Some(role)) => {
-                    chains.continue_at_home(role, hash, frame.length, now).unwrap_or(Step::LookUp)
+                    chains.continue_at_home(role, flow, frame.length, now).unwrap_or(Step::LookUp)
                 }
                 (EntryTarget::Home, None) => Step::LookUp,
             };

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use api::{
-    CreateService, Destination, Faces, InstanceStatus, PortRequest, RemoveQuery,
-    ScaleService as ScaleRequest, ServiceName, ServiceStatus, SwitchName, operation,
+    AddressRange, CreateService, DEFAULT_SLICES, Destination, Faces, InstanceStatus, PortRequest,
+    RefusedTuples, RemoveQuery, ScaleService as ScaleRequest, ServiceName, ServiceStatus, StaticMapping,
+    SwitchName, Translation, TranslationStatus, operation,
 };
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -34,7 +35,7 @@ enum ServiceCommand {
     /// The instances are boxes with the names NAME-1, NAME-2 and so on. The configuration is checked first; if it has
     /// errors, or one instance can't be created, there is none. The ports that --faces names are attached to the switch.
     #[command(
-        after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service create ids ids.click --may-send-to quarantine,port:wan\n          clickbox service create nf --container"
+        after_help = "Examples: clickbox service create ids ids.click --switch lan --replicas 2 --faces in=0,out=1\n          clickbox service create ids ids.click --may-send-to quarantine,port:wan\n          clickbox service create nat nat.click --replicas 2 --faces in=0,out=1 --translate 203.0.113.1:1024-65535\n          clickbox service create nf --container"
     )]
     Create(Box<Create>),
     /// Change the number of instances of a service.
@@ -93,6 +94,18 @@ struct Create {
     /// repeated.
     #[arg(long, value_name = "DESTINATION", value_delimiter = ',', add = ArgValueCompleter::new(online::destinations))]
     may_send_to: Vec<Destination>,
+    /// Addresses and ports that the service translates to, as ADDRESS:FIRST-LAST, or ADDRESS for all ports. They are divided
+    /// into slices, of which instance N has the N-th: its configuration finds it in $TRANSLATE_ADDRESS and $TRANSLATE_PORTS.
+    /// May be repeated.
+    #[arg(long, value_name = "RANGE", value_delimiter = ',')]
+    translate: Vec<AddressRange>,
+    /// Number of slices of --translate, which is the highest number of instances. Default: 16.
+    #[arg(long, value_name = "N", requires = "translate")]
+    slices: Option<u16>,
+    /// Packets from outside that need no earlier ones from inside, as 'tcp ADDRESS:PORT -> ADDRESS:PORT', the same with udp, or
+    /// 'ADDRESS -> ADDRESS'. One instance gets all of them. May be repeated.
+    #[arg(long = "static", value_name = "MAPPING", requires = "translate")]
+    mappings: Vec<StaticMapping>,
     /// Add a port to the instances, as in clickbox create. The first is port 0; those that --faces names are given as `-`.
     #[arg(
         long,
@@ -202,6 +215,16 @@ const INSTANCES: &[Column] = &[
     Column::number("OVERRULED"),
 ];
 
+/// What is known of the instances of a translator.
+const TRANSLATORS: &[Column] = &[
+    Column::flexible("INSTANCE", 10),
+    Column::text("RANGE"),
+    Column::number("LEARNT"),
+    Column::number("OUT OF RANGE"),
+    Column::number("TAKEN"),
+    Column::number("NO ROOM"),
+];
+
 /// Runs `service`. Leaves the texts of configurations in `texts` for diagnostics.
 pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     match &arguments.what {
@@ -275,6 +298,7 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
         replicas: create.replicas,
         container: false,
         may_send_to: create.may_send_to.iter().cloned().collect(),
+        translation: translation(create),
     };
     texts.push(bundle.text);
     let mut uploads = Uploads::new(&client, &mut request)?;
@@ -283,6 +307,15 @@ fn create(create: &Create, texts: &mut Vec<SourceText>) -> Result<(), CommandErr
     uploads.installed();
     report(&status, create.json);
     Ok(())
+}
+
+/// The translation that the options describe.
+fn translation(create: &Create) -> Option<Translation> {
+    (!create.translate.is_empty()).then(|| Translation {
+        ranges: create.translate.clone(),
+        slices: create.slices.unwrap_or(DEFAULT_SLICES),
+        mappings: create.mappings.clone(),
+    })
 }
 
 /// Creates a service whose instances join by themselves.
@@ -297,6 +330,7 @@ fn create_for_functions(create: &Create) -> Result<(), CommandError> {
         replicas: 0,
         container: true,
         may_send_to: create.may_send_to.iter().cloned().collect(),
+        translation: translation(create),
     };
     let status = client.send(&operation::CREATE_SERVICE, &[], &request)?;
     report(&status, create.json);
@@ -341,6 +375,12 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
         let names: Vec<String> = status.may_send_to.iter().map(ToString::to_string).collect();
         line("may send to", names.join(", "));
     }
+    if let Some(translation) = &status.translation {
+        let ranges: Vec<String> = translation.ranges.iter().map(ToString::to_string).collect();
+        line("translates to", ranges.join(", "));
+        line("slices", translation.slice_count().to_string());
+        translation.mappings.iter().for_each(|mapping| line("static mapping", mapping.to_string()));
+    }
     output::text(&(text + "\n"));
     let rows = status.instances.iter().map(instance_row).collect();
     let none = match status.socket {
@@ -356,6 +396,24 @@ pub(super) fn show(status: &ServiceStatus, is_json: bool) {
         text += &format!("\n{}: {}\n", instance.name, counters.collect::<Vec<_>>().join(", "));
     }
     output::text(&text);
+    if status.translation.is_some() {
+        let rows = status.instances.iter().map(translator_row).collect();
+        output::text("\n");
+        online::print(&Table { columns: TRANSLATORS, rows }, "the service has no instances");
+    }
+}
+
+fn translator_row(instance: &InstanceStatus) -> Vec<String> {
+    let mut row = vec![instance.name.to_string()];
+    match &instance.translation {
+        Some(TranslationStatus { range, learnt, refused }) => {
+            row.push(range.to_string());
+            let RefusedTuples { out_of_range, taken, no_room } = *refused;
+            row.extend([*learnt, out_of_range, taken, no_room].map(grouped));
+        }
+        None => row.extend(["-"; 5].map(String::from)),
+    }
+    row
 }
 
 fn instance_row(instance: &InstanceStatus) -> Vec<String> {

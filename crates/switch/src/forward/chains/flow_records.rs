@@ -5,6 +5,12 @@ use super::plan::MAX_HOPS;
 /// Words of a record: one cache line.
 const WORDS: usize = 8;
 
+/// The word that says whether the flow is the outside of a translated one.
+const OUTSIDE: usize = 6;
+
+/// The word that says which translator sent the first packet.
+const LEARNT: usize = 7;
+
 /// Records in which a flow can be.
 const WAYS: usize = 4;
 
@@ -13,6 +19,41 @@ const MAX_IDLE: u32 = 120;
 
 /// No instance is assigned.
 pub(super) const UNASSIGNED: u8 = u8::MAX;
+
+/// The hop whose translator has the outside of a flow in its range, and a hash of the flow's other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outside {
+    pub(super) hop: u8,
+    pub(super) far: u32,
+}
+
+impl Outside {
+    fn to_word(this: Option<Self>) -> u64 {
+        this.map_or(0, |outside| u64::from(outside.far) << 32 | (u64::from(outside.hop) + 1))
+    }
+
+    fn from_word(word: u64) -> Option<Self> {
+        let hop = (word as u8).checked_sub(1)?;
+        Some(Self { hop, far: (word >> 32) as u32 })
+    }
+}
+
+/// The instance of a translator that sent the first packet of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Learnt {
+    pub(super) service: u16,
+    pub(super) slot: u8,
+}
+
+impl Learnt {
+    fn to_word(this: Option<Self>) -> u64 {
+        this.map_or(0, |learnt| 1 << 32 | u64::from(learnt.service) << 8 | u64::from(learnt.slot))
+    }
+
+    fn from_word(word: u64) -> Option<Self> {
+        (word != 0).then_some(Self { service: (word >> 8) as u16, slot: word as u8 })
+    }
+}
 
 /// The assignment of one flow in one version of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +64,10 @@ pub(super) struct FlowRecord {
     pub(super) version: u32,
     /// The instance at each hop.
     pub(super) slots: [u8; MAX_HOPS],
+    /// Set if the flow is the outside of a translated one. The hop's instance does not count it among its flows.
+    pub(super) outside: Option<Outside>,
+    /// Set if the output of a translator made the record.
+    pub(super) learnt: Option<Learnt>,
 }
 
 /// Records of flows by hash, in a table of a fixed size. Two flows with one hash share a record, which harms neither: it only
@@ -31,7 +76,7 @@ pub(super) struct FlowRecord {
 /// The memory is taken from the system as it is used.
 #[derive(Debug)]
 pub(super) struct FlowRecords {
-    /// Of each record: the hash, the version and the second of the last use, and the slots.
+    /// Of each record: the hash, the version and the second of the last use, the slots, and what concerns translators.
     records: Vec<[u64; WORDS]>,
     mask: usize,
     /// Where forgetting goes on.
@@ -46,12 +91,23 @@ fn stamp(version: u32, seconds: u32) -> u64 {
     u64::from(version) << 32 | u64::from(seconds)
 }
 
+/// Whether a record was not used for long.
+fn is_idle(words: &[u64; WORDS], seconds: u32) -> bool {
+    seconds.saturating_sub(words[1] as u32) > MAX_IDLE
+}
+
 fn record_of(words: &[u64; WORDS]) -> FlowRecord {
     let mut slots = [0; MAX_HOPS];
     for (bytes, word) in slots.chunks_exact_mut(8).zip(&words[2..]) {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
-    FlowRecord { hash: words[0], version: (words[1] >> 32) as u32, slots }
+    FlowRecord {
+        hash: words[0],
+        version: (words[1] >> 32) as u32,
+        slots,
+        outside: Outside::from_word(words[OUTSIDE]),
+        learnt: Learnt::from_word(words[LEARNT]),
+    }
 }
 
 impl FlowRecords {
@@ -106,20 +162,73 @@ impl FlowRecords {
         let set = self.set(record.hash);
         let ways = self.records.get_mut(set..set + WAYS).unwrap_or_default();
         let used = |words: &[u64; WORDS]| if words[0] == 0 { 0 } else { 1 + u64::from(words[1] as u32) };
-        let Some((way, words)) = ways.iter_mut().enumerate().min_by_key(|(_, words)| used(words)) else {
-            return (0, None);
+        match ways.iter().enumerate().min_by_key(|(_, words)| used(words)) {
+            Some((way, _)) => self.put(set + way, record, seconds),
+            None => (0, None),
+        }
+    }
+
+    /// Puts a record that a translator's output makes where none is, or one that is idle, or another that the same instance
+    /// made. Returns `None`, and changes nothing, if all others live.
+    pub(super) fn insert_learnt(
+        &mut self,
+        record: FlowRecord,
+        seconds: u32,
+    ) -> Option<(u32, Option<FlowRecord>)> {
+        let set = self.set(record.hash);
+        let own = Learnt::to_word(record.learnt);
+        let rank = |words: &[u64; WORDS]| match words {
+            [0, ..] => Some(0),
+            words if is_idle(words, seconds) => Some(1),
+            words if words[LEARNT] == own && own != 0 => Some(2 + u64::from(words[1] as u32)),
+            _ => None,
         };
+        let ways = self.records.get(set..set + WAYS)?.iter().enumerate();
+        let (_, way) = ways.filter_map(|(way, words)| Some((rank(words)?, way))).min()?;
+        Some(self.put(set + way, record, seconds))
+    }
+
+    /// Replaces what is at a place.
+    fn put(&mut self, at: usize, record: FlowRecord, seconds: u32) -> (u32, Option<FlowRecord>) {
+        let Some(words) = self.records.get_mut(at) else { return (0, None) };
         let old = (words[0] != 0).then(|| record_of(words));
         match old {
             None => self.len += 1,
-            Some(_) => self.displaced += u64::from(seconds.saturating_sub(words[1] as u32) <= MAX_IDLE),
+            Some(_) => self.displaced += u64::from(!is_idle(words, seconds)),
         }
         words[0] = record.hash;
         words[1] = stamp(record.version, seconds);
         for (word, bytes) in words[2..].iter_mut().zip(record.slots.chunks_exact(8)) {
             *word = bytes.try_into().map_or(0, u64::from_le_bytes);
         }
-        ((set + way) as u32, old)
+        words[OUTSIDE] = Outside::to_word(record.outside);
+        words[LEARNT] = Learnt::to_word(record.learnt);
+        (at as u32, old)
+    }
+
+    /// The place of a flow's record, if it has one. The flow does not count as used.
+    pub(super) fn peek(&self, hash: u64, version: u32) -> Option<u32> {
+        let set = self.set(hash);
+        let ways = self.records.get(set..set + WAYS)?;
+        let way = ways.iter().position(|words| words[0] == hash && (words[1] >> 32) as u32 == version)?;
+        Some((set + way) as u32)
+    }
+
+    /// Which translator made the record at a place.
+    pub(super) fn learnt(&self, at: u32) -> Option<Learnt> {
+        self.records.get(at as usize).and_then(|words| Learnt::from_word(words[LEARNT]))
+    }
+
+    /// Whether the flow at a place is the outside of a translated one.
+    pub(super) fn outside(&self, at: u32) -> Option<Outside> {
+        self.records.get(at as usize).and_then(|words| Outside::from_word(words[OUTSIDE]))
+    }
+
+    /// Notes that the flow at a place is the outside of a translated one, or that it is not.
+    pub(super) fn set_outside(&mut self, at: u32, outside: Option<Outside>) {
+        if let Some(words) = self.records.get_mut(at as usize) {
+            words[OUTSIDE] = Outside::to_word(outside);
+        }
     }
 
     /// The hash and the version of the flow at a place; zero for none.
@@ -161,8 +270,7 @@ impl FlowRecords {
             let Some(words) = self.records.get_mut(self.sweep).filter(|words| words[0] != 0) else {
                 continue;
             };
-            let is_idle = seconds.saturating_sub(words[1] as u32) > MAX_IDLE;
-            if is_idle || is_dead((words[1] >> 32) as u32) {
+            if is_idle(words, seconds) || is_dead((words[1] >> 32) as u32) {
                 forgotten(record_of(words));
                 words[0] = 0;
                 self.len -= 1;
@@ -179,7 +287,7 @@ mod tests {
         let mut slots = [UNASSIGNED; MAX_HOPS];
         slots[0] = hash as u8;
         slots[31] = 7;
-        FlowRecord { hash, version: 3, slots }
+        FlowRecord { hash, version: 3, slots, outside: None, learnt: None }
     }
 
     #[test]
@@ -212,5 +320,32 @@ mod tests {
         assert_eq!((old, records.len(), records.displaced), (Some(record(2)), 4, 1));
         let (_, old) = records.insert(record(6), 15 + MAX_IDLE);
         assert_eq!((old, records.displaced), (Some(record(3)), 1));
+    }
+
+    #[test]
+    fn a_translator_displaces_no_living_flow_of_others() {
+        let mut records = FlowRecords::new(WAYS);
+        let learnt = |hash: u64, slot: u8| FlowRecord {
+            learnt: Some(Learnt { service: 300, slot }),
+            outside: Some(Outside { hop: 31, far: u32::MAX }),
+            ..record(hash)
+        };
+        for (hash, seconds) in [(1, 10), (2, 11), (3, 12)] {
+            records.insert(record(hash), seconds);
+        }
+        let (at, old) = records.insert_learnt(learnt(4, 7), 13).unwrap();
+        assert_eq!((records.get(at), old), (Some(learnt(4, 7)), None));
+        // Another instance has no place; the same one replaces its own record.
+        assert_eq!(records.insert_learnt(learnt(5, 8), 14), None);
+        assert_eq!(records.insert_learnt(learnt(6, 7), 14), Some((at, Some(learnt(4, 7)))));
+        assert_eq!((records.len(), records.displaced), (4, 1));
+        // An idle record may go.
+        let (_, old) = records.insert_learnt(learnt(7, 8), 11 + MAX_IDLE).unwrap();
+        assert_eq!((old, records.displaced), (Some(record(1)), 1));
+        records.set_outside(at, None);
+        assert_eq!(records.outside(at), None);
+        // Nothing of it stays for the next one.
+        let (at, _) = records.insert(record(9), 400);
+        assert_eq!(records.get(at), Some(record(9)));
     }
 }

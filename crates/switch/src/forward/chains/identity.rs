@@ -4,7 +4,7 @@
 ///
 /// It fits one word that is never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     /// The place of the flow's record.
     pub(super) record: u32,
     /// Bits of the flow's hash: if the record belongs to another flow by now, the identity is lost.

@@ -2,6 +2,7 @@
 
 use super::flow_records::UNASSIGNED;
 use super::plan::{DestinationPlan, MAX_SLOTS, ServicePlan};
+use super::translator::Translator;
 use crate::forward::PortKey;
 
 /// A service.
@@ -12,6 +13,19 @@ pub(super) struct Service {
     pub(super) destinations: Vec<DestinationPlan>,
     /// The slots that new flows are assigned to: instances that are up and not drained; without any, those that are up.
     choices: Vec<u8>,
+    /// Set if it translates addresses.
+    pub(super) translator: Option<Translator>,
+}
+
+/// What was not learnt from the output of an instance of a translator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefusedTuples {
+    /// The instance may not translate to these addresses and ports.
+    pub out_of_range: u64,
+    /// A living flow of another instance has them.
+    pub taken: u64,
+    /// The instance has too many flows, or there was no room.
+    pub no_room: u64,
 }
 
 /// An instance of a service.
@@ -27,6 +41,9 @@ pub(super) struct Instance {
     pub(super) packets: u64,
     /// Answers that were overruled.
     pub(super) overruled: u64,
+    /// Flows that were learnt from what it translated.
+    pub(super) learnt: usize,
+    pub(super) refused: RefusedTuples,
 }
 
 /// Mixes a flow's hash with a slot, for rendezvous hashing: each slot draws a number for the flow, and the largest wins. So
@@ -46,7 +63,8 @@ impl Service {
             let old = self.slots.get_mut(slot).and_then(Option::take);
             let old = old.filter(|old| old.ports == instance.ports);
             let (flows, packets, overruled) =
-                old.map_or((0, 0, 0), |old| (old.flows, old.packets, old.overruled));
+                old.as_ref().map_or((0, 0, 0), |old| (old.flows, old.packets, old.overruled));
+            let (learnt, refused) = old.map_or_else(Default::default, |old| (old.learnt, old.refused));
             if slots.len() <= slot {
                 slots.resize(slot + 1, None);
             }
@@ -57,10 +75,13 @@ impl Service {
                 flows,
                 packets,
                 overruled,
+                learnt,
+                refused,
             });
         }
         self.slots = slots;
         self.destinations.clone_from(&plan.destinations);
+        self.translator = Translator::new(plan);
         self.update_choices();
     }
 
@@ -110,6 +131,11 @@ impl Service {
         self.choices.iter().copied().max_by_key(|slot| weight(hash, *slot))
     }
 
+    /// The instance for static mappings: the first that is up and not drained.
+    pub(super) fn first(&self) -> Option<u8> {
+        self.choices.first().copied()
+    }
+
     /// Notes that a flow was assigned to an instance.
     pub(super) fn assign(&mut self, slot: u8) {
         if let Some(instance) = self.get_mut(slot) {
@@ -134,6 +160,7 @@ mod tests {
 
     fn plan(slots: impl IntoIterator<Item = u8>, draining: &[u8]) -> ServicePlan {
         let instance = |slot: u8| InstancePlan {
+            range: None,
             slot,
             ports: [PortKey(u16::from(slot) + 1); 2],
             is_draining: draining.contains(&slot),
@@ -142,6 +169,7 @@ mod tests {
             number: 0,
             instances: slots.into_iter().map(instance).collect(),
             destinations: Vec::new(),
+            translation: None,
         }
     }
 

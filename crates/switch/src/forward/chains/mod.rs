@@ -4,11 +4,17 @@ mod counters;
 mod flow_records;
 mod identity;
 mod instances;
+mod leave;
 mod plan;
 mod table;
+mod translator;
 mod version;
 
 pub use counters::HopCounters;
-pub use plan::{ChainPlan, ChainsPlan, DestinationPlan, InstancePlan, MAX_HOPS, MAX_SLOTS, ServicePlan};
+pub use instances::RefusedTuples;
+pub use plan::{
+    ChainPlan, ChainsPlan, DestinationPlan, InstancePlan, MAX_HOPS, MAX_SLOTS, MappingPlan, RangePlan,
+    ServicePlan, TranslationPlan,
+};
 pub use table::{ChainCounters, Chains, InstanceStatus};
 pub(crate) use table::{Role, Step};

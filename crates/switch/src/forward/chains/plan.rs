@@ -1,6 +1,7 @@
 //! The definition of services and chains, with numbers in place of names.
 
 use crate::forward::PortKey;
+use flow_table::FlowEnd;
 
 /// Services of one chain.
 pub const MAX_HOPS: usize = 32;
@@ -26,6 +27,37 @@ pub struct ServicePlan {
     pub instances: Vec<InstancePlan>,
     /// What its instances may send packets to, by the numbers in their answers.
     pub destinations: Vec<DestinationPlan>,
+    /// What it translates addresses to. Only a service with two ports can be a translator.
+    pub translation: Option<TranslationPlan>,
+}
+
+/// What a service translates addresses to, beside the ranges of its instances.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TranslationPlan {
+    /// Packets from outside that are translated without an earlier packet from inside. One instance gets all of them.
+    pub mappings: Vec<MappingPlan>,
+}
+
+/// A static mapping of an outside address to an inside one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappingPlan {
+    /// The protocol; `None` for all packets to the address.
+    pub protocol: Option<u8>,
+    /// The outside address, and its port if there is a protocol.
+    pub outside: FlowEnd,
+    /// The same inside.
+    pub inside: FlowEnd,
+}
+
+/// The addresses that an instance of a translator translates to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangePlan {
+    /// The address.
+    pub address: u32,
+    /// The first port.
+    pub first: u16,
+    /// The last port.
+    pub last: u16,
 }
 
 /// An instance of a service.
@@ -37,6 +69,8 @@ pub struct InstancePlan {
     pub ports: [PortKey; 2],
     /// Whether it gets no new flows.
     pub is_draining: bool,
+    /// What it translates addresses to, if its service is a translator. No other instance has a part of it.
+    pub range: Option<RangePlan>,
 }
 
 /// What an instance may send packets to.

@@ -4,19 +4,21 @@
 //! packet's identity, which the host notes while a function has the packet. So later hops look nothing up.
 
 use super::counters::HopCounters;
-use super::flow_records::{FlowRecord, FlowRecords, UNASSIGNED};
+use super::flow_records::{FlowRecord, FlowRecords, Learnt, Outside, UNASSIGNED};
 use super::identity::Identity;
-use super::instances::Service;
+use super::instances::{RefusedTuples, Service};
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
+use super::translator::{Place, end_hash};
 use super::version::{End, Version, Versions};
 use crate::batch::FrameMark;
 use crate::forward::PortKey;
 use boundary::Answer;
+use flow_table::FlowTuple;
 use reason::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Records that are looked at for each flow that gets one.
-const SWEEP: usize = 4;
+pub(super) const SWEEP: usize = 4;
 
 /// Earlier versions of a chain that are searched for the instances of a flow.
 const MAX_EARLIER: usize = 64;
@@ -50,6 +52,10 @@ pub struct InstanceStatus {
     pub packets: u64,
     /// Its answers that were overruled.
     pub overruled: u64,
+    /// Flows that were learnt from what it translated.
+    pub learnt: usize,
+    /// What was not learnt.
+    pub refused: RefusedTuples,
 }
 
 /// Where a packet goes.
@@ -63,15 +69,19 @@ pub(crate) enum Step {
     LookUp,
     /// To an instance of a service, for which its headers are needed.
     Service(u16),
+    /// Out of a translator, for which its headers are needed too.
+    Leave(Identity),
 }
 
 /// The instance behind a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Role {
-    service: u16,
-    slot: u8,
+    pub(super) service: u16,
+    pub(super) slot: u8,
     /// The direction in which a packet that is sent there goes; `None` if the port has both.
-    reverse: Option<bool>,
+    pub(super) reverse: Option<bool>,
+    /// Whether the service is a translator, and the port has one direction.
+    pub(super) translates: bool,
 }
 
 #[derive(Debug)]
@@ -84,12 +94,14 @@ struct Chain {
 /// The services and chains of a switch.
 #[derive(Debug)]
 pub struct Chains {
-    services: Vec<Option<Service>>,
+    pub(super) services: Vec<Option<Service>>,
     /// The version for packets that go to one instance of a service, outside of chains.
     single: Vec<Option<u32>>,
     chains: BTreeMap<u16, Chain>,
-    versions: Versions,
-    records: FlowRecords,
+    pub(super) versions: Versions,
+    pub(super) records: FlowRecords,
+    /// Whether a service is a translator.
+    has_translators: bool,
     /// The instance behind each port.
     roles: Vec<Option<Role>>,
     /// The chain whose packets come from a port if no flow concerns them.
@@ -112,6 +124,7 @@ impl Chains {
             chains: BTreeMap::new(),
             versions: Versions::default(),
             records: FlowRecords::new(flows),
+            has_translators: false,
             roles: Vec::new(),
             defaults: BTreeMap::new(),
             homes: BTreeMap::new(),
@@ -172,7 +185,11 @@ impl Chains {
     /// Finds again what follows from the definition.
     fn index(&mut self) {
         self.roles.clear();
+        let translates =
+            |service: &Option<Service>| service.as_ref().is_some_and(|service| service.translator.is_some());
+        self.has_translators = self.services.iter().any(translates);
         for (number, service) in (0u16..).zip(&self.services) {
+            let translates = translates(service);
             for (slot, instance) in service.iter().flat_map(Service::instances) {
                 let [inner, outer] = instance.ports;
                 let directions = if inner == outer { [None, None] } else { [Some(true), Some(false)] };
@@ -181,7 +198,12 @@ impl Chains {
                     if self.roles.len() <= at {
                         self.roles.resize(at + 1, None);
                     }
-                    self.roles[at] = Some(Role { service: number, slot, reverse });
+                    self.roles[at] = Some(Role {
+                        service: number,
+                        slot,
+                        reverse,
+                        translates: translates && reverse.is_some(),
+                    });
                 }
             }
         }
@@ -279,7 +301,17 @@ impl Chains {
 
     #[inline(always)]
     fn next(&mut self, role: Role, identity: Option<Identity>, length: usize, now: u64) -> Step {
-        let Some(Identity { record, hop, reverse, .. }) = identity else { return Step::LookUp };
+        let Some(identity) = identity else { return Step::LookUp };
+        if role.translates {
+            return Step::Leave(identity);
+        }
+        self.go_on(role, identity, length, now)
+    }
+
+    /// Sends a frame of an instance on in its chain.
+    #[inline(always)]
+    pub(super) fn go_on(&mut self, role: Role, identity: Identity, length: usize, now: u64) -> Step {
+        let Identity { record, hop, reverse, .. } = identity;
         let reverse = role.reverse.unwrap_or(reverse);
         let next = if reverse { hop.checked_sub(1) } else { hop.checked_add(1) };
         self.deliver(record, next.map(usize::from), reverse, length, now)
@@ -307,6 +339,10 @@ impl Chains {
         let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
         let service = service.and_then(|service| {
             if !service.is_up(slot) {
+                // No other instance could translate it.
+                if self.records.outside(record).is_some_and(|outside| usize::from(outside.hop) == hop) {
+                    return None;
+                }
                 let chosen = service.choose(Version::flow_hash(hash, number))?;
                 service.release(slot);
                 service.assign(chosen);
@@ -326,11 +362,11 @@ impl Chains {
         Step::To(instance.ports[direction], Identity { record, check, hop: hop as u8, reverse }.to_tag())
     }
 
-    /// Sends a frame into a chain. `hash` is that of its flow, equal for both directions.
+    /// Sends a frame of a flow into a chain.
     pub(crate) fn enter_chain(
         &mut self,
         chain: u16,
-        hash: u64,
+        tuple: &FlowTuple,
         from: Option<PortKey>,
         length: usize,
         now: u64,
@@ -339,7 +375,7 @@ impl Chains {
         let reverse = from == Some(chain.plan.to) && chain.plan.from.is_some();
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
         let version = chain.version;
-        let Some(record) = self.record(hash, version, now) else { return Step::LookUp };
+        let Some(record) = self.record(tuple, version, reverse, now) else { return Step::LookUp };
         if !self.crowded.is_empty()
             && let Some(first) = first
             && self.is_crowded_later(record, version, first, reverse)
@@ -380,9 +416,9 @@ impl Chains {
     }
 
     /// Sends a frame to an instance of a service, outside of any chain.
-    pub(crate) fn enter_service(&mut self, service: u16, hash: u64, length: usize, now: u64) -> Step {
+    pub(crate) fn enter_service(&mut self, service: u16, tuple: &FlowTuple, length: usize, now: u64) -> Step {
         let version = self.single.get(usize::from(service)).copied().flatten();
-        match version.and_then(|version| self.record(hash, version, now)) {
+        match version.and_then(|version| self.record(tuple, version, false, now)) {
             Some(record) => self.deliver(record, Some(0), false, length, now),
             None => Step::Lose(Reason::NO_INSTANCE),
         }
@@ -399,7 +435,7 @@ impl Chains {
     pub(crate) fn continue_at_home(
         &mut self,
         role: Role,
-        hash: u64,
+        tuple: &FlowTuple,
         length: usize,
         now: u64,
     ) -> Option<Step> {
@@ -407,7 +443,13 @@ impl Chains {
         let (version, hop) = (self.chains.get(chain)?.version, *hop);
         let reverse = role.reverse.unwrap_or(false);
         let next = if reverse { hop.checked_sub(1) } else { Some(hop + 1) };
-        let record = self.record(hash, version, now)?;
+        let record = match role.translates {
+            true => match self.made_by_translator(role, (version, hop), tuple, now) {
+                Ok(record) => record,
+                Err(reason) => return Some(Step::Lose(reason)),
+            },
+            false => self.record(tuple, version, reverse, now)?,
+        };
         Some(self.deliver(record, next, reverse, length, now))
     }
 
@@ -419,22 +461,44 @@ impl Chains {
         }
     }
 
-    /// The record of a flow in a version.
+    /// The record of a flow in a version. `reverse`: the direction in which a frame passes the chain.
     #[inline(always)]
-    fn record(&mut self, flow: u64, version: u32, now: u64) -> Option<u32> {
+    fn record(&mut self, tuple: &FlowTuple, version: u32, reverse: bool, now: u64) -> Option<u32> {
         let seconds = (now / 1_000_000_000) as u32;
-        let hash = Version::record_hash(flow, version);
+        let hash = Version::record_hash(tuple.hash, version);
         match self.records.find(hash, version, seconds) {
-            Some(record) => Some(record),
-            None => self.new_record(flow, version, seconds),
+            Some(record) => {
+                if self.has_translators {
+                    self.assign_owner(record, tuple, version);
+                }
+                Some(record)
+            }
+            None => self.new_record(tuple, version, reverse, seconds),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn new_record(&mut self, flow: u64, number: u32, seconds: u32) -> Option<u32> {
+    fn new_record(&mut self, tuple: &FlowTuple, version: u32, reverse: bool, seconds: u32) -> Option<u32> {
+        let record = self.assignment(tuple, version, reverse, seconds)?;
+        let (record, displaced) = self.records.insert(record, seconds);
+        displaced.into_iter().for_each(|old| release(&mut self.services, &self.versions, &old));
+        self.forget(SWEEP, seconds);
+        Some(record)
+    }
+
+    /// Assigns a new flow to instances.
+    pub(super) fn assignment(
+        &mut self,
+        tuple: &FlowTuple,
+        number: u32,
+        reverse: bool,
+        seconds: u32,
+    ) -> Option<FlowRecord> {
+        let flow = tuple.hash;
         let version = self.versions.get(number)?;
         let mut slots = [UNASSIGNED; MAX_HOPS];
+        let mut outside = None;
         // A flow keeps the instances that it had in an earlier version of the chain.
         let versions = &self.versions;
         let earlier = std::iter::successors(version.previous, |number| versions.get(*number)?.previous);
@@ -442,6 +506,16 @@ impl Chains {
             let record = self.records.find(Version::record_hash(flow, number), number, seconds)?;
             Some((versions.get(number)?, self.records.get(record)?))
         });
+        // Behind a translator, the flow is another one. Its instances are assigned when a packet comes there.
+        let services = &self.services;
+        let translates = |number: &u16| {
+            let service = services.get(usize::from(*number)).and_then(Option::as_ref);
+            service.is_some_and(|service| service.translator.is_some())
+        };
+        let translator = match reverse {
+            false => version.hops.iter().position(translates),
+            true => version.hops.iter().rposition(translates),
+        };
         for (hop, number) in version.hops.iter().enumerate() {
             let kept = old.as_ref().and_then(|(version, record)| {
                 let place = version.hops.iter().position(|hop| hop == number)?;
@@ -449,20 +523,29 @@ impl Chains {
             });
             let service = self.services.get_mut(usize::from(*number)).and_then(Option::as_mut);
             let Some(service) = service else { continue };
-            let chosen = kept.filter(|slot| service.is_up(*slot)).or_else(|| service.choose(flow));
+            let kept = kept.filter(|slot| service.is_up(*slot));
+            let place = service.translator.as_ref().and_then(|found| found.place_of_flow(tuple));
+            let chosen = match place {
+                Some((Place::Range(slot), _)) => Some(slot),
+                Some((Place::Outside | Place::Inside, _)) => kept.or_else(|| service.first()),
+                None if translator.is_none_or(|first| hop == first) => kept.or_else(|| service.choose(flow)),
+                None => kept,
+            };
+            if let (Some((Place::Range(_) | Place::Outside, far)), None) = (place, outside) {
+                outside = Some(Outside { hop: hop as u8, far: end_hash(tuple.protocol, far) });
+            }
             if let (Some(slot), Some(place)) = (chosen, slots.get_mut(hop)) {
                 *place = slot;
-                service.assign(slot);
+                if outside.is_none_or(|outside| usize::from(outside.hop) != hop) {
+                    service.assign(slot);
+                }
             }
         }
         let hash = Version::record_hash(flow, number);
-        let (record, displaced) = self.records.insert(FlowRecord { hash, version: number, slots }, seconds);
-        displaced.into_iter().for_each(|old| release(&mut self.services, &self.versions, &old));
-        self.forget(SWEEP, seconds);
-        Some(record)
+        Some(FlowRecord { hash, version: number, slots, outside, learnt: None })
     }
 
-    fn forget(&mut self, count: usize, seconds: u32) {
+    pub(super) fn forget(&mut self, count: usize, seconds: u32) {
         let Self { records, services, versions, .. } = self;
         let is_dead = |version| versions.get(version).is_none();
         records.forget(count, seconds, is_dead, |old| release(services, versions, &old));
@@ -517,6 +600,8 @@ impl Chains {
             flows: instance.flows,
             packets: instance.packets,
             overruled: instance.overruled,
+            learnt: instance.learnt,
+            refused: instance.refused,
         };
         service.into_iter().flat_map(Service::instances).map(status).collect()
     }
@@ -528,9 +613,18 @@ impl Chains {
 }
 
 /// Notes that a flow is no longer assigned to instances.
-fn release(services: &mut [Option<Service>], versions: &Versions, record: &FlowRecord) {
+pub(super) fn release(services: &mut [Option<Service>], versions: &Versions, record: &FlowRecord) {
+    if let Some(Learnt { service, slot }) = record.learnt
+        && let Some(service) = services.get_mut(usize::from(service)).and_then(Option::as_mut)
+        && let Some(instance) = service.get_mut(slot)
+    {
+        instance.learnt = instance.learnt.saturating_sub(1);
+    }
     let Some(hops) = versions.hops(record.version) else { return };
-    for (service, slot) in hops.iter().zip(record.slots) {
+    for (hop, (service, slot)) in (0u8..).zip(hops.iter().zip(record.slots)) {
+        if record.outside.is_some_and(|outside| outside.hop == hop) {
+            continue;
+        }
         if let Some(service) = services.get_mut(usize::from(*service)).and_then(Option::as_mut) {
             service.release(slot);
         }

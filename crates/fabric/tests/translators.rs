@@ -1,0 +1,179 @@
+//! Replicas of translators on a fabric, with boxes that run configurations.
+
+mod support;
+
+use model::{AddressRange, File, InstanceStatus, RefusedTuples, Translation, TranslationStatus, Value};
+use protocol::fabric::{Configuration, FabricError, ServiceDefinition, TranslationDefinition, orders};
+use support::{TestBed, chain, configuration, service};
+
+/// Sends a packet of each flow in a file, and again. Each contains the address of its client. In a reply, it is written over
+/// the destination: if that was another one, the checksum is wrong.
+const SOURCE: &str = "
+    one :: FromIPSummaryDump(flows, CHECKSUM true, ACTIVE false) -> RatedUnqueue(8000) -> sent :: Counter;
+    two :: FromIPSummaryDump(flows, CHECKSUM true, ACTIVE false) -> RatedUnqueue(8000) -> sent;
+    sent -> GetIPAddress(12) -> k :: IPClassifier(udp, tcp);
+    k[0] -> StoreIPAddress(28) -> SetIPChecksum -> SetUDPChecksum -> out :: EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2);
+    k[1] -> StoreIPAddress(40) -> SetIPChecksum -> SetTCPChecksum -> out;
+    out -> ToDevice(0);
+    FromDevice(0) -> Strip(14) -> CheckIPHeader -> b :: IPClassifier(udp, tcp, -);
+    b[0] -> CheckUDPHeader -> GetIPAddress(28) -> check :: StoreIPAddress(16);
+    b[1] -> CheckTCPHeader -> GetIPAddress(40) -> check;
+    check -> is_right :: CheckIPHeader -> back :: Counter -> Discard;
+    is_right[1] -> wrong :: Counter -> Discard;
+    b[2] -> wrong;";
+const SINK: &str = "
+    FromDevice(0) -> got :: Counter -> EtherMirror -> Strip(14) -> CheckIPHeader -> IPMirror -> Unstrip(14) -> ToDevice(0);";
+/// Lets replies pass only if it saw the packet.
+const FIREWALL: &str = "
+    f :: IPRewriter(keep 0 1, drop);
+    FromDevice(0) -> Strip(14) -> CheckIPHeader -> f; f[0] -> Unstrip(14) -> ToDevice(1);
+    FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]f; f[1] -> Unstrip(14) -> ToDevice(0);";
+const NAT: &str = "
+    define($TRANSLATE_ADDRESS 192.0.2.1, $TRANSLATE_PORTS 1-65535);
+    f :: IPRewriter(pattern $TRANSLATE_ADDRESS $TRANSLATE_PORTS - - 0 1, drop);
+    FromDevice(0) -> Strip(14) -> CheckIPHeader -> f; f[0] -> Unstrip(14) -> ToDevice(1);
+    FromDevice(1) -> Strip(14) -> CheckIPHeader -> [1]f; f[1] -> Unstrip(14) -> ToDevice(0);";
+
+/// UDP and TCP flows, each of another client.
+const FLOWS: u64 = 6000;
+
+fn flows() -> String {
+    let mut text = String::from("!data src sport dst dport ip_proto payload_len\n");
+    for number in 0..FLOWS {
+        let (high, low) = (number / 250, number % 250 + 1);
+        let (port, server) = (1024 + number % 7, number % 5 + 1);
+        let protocol = if number % 2 == 0 { "U 53" } else { "T 80" };
+        let (protocol, to) = protocol.split_once(' ').unwrap();
+        text += &format!("10.0.{high}.{low} {port} 198.51.100.{server} {to} {protocol} 8\n");
+    }
+    text
+}
+
+fn translation() -> Translation {
+    let ranges = ["203.0.113.1:1024-65535", "203.0.113.2:1024-65535"].map(|text| text.parse().unwrap());
+    Translation { ranges: ranges.to_vec(), slices: 8, mappings: Vec::new() }
+}
+
+fn slice(number: u16) -> AddressRange {
+    translation().slice(number).unwrap()
+}
+
+/// Starts an instance of the translator.
+fn start(bed: &TestBed, number: u16) -> Result<(), FabricError> {
+    let name = format!("nat-{number}");
+    bed.define(&name, 2);
+    bed.start_with(&name, Configuration { parameters: slice(number).parameters(), ..configuration(NAT) })
+}
+
+/// The translator with these instances.
+fn nat(numbers: &[u16], draining: &[u16]) -> ServiceDefinition {
+    let names: Vec<String> = numbers.iter().map(|number| format!("nat-{number}")).collect();
+    let mut nat = service("nat", "in=0,out=1", &names.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+    for (number, instance) in numbers.iter().zip(&mut nat.instances) {
+        instance.range = Some(slice(*number));
+        instance.draining = draining.contains(number);
+    }
+    nat.translation = Some(TranslationDefinition::default());
+    nat
+}
+
+fn write(bed: &TestBed, handler: &str) {
+    let order = orders::WriteHandler {
+        name: "source".parse().unwrap(),
+        configuration: model::ConfigurationName::main(),
+        handler: handler.into(),
+        value: serde_bytes::ByteBuf::from("true"),
+    };
+    bed.0.ask(order).unwrap();
+}
+
+/// Every reply returns to its client, by the same instances, however many there are.
+#[test]
+fn replies_return_to_their_clients() {
+    let bed = TestBed::new();
+    bed.define("source", 1);
+    let file = File { name: "flows".into(), contents: Value(flows().into_bytes()) };
+    bed.start_with("source", Configuration { files: vec![file], ..configuration(SOURCE) }).unwrap();
+    bed.run("sink", 1, SINK, &[]);
+    for name in ["fw-1", "fw-2", "ids-1", "ids-2"] {
+        bed.run(name, 2, FIREWALL, &[]);
+    }
+    (1..=3).for_each(|number| start(&bed, number).unwrap());
+    let steer = |nat: ServiceDefinition| {
+        let pair = |name: &str, one: &str, two: &str| service(name, "in=0,out=1", &[one, two], &[]);
+        let services = vec![pair("fw", "fw-1", "fw-2"), nat, pair("ids", "ids-1", "ids-2")];
+        bed.steer(services, vec![chain(&["fw", "nat", "ids"])]).unwrap();
+    };
+    steer(nat(&[1, 2, 3], &[]));
+    write(&bed, "one.active");
+    bed.until("replies come", |bed| bed.read("source", "back.count") == FLOWS);
+    let state = bed.state();
+    let of = |service: usize| -> &[InstanceStatus] { &state.services[service].1 };
+    for service in 0..3 {
+        assert_eq!(of(service).iter().map(|found| found.flows).sum::<u64>(), FLOWS);
+    }
+    for (number, found) in (1..).zip(of(1)) {
+        let expected = TranslationStatus {
+            range: slice(number),
+            learnt: found.flows,
+            refused: RefusedTuples::default(),
+        };
+        assert_eq!(found.translation, Some(expected));
+        assert!(found.flows.abs_diff(FLOWS / 3) < FLOWS / 30, "{:?}", of(1));
+        assert_eq!(bed.read(found.name.as_str(), "f.table_size"), found.flows);
+    }
+    // One more instance, and one that is drained: the flows stay where they are.
+    start(&bed, 4).unwrap();
+    steer(nat(&[1, 2, 3, 4], &[2]));
+    write(&bed, "two.active");
+    bed.until("replies come", |bed| bed.read("source", "back.count") == 2 * FLOWS);
+    let after = bed.state();
+    for (before, after) in of(1).iter().zip(&after.services[1].1) {
+        assert_eq!((before.flows, before.packets * 2), (after.flows, after.packets));
+    }
+    assert_eq!((after.services[1].1[3].flows, after.services[1].1[3].packets), (0, 0));
+    let hops =
+        after.chains[0].hops.iter().map(|hop| hop.traffic.map(|traffic| (traffic.packets, traffic.lost)));
+    assert_eq!(hops.collect::<Vec<_>>(), [[(2 * FLOWS, 0); 2]; 3]);
+    assert_eq!((bed.read("source", "wrong.count"), bed.read("source", "is_right.drops")), (0, 0));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+/// An instance whose configuration chooses its addresses itself.
+#[test]
+fn packets_from_outside_of_the_range_are_dropped() {
+    let bed = TestBed::new();
+    bed.define("source", 1);
+    let file = File { name: "flows".into(), contents: Value(flows().into_bytes()) };
+    bed.start_with("source", Configuration { files: vec![file], ..configuration(SOURCE) }).unwrap();
+    bed.run("sink", 1, SINK, &[]);
+    bed.run("nat-1", 2, NAT, &[]);
+    bed.steer(vec![nat(&[1], &[])], vec![chain(&["nat"])]).unwrap();
+    write(&bed, "one.active");
+    let refused = |bed: &TestBed| bed.state().services[0].1[0].translation.unwrap().refused;
+    let all = RefusedTuples { out_of_range: FLOWS, ..RefusedTuples::default() };
+    bed.until("packets are dropped", |bed| refused(bed) == all);
+    let ports = bed.0.ask(orders::Traffic {}).unwrap().switches.remove(&support::lan()).unwrap();
+    let drops = &ports[&"nat-1.1".parse().unwrap()].counters.drops;
+    assert_eq!((drops.get("out_of_range"), bed.read("sink", "got.count")), (Some(&FLOWS), 0));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
+#[test]
+fn impossible_translators_are_refused() {
+    let bed = TestBed::new();
+    let refused = |change: &dyn Fn(&mut ServiceDefinition)| {
+        let mut nat = nat(&[1, 2], &[]);
+        change(&mut nat);
+        let found = bed.steer(vec![nat], vec![]);
+        assert!(matches!(found, Err(FabricError::Flow(_) | FabricError::Limit(..))), "{found:?}");
+    };
+    refused(&|nat| nat.faces = "in=0".parse().unwrap());
+    refused(&|nat| nat.instances[1].range = nat.instances[0].range);
+    refused(&|nat| nat.instances[1].range = Some("203.0.113.1:2000".parse().unwrap()));
+    refused(&|nat| {
+        let mapping = "tcp 203.0.113.9:80 -> 10.0.0.5:8080".parse().unwrap();
+        nat.translation = Some(TranslationDefinition { mappings: vec![mapping; 1025] });
+    });
+    bed.0.ask(orders::End {}).unwrap();
+}

@@ -1,0 +1,206 @@
+//! The flow that a packet belongs to: its hash, and both ends.
+
+use packet::protocol;
+
+use crate::extract::{Ingress, is_error};
+use crate::field::Field;
+use crate::key::Key;
+use crate::locate::{Ip, Payload, locate};
+
+/// Bytes of a packet in an ICMP error that are looked at: an IPv6 header and the ports after it, or an IPv4 header with options.
+const QUOTED: usize = 96;
+
+/// One end of a flow over IPv4.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowEnd {
+    /// The address.
+    pub address: u32,
+    /// The port of TCP, UDP and SCTP; the identifier of an ICMP echo message, at both ends. Else 0.
+    pub port: u16,
+}
+
+/// The flow that a packet belongs to, and the packet's direction in it.
+///
+/// An ICMP error belongs to the flow of the packet that it quotes, in the reverse direction of that packet. ICMP echo messages of
+/// one identifier are a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowTuple {
+    /// A hash that is the same for both directions.
+    pub hash: u64,
+    /// The protocol, as in the IP header.
+    pub protocol: u8,
+    /// Source and destination; `None` for packets that are not IPv4.
+    pub ends: Option<[FlowEnd; 2]>,
+}
+
+/// What an ICMP message is about.
+#[derive(Debug)]
+struct Subject {
+    /// The match fields of the packet that an error quotes.
+    quoted: Option<Key>,
+    /// The identifier of an echo message.
+    identifier: Option<u16>,
+}
+
+impl Subject {
+    fn read(frame: &[u8]) -> Option<Self> {
+        let Payload::Ip(Ip { is_ip4, transport, is_fragment: false, .. }) = locate(frame)?.payload else {
+            return None;
+        };
+        let (start, end) = transport?;
+        let (header, quoted) = frame.get(start..end)?.split_first_chunk::<8>()?;
+        if !is_error(is_ip4, header[0]) {
+            return Some(Self { quoted: None, identifier: identifier(is_ip4, header) });
+        }
+        let mut inner = [0; 14 + QUOTED];
+        inner[12..14].copy_from_slice(if is_ip4 { &[8, 0] } else { &[0x86, 0xdd] });
+        let length = quoted.len().min(QUOTED);
+        inner.get_mut(14..14 + length)?.copy_from_slice(quoted.get(..length)?);
+        let inner = inner.get(..14 + length)?;
+        let key = Key::extract(inner, &Ingress::default()).0;
+        let identifier = match locate(inner)?.payload {
+            Payload::Ip(Ip {
+                protocol: protocol::ICMP | protocol::ICMP6,
+                transport: Some((start, _)),
+                ..
+            }) => {
+                let header = inner.get(start..).and_then(|rest| rest.first_chunk::<8>());
+                header.and_then(|header| identifier(is_ip4, header))
+            }
+            _ => None,
+        };
+        Some(Self { quoted: Some(key), identifier })
+    }
+}
+
+/// The identifier of an ICMP echo message.
+fn identifier(is_ip4: bool, header: &[u8; 8]) -> Option<u16> {
+    let is_echo = if is_ip4 { matches!(header[0], 0 | 8) } else { matches!(header[0], 128 | 129) };
+    is_echo.then(|| u16::from_be_bytes([header[4], header[5]]))
+}
+
+impl Key {
+    /// The flow of the packet with these match fields, whose headers are in `frame`.
+    #[must_use]
+    #[inline]
+    pub fn flow_tuple(&self, frame: &[u8], seed: u64) -> FlowTuple {
+        match self.protocol() {
+            protocol::ICMP | protocol::ICMP6 => self.icmp_tuple(frame, seed),
+            _ => self.plain_tuple(seed),
+        }
+    }
+
+    #[inline]
+    fn plain_tuple(&self, seed: u64) -> FlowTuple {
+        let address = |field| self.get(field).map(|address| address as u32);
+        let ends = address(Field::Ipv4Src).zip(address(Field::Ipv4Dst)).map(|(source, destination)| {
+            let fields = match self.protocol() {
+                protocol::TCP => Some([Field::TcpSrc, Field::TcpDst]),
+                protocol::UDP => Some([Field::UdpSrc, Field::UdpDst]),
+                protocol::SCTP => Some([Field::SctpSrc, Field::SctpDst]),
+                _ => None,
+            };
+            let ports = fields
+                .map_or([0; 2], |fields| fields.map(|field| self.get(field).map_or(0, |port| port as u16)));
+            let end = |address, port| FlowEnd { address, port };
+            [end(source, ports[0]), end(destination, ports[1])]
+        });
+        FlowTuple { hash: self.flow_hash(seed), protocol: self.protocol(), ends }
+    }
+
+    #[cold]
+    fn icmp_tuple(&self, frame: &[u8], seed: u64) -> FlowTuple {
+        let Some(Subject { quoted, identifier }) = Subject::read(frame) else {
+            return self.plain_tuple(seed);
+        };
+        let mut tuple = match quoted {
+            Some(key) => {
+                let mut tuple = key.plain_tuple(seed);
+                tuple.ends = tuple.ends.map(|[source, destination]| [destination, source]);
+                tuple
+            }
+            None => self.plain_tuple(seed),
+        };
+        if let Some(identifier) = identifier {
+            let word = (tuple.hash ^ u64::from(identifier)).wrapping_mul(0x9fb2_1c65_1e98_df25);
+            tuple.hash = word ^ word >> 32;
+            tuple.ends.iter_mut().flatten().for_each(|end| end.port = identifier);
+        }
+        tuple
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: u64 = 7;
+
+    /// An IPv4 packet from `source` to `destination`, the last bytes of 10.0.0.0/24.
+    fn ip4(source: u8, destination: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let length = (20 + payload.len()) as u16;
+        let [high, low] = length.to_be_bytes();
+        let mut packet = vec![0x45, 0, high, low, 0, 0, 0, 0, 64, protocol, 0, 0];
+        packet.extend([10, 0, 0, source, 10, 0, 0, destination]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn tuple(packet: &[u8], tags: usize) -> FlowTuple {
+        let mut frame = vec![0; 12];
+        (0..tags).for_each(|_| frame.extend([0x81, 0, 0, 5]));
+        frame.extend([8, 0]);
+        frame.extend(packet);
+        Key::extract(&frame, &Ingress::default()).0.flow_tuple(&frame, SEED)
+    }
+
+    fn end(address: u8, port: u16) -> FlowEnd {
+        FlowEnd { address: 0x0a00_0000 | u32::from(address), port }
+    }
+
+    #[test]
+    fn both_directions_have_one_hash() {
+        let (there, back) =
+            (ip4(1, 2, 17, &[0, 9, 0, 53, 0, 8, 0, 0]), ip4(2, 1, 17, &[0, 53, 0, 9, 0, 8, 0, 0]));
+        let (there, back) = (tuple(&there, 0), tuple(&back, 1));
+        assert_eq!((there.hash, there.protocol), (back.hash, back.protocol));
+        assert_eq!((there.ends, back.ends), (Some([end(1, 9), end(2, 53)]), Some([end(2, 53), end(1, 9)])));
+    }
+
+    #[test]
+    fn echo_messages_of_one_identifier_are_a_flow() {
+        let echo =
+            |from, to, kind, identifier| tuple(&ip4(from, to, 1, &[kind, 0, 0, 0, 1, identifier, 0, 3]), 0);
+        let (request, reply) = (echo(1, 2, 8, 5), echo(2, 1, 0, 5));
+        assert_eq!((request.hash, request.ends), (reply.hash, Some([end(1, 0x105), end(2, 0x105)])));
+        assert_ne!(request.hash, echo(1, 2, 8, 6).hash);
+    }
+
+    #[test]
+    fn an_error_belongs_to_the_flow_of_the_packet_that_it_quotes() {
+        for (protocol, quoted, ports) in
+            [(17, [0, 9, 0, 53, 0, 8, 0, 0], (9, 53)), (1, [8, 0, 0, 0, 1, 5, 0, 3], (0x105, 0x105))]
+        {
+            let packet = ip4(1, 2, protocol, &quoted);
+            let flow = tuple(&packet, 0);
+            let error = tuple(&ip4(9, 1, 1, &[&[3, 1, 0, 0, 0, 0, 0, 0], packet.as_slice()].concat()), 1);
+            assert_eq!((error.hash, error.protocol), (flow.hash, protocol));
+            assert_eq!(error.ends, Some([end(2, ports.1), end(1, ports.0)]));
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        let quoted = ip4(1, 2, 1, &[8, 0, 0, 0, 1, 5, 0, 3]);
+        let packet = ip4(9, 1, 1, &[&[3, 1, 0, 0, 0, 0, 0, 0], quoted.as_slice()].concat());
+        for length in 0..packet.len() {
+            let _ = tuple(&packet[..length], 0);
+        }
+        // Total lengths of both headers that don't fit.
+        for length in 0..=255 {
+            let mut changed = packet.clone();
+            (changed[3], changed[31]) = (length, length);
+            let _ = tuple(&changed, 0);
+        }
+    }
+}
