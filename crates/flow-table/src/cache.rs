@@ -132,6 +132,12 @@ impl FlowCache {
         &self.paths[..packets.len()]
     }
 
+    /// The memory in which keys are searched: large, and read at random places.
+    #[must_use]
+    pub fn buckets(&self) -> [&[u32]; 2] {
+        [self.narrow.buckets(), self.wide.buckets()]
+    }
+
     /// The counters since the start.
     #[must_use]
     pub fn counters(&self) -> CacheCounters {

@@ -99,6 +99,11 @@ impl<const N: usize> ExactTable<N> {
         }
     }
 
+    /// The memory of the buckets, in which keys are searched.
+    pub(crate) fn buckets(&self) -> &[u32] {
+        &self.words
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -26,6 +26,7 @@ mod counters;
 pub mod device;
 pub mod driver;
 mod forward;
+mod huge_pages;
 mod link;
 mod made;
 mod plan;

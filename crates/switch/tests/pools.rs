@@ -291,7 +291,12 @@ fn functions_pass_frames_on_unread() {
                 key(port)
             });
             let instances = vec![InstancePlan { slot: 0, ports, is_draining: false, range: None }];
-            plan.services.push(ServicePlan { number, instances, destinations: Vec::new(), translation: None });
+            plan.services.push(ServicePlan {
+                number,
+                instances,
+                destinations: Vec::new(),
+                translation: None,
+            });
         }
         plan.chains = vec![ChainPlan {
             number: 0,

@@ -93,9 +93,15 @@ pub struct SteeringResults {
     pub results: Vec<SteeringRate>,
 }
 
+/// Frames of one size, one after the other: the processor fetches them before they are read.
+struct Frames {
+    size: usize,
+    bytes: Vec<u8>,
+}
+
 /// A port that sends frames of many flows as often as it may.
 struct Source {
-    frames: Arc<[Vec<u8>]>,
+    frames: Arc<Frames>,
     next: usize,
     /// Frames that it may still send.
     allowed: Arc<AtomicU64>,
@@ -105,9 +111,10 @@ impl Driver for Source {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let count = self.allowed.load(Ordering::Relaxed).min(batch.room() as u64);
         for _ in 0..count {
-            let Some(frame) = self.frames.get(self.next) else { break };
+            let start = self.next * self.frames.size;
+            let Some(frame) = self.frames.bytes.get(start..start + self.frames.size) else { break };
             batch.push(frame);
-            self.next = (self.next + 1) % self.frames.len();
+            self.next = (self.next + 1) % FRAMES;
         }
         self.allowed.fetch_sub(count, Ordering::Relaxed);
         Ok(Received::default())
@@ -142,7 +149,7 @@ impl Driver for Sink {
 }
 
 /// UDP frames of this many flows, in random order.
-fn frames(flows: u32, size: u16) -> Arc<[Vec<u8>]> {
+fn frames(flows: u32, size: u16) -> Arc<Frames> {
     let mut random = Random::new(7);
     let mut frame = vec![0; size.into()];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
@@ -150,13 +157,14 @@ fn frames(flows: u32, size: u16) -> Arc<[Vec<u8>]> {
     frame[16..18].copy_from_slice(&(size - 14).to_be_bytes());
     frame[30..34].copy_from_slice(&[10, 9, 9, 9]);
     frame[36..40].copy_from_slice(&[0, 53, 0, 26]);
-    let mut make = |_| {
+    let mut bytes = Vec::with_capacity(FRAMES * usize::from(size));
+    for _ in 0..FRAMES {
         let flow = (random.next() % u64::from(flows)) as u32;
         frame[26..30].copy_from_slice(&(0x0a00_0000 | flow >> 15).to_be_bytes());
         frame[34..36].copy_from_slice(&((1024 + (flow & 0x7fff)) as u16).to_be_bytes());
-        frame.clone()
-    };
-    (0..FRAMES).map(&mut make).collect()
+        bytes.extend_from_slice(&frame);
+    }
+    Arc::new(Frames { size: size.into(), bytes })
 }
 
 /// A switch with a chain of functions.
@@ -173,7 +181,7 @@ impl Steered {
     fn new(
         bed: &TestBed,
         chain: usize,
-        traffic: (&Arc<[Vec<u8>]>, u32),
+        traffic: (&Arc<Frames>, u32),
         by: Lookup,
         polls: bool,
     ) -> Result<Self, MeasureError> {

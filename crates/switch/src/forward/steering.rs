@@ -13,6 +13,7 @@ use super::controllers::{Controllers, Pending};
 use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
 use super::learning::{LearningBridge, LearningSettings};
 use crate::batch::{FrameMark, UnreadFrame};
+use crate::huge_pages;
 use crate::port::PortId;
 use boundary::Answer;
 use flow_table::{
@@ -120,10 +121,12 @@ impl Steering {
             settings;
         let flow_seed = seed[0].rotate_left(32) ^ seed[1];
         let seed = Seed::new(seed[0], seed[1]);
+        let cache = FlowCache::new(cache, seed);
+        cache.buckets().into_iter().for_each(huge_pages::prefer);
         Self {
             bridge: LearningBridge::new(learning),
             pipeline: Pipeline::new(Limits { entries, masks, bytes, ..Limits::default() }, seed),
-            cache: FlowCache::new(cache, seed),
+            cache,
             fragments: Fragments::new(fragments, seed),
             flows: BTreeMap::new(),
             owners: HashMap::new(),

@@ -1,6 +1,7 @@
 //! Which instance each flow is assigned to, at each hop of its chain.
 
 use super::plan::MAX_HOPS;
+use crate::huge_pages;
 
 /// Words of a record: one cache line.
 const WORDS: usize = 8;
@@ -114,7 +115,9 @@ impl FlowRecords {
     /// A table for at least `flows` flows.
     pub(super) fn new(flows: usize) -> Self {
         let count = flows.next_power_of_two().max(WAYS);
-        Self { records: vec![[0; WORDS]; count], mask: count / WAYS - 1, sweep: 0, len: 0, displaced: 0 }
+        let records = vec![[0; WORDS]; count];
+        huge_pages::prefer(&records);
+        Self { records, mask: count / WAYS - 1, sweep: 0, len: 0, displaced: 0 }
     }
 
     /// The number of records that there is room for.
