@@ -6,8 +6,8 @@ use crate::limits::ROUNDS_PER_EXPIRY;
 use crate::processors::Processors;
 use sandbox::{EventFd, SystemError};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
