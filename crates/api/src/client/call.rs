@@ -135,40 +135,48 @@ impl Client {
         body: &I::Value,
     ) -> Result<O::Value, ClientError> {
         let invalid = |error| ClientError::unexpected(0, error);
+        let target = format!("{}{}", fill(operation.path, path), encode_query(query).map_err(invalid)?);
+        let body = I::encode(body).map_err(invalid)?;
+        let (status, body) = self.exchange(operation.method, &target, I::MEDIA, body)?;
+        match status {
+            200..300 => O::decode(status, body),
+            _ => Err(refusal(status, body)),
+        }
+    }
+
+    /// Sends a request. It is the same code for all operations.
+    fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        media: Option<&str>,
+        body: Option<Cow<'_, [u8]>>,
+    ) -> Result<(u16, BodyReader<'static>), ClientError> {
         let base = match &self.address {
             Address::Unix(_) => "http://localhost".to_string(),
             tls => tls.to_string(),
         };
-        let uri = format!("{base}{}{}", fill(operation.path, path), encode_query(query).map_err(invalid)?);
-        let mut request = Request::builder().method(operation.method.name()).uri(uri);
-        if let Some(media) = I::MEDIA {
+        let mut request = Request::builder().method(method.name()).uri(base + target);
+        if let Some(media) = media {
             request = request.header("content-type", media);
         }
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let body = I::encode(body).map_err(invalid)?;
         let is_large = body.as_ref().is_some_and(|body| body.len() > EXPECT_BYTES);
-        if is_large && I::MEDIA == Bytes::MEDIA {
+        if is_large && media == Bytes::MEDIA {
             // What the daemon refuses by its size or a quota is not sent.
             request = request.header("expect", "100-continue");
         }
         // For a method that may have a body, an empty body stands for none.
-        let body = body.or_else(|| matches!(operation.method, Method::Post | Method::Put).then(Cow::default));
+        let body = body.or_else(|| matches!(method, Method::Post | Method::Put).then(Cow::default));
         let response = match body {
             Some(body) => {
                 request.body(&*body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
             }
             None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
         };
-        let (status, body) = self.response(response)?;
-        match status {
-            200..300 => O::decode(status, body),
-            _ => match serde_json::from_slice::<ErrorReply>(&whole(status, body)?) {
-                Ok(reply) => Err(ClientError::Api(reply.error)),
-                Err(error) => Err(ClientError::unexpected(status, error)),
-            },
-        }
+        self.response(response)
     }
 
     fn response(
@@ -194,6 +202,16 @@ impl Client {
             }
             other => ClientError::Connection { address, cause: io::Error::other(other) },
         }
+    }
+}
+
+/// The error that the daemon answered with.
+fn refusal(status: u16, body: BodyReader<'static>) -> ClientError {
+    let reply = whole(status, body);
+    match reply.map(|reply| serde_json::from_slice::<ErrorReply>(&reply)) {
+        Ok(Ok(reply)) => ClientError::Api(reply.error),
+        Ok(Err(error)) => ClientError::unexpected(status, error),
+        Err(error) => error,
     }
 }
 

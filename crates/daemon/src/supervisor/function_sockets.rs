@@ -4,21 +4,17 @@
 //! can enter it; a container gets it mounted. The daemon binds the socket and hands it to the fabric, which accepts functions
 //! also without a daemon. The token stays the same as long as the folder does.
 
-use super::state::{Supervisor, SupervisorState};
 use crate::error::OperationError;
 use crate::service_error::ServiceError;
-use crate::store::StoredSwitch;
 use api::{ServiceName, SwitchName};
-use protocol::fabric::orders;
 use protocol::function::TOKEN_BYTES;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::rand::{GetRandomFlags, getrandom};
-use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,13 +35,45 @@ impl FunctionSockets {
         Self { folder, served: Mutex::default() }
     }
 
-    fn served(&self) -> MutexGuard<'_, BTreeMap<ServiceName, SwitchName>> {
+    /// The services that are served, with their switches.
+    pub(super) fn served(&self) -> MutexGuard<'_, BTreeMap<ServiceName, SwitchName>> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The socket of a service.
     pub(super) fn path(&self, service: &ServiceName) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join(service.as_str()).join("socket"))
+    }
+
+    /// Opens the socket of a service, in place of the one that is there. Returns its token too.
+    pub(super) fn open(&self, service: &ServiceName) -> Result<(OwnedFd, [u8; TOKEN_BYTES]), OperationError> {
+        let folder = self.folder.as_ref().ok_or(ServiceError::NoFunctionFolder)?;
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: io::Error| match error.raw_os_error() {
+                Some(code) if code == Errno::NAMETOOLONG.raw_os_error() => {
+                    OperationError::from(ServiceError::LongSocketPath(path))
+                }
+                _ => OperationError::system("make the socket of the service", error),
+            }
+        };
+        make_folder(folder).map_err(failed(folder))?;
+        let own = folder.join(service.as_str());
+        make_folder(&own).map_err(failed(&own))?;
+        let token = token(&own).map_err(failed(&own))?;
+        let path = own.join("socket");
+        Ok((listener(&path).map_err(failed(&path))?, token))
+    }
+
+    /// Removes the socket of a service, its token, and the folder if it has nothing else.
+    pub(super) fn remove(&self, service: &ServiceName) {
+        let Some(folder) = &self.folder else { return };
+        let own = folder.join(service.as_str());
+        // What is not there needs no removal, and what a user has put there stays.
+        for file in ["socket", "token"] {
+            let _ = fs::remove_file(own.join(file));
+        }
+        let _ = fs::remove_dir(own);
     }
 }
 
@@ -93,78 +121,6 @@ fn listener(path: &Path) -> io::Result<OwnedFd> {
     fs::set_permissions(&new, Permissions::from_mode(0o600))?;
     fs::rename(new, path)?;
     Ok(socket)
-}
-
-impl SupervisorState {
-    fn open_function_socket(
-        &self,
-        service: &ServiceName,
-    ) -> Result<(OwnedFd, [u8; TOKEN_BYTES]), OperationError> {
-        let folder = self.function_sockets.folder.as_ref().ok_or(ServiceError::NoFunctionFolder)?;
-        let failed = |path: &Path| {
-            let path = path.display().to_string();
-            move |error: io::Error| match error.raw_os_error() {
-                Some(code) if code == Errno::NAMETOOLONG.raw_os_error() => {
-                    OperationError::from(ServiceError::LongSocketPath(path))
-                }
-                _ => OperationError::system("make the socket of the service", error),
-            }
-        };
-        make_folder(folder).map_err(failed(folder))?;
-        let own = folder.join(service.as_str());
-        make_folder(&own).map_err(failed(&own))?;
-        let token = token(&own).map_err(failed(&own))?;
-        let path = own.join("socket");
-        Ok((listener(&path).map_err(failed(&path))?, token))
-    }
-
-    fn remove_function_socket(&self, service: &ServiceName) {
-        let Some(folder) = &self.function_sockets.folder else { return };
-        let own = folder.join(service.as_str());
-        // What is not there needs no removal, and what a user has put there stays.
-        for file in ["socket", "token"] {
-            let _ = fs::remove_file(own.join(file));
-        }
-        let _ = fs::remove_dir(own);
-    }
-}
-
-impl Supervisor {
-    /// Opens the sockets of the services of a switch that have none yet, and removes those of services that are gone. The fabric
-    /// has the services.
-    pub(super) fn serve_functions(&self, stored: &StoredSwitch) -> Result<(), OperationError> {
-        let switch = &stored.definition.name;
-        let services = stored.steering.services.iter().map(|service| &service.definition);
-        let wanted: Vec<&ServiceName> =
-            services.filter(|service| service.container).map(|service| &service.name).collect();
-        let sockets = &self.0.function_sockets;
-        let gone: Vec<ServiceName> = {
-            let mut served = sockets.served();
-            let is_gone = |name: &ServiceName, at: &mut SwitchName| at == switch && !wanted.contains(&name);
-            served.extract_if(.., is_gone).map(|(name, _)| name).collect()
-        };
-        gone.iter().for_each(|name| self.0.remove_function_socket(name));
-        for service in wanted {
-            if sockets.served().contains_key(service) {
-                continue;
-            }
-            let (socket, token) = self.0.open_function_socket(service)?;
-            let (switch, service) = (switch.clone(), service.clone());
-            let order = orders::ServeFunctions {
-                switch: switch.clone(),
-                service: service.clone(),
-                token: ByteBuf::from(token.to_vec()),
-            };
-            self.0.fabrics.ask_with(order, &[socket.as_fd()])?;
-            sockets.served().insert(service, switch);
-        }
-        Ok(())
-    }
-
-    /// Lets the sockets of the services of a switch be opened again: the fabric is another one, or does not know them.
-    pub(super) fn forget_function_sockets(&self, switch: &SwitchName) {
-        self.0.function_sockets.served().retain(|_, at| at != switch);
-    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod fabric_counter;
 mod fabrics;
 mod flows;
 mod function_sockets;
+mod functions;
 mod handlers;
 mod hop_meter;
 mod image_table;
