@@ -4,7 +4,7 @@ use reason::Reason;
 use std::ops::AddAssign;
 
 /// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
-pub const REASONS: [Reason; 18] = [
+pub const REASONS: [Reason; 20] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
     Reason::NO_ROUTE,
@@ -23,6 +23,8 @@ pub const REASONS: [Reason; 18] = [
     Reason::NO_INSTANCE,
     Reason::FUNCTION_DROP,
     Reason::CONGESTED,
+    Reason::SAME_PORT,
+    Reason::ENDLESS_LOOP,
 ];
 
 /// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, all other reasons at

@@ -109,6 +109,11 @@ impl<F: Forward> SwitchRunner<F> {
         Ok(port)
     }
 
+    /// Says whether a port gets frames that are sent to all ports.
+    pub fn set_flooded(&mut self, port: PortId, is_flooded: bool) {
+        self.switch.set_flooded(port, is_flooded);
+    }
+
     /// Removes a port and its driver. Returns its final counters.
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
         self.slots.get_mut(usize::from(port.0))?.take()?;

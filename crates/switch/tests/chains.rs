@@ -306,6 +306,72 @@ fn packets_under_way_finish_the_chain_that_was_replaced() {
     assert_eq!(bed.path_of_old_packet(to, marked), Decision::To(WAN));
 }
 
+/// Flows from a port of an instance concern what any instance of the service sends and is looked up, also of one that comes
+/// later.
+#[test]
+fn packets_that_come_back_arrive_at_the_port_of_the_service() {
+    let mut bed = TestBed::new(&[1, 1], vec![]);
+    let flow = |id, from, matching, output| Flow {
+        id,
+        matches: vec![matching],
+        from: Some(from),
+        priority: 5,
+        output,
+        idle_timeout: None,
+        hard_timeout: None,
+    };
+    let back = flow(2, key(port(0, 0, true)), Match::any(), FlowOutput::Port(key(WAN)));
+    bed.steering.add_flow(back, bed.now).unwrap();
+    let into = flow(1, key(UPLINK), Match::any(), FlowOutput::Chain(9));
+    bed.steering.add_flow(into, bed.now).unwrap();
+    bed.add_instance(0, 1);
+    bed.apply();
+    for slot in [0, 1] {
+        for outer in [false, true] {
+            let decision = bed.decide(&frame(3, false), port(0, slot, outer), FrameMark::default());
+            assert_eq!(decision, Decision::To(WAN), "instance {slot}, {outer}");
+        }
+    }
+    assert_eq!(bed.steering.flows(1, 1, bed.now)[0].packets, 4);
+    // The ports of another service are others, and when there is no service, the flow is that of its port.
+    let other = bed.decide(&frame(3, false), port(1, 0, true), FrameMark::default());
+    assert_eq!(other, Decision::FlowMiss);
+    bed.plan = ChainsPlan::default();
+    bed.apply();
+    let mut decide = |from| bed.decide(&frame(3, false), from, FrameMark::default());
+    assert_eq!((decide(port(0, 0, true)), decide(port(0, 1, true))), (Decision::To(WAN), Decision::FlowMiss));
+}
+
+/// A function whose answer leads back into its chain, and two that send to each other.
+#[test]
+fn packets_that_go_around_without_end_are_cut_and_counted() {
+    let mut bed = TestBed::new(&[1, 1], vec![ChainPlan { from: None, both_ways: false, ..chain(&[0]) }]);
+    for (service, other) in [(0, 1), (1, 0)] {
+        bed.plan.services[service].destinations = vec![DestinationPlan::Service(other)];
+    }
+    bed.apply();
+    let flow = Flow {
+        id: 1,
+        matches: vec![Match::any()],
+        from: None,
+        priority: 5,
+        output: FlowOutput::Chain(0),
+        idle_timeout: None,
+        hard_timeout: None,
+    };
+    bed.steering.add_flow(flow, bed.now).unwrap();
+    for answer in [Answer::LookUp, Answer::Service(0)] {
+        let mut visits = 0;
+        let mut decision = bed.decide(&frame(7, false), UPLINK, FrameMark::default());
+        while let Decision::ToFunction(to, tag) = decision {
+            visits += 1;
+            assert!(visits < 100, "{answer:?}");
+            decision = bed.decide(&frame(7, false), to, FrameMark { tag, meta: answer.to_meta() });
+        }
+        assert_eq!((decision, visits), (Decision::Lose(Reason::ENDLESS_LOOP), 33), "{answer:?}");
+    }
+}
+
 impl TestBed {
     /// What the switch decides on a packet that a function had all the time.
     fn path_of_old_packet(&mut self, to: PortId, marked: FrameMark) -> Decision {

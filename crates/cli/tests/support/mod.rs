@@ -1,6 +1,7 @@
 //! Support for the tests of boxes: a daemon of the test, and commands that talk to it.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod controller;
 pub(crate) mod network;
 pub(crate) mod planes;
 

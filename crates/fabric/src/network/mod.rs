@@ -10,6 +10,7 @@ mod capture_stream;
 mod controllers;
 mod device;
 mod ended_flows;
+mod faces;
 mod flows;
 mod numbers;
 mod records;

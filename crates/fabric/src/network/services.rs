@@ -1,6 +1,7 @@
 //! Services and chains of steering switches.
 
 use super::attach::Network;
+use super::faces::spare_faces;
 use super::flows::{malformed, port_key, steering};
 use super::numbers::{chains_of_flows, number};
 use super::records::{ServiceRecord, SwitchRecord};
@@ -156,11 +157,8 @@ impl SwitchRecord {
                 Destination::Port(name) => Some(name.clone()),
                 Destination::Service(_) => None,
             }));
-            for instance in &service.instances {
-                let port = |number: u8| format!("{}.{number}", instance.name).parse().ok();
-                ports.extend(service.faces.ports().filter_map(port));
-            }
         }
+        ports.extend(self.faces());
         ports
     }
 }
@@ -179,6 +177,7 @@ impl Network {
         match plan(record, &definition) {
             Ok(plan) => {
                 steering.set_chains(&plan);
+                spare_faces(record, runner);
                 Ok(())
             }
             Err(error) => {

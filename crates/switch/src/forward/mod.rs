@@ -4,6 +4,8 @@ mod chains;
 mod contract;
 mod controllers;
 mod flow;
+mod ingress;
+mod ingress_flows;
 mod learning;
 mod mode;
 mod openflow;

@@ -11,6 +11,7 @@ use super::chains::{Chains, ChainsPlan, Role, Step};
 use super::contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome};
 use super::controllers::{Controllers, Pending};
 use super::flow::{EndedFlow, Flow, FlowError, FlowOutput, FlowStatus, MAX_PORT_KEYS, PortKey};
+use super::ingress::{ingress_of, number};
 use super::learning::{LearningBridge, LearningSettings};
 use crate::port::PortId;
 use flow_table::{
@@ -18,13 +19,11 @@ use flow_table::{
     Fragments, Ingress, Instructions, Limits, Match, Operation, Output, Pipeline, RemovalReason, Seed,
 };
 use packet::MacAddr;
+use reason::Reason;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
-
-/// The ingress port in the key of a frame from a port without key. No flow has it.
-pub(super) const NO_PORT_KEY: u32 = u32::MAX;
 
 /// Settings of a steering switch.
 #[derive(Clone, Copy, Debug)]
@@ -66,10 +65,10 @@ impl Default for SteeringSettings {
 
 /// A flow as it is stored.
 #[derive(Debug)]
-struct StoredFlow {
+pub(super) struct StoredFlow {
     /// The flow; its matches have the ingress port.
-    flow: Flow,
-    created: Duration,
+    pub(super) flow: Flow,
+    pub(super) created: Duration,
     /// When its timeouts are looked at next, in nanoseconds.
     deadline: Option<u64>,
 }
@@ -80,7 +79,7 @@ pub struct Steering {
     pub(super) pipeline: Pipeline,
     cache: FlowCache,
     pub(super) fragments: Fragments,
-    flows: BTreeMap<u64, StoredFlow>,
+    pub(super) flows: BTreeMap<u64, StoredFlow>,
     /// The flow of each match and priority.
     pub(super) owners: HashMap<(Match, u16), u64>,
     /// Deadlines in nanoseconds, with the flows.
@@ -102,6 +101,8 @@ pub struct Steering {
     /// Scratch memory: the frames that are looked up, and for each its place in the batch.
     arrivals: [Arrival; MAX_HEADS],
     places: [u8; MAX_HEADS],
+    /// How often each was looked up after a function had it.
+    lookups: [u8; MAX_HEADS],
 }
 
 impl std::fmt::Debug for Steering {
@@ -134,6 +135,7 @@ impl Steering {
             entries,
             arrivals: [Arrival::default(); MAX_HEADS],
             places: [0; MAX_HEADS],
+            lookups: [0; MAX_HEADS],
         }
     }
 
@@ -182,6 +184,7 @@ impl Steering {
     /// Gives the switch other services and chains.
     pub fn set_chains(&mut self, plan: &ChainsPlan) {
         self.chains.set(plan);
+        self.follow_ingress();
     }
 
     /// Services and chains, for reading their counters.
@@ -213,8 +216,9 @@ impl Steering {
             if matching.get(Field::InPort).is_some() {
                 return Err(FlowError::PortInMatch);
             }
-            if let Some(PortKey(key)) = flow.from {
-                *matching = matching.with(Field::InPort, key.into()).map_err(|_| FlowError::PortInMatch)?;
+            if let Some(key) = flow.from {
+                let port = self.ingress_number(key).into();
+                *matching = matching.with(Field::InPort, port).map_err(|_| FlowError::PortInMatch)?;
             }
         }
         let added = flow.matches.iter().try_for_each(|matching| self.add_entry(&flow, *matching, now));
@@ -228,7 +232,7 @@ impl Steering {
         Ok(())
     }
 
-    fn add_entry(&mut self, flow: &Flow, matching: Match, now: Duration) -> Result<(), FlowError> {
+    pub(super) fn add_entry(&mut self, flow: &Flow, matching: Match, now: Duration) -> Result<(), FlowError> {
         let owner = match self.owners.entry((matching, flow.priority)) {
             Entry::Occupied(owner) => return Err(FlowError::SameMatch { flow: *owner.get() }),
             Entry::Vacant(owner) => owner,
@@ -248,7 +252,7 @@ impl Steering {
     }
 
     /// Removes the entries that belong to a flow.
-    fn remove_entries(&mut self, flow: &Flow, now: Duration) {
+    pub(super) fn remove_entries(&mut self, flow: &Flow, now: Duration) {
         for matching in &flow.matches {
             let key = (*matching, flow.priority);
             if self.owners.get(&key) == Some(&flow.id) {
@@ -377,8 +381,9 @@ impl Steering {
 struct Entering {
     /// Its place in the batch.
     at: usize,
-    /// The hash of its flow.
+    /// The hash of its flow, and how often it was looked up after a function had it.
     hash: u64,
+    lookups: u8,
     into: EntryTarget,
 }
 
@@ -417,7 +422,7 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { chains, fragments, ports, arrivals, places, flow_seed, .. } = self;
+        let Self { chains, fragments, ports, arrivals, places, lookups, flow_seed, .. } = self;
         let time = Duration::from_nanos(now);
         heads.iter().for_each(|frame| chains.prefetch(frame.mark));
         let mut count = 0;
@@ -427,19 +432,22 @@ impl Steering {
                 *decision = decided(step, ports);
                 continue;
             }
-            let (Some(arrival), Some(place)) = (arrivals.get_mut(count), places.get_mut(count)) else {
+            let (Some(arrival), Some(place), Some(looked_up)) =
+                (arrivals.get_mut(count), places.get_mut(count), lookups.get_mut(count))
+            else {
                 break;
             };
             if let Some(fragment) = arrival.key.read(frame.head, ingress) {
                 fragments.resolve(&mut arrival.key, fragment, time);
             }
+            let times = Chains::lookups(frame.mark);
             if let Step::Service(service) = step {
-                let hash = arrival.key.flow_hash(*flow_seed);
-                *decision = decided(chains.enter_service(service, hash, frame.length, now), ports);
+                let flow = (arrival.key.flow_hash(*flow_seed), times);
+                *decision = decided(chains.enter_service(service, flow, frame.length, now), ports);
                 continue;
             }
             arrival.length = frame.length as u32;
-            *place = at;
+            (*place, *looked_up) = (at, times);
             count += 1;
         }
         count
@@ -455,7 +463,8 @@ impl Steering {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let Self { bridge, fragments, arrivals, places, .. } = self;
+        let Self { bridge, fragments, arrivals, places, lookups, .. } = self;
+        lookups.fill(0);
         let time = Duration::from_nanos(now);
         let mut last = None;
         let mut count = 0;
@@ -500,19 +509,30 @@ impl Forward for Steering {
         let time = Duration::from_nanos(now);
         let key = self.key(from);
         let role = key.and_then(|key| self.chains.role(key));
-        let ingress = Ingress { port: key.map_or(NO_PORT_KEY, |key| key.0.into()), ..Ingress::default() };
+        let ingress = ingress_of(number(key, role));
         let count = match role {
             Some(role) => self.follow_chains(role, heads, &ingress, now, decisions),
             None => self.learn_sources(heads, from, &ingress, now, decisions),
         };
-        let Self { bridge, pipeline, cache, ports, arrivals, places, controllers, pending, chains, .. } =
-            self;
+        let Self {
+            bridge,
+            pipeline,
+            cache,
+            ports,
+            arrivals,
+            places,
+            lookups,
+            controllers,
+            pending,
+            chains,
+            ..
+        } = self;
         let arrivals = arrivals.get(..count).unwrap_or_default();
         let mut entering = [Entering::default(); MAX_HEADS];
         let mut entering_count = 0;
         let paths = cache.look_up(pipeline, arrivals, time);
-        for ((id, arrival), at) in paths.iter().zip(arrivals).zip(places) {
-            let at = usize::from(*at);
+        for (((id, arrival), at), lookups) in paths.iter().zip(arrivals).zip(places).zip(lookups) {
+            let (at, lookups) = (usize::from(*at), *lookups);
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
             let port = |key: u32| ports.get(key as usize).copied().flatten();
             let Some(path) = pipeline.path(*id) else { continue };
@@ -522,7 +542,7 @@ impl Forward for Steering {
                     chains.prefetch_chain(chain, hash);
                 }
                 if let Some(entry) = entering.get_mut(entering_count) {
-                    *entry = Entering { at, hash, into };
+                    *entry = Entering { at, hash, lookups, into };
                     entering_count += 1;
                 }
                 // Decided below, when the prefetched memory is there.
@@ -532,12 +552,20 @@ impl Forward for Steering {
                 [Operation::Action(Action::Output(output))] if is_simple(*output) => match output {
                     Output::Port(key) => port(*key).map_or(Decision::Drop, Decision::To),
                     Output::Chain(chain) => enter(EntryTarget::Chain(*chain as u16)),
+                    // As to any port from which a frame comes (OpenFlow 1.3.5, 5.12).
+                    Output::Service(service)
+                        if role.is_some_and(|role| u32::from(role.service) == *service) =>
+                    {
+                        Decision::Lose(Reason::SAME_PORT)
+                    }
                     Output::Service(service) => enter(EntryTarget::Service(*service as u16)),
                     Output::Normal => bridge.route(address(frame.head, 0), from, now),
                     Output::Flood => Decision::Flood,
                     _ => Decision::FlowDrop,
                 },
-                [] if path.is_miss() && role.is_some() => enter(EntryTarget::Home),
+                [] if path.is_miss() && role.is_some_and(|role| chains.has_home(role)) => {
+                    enter(EntryTarget::Home)
+                }
                 [] if path.is_miss() && key.is_some_and(|key| chains.default_chain(key).is_some()) => key
                     .and_then(|key| chains.default_chain(key))
                     .map_or(Decision::FlowMiss, |chain| enter(EntryTarget::Chain(chain))),
@@ -547,18 +575,19 @@ impl Forward for Steering {
                 [] if path.is_miss() && !controllers.gets_misses => Decision::FlowMiss,
                 [] if !path.is_miss() => Decision::FlowDrop,
                 _ => {
-                    pending.push_back(Pending { key: arrival.key, path: *id });
+                    pending.push_back(Pending { key: arrival.key, path: *id, lookups });
                     Decision::Perform
                 }
             };
         }
-        for Entering { at, hash, into } in entering.iter().take(entering_count).copied() {
+        for Entering { at, hash, lookups, into } in entering.iter().take(entering_count).copied() {
             let (Some(frame), Some(decision)) = (heads.get(at), decisions.get_mut(at)) else { continue };
+            let flow = (hash, lookups);
             let step = match (into, role) {
-                (EntryTarget::Chain(chain), _) => chains.enter_chain(chain, hash, key, frame.length, now),
-                (EntryTarget::Service(service), _) => chains.enter_service(service, hash, frame.length, now),
+                (EntryTarget::Chain(chain), _) => chains.enter_chain(chain, flow, key, frame.length, now),
+                (EntryTarget::Service(service), _) => chains.enter_service(service, flow, frame.length, now),
                 (EntryTarget::Home, Some(role)) => {
-                    chains.continue_at_home(role, hash, frame.length, now).unwrap_or(Step::LookUp)
+                    chains.continue_at_home(role, flow, frame.length, now).unwrap_or(Step::LookUp)
                 }
                 (EntryTarget::Home, None) => Step::LookUp,
             };

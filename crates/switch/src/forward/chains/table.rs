@@ -5,7 +5,7 @@
 
 use super::counters::HopCounters;
 use super::flow_records::{FlowRecord, FlowRecords, UNASSIGNED};
-use super::identity::Identity;
+use super::identity::{Identity, MAX_LOOKUPS};
 use super::instances::Service;
 use super::plan::{ChainPlan, ChainsPlan, DestinationPlan, MAX_HOPS};
 use super::version::{End, Version, Versions};
@@ -68,7 +68,7 @@ pub(crate) enum Step {
 /// The instance behind a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Role {
-    service: u16,
+    pub(crate) service: u16,
     slot: u8,
     /// The direction in which a packet that is sent there goes; `None` if the port has both.
     reverse: Option<bool>,
@@ -225,6 +225,12 @@ impl Chains {
         self.roles.get(usize::from(port.0)).copied().flatten()
     }
 
+    /// How often a frame that a function sent was looked up, if it is looked up now.
+    #[inline(always)]
+    pub(crate) fn lookups(mark: FrameMark) -> u8 {
+        Identity::from_tag(mark.tag).map_or(0, |identity| identity.lookups + 1)
+    }
+
     /// Prefetches what the next step of a frame needs.
     #[inline(always)]
     pub(crate) fn prefetch(&self, mark: FrameMark) {
@@ -279,15 +285,22 @@ impl Chains {
 
     #[inline(always)]
     fn next(&mut self, role: Role, identity: Option<Identity>, length: usize, now: u64) -> Step {
-        let Some(Identity { record, hop, reverse, .. }) = identity else { return Step::LookUp };
+        let Some(Identity { record, hop, reverse, lookups, .. }) = identity else { return Step::LookUp };
         let reverse = role.reverse.unwrap_or(reverse);
         let next = if reverse { hop.checked_sub(1) } else { hop.checked_add(1) };
-        self.deliver(record, next.map(usize::from), reverse, length, now)
+        self.deliver(record, next.map(usize::from), (reverse, lookups), length, now)
     }
 
     /// Sends a frame to a hop of its chain, or out of it.
     #[inline(always)]
-    fn deliver(&mut self, record: u32, hop: Option<usize>, reverse: bool, length: usize, now: u64) -> Step {
+    fn deliver(
+        &mut self,
+        record: u32,
+        hop: Option<usize>,
+        (reverse, lookups): (bool, u8),
+        length: usize,
+        now: u64,
+    ) -> Step {
         let (hash, number) = self.records.flow(record);
         let direction = usize::from(reverse);
         let Some(version) = self.versions.get_mut(number) else { return Step::LookUp };
@@ -323,18 +336,23 @@ impl Chains {
         counters.into_iter().for_each(|counters| counters.add(length));
         version.start_sample(hop, record, now);
         let check = (hash >> 48) as u16;
-        Step::To(instance.ports[direction], Identity { record, check, hop: hop as u8, reverse }.to_tag())
+        let identity = Identity { record, check, hop: hop as u8, reverse, lookups };
+        Step::To(instance.ports[direction], identity.to_tag())
     }
 
-    /// Sends a frame into a chain. `hash` is that of its flow, equal for both directions.
+    /// Sends a frame into a chain. `hash` is that of its flow, equal for both directions. `lookups` is how often it was looked
+    /// up after a function had it.
     pub(crate) fn enter_chain(
         &mut self,
         chain: u16,
-        hash: u64,
+        (hash, lookups): (u64, u8),
         from: Option<PortKey>,
         length: usize,
         now: u64,
     ) -> Step {
+        if lookups > MAX_LOOKUPS {
+            return Step::Lose(Reason::ENDLESS_LOOP);
+        }
         let Some(chain) = self.chains.get(&chain) else { return Step::Lose(Reason::NO_INSTANCE) };
         let reverse = from == Some(chain.plan.to) && chain.plan.from.is_some();
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
@@ -346,7 +364,7 @@ impl Chains {
         {
             return self.lose_at_entry(version, first, reverse);
         }
-        self.deliver(record, first, reverse, length, now)
+        self.deliver(record, first, (reverse, lookups), length, now)
     }
 
     /// Notes whether a port has little room left. What a chain sends there would be lost after other functions have worked on
@@ -380,10 +398,19 @@ impl Chains {
     }
 
     /// Sends a frame to an instance of a service, outside of any chain.
-    pub(crate) fn enter_service(&mut self, service: u16, hash: u64, length: usize, now: u64) -> Step {
+    pub(crate) fn enter_service(
+        &mut self,
+        service: u16,
+        (hash, lookups): (u64, u8),
+        length: usize,
+        now: u64,
+    ) -> Step {
+        if lookups > MAX_LOOKUPS {
+            return Step::Lose(Reason::ENDLESS_LOOP);
+        }
         let version = self.single.get(usize::from(service)).copied().flatten();
         match version.and_then(|version| self.record(hash, version, now)) {
-            Some(record) => self.deliver(record, Some(0), false, length, now),
+            Some(record) => self.deliver(record, Some(0), (false, lookups), length, now),
             None => Step::Lose(Reason::NO_INSTANCE),
         }
     }
@@ -394,12 +421,18 @@ impl Chains {
         if self.defaults.is_empty() { None } else { self.defaults.get(&port).copied() }
     }
 
+    /// Whether the service of a function has one place in one chain.
+    #[inline(always)]
+    pub(crate) fn has_home(&self, role: Role) -> bool {
+        self.homes.contains_key(&role.service)
+    }
+
     /// Where a frame goes that has no identity and that no flow concerns: on from the only place of its service in a chain,
     /// if there is one.
     pub(crate) fn continue_at_home(
         &mut self,
         role: Role,
-        hash: u64,
+        (hash, lookups): (u64, u8),
         length: usize,
         now: u64,
     ) -> Option<Step> {
@@ -408,7 +441,7 @@ impl Chains {
         let reverse = role.reverse.unwrap_or(false);
         let next = if reverse { hop.checked_sub(1) } else { Some(hop + 1) };
         let record = self.record(hash, version, now)?;
-        Some(self.deliver(record, next, reverse, length, now))
+        Some(self.deliver(record, next, (reverse, lookups), length, now))
     }
 
     /// Prefetches what a frame needs that enters a chain.
