@@ -345,7 +345,7 @@ fn tables_continue_after_a_removed_header() {
 fn meters_limit_frames() {
     let mut bench = Bench::connected(FailMode::Secure);
     let band = Band { band_type: BandType::Drop, rate: 10, burst: 2 };
-    let meter = MeterDefinition { by_packets: true, bands: vec![band] };
+    let meter = MeterDefinition { flags: MeterDefinition::PACKETS, bands: vec![band] };
     let mut change = entry(1, Match::any(), &[out(1)]);
     change.instructions.meter = Some(6);
     assert_eq!(bench.steering().change_entries(&change, 0), Err(ControlError::NoMeter(6)));
