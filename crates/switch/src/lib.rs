@@ -33,6 +33,7 @@ mod port;
 mod port_capture;
 mod rate_limiter;
 mod runner;
+mod silence;
 mod source_guard;
 mod switch;
 
@@ -60,5 +61,6 @@ pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery}
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait};
+pub use silence::Progress;
 pub use source_guard::SourceGuard;
 pub use switch::{MAX_PORTS, Switch, SwitchError};

@@ -266,6 +266,36 @@ fn flows_of_an_instance_that_ends_go_on_at_the_others() {
     assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
 }
 
+/// An instance that stands still is as good as one that has ended, until it takes packets again.
+#[test]
+fn flows_of_an_instance_that_stands_still_go_on_at_the_others() {
+    let mut bed = TestBed::new(&[2], vec![chain(&[0])]);
+    let before = instances(&mut bed, 300);
+    let of = |slot| port(0, slot, false);
+    bed.steering.set_silent(port(0, 1, true), true);
+    assert_eq!(instances(&mut bed, 300), vec![of(0); 300]);
+    let states = |bed: &TestBed| {
+        let all = bed.steering.chains().instances(0);
+        all.iter().map(|found| (found.is_up, found.flows, found.packets)).collect::<Vec<_>>()
+    };
+    let moved = before.iter().filter(|to| **to == of(1)).count() as u64;
+    assert!((100..200).contains(&moved), "{moved}");
+    assert_eq!(states(&bed), [(true, 300, 600 - moved), (false, 0, moved)]);
+    // A change of the definition does not revive it.
+    bed.add_instance(0, 2);
+    bed.apply();
+    assert!((300..600).all(|flow| bed.path(flow, false)[0] != of(1)));
+    bed.steering.set_silent(port(0, 1, true), false);
+    assert_eq!(instances(&mut bed, 300), vec![of(0); 300]);
+    assert!((600..900).any(|flow| bed.path(flow, false)[0] == of(1)));
+    // A new box at the port has nothing to do with the silence of the one before.
+    bed.steering.set_silent(port(0, 2, false), true);
+    bed.steering.flush_port(port(0, 2, false));
+    assert!(!states(&bed)[2].0);
+    bed.steering.resume_port(port(0, 2, false));
+    assert!(states(&bed)[2].0);
+}
+
 #[test]
 fn a_crowded_instance_closes_only_the_chains_that_lead_to_it() {
     let other = ChainPlan { number: 1, from: Some(key(MIRROR)), both_ways: false, ..chain(&[0]) };
@@ -280,6 +310,11 @@ fn a_crowded_instance_closes_only_the_chains_that_lead_to_it() {
     assert!(matches!(bed.decide(&frame(free, false), UPLINK, none), Decision::ToFunction(..)));
     assert!(matches!(bed.decide(&frame(7, false), MIRROR, none), Decision::ToFunction(..)));
     assert_eq!(bed.steering.chains().counters(0).unwrap().hops[0][0].lost, 1);
+    // It is known which instance is the cause.
+    let lost =
+        |service| bed.steering.chains().instances(service).iter().map(|found| found.lost).collect::<Vec<_>>();
+    assert_eq!((lost(0), lost(1).iter().sum::<u64>()), (vec![0], 1));
+    assert_eq!(lost(1)[usize::from((crowded.0 - port(1, 0, false).0) / 2)], 1);
     bed.steering.set_crowded(crowded, false);
     assert!(matches!(bed.decide(&frame(7, false), UPLINK, none), Decision::ToFunction(..)));
 }

@@ -631,6 +631,12 @@ impl Forward for Steering {
         }
     }
 
+    fn set_silent(&mut self, port: PortId, is_silent: bool) {
+        if let Some(key) = self.key(port) {
+            self.chains.set_silent(key, is_silent);
+        }
+    }
+
     fn count_lost(&mut self, tag: u64) {
         self.chains.count_lost(tag);
     }

@@ -27,6 +27,8 @@ pub(super) struct Instance {
     pub(super) packets: u64,
     /// Answers that were overruled.
     pub(super) overruled: u64,
+    /// Packets lost because of it.
+    pub(super) lost: u64,
 }
 
 /// Mixes a flow's hash with a slot, for rendezvous hashing: each slot draws a number for the flow, and the largest wins. So
@@ -45,8 +47,8 @@ impl Service {
             let slot = usize::from(instance.slot);
             let old = self.slots.get_mut(slot).and_then(Option::take);
             let old = old.filter(|old| old.ports == instance.ports);
-            let (flows, packets, overruled) =
-                old.map_or((0, 0, 0), |old| (old.flows, old.packets, old.overruled));
+            let [flows, packets, overruled, lost] =
+                old.map_or([0; 4], |old| [old.flows, old.packets, old.overruled, old.lost]);
             if slots.len() <= slot {
                 slots.resize(slot + 1, None);
             }
@@ -57,6 +59,7 @@ impl Service {
                 flows,
                 packets,
                 overruled,
+                lost,
             });
         }
         self.slots = slots;

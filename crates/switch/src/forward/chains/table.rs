@@ -50,6 +50,8 @@ pub struct InstanceStatus {
     pub packets: u64,
     /// Its answers that were overruled.
     pub overruled: u64,
+    /// Packets for which it had no room, or that chains did not take because it had little.
+    pub lost: u64,
 }
 
 /// Where a packet goes.
@@ -100,6 +102,8 @@ pub struct Chains {
     up: BTreeSet<PortKey>,
     /// Ports of instances that have little room left.
     crowded: BTreeSet<PortKey>,
+    /// Ports of instances that stand still.
+    silent: BTreeSet<PortKey>,
     seconds: u32,
 }
 
@@ -117,6 +121,7 @@ impl Chains {
             homes: BTreeMap::new(),
             up: BTreeSet::new(),
             crowded: BTreeSet::new(),
+            silent: BTreeSet::new(),
             seconds: 0,
         }
     }
@@ -124,7 +129,7 @@ impl Chains {
     /// Takes over a definition. Chains that change get another version; packets under way finish the one that they are in.
     /// Flows keep their instances.
     pub(crate) fn set(&mut self, plan: &ChainsPlan) {
-        let up = &self.up;
+        let Self { up, silent, .. } = self;
         let wanted: BTreeSet<u16> = plan.services.iter().map(|service| service.number).collect();
         for service in &plan.services {
             let number = usize::from(service.number);
@@ -133,7 +138,9 @@ impl Chains {
                 self.single.resize(number + 1, None);
             }
             let there = self.services[number].get_or_insert_default();
-            there.redefine(service, |ports| ports.iter().all(|port| up.contains(port)));
+            there.redefine(service, |ports| {
+                ports.iter().all(|port| up.contains(port) && !silent.contains(port))
+            });
             if self.single[number].is_none() {
                 self.single[number] = self.versions.add(&[service.number], [End::LookUp; 2], None);
             }
@@ -210,12 +217,30 @@ impl Chains {
             false => self.up.remove(&port),
         };
         self.crowded.remove(&port);
-        if has_changed
-            && let Some(Role { service, slot, .. }) = self.role(port)
+        if self.silent.remove(&port) || has_changed {
+            self.update_instance(port);
+        }
+    }
+
+    /// Notes whether the instance behind a port stands still. Its flows go on at others then, as if it had ended.
+    pub(crate) fn set_silent(&mut self, port: PortKey, is_silent: bool) {
+        let has_changed = match is_silent {
+            true => self.silent.insert(port),
+            false => self.silent.remove(&port),
+        };
+        if has_changed {
+            self.update_instance(port);
+        }
+    }
+
+    /// Finds out again whether the instance behind a port can receive packets.
+    fn update_instance(&mut self, port: PortKey) {
+        let Self { up, silent, .. } = self;
+        if let Some(Role { service, slot, .. }) = self.roles.get(usize::from(port.0)).copied().flatten()
             && let Some(service) = self.services.get_mut(usize::from(service)).and_then(Option::as_mut)
             && let Some(ports) = service.get(slot).map(|instance| instance.ports)
         {
-            service.set_up(slot, ports.iter().all(|port| self.up.contains(port)));
+            service.set_up(slot, ports.iter().all(|port| up.contains(port) && !silent.contains(port)));
         }
     }
 
@@ -360,8 +385,9 @@ impl Chains {
         let Some(record) = self.record(hash, version, now) else { return Step::LookUp };
         if !self.crowded.is_empty()
             && let Some(first) = first
-            && self.is_crowded_later(record, version, first, reverse)
+            && let Some((service, slot)) = self.crowded_later(record, version, first, reverse)
         {
+            self.lose_at_instance(service, slot);
             return self.lose_at_entry(version, first, reverse);
         }
         self.deliver(record, first, (reverse, lookups), length, now)
@@ -376,16 +402,27 @@ impl Chains {
         };
     }
 
-    /// Whether an instance of a flow after its first one has little room left.
+    /// The instance of a flow after its first one that has little room left.
     #[cold]
-    fn is_crowded_later(&self, record: u32, version: u32, first: usize, reverse: bool) -> bool {
+    fn crowded_later(&self, record: u32, version: u32, first: usize, reverse: bool) -> Option<(u16, u8)> {
         let hops = self.versions.hops(version).unwrap_or_default();
-        (0..).zip(hops).any(|(hop, service)| {
+        let instance = |(hop, service): (usize, &u16)| (hop, *service, self.records.slot(record, hop));
+        let is_crowded = |(hop, service, slot): &(usize, u16, u8)| {
             let service = self.services.get(usize::from(*service)).and_then(Option::as_ref);
-            let instance = service.and_then(|service| service.get(self.records.slot(record, hop)));
-            let port = instance.map(|instance| instance.ports[usize::from(reverse)]);
-            hop != first && port.is_some_and(|port| self.crowded.contains(&port))
-        })
+            let port =
+                service.and_then(|service| service.get(*slot)).map(|there| there.ports[usize::from(reverse)]);
+            *hop != first && port.is_some_and(|port| self.crowded.contains(&port))
+        };
+        (0..).zip(hops).map(instance).find(is_crowded).map(|(_, service, slot)| (service, slot))
+    }
+
+    /// Counts a packet that was lost because of an instance.
+    #[cold]
+    fn lose_at_instance(&mut self, service: u16, slot: u8) {
+        let service = self.services.get_mut(usize::from(service)).and_then(Option::as_mut);
+        if let Some(instance) = service.and_then(|service| service.get_mut(slot)) {
+            instance.lost += 1;
+        }
     }
 
     #[cold]
@@ -526,10 +563,13 @@ impl Chains {
     pub(crate) fn count_lost(&mut self, tag: u64) {
         let Some(Identity { record, hop, reverse, .. }) = Identity::from_tag(tag) else { return };
         let (_, version) = self.records.flow(record);
-        if let Some(version) = self.versions.get_mut(version)
-            && let Some(counters) = version.counters.get_mut(usize::from(hop))
-        {
+        let Some(version) = self.versions.get_mut(version) else { return };
+        let hop = usize::from(hop);
+        if let Some(counters) = version.counters.get_mut(hop) {
             counters[usize::from(reverse)].lost += 1;
+        }
+        if let Some(service) = version.hops.get(hop).copied() {
+            self.lose_at_instance(service, self.records.slot(record, hop));
         }
     }
 
@@ -550,6 +590,7 @@ impl Chains {
             flows: instance.flows,
             packets: instance.packets,
             overruled: instance.overruled,
+            lost: instance.lost,
         };
         service.into_iter().flat_map(Service::instances).map(status).collect()
     }
