@@ -125,7 +125,13 @@ fn a_user_chains_services() {
 
     // A changed chain, and instances that come and go.
     daemon.check(&["chain", "set", "web", "fw"], 0, &["web at switch lan: source.0 <-> fw <-> sink.0"]);
+    daemon.check(&["service", "scale", "fw"], 2, &["<N>"]);
+    daemon.check(&["service", "scale", "fw", "--auto", "3-2"], 2, &["a range of instances is `MIN-MAX`"]);
+    daemon.check(&["service", "scale", "fw", "--auto", "2-3"], 0, &["fw has 2 instances"]);
+    daemon.check(&["service", "show", "fw"], 0, &["2 (2-3)"]);
+    daemon.check(&["events"], 0, &["service fw is scaled by its load from now on: 2-3 instances"]);
     daemon.check(&["service", "scale", "fw", "2"], 0, &["fw has 2 instances"]);
+    daemon.check(&["events"], 0, &["service fw is no longer scaled by its load"]);
     daemon.check(&["ps"], 0, &["fw-2"]);
     daemon.check(&["service", "scale", "ids", "1", "--drain", "1"], 0, &["ids has 1 instance"]);
     wait("the instance is drained", || {
@@ -162,6 +168,7 @@ fn a_stack_file_has_services() {
         sandbox = "process"
         faces = "in=0,out=1"
         replicas = 2
+        dead_after = "500ms"
         may_send_to = ["port:wan"]
         [chain.web]
         switch = "lan"
@@ -175,10 +182,22 @@ fn a_stack_file_has_services() {
     daemon.check(&["diff", &path], 1, &created);
     daemon.check(&["up", &path], 0, &created);
     daemon.check(&["up", &path], 0, &["nothing to change"]);
+    daemon.check(&["service", "show", "ids"], 0, &["dead after      500ms"]);
     let (_, exported) = daemon.run(&["export", "edge"]);
     assert!(exported.contains("[service.ids]") && exported.contains("[chain.web]"), "{exported}");
     let path_of_export = daemon.file("exported.toml", &exported);
     daemon.check(&["up", &path_of_export], 0, &["nothing to change"]);
+    let by_load = text.replace("replicas = 2", "replicas = \"2-4\"").replace("500ms", "2s");
+    let path_by_load = daemon.file("edge.toml", &by_load);
+    let changes = ["change  service/ids", "range of replicas none -> 2-4; dead_after"];
+    daemon.check(&["up", &path_by_load], 0, &changes);
+    daemon.check(&["service", "ls"], 0, &["2 (2-4)"]);
+    let (_, exported) = daemon.run(&["export", "edge"]);
+    assert!(
+        exported.contains("replicas = \"2-4\"") && exported.contains("dead_after = \"2s\""),
+        "{exported}"
+    );
+    daemon.check(&["up", &daemon.file("edge.toml", text)], 0, &["change  service/ids"]);
     daemon.file("ids.click", "FromDevice(0) -> d :: Counter -> ToDevice(1); FromDevice(1) -> ToDevice(0);\n");
     let path = daemon.file("edge.toml", &text.replace("replicas = 2", "replicas = 3"));
     let changes =

@@ -2,14 +2,15 @@
 
 use fabric::{Fabric, Settings, serve};
 use model::{
-    Attachment, BoxName, ConfigurationName, CreateBox, CreateChain, CreateSwitch, HopTraffic, InstanceStatus,
-    Limits, PortRequest, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
+    Attachment, BoxName, ConfigurationName, CreateBox, CreateChain, CreateSwitch, EventKind, HopTraffic,
+    InstanceStatus, Limits, PortRequest, Restart, Ring, Sandbox, Size, SwitchMode, SwitchName, Time,
 };
 use protocol::Channel;
 use protocol::fabric::{
-    Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
+    Asked, Client, Configuration, ConfigurationVersion, FabricError, InstanceDefinition, ServiceDefinition,
     SteeringDefinition, SteeringReply, orders,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use sandbox::{HostSettings, KvmDevice};
 use serde_bytes::ByteBuf;
 use std::sync::Arc;
@@ -75,6 +76,7 @@ impl TestBed {
         let definition = CreateBox {
             sandbox: Sandbox::Process,
             memory: Size(4 << 20),
+            restart: Restart::OnFailure,
             // More slots than packets are sent at once.
             ring: Ring::try_from(2048).unwrap(),
             ports: ports.collect(),
@@ -156,6 +158,7 @@ fn service(name: &str, faces: &str, instances: &[&str], destinations: &[&str]) -
         faces: faces.parse().unwrap(),
         destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
         instances: instances.iter().map(instance).collect(),
+        dead_after_ms: None,
     }
 }
 
@@ -262,6 +265,70 @@ fn a_chain_takes_no_packets_for_a_function_that_stands_still() {
     bed.0.ask(orders::End {}).unwrap();
 }
 
+/// A function that takes no packets is ended. Its flows go on at the other one, and the packets in its rings are counted.
+#[test]
+fn an_instance_that_stands_still_is_ended() {
+    let bed = TestBed::new();
+    bed.run("source", 1, SOURCE, &[]);
+    bed.run("sink", 1, SINK, &[]);
+    for name in ["fw-1", "fw-2"] {
+        bed.run(name, 2, FIREWALL, &[]);
+    }
+    let firewalls =
+        ServiceDefinition { dead_after_ms: Some(300), ..service("fw", "in=0,out=1", &["fw-1", "fw-2"], &[]) };
+    bed.steer(vec![firewalls], vec![chain(&["fw"])]).unwrap();
+    bed.send(1000);
+    bed.until("packets come back", |bed| bed.read("source", "back.count") == 1000);
+    let before = bed.state().services[0].1.clone();
+    assert!(before.iter().all(|found| found.flows > 0 && found.waiting == 0), "{before:?}");
+    let runtime = |bed: &TestBed| {
+        let mut all = bed
+            .0
+            .ask(orders::BoxRuntimes { names: vec!["fw-1".parse().unwrap()], ask: Asked::None })
+            .unwrap();
+        all.remove(0)
+    };
+    let process = Pid::from_raw(runtime(&bed).process.unwrap()).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    bed.send(1000);
+    bed.until("it is ended and runs again", |bed| {
+        runtime(bed).restarts == 1 && bed.state().services[0].1[0].up
+    });
+    let after = bed.state().services[0].1.clone();
+    let waited = after[0].packets - before[0].packets;
+    assert!((100..900).contains(&waited), "{waited}");
+    bed.until("the others come back", |bed| bed.read("source", "back.count") == 2000 - waited);
+    let events = bed.0.ask(orders::Events { after: 0, most: 1024 }).unwrap().events;
+    let of = |kind: EventKind| {
+        let found = events.iter().filter(|event| event.kind == kind);
+        found.map(|event| event.message.as_str()).collect::<Vec<_>>()
+    };
+    let silent = format!(
+        "instance fw-1 of service fw took none of the packets that wait for it for 300 ms: packets that wait: {waited}; its \
+         flows go on at other instances; it is ended"
+    );
+    assert_eq!(of(EventKind::InstanceSilent), [silent.as_str()]);
+    let lost = format!("packets lost in its rings: {waited}");
+    assert!(matches!(of(EventKind::BoxCrashed)[..], [crash] if crash.contains(&lost)), "{events:?}");
+    bed.send(1000);
+    bed.until("packets come back", |bed| bed.read("source", "back.count") == 3000 - waited);
+    // One that is suspended loses its flows too, but stays. It gets new ones when it is resumed.
+    bed.0.ask(orders::SuspendBox { name: "fw-2".parse().unwrap() }).unwrap();
+    bed.send(1000);
+    bed.until("its flows go on", |bed| !bed.state().services[0].1[1].up);
+    let held = bed.state().services[0].1[1].waiting;
+    bed.until("some come back", |bed| bed.read("source", "back.count") == 4000 - waited - held);
+    bed.send(1000);
+    bed.until("all come back", |bed| bed.read("source", "back.count") == 5000 - waited - held);
+    let flows = |bed: &TestBed| bed.state().services[0].1.iter().map(|found| found.flows).collect::<Vec<_>>();
+    assert_eq!(flows(&bed), [32, 0]);
+    bed.0.ask(orders::ResumeBox { name: "fw-2".parse().unwrap() }).unwrap();
+    bed.until("the rest comes back", |bed| bed.read("source", "back.count") == 5000 - waited);
+    bed.until("it is up", |bed| bed.state().services[0].1.iter().all(|found| found.up && found.waiting == 0));
+    assert!(bed.state().services[0].1.iter().all(|found| found.lost == 0));
+    bed.0.ask(orders::End {}).unwrap();
+}
+
 #[test]
 fn definitions_that_cannot_be_are_refused() {
     let bed = TestBed::new();
@@ -315,6 +382,8 @@ fn nothing_is_counted_at_the_start() {
         flows: 0,
         packets: 0,
         overruled: 0,
+        waiting: 0,
+        lost: 0,
     };
     assert_eq!(state.services[0].1, [expected]);
     bed.0.ask(orders::End {}).unwrap();

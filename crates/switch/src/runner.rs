@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::made::MadeFrames;
 use crate::plan::ForwardingPlan;
 use crate::port::{PortId, PortSettings};
-use crate::silence::SilenceWatch;
+use crate::silence::{Progress, SilenceWatch};
 use crate::switch::{Switch, SwitchError};
 use reason::Reason;
 use std::io;
@@ -131,6 +131,11 @@ impl<F: Forward> SwitchRunner<F> {
             slot.watch = limit.map(SilenceWatch::new);
             self.switch.forward_mut().set_silent(port, false);
         }
+    }
+
+    /// What waits for the other end of a port and what it took, if its driver knows.
+    pub fn progress(&mut self, port: PortId) -> Option<Progress> {
+        running_slot(&mut self.slots, port).and_then(|slot| slot.driver.progress())
     }
 
     /// Finds out which ports stand still, and tells the method. Returns those that began to, with the frames that wait there.

@@ -11,6 +11,7 @@ use api::{
 use serde::Serialize;
 
 use super::port_options::Driver;
+use super::replicas::{Milliseconds, Replicas};
 
 /// The entries of the file, as `stack_file` reads them.
 #[derive(Serialize)]
@@ -33,7 +34,9 @@ struct ServiceEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     faces: Faces,
-    replicas: u16,
+    replicas: Replicas,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_after: Option<Milliseconds>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     may_send_to: BTreeSet<Destination>,
     #[serde(flatten)]
@@ -197,10 +200,12 @@ fn service_entry(
     definition: CreateService,
     images: &BTreeMap<ImageDigest, String>,
 ) -> (ServiceName, ServiceEntry) {
-    let CreateService { name, switch, instance, faces, replicas, may_send_to } = definition;
+    let CreateService { name, switch, instance, faces, replicas, auto, dead_after_ms, may_send_to } =
+        definition;
     let (_, mut instance) = box_entry(instance, images);
     let file = instance.configuration.take();
-    (name, ServiceEntry { switch, file, faces, replicas, may_send_to, instance })
+    let (replicas, dead_after) = (Replicas::of(replicas, auto), dead_after_ms.map(Milliseconds));
+    (name, ServiceEntry { switch, file, faces, replicas, dead_after, may_send_to, instance })
 }
 
 fn port(port: AddPort) -> (PortName, PortEntry) {
@@ -374,6 +379,8 @@ mod tests {
                 instance: CreateBox { name: "ids".parse().expect("a name"), ..full.clone() },
                 faces: "in=2,out=0".parse().expect("faces"),
                 replicas: 3,
+                auto: "3-5".parse().ok(),
+                dead_after_ms: Some(1500),
                 may_send_to: ["port:wan", "quarantine"].map(|text| text.parse().expect("a name")).into(),
             }],
             chains: vec![chain("lan"), chain("mgmt")],

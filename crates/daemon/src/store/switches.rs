@@ -147,6 +147,8 @@ mod tests {
                         instance: CreateBox::new("ids".parse().unwrap(), ""),
                         faces: "in=0,out=1".parse().unwrap(),
                         replicas: 1,
+                        auto: "1-4".parse().ok(),
+                        dead_after_ms: Some(200),
                         may_send_to: ["port:tap0".parse().unwrap()].into(),
                     },
                     instances: vec![

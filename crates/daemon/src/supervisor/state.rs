@@ -5,6 +5,7 @@ use super::fabric_counter::Counter;
 use super::hop_meter::HopMeter;
 use super::image_table::ImageTable;
 use super::link_table::Links;
+use super::load_watch::LoadWatch;
 use super::managed_box::ManagedBox;
 use super::pending_confirmation::PendingConfirmation;
 use super::rate_meter::RateMeter;
@@ -129,6 +130,8 @@ pub(super) struct SupervisorState {
     pub(crate) audit: Audit,
     pub(super) meter: Mutex<RateMeter>,
     pub(super) hops: Mutex<HopMeter>,
+    /// What was seen of the services that are scaled by their load.
+    load_watch: Mutex<LoadWatch>,
     /// The objects that operations in progress use.
     pub(super) claims: Claims,
     /// Held while attachments change.
@@ -189,6 +192,10 @@ impl SupervisorState {
 
     pub(super) fn hops(&self) -> MutexGuard<'_, HopMeter> {
         lock(&self.hops)
+    }
+
+    pub(super) fn load_watch(&self) -> MutexGuard<'_, LoadWatch> {
+        lock(&self.load_watch)
     }
 
     pub(super) fn fetching(&self) -> MutexGuard<'_, ()> {
@@ -326,6 +333,7 @@ impl Supervisor {
             audit: Audit::open(settings.store.as_deref().map(audit_path).as_deref())?,
             meter: Mutex::default(),
             hops: Mutex::default(),
+            load_watch: Mutex::default(),
             claims: Claims::default(),
             change: Mutex::default(),
             output_folder: settings.store.as_deref().and_then(output_folder),

@@ -12,6 +12,7 @@ mod monitor;
 mod operations;
 mod prepare;
 mod report;
+mod silence;
 mod state;
 mod switching;
 mod template;

@@ -2,7 +2,7 @@
 
 use super::attach::Network;
 use super::ended_flows::EndedFlows;
-use super::faces::spare_faces;
+use super::faces::prepare_faces;
 use super::numbers::chain_number;
 use super::records::SwitchRecord;
 use crate::error::{OperationError, PortError};
@@ -81,7 +81,7 @@ impl Network {
         let named = port_key(record, name).map(|key| steering.set_port_key(id, key));
         match named {
             Ok(true) => {
-                spare_faces(record, runner);
+                prepare_faces(record, runner);
                 Ok(())
             }
             failed => {

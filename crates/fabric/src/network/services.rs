@@ -1,7 +1,7 @@
 //! Services and chains of steering switches.
 
 use super::attach::Network;
-use super::faces::spare_faces;
+use super::faces::prepare_faces;
 use super::flows::{malformed, port_key, steering};
 use super::numbers::{chains_of_flows, number};
 use super::records::{ServiceRecord, SwitchRecord};
@@ -13,7 +13,7 @@ use model::{
     MAX_CHAIN_LENGTH, MAX_DESTINATIONS, MAX_REPLICAS, ServiceName, SwitchName,
 };
 use protocol::fabric::{InstanceDefinition, ServiceDefinition, SteeringDefinition, SteeringReply};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use switch::{
     ChainPlan, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, PortKey, ServicePlan, Steering,
 };
@@ -99,7 +99,7 @@ fn plan(record: &mut SwitchRecord, definition: &SteeringDefinition) -> Result<Ch
     number(&mut record.services.chains, &chains, MAX_CHAINS)?;
     record.services.slots.retain(|name, _| services.contains(name));
     let mut plan = ChainsPlan::default();
-    for ServiceDefinition { name, faces, destinations, instances } in &definition.services {
+    for ServiceDefinition { name, faces, destinations, instances, .. } in &definition.services {
         let slots = record.services.slots.entry(name.clone()).or_default();
         let mut numbers = slots.iter().map(|(name, slot)| (name.clone(), u16::from(*slot))).collect();
         let wanted = instances.iter().map(|instance| instance.name.clone()).collect();
@@ -177,7 +177,7 @@ impl Network {
         match plan(record, &definition) {
             Ok(plan) => {
                 steering.set_chains(&plan);
-                spare_faces(record, runner);
+                prepare_faces(record, runner);
                 Ok(())
             }
             Err(error) => {
@@ -194,10 +194,12 @@ impl Network {
     /// The state of the services and chains of a steering switch.
     pub(crate) fn steering_reply(&mut self, switch: &SwitchName) -> Result<SteeringReply, OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
+        let waiting = record.waiting(runner);
         let steering = steering(switch, runner)?;
         let SwitchRecord { services: record, .. } = record;
-        let instances =
-            |service: &ServiceDefinition| (service.name.clone(), instances(record, steering, service));
+        let instances = |service: &ServiceDefinition| {
+            (service.name.clone(), instances(record, steering, service, &waiting))
+        };
         let services = record.definition.services.iter().map(instances).collect();
         let chains = record.definition.chains.iter().map(|chain| chain_status(record, steering, chain));
         Ok(SteeringReply { services, chains: chains.collect() })
@@ -208,6 +210,7 @@ fn instances(
     record: &ServiceRecord,
     steering: &Steering,
     service: &ServiceDefinition,
+    waiting: &BTreeMap<BoxName, u64>,
 ) -> Vec<InstanceStatus> {
     let Some(number) = record.services.get(&service.name) else { return Vec::new() };
     let found = steering.chains().instances(*number);
@@ -222,6 +225,8 @@ fn instances(
             flows: found.flows,
             packets: found.packets,
             overruled: found.overruled,
+            waiting: waiting.get(&instance.name).copied().unwrap_or(0),
+            lost: found.lost,
         })
     };
     service.instances.iter().filter_map(status).collect()

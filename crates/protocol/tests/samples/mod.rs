@@ -77,6 +77,7 @@ fn steering() -> SteeringDefinition {
             faces: "in=0,out=1".parse().expect("faces"),
             destinations: configuration().destinations,
             instances: vec![InstanceDefinition { name: name(), draining: true }],
+            dead_after_ms: Some(200),
         }],
         chains: vec![CreateChain {
             name: "web".parse().expect("a name"),
@@ -243,7 +244,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
         SetSteering { switch: switch(), steering: steering() } => ();
         Steering { switch: switch() } => SteeringReply {
             services: vec![("ids".parse().expect("a name"), vec![InstanceStatus {
-                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1
+                name: name(), up: true, draining: false, flows: 3, packets: 9, overruled: 1, waiting: 2, lost: 4
             }])],
             chains: vec![ChainStatus {
                 chain: steering().chains.remove(0),
