@@ -107,6 +107,45 @@ fn a_user_chains_services() {
     daemon.check(&["service", "show", "ids"], 0, &["ids-1", "ids-2", "up", "quarantine, port:sink.0"]);
     daemon.check(&["service", "ls"], 0, &["ids", "lan", "REPLICAS"]);
 
+    // The accounts of places agree: what entered chain and services, and what became of it.
+    let account = daemon.json(&["account"]);
+    let row = |kind: &str, name: &str, key: &str| {
+        let places = account["places"].as_array().expect("places");
+        let found = places.iter().find(|row| row["kind"] == kind && row[key] == name);
+        let row = found.unwrap_or_else(|| panic!("no {kind} {name} in {account}")).clone();
+        assert_eq!(row["difference"], 0, "{row}");
+        ["in", "made", "out", "discarded", "waiting"].map(|name| row[name].as_u64().expect("a number"))
+    };
+    // Of each direction, both hops are sent to and come back from, but for what was diverted.
+    let (there, back) = (1000, 1000 - jailed);
+    assert_eq!(row("chain", "web", "chain"), [3 * there + 3 * back, 0, 3 * there + 3 * back, 0, 0]);
+    assert_eq!(row("service", "fw", "service"), [there + back, 0, there + back, 0, 0]);
+    assert_eq!(row("service", "ids", "service"), [there + back, 0, there + back, 0, 0]);
+    assert_eq!(row("service", "quarantine", "service"), [jailed, 0, 0, jailed, 0]);
+    daemon.check(&["account", "service/ids"], 0, &["service ids", "ring to ids-1:0"]);
+    daemon.check(&["account", "lan"], 0, &["chain lan/web"]);
+    let metrics = daemon.metrics();
+    for line in [
+        format!(
+            "clickbox_chain_packets_total{{switch=\"lan\",chain=\"web\",hop=\"1\",service=\"fw\",direction=\"forward\"}} {there}"
+        ),
+        format!(
+            "clickbox_chain_packets_total{{switch=\"lan\",chain=\"web\",hop=\"2\",service=\"ids\",direction=\"reverse\"}} {back}"
+        ),
+        format!(
+            "clickbox_chain_left_packets_total{{switch=\"lan\",chain=\"web\",direction=\"forward\"}} {back}"
+        ),
+        format!(
+            "clickbox_chain_lost_packets_total{{switch=\"lan\",chain=\"web\",hop=\"1\",service=\"fw\",direction=\"forward\"}} 0"
+        ),
+        format!("clickbox_service_packets_total{{service=\"fw\",owner=\"default\"}} {}", there + back),
+        "clickbox_service_instances{service=\"ids\",owner=\"default\",state=\"up\"} 2".into(),
+        "clickbox_service_flows{service=\"ids\",owner=\"default\"} 32".into(),
+        "clickbox_service_overruled_packets_total{service=\"ids\",owner=\"default\"} 0".into(),
+    ] {
+        assert!(metrics.contains(&line), "no {line} in {metrics}");
+    }
+
     // Only packets that a flow sends there pass the other chain.
     daemon.check(
         &["chain", "create", "dns", "ids", "--to", "sink.0"],

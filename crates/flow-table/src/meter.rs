@@ -28,7 +28,7 @@ pub struct Band {
     pub band_type: BandType,
     /// The rate above which it does so, in kilobits or packets a second.
     pub rate: u32,
-    /// The amount that may exceed the rate at once, in kilobits or packets; zero means a tenth of a second's.
+    /// The amount that may exceed the rate at once, in kilobits or packets; zero means what the rate allows in a second.
     pub burst: u32,
 }
 
@@ -134,7 +134,7 @@ impl Meter {
     fn new(definition: MeterDefinition, now: Duration) -> Self {
         let unit: u128 = if definition.by_packets() { 1_000_000_000 } else { 1_000_000_000_000 };
         let bucket = |band: &Band| {
-            let burst = if band.burst == 0 { band.rate.div_ceil(10) } else { band.burst };
+            let burst = if band.burst == 0 { band.rate } else { band.burst };
             TokenBucket { capacity: u128::from(burst) * unit, tokens: u128::from(burst) * unit }
         };
         Self {
@@ -293,6 +293,9 @@ mod tests {
         assert_eq!(verdicts(by_packets.clone(), 60, 1_000), [10_000, 0, 0]);
         // The burst, and what the rate gives until the last packet.
         assert_eq!(verdicts(by_packets, 60, 5_000), [50 + 9_999, 0, 50_000 - 50 - 9_999]);
+        // Without a burst, it is what the rate gives in a second.
+        let by_rate = definition(true, &[(BandType::Drop, 1_000, 0)]);
+        assert_eq!(verdicts(by_rate, 60, 5_000), [1_000 + 9_999, 0, 50_000 - 1_000 - 9_999]);
         // 800 kb/s are 1,000 packets of 100 bytes a second; the burst of 8 kb is 10 packets.
         let by_bits = definition(false, &[(BandType::Drop, 800, 8)]);
         assert_eq!(verdicts(by_bits, 100, 2_000), [10 + 9_999, 0, 20_000 - 10 - 9_999]);

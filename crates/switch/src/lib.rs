@@ -46,10 +46,10 @@ pub use flow_table::{
     CacheCapacity, CacheCounters, Field, FragmentCounters, Match, MatchError, RemovalReason, TableCounters,
 };
 pub use forward::{
-    ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision, DestinationPlan,
-    EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode, FrameHead,
-    HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS, MAX_HOPS,
-    MAX_SLOTS, Outcome, PacketOutStep, PacketReason, PortKey, ServicePlan, StaticTable, Steering,
+    ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, ControlError, ControllerPacket, Decision,
+    DestinationPlan, EndedFlow, FailMode, Flow, FlowError, FlowOutput, FlowStatus, Forward, ForwardingMode,
+    FrameHead, HopCounters, InstancePlan, InstanceStatus, LearningBridge, LearningSettings, MAX_HEADS,
+    MAX_HOPS, MAX_SLOTS, Outcome, PacketOutStep, PacketReason, PortKey, ServicePlan, StaticTable, Steering,
     SteeringSettings, TableError, Target,
 };
 pub use link::{BoxLink, Link, PIPE_RINGS};

@@ -3,8 +3,9 @@
 use boundary::Answer;
 use std::collections::BTreeSet;
 use switch::{
-    ChainPlan, ChainsPlan, Decision, DestinationPlan, Flow, FlowOutput, Forward, FrameHead, FrameMark,
-    HopCounters, InstancePlan, Match, PortId, PortKey, Reason, ServicePlan, Steering, SteeringSettings,
+    ChainBooks, ChainPlan, ChainsPlan, Decision, DestinationPlan, Flow, FlowOutput, Forward, FrameHead,
+    FrameMark, HopCounters, InstancePlan, Match, PortId, PortKey, Reason, ServicePlan, Steering,
+    SteeringSettings,
 };
 
 const UPLINK: PortId = PortId(0);
@@ -106,6 +107,19 @@ impl TestBed {
     }
 }
 
+/// At the end of each test, each packet that entered a chain or came back to it became something.
+impl Drop for TestBed {
+    fn drop(&mut self) {
+        let chains = self.steering.chains();
+        for books in (0..3).filter_map(|chain| chains.books(chain)).filter(|_| !std::thread::panicking()) {
+            let ChainBooks { entered, returned, sent, left, elsewhere, no_instance, congested, dropped } =
+                books;
+            let became = sent + left + elsewhere + no_instance + congested + dropped;
+            assert_eq!(entered + returned, became, "{books:?}");
+        }
+    }
+}
+
 fn chain(services: &[u16]) -> ChainPlan {
     ChainPlan {
         number: 0,
@@ -136,6 +150,8 @@ fn packets_pass_a_chain_in_both_directions() {
     let counters = bed.steering.chains().counters(0).unwrap();
     let one = HopCounters { packets: 1, bytes: 60, lost: 0 };
     assert_eq!((counters.hops, counters.left), (vec![[one; 2]; 2], [one; 2]));
+    let books = ChainBooks { entered: 2, returned: 4, sent: 4, left: 2, ..ChainBooks::default() };
+    assert_eq!(bed.steering.chains().books(0), Some(books));
     // A firewall that answers on the side on which the packet came.
     let (to, marked) = mark(bed.decide(&frame(7, false), UPLINK, FrameMark::default()), Answer::Next);
     assert_eq!(bed.decide(&frame(7, true), to, marked), Decision::To(UPLINK));
@@ -184,6 +200,9 @@ fn answers_are_carried_out_as_far_as_a_service_may() {
     // Nothing concerns it, so that it goes on from the only place of the service.
     assert_eq!(target(answer(Answer::LookUp)), port(1, 0, false));
     assert_eq!(bed.steering.chains().instances(0)[0].overruled, 3);
+    let books =
+        ChainBooks { entered: 8, returned: 7, sent: 11, elsewhere: 3, dropped: 1, ..ChainBooks::default() };
+    assert_eq!(bed.steering.chains().books(0), Some(books));
     // A packet that was diverted goes on by the flows, of which there are none.
     let (to, marked) = mark(bed.decide(&frame, UPLINK, FrameMark::default()), Answer::Service(0));
     let (to, marked) = mark(bed.decide(&frame, PortId(to.0 + 1), marked), Answer::Next);
@@ -405,6 +424,25 @@ fn packets_that_go_around_without_end_are_cut_and_counted() {
         }
         assert_eq!((decision, visits), (Decision::Lose(Reason::ENDLESS_LOOP), 33), "{answer:?}");
     }
+}
+
+/// What earlier versions of a chain counted stays when they are forgotten.
+#[test]
+fn a_chain_keeps_its_books_when_it_is_changed() {
+    let mut bed = TestBed::new(&[1, 1], vec![chain(&[0, 1])]);
+    let books = |bed: &TestBed| bed.steering.chains().books(0).unwrap();
+    for number in 1..=3 {
+        (0..10).for_each(|flow| drop(bed.path(flow, false)));
+        bed.plan.chains = vec![chain(if number % 2 == 1 { &[0] } else { &[0, 1] })];
+        bed.apply();
+        assert_eq!((books(&bed).entered, books(&bed).left), (10 * number, 10 * number));
+        for _ in 0..130 {
+            bed.now += 1_000_000_000;
+            bed.steering.expire_flows(bed.now, 0);
+        }
+    }
+    let expected = ChainBooks { entered: 30, returned: 50, sent: 50, left: 30, ..ChainBooks::default() };
+    assert_eq!(books(&bed), expected);
 }
 
 impl TestBed {

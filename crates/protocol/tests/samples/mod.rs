@@ -266,7 +266,7 @@ pub(crate) fn visit(visit: &mut impl Visit) {
             boxes: BTreeMap::from([(name(), BTreeMap::from([(1, statistics())]))]),
             steering: BTreeMap::from([(switch(), SteeringStatus { flows: 3, ..SteeringStatus::default() })])
         };
-        Account { boxes: Some(vec![name()]), switches: None } => Vec::<AccountRow>::new();
+        Account { boxes: Some(vec![name()]), switches: None, services: true } => Vec::<AccountRow>::new();
         LinkEnds {} => vec![LinkEnd {
             switch: switch(), port: port_name(), far_switch: switch(), far_port: port_name(), link: 4, sent: 3,
             received: 2, waiting: 1

@@ -14,8 +14,8 @@ mod static_table;
 mod steering;
 
 pub use chains::{
-    ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan, InstanceStatus,
-    MAX_HOPS, MAX_SLOTS, ServicePlan,
+    ChainBooks, ChainCounters, ChainPlan, Chains, ChainsPlan, DestinationPlan, HopCounters, InstancePlan,
+    InstanceStatus, MAX_HOPS, MAX_SLOTS, ServicePlan,
 };
 pub use contract::{Decision, Forward, FrameHead, MAX_HEADS, Outcome, Target};
 pub use controllers::{ControlError, ControllerPacket, FailMode, PacketOutStep, PacketReason};

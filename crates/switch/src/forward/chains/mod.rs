@@ -8,7 +8,7 @@ mod plan;
 mod table;
 mod version;
 
-pub use counters::HopCounters;
+pub use counters::{ChainBooks, HopCounters};
 pub use plan::{ChainPlan, ChainsPlan, DestinationPlan, InstancePlan, MAX_HOPS, MAX_SLOTS, ServicePlan};
 pub use table::{ChainCounters, Chains, InstanceStatus};
 pub(crate) use table::{Role, Step};

@@ -3,7 +3,7 @@
 //! When a packet enters a chain, its flow gets a record, which assigns an instance at each hop. The record and the hop are the
 //! packet's identity, which the host notes while a function has the packet. So later hops look nothing up.
 
-use super::counters::HopCounters;
+use super::counters::{ChainBooks, HopCounters};
 use super::flow_records::{FlowRecord, FlowRecords, UNASSIGNED};
 use super::identity::{Identity, MAX_LOOKUPS};
 use super::instances::Service;
@@ -81,6 +81,8 @@ struct Chain {
     plan: ChainPlan,
     version: u32,
     left: [HopCounters; 2],
+    /// What became of the packets of versions that are forgotten.
+    past: ChainBooks,
 }
 
 /// The services and chains of a switch.
@@ -157,7 +159,8 @@ impl Chains {
         for chain in &plan.chains {
             let before = old.remove(&chain.number);
             let kept = before.as_ref().filter(|before| before.plan == *chain).map(|before| before.version);
-            let left = before.as_ref().map_or_else(Default::default, |before| before.left);
+            let (left, past) =
+                before.as_ref().map_or_else(Default::default, |before| (before.left, before.past));
             let version = kept.or_else(|| {
                 let previous = before.as_ref().map(|before| before.version);
                 let ends = [End::Port(chain.to), chain.from.map_or(End::LookUp, End::Port)];
@@ -167,7 +170,7 @@ impl Chains {
                 Some(version)
             });
             if let Some(version) = version {
-                self.chains.insert(chain.number, Chain { plan: chain.clone(), version, left });
+                self.chains.insert(chain.number, Chain { plan: chain.clone(), version, left, past });
             }
         }
         for chain in old.into_values() {
@@ -268,8 +271,14 @@ impl Chains {
     pub(crate) fn follow(&mut self, role: Role, mark: FrameMark, length: usize, now: u64) -> Step {
         let identity = Identity::from_tag(mark.tag).and_then(|identity| self.confirm(role, identity, now));
         match Answer::from_meta(mark.meta) {
-            Answer::Drop => Step::Lose(Reason::FUNCTION_DROP),
-            Answer::LookUp => Step::LookUp,
+            Answer::Drop => {
+                self.note(identity, |books| books.dropped += 1);
+                Step::Lose(Reason::FUNCTION_DROP)
+            }
+            Answer::LookUp => {
+                self.note(identity, |books| books.elsewhere += 1);
+                Step::LookUp
+            }
             Answer::Next => self.next(role, identity, length, now),
             answer @ (Answer::Service(destination) | Answer::Port(destination)) => {
                 let service = self.services.get_mut(usize::from(role.service)).and_then(Option::as_mut);
@@ -277,17 +286,27 @@ impl Chains {
                     .as_ref()
                     .and_then(|service| service.destinations.get(usize::from(destination)))
                     .copied();
-                match (answer, allowed) {
+                let step = match (answer, allowed) {
                     (Answer::Service(_), Some(DestinationPlan::Service(service))) => Step::Service(service),
                     (Answer::Port(_), Some(DestinationPlan::Port(port))) => Step::To(port, 0),
                     _ => {
                         if let Some(instance) = service.and_then(|service| service.get_mut(role.slot)) {
                             instance.overruled += 1;
                         }
-                        self.next(role, identity, length, now)
+                        return self.next(role, identity, length, now);
                     }
-                }
+                };
+                self.note(identity, |books| books.elsewhere += 1);
+                step
             }
+        }
+    }
+
+    /// Notes what becomes of a packet that came back from a function of a chain.
+    fn note(&mut self, identity: Option<Identity>, note: impl FnOnce(&mut ChainBooks)) {
+        let version = identity.map(|identity| self.records.flow(identity.record).1);
+        if let Some(version) = version.and_then(|version| self.versions.get_mut(version)) {
+            note(&mut version.books);
         }
     }
 
@@ -305,6 +324,7 @@ impl Chains {
             return None;
         }
         version.measure(hop, identity.record, now);
+        version.books.returned += 1;
         Some(identity)
     }
 
@@ -332,12 +352,16 @@ impl Chains {
         let Some((hop, service)) = hop.and_then(|hop| Some((hop, *version.hops.get(hop)?))) else {
             return match version.ends[direction] {
                 End::Port(port) => {
+                    version.books.left += 1;
                     if let Some(chain) = version.chain.and_then(|chain| self.chains.get_mut(&chain)) {
                         chain.left[direction].add(length);
                     }
                     Step::To(port, 0)
                 }
-                End::LookUp => Step::LookUp,
+                End::LookUp => {
+                    version.books.elsewhere += 1;
+                    Step::LookUp
+                }
             };
         };
         let counters = version.counters.get_mut(hop).map(|both| &mut both[direction]);
@@ -355,9 +379,11 @@ impl Chains {
         });
         let Some(instance) = service else {
             counters.into_iter().for_each(|counters| counters.lost += 1);
+            version.books.no_instance += 1;
             return Step::Lose(Reason::NO_INSTANCE);
         };
         instance.packets += 1;
+        version.books.sent += 1;
         counters.into_iter().for_each(|counters| counters.add(length));
         version.start_sample(hop, record, now);
         let check = (hash >> 48) as u16;
@@ -383,6 +409,7 @@ impl Chains {
         let first = if reverse { chain.plan.services.len().checked_sub(1) } else { Some(0) };
         let version = chain.version;
         let Some(record) = self.record(hash, version, now) else { return Step::LookUp };
+        self.enter(version);
         if !self.crowded.is_empty()
             && let Some(first) = first
             && let Some((service, slot)) = self.crowded_later(record, version, first, reverse)
@@ -391,6 +418,14 @@ impl Chains {
             return self.lose_at_entry(version, first, reverse);
         }
         self.deliver(record, first, (reverse, lookups), length, now)
+    }
+
+    /// Notes that a packet enters a version of a chain.
+    #[inline(always)]
+    fn enter(&mut self, version: u32) {
+        if let Some(version) = self.versions.get_mut(version) {
+            version.books.entered += 1;
+        }
     }
 
     /// Notes whether a port has little room left. What a chain sends there would be lost after other functions have worked on
@@ -427,9 +462,11 @@ impl Chains {
 
     #[cold]
     fn lose_at_entry(&mut self, version: u32, first: usize, reverse: bool) -> Step {
-        let version = self.versions.get_mut(version);
-        if let Some(counters) = version.and_then(|version| version.counters.get_mut(first)) {
-            counters[usize::from(reverse)].lost += 1;
+        if let Some(version) = self.versions.get_mut(version) {
+            version.books.congested += 1;
+            if let Some(counters) = version.counters.get_mut(first) {
+                counters[usize::from(reverse)].lost += 1;
+            }
         }
         Step::Lose(Reason::CONGESTED)
     }
@@ -478,6 +515,7 @@ impl Chains {
         let reverse = role.reverse.unwrap_or(false);
         let next = if reverse { hop.checked_sub(1) } else { Some(hop + 1) };
         let record = self.record(hash, version, now)?;
+        self.enter(version);
         Some(self.deliver(record, next, (reverse, lookups), length, now))
     }
 
@@ -546,7 +584,12 @@ impl Chains {
             return;
         }
         self.seconds = seconds;
-        self.versions.expire(seconds);
+        let Self { versions, chains, .. } = self;
+        versions.expire(seconds, |chain, books| {
+            if let Some(chain) = chains.get_mut(&chain) {
+                chain.past += books;
+            }
+        });
         if self.records.len() > 0 {
             self.forget(self.records.capacity() / SWEEP_SECONDS + 1, seconds);
         }
@@ -571,6 +614,13 @@ impl Chains {
         if let Some(service) = version.hops.get(hop).copied() {
             self.lose_at_instance(service, self.records.slot(record, hop));
         }
+    }
+
+    /// What became of the packets of a chain.
+    pub fn books(&self, chain: u16) -> Option<ChainBooks> {
+        let mut books = self.versions.books(chain);
+        books += self.chains.get(&chain)?.past;
+        Some(books)
     }
 
     /// The counters of a chain.
